@@ -394,10 +394,15 @@ class RedisIndex:
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
         """The newest messages of each term."""
         newest = str(-MOST_OF_A_TERM * _ENTRY)
+        each = [term for some in terms for term in some.split(ranking.ANY)]
         found = await self._wire.ask_all(
-            (self._partition, ("GETRANGE", self._list(term), newest, "-1")) for term in terms
+            (self._partition, ("GETRANGE", self._list(term), newest, "-1")) for term in each
         )
-        return {term: _numbers(entries) for term, entries in zip(terms, found, strict=True)}
+        numbers = {term: _numbers(entries) for term, entries in zip(each, found, strict=True)}
+        return {
+            some: numbers[some] if some in numbers else [n for term in some.split(ranking.ANY) for n in numbers[term]]
+            for some in terms
+        }
 
     async def vocabulary(self) -> Vocabulary:
         """Return the words of people and the model."""

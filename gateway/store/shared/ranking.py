@@ -3,7 +3,7 @@
 A store answers four small questions (`Index`); everything that decides stands here.
 
 1. The messages that hold any word of the question are listed. A word weighs by its rarity (idf).
-2. The 150 messages with the most weight are read, and their words weighed by BM25 (Robertson and Zaragoza, 2009; k1
+2. The 80 messages with the most weight are read, and their words weighed by BM25 (Robertson and Zaragoza, 2009; k1
    1.2, b 0.75). A message of the days that the question names weighs more. A message that only asks weighs less,
    because a person who asks does not know.
 3. A message answers together with the messages around it: a person says their name once, and three messages later the
@@ -37,8 +37,10 @@ from gateway.store.shared.searchable import Kind
 from gateway.store.shared.text import Occurrences, Question, asked_in, asks, holds_phrases, parts_of, question
 
 MOST_OF_A_TERM: Final = 4_000
+ANY: Final = "|"
 _MOST_LISTED: Final = 8_000
-_READ: Final = 150  # messages that are ranked by their text
+_READ: Final = 80  # messages that are ranked by their text
+_READ_EQUAL: Final = 150  # the same where the words tell none of them from the others
 _LOOKED_AT: Final = 48  # for a value that messages must hold
 _SHARING: Final = 48  # of these, the ones with neighbours that are looked at
 _FOR_RESULTS: Final = 4  # one of so many places, rounded up, and at most half of them
@@ -64,6 +66,7 @@ _FEW: Final = 3  # words: of fewer, one alone may stand anywhere
 _MOSTLY: Final = 0.6  # of the words of a question
 _BESIDE: Final = 0.3  # of the weight of a word beside the sentence that asks
 _TURNS: Final = 4  # places, of which one is for what means nearly the same
+_COUNTED: Final = 400  # characters of a message from which its words are counted
 _TEXT: Final = 20_000  # characters of a message that are looked at
 
 T = TypeVar("T")
@@ -86,7 +89,8 @@ class Index(Protocol):
         """Return the number of messages."""
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[Number]]:
-        """For each term the newest messages that hold the term, at most `MOST_OF_A_TERM`, in any order."""
+        """For each term the newest messages that hold the term, at most `MOST_OF_A_TERM`, in any order. Terms that are
+        joined by `ANY` are one: the messages that hold any of them."""
 
     async def vocabulary(self) -> Vocabulary:
         """Return the words of the index, and perhaps others."""
@@ -280,9 +284,10 @@ async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sou
     said, returned = [await each.listed(sought.wanted.terms) for each in indexes]
     if not _is_answered(sought.wanted, said):
         sought = await indexes[0].beside(sought.with_kin)
-        more = [each for place in sought.kin for each in sought.wanted.wanted[place]]
+        more = {ANY.join(terms): terms[0] for terms in map(sought.wanted.wanted.__getitem__, sought.kin)}
         said, returned = [
-            {**known, **await each.listed(more)} for each, known in zip(indexes, (said, returned), strict=True)
+            {**known, **{more[some]: held for some, held in (await each.listed([*more])).items()}}
+            for each, known in zip(indexes, (said, returned), strict=True)
         ]
     wanted = sought.wanted
     missing = [
@@ -376,30 +381,36 @@ def _shortlist(words: Iterable[_Word]) -> list[Number]:
     least = min(sorted(weights.values())[-_READ:], default=0.0)
     above = sorted(((weight, number) for number, weight in weights.items() if weight > least), reverse=True)
     equal = sorted((number for number, weight in weights.items() if weight == least), reverse=True)
-    return [*(number for _, number in above), *equal][:_READ]
+    return [*(number for _, number in above), *equal][: _READ if above else _READ_EQUAL]
 
 
 def _weights(sought: Sought, words: Sequence[_Word], texts: Mapping[Number, Text]) -> dict[Number, Mapping[int, float]]:
     wanted = sought.wanted
     average = sum(min(len(each.text), _TEXT) for each in texts.values()) / max(1, len(texts)) or 1.0
     occurrences = Occurrences(wanted)
+    listed: dict[Number, list[int]] = {number: [] for number in texts}  # the places of the words that the index knows
+    for place, word in enumerate(words):
+        for number in word.held_by.intersection(texts):
+            listed[number].append(place)
     weights: dict[Number, Mapping[int, float]] = {}
     for number, (whole, at, _) in texts.items():
         text = whole[:_TEXT]
-        if not holds_phrases(text, wanted):
+        if wanted.phrases and not holds_phrases(text, wanted):
             continue
         length = _K1 * (1 - _B + _B * len(text) / average)
         factor = _IN_SPAN if any(begin <= at < end for begin, end in sought.when) else 1.0
         factor *= _ONLY_ASKS if asks(text) else 1.0
         together = factor * (_WHOLE_RUN if any(run in text for run in wanted.runs) else 1.0)
-        held = {}
-        for place, (word, count) in enumerate(zip(words, occurrences.counts(text), strict=True)):
+        counts = dict.fromkeys(listed[number], 1)
+        if len(text) > _COUNTED:  # a short text says a word once, and to count takes longer than all else
             # The index knows words that the eye misses: an accent, a form of a letter.
-            count = count or (number in word.held_by)
-            if count:
-                more = together if place in occurrences.dense else factor
-                held[place] = more * word.weight * count * (_K1 + 1) / (count + length)
-        weights[number] = held
+            counts |= {place: count for place, count in enumerate(occurrences.counts(text)) if count}
+        weights[number] = {
+            place: (together if place in occurrences.dense else factor)
+            * words[place].weight
+            * (count * (_K1 + 1) / (count + length))
+            for place, count in counts.items()
+        }
     return weights
 
 
@@ -477,7 +488,11 @@ def _chosen(
 
 def _shared(own: frozenset[str], others: Iterable[frozenset[str]]) -> float:
     """The greatest share of its parts that a message has in common with another."""
-    return max((len(own & other) / len(own | other) for other in others if own | other), default=0.0)
+    most = 0.0
+    for other in others:
+        common = len(own & other)
+        most = max(most, common / (len(own) + len(other) - common or 1))
+    return most
 
 
 async def _passages(index: Index, chosen: Sequence[_Choice]) -> list[Passage]:

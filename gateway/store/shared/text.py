@@ -247,12 +247,14 @@ class Occurrences:
         self._place_of = {term: place for place, alternatives in enumerate(wanted.wanted) for term in alternatives}
         self._dense = [(term.removeprefix("^"), place) for term, place in self._place_of.items() if is_dense(term)]
         self.dense = frozenset(place for _, place in self._dense)
-        self._form = _begun_by(frozenset(term[:_KEPT] for term in self._place_of if not is_dense(term)))
+        self._form: re.Pattern[str] | None = None  # of the words to look at; to compile it takes a millisecond
         self._forms: dict[str, int | None] = {}  # a word as texts spell it, and its place in the question
 
     def counts(self, text: str) -> list[int]:
         """Return how often each word stands in a text."""
         found = [0] * len(self._wanted.wanted)
+        if self._form is None:
+            self._form = _begun_by(frozenset(term[:_KEPT] for term in self._place_of if not is_dense(term)))
         for word in self._form.findall(text.casefold()):
             if word not in self._forms:
                 self._forms[word] = self._place(word)
@@ -338,7 +340,8 @@ def is_dense(term: str) -> bool:
 
 def _runs(text: str) -> list[tuple[str, str]]:
     """(run of a script without spaces, word of another script): one of the two is empty."""
-    return _RUN.findall(normalised(text))
+    plain = normalised(text)
+    return [("", word) for word in _WORD.findall(plain)] if plain.isascii() else _RUN.findall(plain)
 
 
 def _pairs(run: str) -> Iterable[str]:

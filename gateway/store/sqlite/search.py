@@ -27,7 +27,7 @@ from gateway.store.records import Found, Meaning, Passage
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.documents import parsed
 from gateway.store.shared.near import Vocabulary
-from gateway.store.shared.ranking import MOST_OF_A_TERM, Talks, Text
+from gateway.store.shared.ranking import ANY, MOST_OF_A_TERM, Talks, Text
 from gateway.store.shared.searchable import RETURNED, Kind, kind_of, owner_of, terms_of
 from gateway.store.shared.text import Question
 from gateway.store.shared.unindexed import ReadIndex, Unindexed
@@ -46,6 +46,11 @@ _BELOW: Final = (
 )
 _GROWN: Final = 1.05  # times as many messages: the words are read anew
 _NEWEST: Final = "SELECT rowid FROM message_search ORDER BY rowid DESC LIMIT 1"
+# The query of each term, in their order: a statement for each would take longer to prepare than to run.
+_NEWEST_OF_EACH: Final = (
+    "SELECT (SELECT group_concat(number) FROM (SELECT rowid AS number FROM message_search"
+    " WHERE message_search MATCH sought.value ORDER BY rowid DESC LIMIT ?2)) FROM json_each(?1) AS sought"
+)
 _READ: Final = 500  # messages read at once, where there is no index
 RENEWED: Final = 50  # messages entered anew in one transaction
 
@@ -176,7 +181,8 @@ class Entries:
         known = self._known.pop(owner, None) or array("q")
         newest = known[-1] if known else -1
         added = "SELECT group_concat(rowid) FROM message_search WHERE message_search MATCH ? AND rowid > ?"
-        if new := sorted(_numbers(connection, added, (owner, newest))):
+        row = one(connection, added, (owner, newest))
+        if new := sorted(_numbers_in(row[0] if row else None)):
             known = known + array("q", new)
         self._known[owner] = known
         while len(self._known) > self._most:
@@ -278,16 +284,24 @@ class SqliteIndex:
         self._entries = entries
         self._key = key
         self._kind = kind
+        self._own, self._apart = ("", "") if key is None else (_whose(key, kind), _whose(key, "returned"))
+        self._size: int | None = None
 
     async def size(self) -> int:
         """Return the number of messages."""
-        if self._key is not None:
-            return len(self._entries.of(self._connection, self._whose(self._key)))
-        return int(many(self._connection, "SELECT count(*) FROM message_search")[0][0])
+        if self._size is None:
+            counted = "SELECT count(*) FROM message_search"
+            known = self._entries.of(self._connection, self._own) if self._own else None
+            self._size = int(many(self._connection, counted)[0][0]) if known is None else len(known)
+        return self._size
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
         """The newest messages of each term."""
-        return {term: self._holding(term) for term in terms}
+        if not terms or (self._own and not await self.size()):  # most chats have no results of tools
+            return {}
+        sought = json.dumps([self._among(_term(term)) for term in terms])
+        rows = many(self._connection, _NEWEST_OF_EACH, (sought, MOST_OF_A_TERM))
+        return {term: _numbers_in(row[0]) for term, row in zip(terms, rows, strict=True)}
 
     async def vocabulary(self) -> Vocabulary:
         """Return the words of all messages; those of another conversation lead to no message of this one."""
@@ -324,14 +338,19 @@ class SqliteIndex:
         """The messages of the same talk before and after each."""
         runs = {each: self._beside(each, reach) for each in numbers}
         every = json.dumps(list({each for run in runs.values() for each in run}))
-        found = "SELECT id, session_id FROM messages WHERE id IN (SELECT value FROM json_each(?))"
-        session_of: dict[int, str] = dict(many(self._connection, found, (every,))) if reach else {}
-        talks = _talks(self._connection, set(session_of.values())) if session_of else Talks({})
+        found = (
+            "SELECT group_concat(id), session_id FROM messages WHERE id IN (SELECT value FROM json_each(?)) GROUP BY 2"
+        )
+        rows = many(self._connection, found, (every,)) if reach else []
+        if len(rows) <= 1:
+            return runs
+        session_of: dict[int, str] = {each: row[1] for row in rows for each in _numbers_in(row[0])}
+        talks = _talks(self._connection, set(session_of.values()))
         return {each: talks.cut(each, run, session_of) for each, run in runs.items()}
 
     async def nearest(self, meaning: Meaning) -> Sequence[int]:
         """The messages that mean nearly the same, nearest first."""
-        among = None if self._key is None else self._entries.of(self._connection, self._whose(self._key))
+        among = self._entries.of(self._connection, self._own) if self._own else None
         return vectors.nearest_to(self._connection, meaning, among)
 
     async def beside(self, work: Callable[[], T]) -> T:
@@ -348,43 +367,39 @@ class SqliteIndex:
 
     def _among(self, sought: str) -> str:
         """Return the query for these terms among the index's messages."""
-        if self._key:
-            return f"{self._whose(self._key)} AND {sought}"
+        if self._own:
+            return f"{self._own} AND {sought}"
         return f'{sought} {"AND" if self._kind == "returned" else "NOT"} owner : "{RETURNED}"'
-
-    def _holding(self, term: str) -> list[int]:
-        sought = self._among(_term(term))
-        found = "SELECT rowid AS number FROM message_search WHERE message_search MATCH ? ORDER BY rowid DESC LIMIT ?"
-        return _numbers(self._connection, f"SELECT group_concat(number) FROM ({found})", (sought, MOST_OF_A_TERM))
 
     def _beside(self, number: int, reach: int) -> list[int]:
         if not reach:
             return [number]
-        if self._key is not None:
-            own, apart = self._whose(self._key), self._whose(self._key, "returned")
-            return self._entries.around(self._connection, own, number, reach, apart=apart)
+        if self._own:
+            return self._entries.around(self._connection, self._own, number, reach, apart=self._apart)
         row = one(self._connection, "SELECT key FROM messages WHERE id = ?", (number,))
-        whose = self._whose(row[0] if row else "")
+        whose = _whose(row[0] if row else "", self._kind)
         found = "SELECT rowid FROM message_search WHERE message_search MATCH ? AND rowid"
         before = many(self._connection, f"{found} < ? ORDER BY rowid DESC LIMIT ?", (whose, number, reach))
         after = many(self._connection, f"{found} > ? ORDER BY rowid LIMIT ?", (whose, number, reach))
         return [*(row[0] for row in reversed(before)), number, *(row[0] for row in after)]
 
-    def _whose(self, key: SessionKey | str, kind: Kind | None = None) -> str:
-        owner = owner_of(str(key), size=_OWNER)
-        owners = {"said": f'"{owner}"', "returned": f'"{owner}{RETURNED}"', None: f'("{owner}" OR "{owner}{RETURNED}")'}
-        return f"owner : {owners[kind or self._kind]}"
+
+def _whose(key: SessionKey | str, kind: Kind | None) -> str:
+    owner = owner_of(str(key), size=_OWNER)
+    owners = {"said": f'"{owner}"', "returned": f'"{owner}{RETURNED}"', None: f'("{owner}" OR "{owner}{RETURNED}")'}
+    return f"owner : {owners[kind]}"
 
 
 def _term(term: str) -> str:
-    """Return the query for a term, which holds no quotes: letters, digits and marks only."""
+    """Return the query for a term, which holds no quotes: letters, digits and marks only; or for any of some."""
+    if ANY in term:
+        return f"({' OR '.join(map(_term, term.split(ANY)))})"
     return f'terms : "{term[1:]}" *' if term.startswith("^") else f'terms : "{term}"'
 
 
-def _numbers(connection: apsw.Connection, query: str, values: tuple[str | int, ...]) -> list[int]:
+def _numbers_in(listed: str | None) -> list[int]:
     """Message numbers that a query gives as one text: to hand over thousands of rows takes longer than to find them."""
-    row = one(connection, query, values)
-    numbers: list[int] = json.loads(f"[{row[0] or ''}]") if row else []  # faster than `int` of each
+    numbers: list[int] = json.loads(f"[{listed}]") if listed else []  # faster than `int` of each
     return numbers
 
 
