@@ -42,7 +42,7 @@ keys_app = typer.Typer(
 def list_(config: ConfigOption = None) -> None:
     """List the people who were let in, and those who ask."""
     from gateway.commands.people import IN_SHELL, listed
-    from gateway.people.guests import guest_book
+    from gateway.people.pairing import guest_book
 
     async def look(store: Store) -> str:
         return listed(await guest_book(store), SystemClock().now(), IN_SHELL)

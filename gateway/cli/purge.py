@@ -16,7 +16,7 @@ from gateway.domain.memory import scope_of
 from gateway.domain.pairing import removed
 from gateway.domain.session import Session
 from gateway.domain.wording import counted
-from gateway.people.guests import guest_book, set_guest_book
+from gateway.people.pairing import guest_book, set_guest_book
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace

@@ -12,7 +12,7 @@ from random import Random
 from typing import Final, TypeVar
 
 import structlog
-from msgspec import Struct, field
+from msgspec import Struct, convert, field, to_builtins
 
 from gateway.domain.chat import Inbound, Source, one_line
 from gateway.domain.pairing import (
@@ -29,14 +29,15 @@ from gateway.domain.pairing import (
     written,
 )
 from gateway.people.access import Access
-from gateway.people.guests import guest_book, set_guest_book
 from gateway.runtime.clock import Clock
 from gateway.store.port import Documents
+from gateway.store.shared.documents import dumps, loads
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+_FOLDER: Final = "guest_book"  # of notes, the same for every process
 _FRESH_FOR_STRANGERS: Final = 1.0  # seconds
 _FRESH_FOR_GUESTS: Final = 10.0
 
@@ -185,3 +186,16 @@ class Pairing(Struct, kw_only=True):
                 self._book = (after, self.clock.monotonic())
                 return decided
             fresh = 0.0
+
+
+async def guest_book(store: Documents) -> GuestBook:
+    """The guest book; an empty one if nobody ever asked. Raises StoreUnavailable."""
+    notes = await store.notes(_FOLDER)
+    return convert(loads(notes["book"]), GuestBook) if "book" in notes else GuestBook()
+
+
+async def set_guest_book(store: Documents, book: GuestBook) -> bool:
+    """Replace the book whose version is one less. False, and nothing is stored, if the present book has another
+    version: then look again. Raises StoreUnavailable."""
+    notes = {"version": str(book.version), "book": dumps(to_builtins(book))}
+    return await store.set_notes(_FOLDER, notes, {"version": str(book.version - 1) if book.version > 1 else None})

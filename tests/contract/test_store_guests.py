@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from gateway.domain.pairing import Guest, GuestBook, PairingRequest
-from gateway.people.guests import guest_book, set_guest_book
+from gateway.people.pairing import guest_book, set_guest_book
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from tests.support.store_kit import START, Bench

@@ -12,8 +12,7 @@ import pytest
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Inbound, Source
 from gateway.people.access import Access, AccessSettings
-from gateway.people.guests import guest_book, set_guest_book
-from gateway.people.pairing import NAMELESS, Pairing
+from gateway.people.pairing import NAMELESS, Pairing, guest_book, set_guest_book
 from gateway.people.welcome import WELCOME
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace

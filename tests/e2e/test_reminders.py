@@ -20,7 +20,7 @@ from gateway.domain.reminder import ReminderRules
 from gateway.domain.turn import SessionSettings
 from gateway.people import reminders as people
 from gateway.people.access import AccessSettings
-from gateway.people.guests import guest_book
+from gateway.people.pairing import guest_book
 from gateway.providers.plugin import ModelPrices
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ChatGone, ProviderUnavailable

@@ -14,7 +14,7 @@ from gateway.domain.chat import Source, session_key
 from gateway.domain.pairing import Guest, GuestBook
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
-from gateway.people.guests import set_guest_book
+from gateway.people.pairing import set_guest_book
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite import SqliteStore
 from gateway.turns.limits import STOPPED

@@ -9,7 +9,7 @@ import pytest
 
 from adapters.telegram.adapter import TelegramAdapter
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
-from gateway.people.guests import guest_book
+from gateway.people.pairing import guest_book
 from gateway.runtime.clock import SystemClock
 from gateway.turns.reception import UNREAD
 from tests.emulators.telegram import LoseAnswer, Refuse, TelegramServer, User

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
 from gateway.domain.pairing import GuestBook
-from gateway.people.guests import guest_book, set_guest_book
+from gateway.people.pairing import guest_book, set_guest_book
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.records import MOST_ATTEMPTS, Erasure

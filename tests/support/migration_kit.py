@@ -15,7 +15,7 @@ from gateway.domain.pairing import GuestBook, asked, confirmed
 from gateway.domain.rule import Pin, Pins
 from gateway.domain.session import Compaction, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.people.guests import guest_book, set_guest_book
+from gateway.people.pairing import guest_book, set_guest_book
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.port import Store, under
