@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from math import inf
 
 import structlog
 
@@ -490,17 +491,29 @@ async def exchange_of(
     unless it must be `exact`; and its messages up to the end of that exchange. Notes that may know what came after it
     are second choice."""
     best, found = (False, False), None
-    for each in await store.sessions(key, _MOST_SEARCHED):
+    for each in await searched(store, key, event if mark else ""):
         messages = await store.transcript(each)
         if (place := behind(messages, event)) is None:
             continue
         end, told = place
-        fits = told == mark, end >= await _left_by_compaction(store, each)
+        fits = mark in ("", told), end >= await _left_by_compaction(store, each)
         if (found is None or fits > best) and (fits[0] or not exact):
             best, found = fits, (each, messages[:end])
         if all(best):
             break
     return found
+
+
+async def searched(store: Store, key: SessionKey, event: str = "") -> list[Session]:
+    """The sessions of a key, the newest first; of an event that was accepted, those first that were there soonest."""
+    sessions = await store.sessions(key, _MOST_SEARCHED)
+    fates = (await store.named(event, [key.platform])).fates if event else ()
+    begun = next((each.item.accepted_at for each in fates if each.item.key == key), None)
+
+    def away(session: Session, begun: float) -> float:
+        return inf if (session.ended_at or inf) < begun else max(0.0, session.started_at - begun)
+
+    return sessions if begun is None else sorted(sessions, key=lambda each: away(each, begun))
 
 
 async def _left_by_compaction(store: Store, session: Session) -> int:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from gateway.agent.choices import Choice, choose
-from gateway.agent.sessions import exchange_of
+from gateway.agent.sessions import exchange_of, searched
 from gateway.context import identifiers
-from gateway.domain.chat import Source, speaker
+from gateway.domain.chat import SessionKey, Source, speaker
 from gateway.domain.message import Message, note_of, noted
 from gateway.domain.place import choosing, names
 from gateway.domain.session import Session
@@ -20,8 +20,6 @@ from gateway.runtime.tokens import TokenCounter
 from gateway.store.imports.past import Tally, paired
 from gateway.store.port import Store
 from gateway.store.records import Opening
-
-_MOST_SEARCHED = 500  # sessions of a conversation
 
 
 class StoreHistories(Struct, frozen=True, kw_only=True):
@@ -34,16 +32,19 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
 
     async def known(self, source: Source, events: Sequence[str]) -> int:
         key = self.rules.key(source)
-        waiting = (await self.store.named(events[-1], [source.platform])).fates if events else ()
-        if any(each.item.key == key for each in waiting):
+        if not events or await self._came(key, events[-1]):
             return len(events)  # it may still wait in its lane
         best = 0
-        for session in await self.store.sessions(key, _MOST_SEARCHED):
+        for session in sorted(await searched(self.store, key), key=lambda each: not _is_taken(each)):
             there = set(_names(await self.store.transcript(session)))
             best = max(best, next((at for at in range(len(events), best, -1) if events[at - 1] in there), best))
-            if best == len(events):
-                break
+            if best == len(events) or (best and not _is_taken(session) and not await self._came(key, events[best])):
+                break  # what did not come has nothing known behind it, but for what `take` was given
         return best
+
+    async def _came(self, key: SessionKey, event: str) -> bool:
+        """Say whether the message of an event was accepted."""
+        return any(each.item.key == key for each in (await self.store.named(event, [key.platform])).fates)
 
     async def take(self, source: Source, after: str, messages: Sequence[Message]) -> None:
         key = self.rules.key(source)
@@ -85,6 +86,11 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
     async def instruct(self, source: Source, text: str) -> None:
         place = choosing(self.rules.key(source), source.chat_type, names(source))[0]
         await choose(self.store, place, "persona", Choice(value=text or None, by=speaker(source), at=self.clock.now()))
+
+
+def _is_taken(session: Session) -> bool:
+    """Say whether it was made of a client's history: nothing was said in it."""
+    return session.started_at == session.ended_at
 
 
 def _names(messages: Sequence[Message]) -> Iterator[str]:
