@@ -123,8 +123,7 @@ class Chat(Struct, kw_only=True):
                 end = wire.ending("".join(said), self._returns(asked, answer))
             except ApiError as error:
                 end = wire.failure(error)
-            await response.write(end)
-            await response.write_eof()
+            await response.write_eof(end)
         except ConnectionError:
             return response  # the client has gone; the turn goes on
         await self.desk.given(asked, answer)
