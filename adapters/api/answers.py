@@ -18,7 +18,6 @@ from gateway.domain.chat import ChatAddress, Outbound
 MOST_OF_PERSON: Final = 100  # answers that one person waits for
 MOST: Final = 2_000
 _GAP: Final = "\n\n"
-ERRANDS: Final = "errands"  # the thread of what a front end asks for itself: no person reads it
 
 
 class Piece(Struct, frozen=True):

@@ -10,14 +10,14 @@ from aiohttp import web
 from msgspec import Struct
 
 from adapters.api import shapes
-from adapters.api.answers import ERRANDS, Answer
+from adapters.api.answers import Answer
 from adapters.api.desk import Asked, Desk
 from adapters.api.history import hashed, history
 from adapters.api.platform import NAME
 from adapters.api.server import USER, Server, body_of, json_of, parts_of, user_named
 from adapters.api.shapes import BEAT, ApiError, ChatRequest, Chunks, Wire
 from gateway.domain.adapter import ADMIN_ROLE
-from gateway.domain.chat import Outbound, Returns, Source
+from gateway.domain.chat import ERRANDS, Outbound, Returns, Source
 from gateway.domain.command import parse_command
 from gateway.domain.keys import Key
 from gateway.runtime.clock import Clock

@@ -16,14 +16,14 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, field
 
-from adapters.api.answers import ERRANDS, Answer, Answers
+from adapters.api.answers import Answer, Answers
 from adapters.api.answers import Piece as Part
 from adapters.api.files import kept
 from adapters.api.history import Exchange, hashed
 from adapters.api.shapes import Piece, busy, forbidden
 from gateway.domain.adapter import Accept
 from gateway.domain.approval import command_meant
-from gateway.domain.chat import BEGINNING, NO_TERMS, ChatAddress, Inbound, Outbound, Source, Terms
+from gateway.domain.chat import BEGINNING, ERRANDS, NO_TERMS, ChatAddress, Inbound, Outbound, Source, Terms
 from gateway.domain.command import parse_command
 from gateway.domain.views import Histories, Views
 from gateway.runtime.clock import Clock

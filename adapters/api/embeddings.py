@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from adapters.api.chat import Chat, asked_in
 from adapters.api.server import body_of, json_of
 from adapters.api.shapes import ApiError, ChatRequest, Turn, cap_reached, decoded, failed, invalid, shaped, written
+from gateway.domain.chat import ERRANDS
 from gateway.runtime.errors import ProviderError, SpendCapReached
 from gateway.runtime.structs import replace
 
@@ -45,7 +46,7 @@ class EmbeddingsRoute(Struct, kw_only=True):
             raise invalid("dimensions", "`dimensions` cannot be chosen here: leave it out.", "unsupported_parameter")
         texts = [wanted.input] if isinstance(wanted.input, str) else wanted.input
         asks = ChatRequest(model=wanted.model, turns=(Turn(role="user"),), user=wanted.user or "")
-        source = replace(asked_in(request, key, asks).source, thread="embeddings")
+        source = replace(asked_in(request, key, asks).source, thread=ERRANDS)
         try:
             found = await chat.desk.views.embed(source, texts)
         except SpendCapReached as error:

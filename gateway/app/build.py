@@ -244,7 +244,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             health=health,
             background=base.background,
             clock=base.clock,
-            heartbeat=_heartbeat(base, agents),
+            heartbeat=_heartbeat(base, agents, people),
         ),
         watchdog=watchdog,
         settings=InForce(redact=base.redact, take_up=take_up, close=close),
@@ -600,7 +600,8 @@ def _people(base: _Base) -> People:
     approvals = Approvals(
         store=store, outbox=outbox, access=access, clock=clock, ids=base.ids, seconds=config.tools.approval_deadline
     )
-    pairing = Pairing(access=access, store=store, clock=clock, rng=random.SystemRandom())
+    keys = import_module("gateway.people.keys").Keys(store=store, clock=clock) if access.keyed else None
+    pairing = Pairing(access=access, store=store, clock=clock, rng=random.SystemRandom(), keys=keys)
     reminders = Reminders(
         store=store,
         outbox=outbox,
@@ -682,7 +683,7 @@ def _health(base: _Base, agents: Agents, lanes: Lanes, readers: Readers) -> Heal
     )
 
 
-def _heartbeat(base: _Base, agents: Agents) -> Callable[[], Awaitable[None]] | None:
+def _heartbeat(base: _Base, agents: Agents, people: People) -> Callable[[], Awaitable[None]] | None:
     """What looks now and then; None where that is off."""
     if base.config.heartbeat.chat is None:
         return None
@@ -694,6 +695,7 @@ def _heartbeat(base: _Base, agents: Agents) -> Callable[[], Awaitable[None]] | N
         rules=base.rules,
         redact=base.redact,
         zone=base.config.sessions.expiry.zone,
+        pairing=people.pairing,
         clock=base.clock,
     )
     return partial(heartbeat.look)
@@ -719,7 +721,7 @@ def _connect(base: _Base, reception: Reception, events: Events) -> None:
         if isinstance(adapter, LearnsNames):
             adapter.renamed = partial(base.store.rename_chat, adapter.name)
         if isinstance(adapter, AsksForKeys):
-            adapter.keys = import_module("gateway.people.keys").Keys(store=base.store, clock=base.clock)
+            adapter.keys = reception.pairing.keys
         if isinstance(adapter, AsksFirst):
             adapter.admits = reception.admits
         if isinstance(adapter, ShowsProposals):

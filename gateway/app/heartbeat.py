@@ -22,13 +22,14 @@ from gateway.agent.delegation import Helpers, Order
 from gateway.agent.waking import WOKE_BY_ITSELF
 from gateway.app.config.models import HeartbeatSettings
 from gateway.app.orders import place_of
-from gateway.domain.chat import HEARTBEAT
+from gateway.domain.chat import ERRANDS, HEARTBEAT, ChatAddress, SessionKey
 from gateway.domain.message import is_request, note_of
 from gateway.domain.reminder import Reminder
 from gateway.domain.session import Session
 from gateway.domain.turn import TurnRules
+from gateway.people.pairing import Pairing
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import StoreUnavailable, ToolError
+from gateway.runtime.errors import StoreUnavailable, ToolError, UserError
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
@@ -52,6 +53,7 @@ Otherwise answer with what they should be told, in few words.
 Due within a day:
 {due}"""
 
+_LOOKED_AT: Final = 20  # conversations of a person
 _NOTES, _STATE = "heartbeat", "state"
 
 
@@ -75,13 +77,14 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     rules: TurnRules
     redact: Redactor
     zone: tzinfo | None
+    pairing: Pairing
     clock: Clock
 
     async def look(self) -> None:
         """Begin a look if it is time for one, and something changed since the last one."""
         try:
             await self._look()
-        except (StoreUnavailable, ToolError) as error:
+        except (StoreUnavailable, ToolError, UserError) as error:
             log.warning("heartbeat_waits", error=str(error))
 
     async def _look(self) -> None:
@@ -92,8 +95,9 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
         text = await asyncio.to_thread(written_in, self.folder)
         if not text or not self.settings.may_look(local.hour, now - last.at, looks):
             return
-        to = self.settings.to
-        source = await place_of(self.store, to, self.settings.person)
+        by = await self.pairing.key_of(self.settings.to.platform, self.settings.to.chat)
+        to = self.settings.to if by is None else await self._newest(self.settings.to)
+        source = await place_of(self.store, to, self.settings.person, by)
         key = self.rules.key(source)
         session = next(iter(await self.store.sessions(key, 1)), None)
         if session is None or await self.store.running(key):
@@ -117,6 +121,12 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
         )
         await self.helpers.run(order, key, source, f"{HEARTBEAT}{this.day}:{this.looks}", lambda: None)
         await self._note(begun, replace(this, seen=seen))  # after it is on its way: a crash before costs one more look
+
+    async def _newest(self, to: ChatAddress) -> ChatAddress:
+        """Where the person of a key wrote last."""
+        keys = await self.store.conversations(SessionKey(platform=to.platform, chat=to.chat), _LOOKED_AT)
+        found = [session for key in keys if key.thread != ERRANDS for session in await self.store.sessions(key, 1)]
+        return max(found, key=lambda each: each.last_active_at).key.address if found else to
 
     async def _note(self, noted: str | None, looked: Looked) -> str | None:
         """Write down the look; returns what was written, None if another process was first."""

@@ -17,11 +17,13 @@ from typing import Final, Literal
 import msgspec
 import structlog
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from gateway.agent.waking import Waking
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Event
 from gateway.domain.chat import EVENT, ChatAddress, Outbound, OutboundState, SessionKey, Source
+from gateway.domain.keys import Key
 from gateway.domain.place import person_of
 from gateway.domain.turn import TurnRules
 from gateway.people.pairing import Pairing
@@ -148,8 +150,11 @@ class Events(Struct, frozen=True, kw_only=True):
         """Show an event, or have the agent go on with it. Raises UserError, StoreUnavailable."""
         if not self.outbox.knows(event.to.platform):
             raise UserError(NOT_SERVED.format(platform=event.to.platform))
-        event = replace(event, text=storable(event.text))
-        return await (self._show(event) if event.task is None else self._ask(event))
+        event, key = (
+            replace(event, text=storable(event.text)),
+            await self.pairing.key_of(event.to.platform, event.to.chat),
+        )
+        return await (self._show(event) if event.task is None else self._ask(event, key))
 
     async def _show(self, event: Event) -> Acceptance:
         """Store the rows that show a text, unless they were stored before, of whatever text. The ids of the others are
@@ -163,20 +168,24 @@ class Events(Struct, frozen=True, kw_only=True):
         await self.outbox.emit(rows)
         return "new"
 
-    async def _ask(self, event: Event) -> Acceptance:
+    async def _ask(self, event: Event, key: Key | None) -> Acceptance:
         for known in event.also:
             if (await self.store.named(f"{EVENT}{known}", [event.to.platform])).fates:
                 return "duplicate"
-        source = await place_of(self.store, event.to, event.person)
+        source = await place_of(self.store, event.to, event.person, key)
         if not await self.pairing.lets_in(source):
             raise UserError(NOBODY.format(chat=f"{event.to.platform}:{event.to.chat}"))
         waking = Waking(store=self.store, clock=self.clock)
         return await waking.told(self.rules.key(source), source, event, self.rules.turns.lane_cap)
 
 
-async def place_of(store: Store, to: ChatAddress, person: str | None) -> Source:
+async def place_of(store: Store, to: ChatAddress, person: str | None, by: Key | None = None) -> Source:
     """Where and to whom the agent speaks in a chat: as in the newest conversation there, else as in a chat with one
-    person, who has the chat's name if no other is given."""
+    person, who has the chat's name if no other is given. `by`: the key by which they talk."""
+    if by is not None:
+        within = (by.name,) if to.chat != by.name else ()
+        cap = (by.name, by.cap) if by.cap is not None else None
+        return Source(**asdict(to), chat_type="direct", user=to.chat, user_name=by.name, within=within, cap=cap)
     key = SessionKey(platform=to.platform, chat=to.chat, thread=to.thread, user=person)
     for each in (key, replace(key, user=None)):
         for session in await store.sessions(each, 1):

@@ -32,6 +32,11 @@ def platforms() -> Mapping[str, Platform]:
     return loaded(platform.GROUP, Platform)
 
 
+def keyed_platform() -> str:
+    """The name of the platform that people reach by keys of ours."""
+    return next(each.name for each in platforms().values() if each.limits is not None and each.limits.keyed)
+
+
 @cache
 def providers() -> Mapping[str, ProviderPlugin]:
     """All wire formats, and the vendors that speak them, by name. Raises ConfigError."""

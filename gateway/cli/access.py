@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from gateway.cli.printing import show
+from gateway.cli.printing import complain, show
 from gateway.cli.program import ConfigOption, ask_store, fail, guarded, settings_of
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import UserError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from gateway.people.pairing import Pairing
     from gateway.store.port import Store
 
+_CENTURY: Final = 100 * 365 * 86_400.0  # seconds
+_MOST_COMING: Final = 100_000  # reminders that are looked through
 _PATIENCE: Final = 5.0  # seconds for a page of this machine
 
 access_app = typer.Typer(
@@ -168,6 +170,7 @@ def add_key(
     config: ConfigOption = None,
 ) -> None:
     """Make a key, and print it this once."""
+    from gateway.app.plugins import keyed_platform
     from gateway.cli.importing import owner_named
     from gateway.domain.keys import Key
 
@@ -182,6 +185,9 @@ def add_key(
 
     make_store(config)
     show(ask_store(config, look))
+    platform, served = keyed_platform(), settings_of(config).adapters
+    if platform not in served or not served[platform].enabled:
+        complain(f"No program can use it yet: set adapters.{platform}.enabled to true in config.yaml.")
 
 
 @keys_app.command("list")
@@ -200,11 +206,17 @@ def remove_key(
     config: ConfigOption = None,
 ) -> None:
     """Take a key back. A running gateway refuses it within ten seconds."""
+    from gateway.app.plugins import keyed_platform
+    from gateway.domain.wording import counted
 
     async def look(store: Store) -> str:
-        if not await _keys(store).remove(name):
+        key = next((each for each in await _keys(store).all() if each.name == name), None)
+        if key is None or not await _keys(store).remove(name):
             raise UserError(f"there is no key named {name}; `legato keys list` shows the names")
-        return f"{name} is removed. A running gateway refuses it within ten seconds."
+        coming = await store.due_reminders(SystemClock().now() + _CENTURY, _MOST_COMING)
+        left = [each for each in coming if each.key.platform == keyed_platform() and key.speaks_for(each.key.chat)]
+        silent = f" {counted(len(left), 'reminder')} will be silent until there is a key {name} again." if left else ""
+        return f"{name} is removed. A running gateway refuses it within ten seconds.{silent}"
 
     show(ask_store(config, look))
 

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.orders import Order, leave, left
+from gateway.app.plugins import keyed_platform
 from gateway.domain.chat import EVENT, ChatAddress
 from gateway.domain.platform import AdapterSettings, Platform
-from gateway.runtime.clock import Clock, Ids, lasting_id
+from gateway.people.keys import Keys
+from gateway.runtime.clock import Clock, Ids, SystemClock, lasting_id
 from gateway.runtime.errors import UserError
 from gateway.store.port import Store
 from gateway.store.shared.documents import storable
@@ -55,7 +57,9 @@ def order_for(to: ChatAddress, text: str, key: str, clock: Clock, ids: Ids, task
 
 async def send(store: Store, order: Order) -> dict[str, Any]:
     """Leave the order, unless it is known already. Returns its row: `id`, and `state`: `left` now, `waiting` since
-    earlier, or that of the row in the outbox."""
+    earlier, or that of the row in the outbox. Raises UserError where the chat is of a key that is not there."""
+    if order.platform == keyed_platform():
+        await Keys(store=store, clock=SystemClock()).of(order.chat)
     known = await store.rows(order.address, [order.id])
     if (await store.named(f"{EVENT}{order.id}", [order.platform])).fates:
         return {"id": order.id, "state": "taken"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.agent.memory.memories import Memories
 from gateway.app.config import Config
 from gateway.app.mcp_server import Person, PersonTools, Shelf, person_of, serve_streams
-from gateway.app.plugins import platforms
+from gateway.app.plugins import keyed_platform
 from gateway.cli.importing import owner_named
 from gateway.domain.chat import SessionKey
 from gateway.people.keys import Keys
@@ -30,8 +30,7 @@ async def _of_key(store: Store, secret: str) -> Person:
     key = await Keys(store=store, clock=SystemClock()).holder(secret)
     if key is None:
         raise UserError("the key in LEGATO_KEY is not known: `legato keys add NAME` makes one")
-    platform = next(each.name for each in platforms().values() if each.limits is not None and each.limits.keyed)
-    return person_of(key, SessionKey(platform=platform, chat=key.person))
+    return person_of(key, SessionKey(platform=keyed_platform(), chat=key.person))
 
 
 async def _named(store: Store, person: str) -> Person:

@@ -332,6 +332,9 @@ class KnowsKeys(Protocol):
     async def holder(self, secret: str) -> Key | None:
         """The key of this secret. Raises StoreUnavailable."""
 
+    async def of(self, person: str) -> Key:
+        """The key by which somebody talks. Raises UserError if there is none, StoreUnavailable."""
+
 
 @runtime_checkable
 class AsksForKeys(Protocol):

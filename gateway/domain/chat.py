@@ -391,6 +391,7 @@ SCHEDULED: Final = "schedule:"  # the event ids of prompts that run by the clock
 ENDED: Final = "ended:"  # the same, of what ran in the background and has ended
 HELPER: Final = "helper:"  # the same, of helpers
 EVENT: Final = "event:"  # the same, of what other programs told
+ERRANDS: Final = "errands"  # the thread of what a front end asks for itself: no person reads it
 HEARTBEAT: Final = "heartbeat:"  # the same, of looks now and then, with the day behind
 
 

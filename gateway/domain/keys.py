@@ -31,6 +31,11 @@ class Key(Struct, frozen=True, kw_only=True):
         """Return whom the key speaks for where it names nobody."""
         return self.name
 
+    def speaks_for(self, person: str) -> bool:
+        """Say whether it is somebody's own key, or the one of their front end."""
+        name, named, _ = person.partition("/")
+        return name == self.name and (self.front_end or not named)
+
     def person_named(self, user: str) -> str:
         """The one of its people that a front end calls `user`. Nobody else's people can have this name."""
         return f"{self.name}/{quote(user, safe='')}" if user else self.name

@@ -16,6 +16,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError
 from gateway.store.port import Documents
 
+NONE: Final = "There is no key for {person}: `legato keys add {name}` makes one, `legato keys list` shows the names."
 _FOLDER: Final = "keys"
 _FRESH: Final = 10.0  # seconds for which a key that holds is not looked up again
 _FRESH_FOR_STRANGERS: Final = 1.0
@@ -31,12 +32,24 @@ class Keys(Struct, kw_only=True):
 
     async def holder(self, secret: str) -> Key | None:
         """The key of this secret. Raises StoreUnavailable."""
-        hashed, now = _hash(secret), self.clock.monotonic()
-        fresh = _FRESH if hashed in self._known else _FRESH_FOR_STRANGERS
-        if self._read_at is None or now - self._read_at >= fresh:
+        hashed = _hash(secret)
+        await self._look(hashed in self._known)
+        return self._known.get(hashed)
+
+    async def of(self, person: str) -> Key:
+        """The key by which somebody talks. Raises UserError if there is none, StoreUnavailable."""
+        await self._look(any(key.speaks_for(person) for key in self._known.values()))
+        for key in self._known.values():
+            if key.speaks_for(person):
+                return key
+        raise UserError(NONE.format(person=person, name=person.partition("/")[0]))
+
+    async def _look(self, known: bool) -> None:
+        """Read the keys anew, unless it was done just now. `known`: the one that is asked for held then."""
+        now = self.clock.monotonic()
+        if self._read_at is None or now - self._read_at >= (_FRESH if known else _FRESH_FOR_STRANGERS):
             self._known = {facts["hash"]: _key(name, facts) for name, facts in (await self._notes()).items()}
             self._read_at = now
-        return self._known.get(hashed)
 
     async def all(self) -> list[Key]:
         """All keys, by name. Raises StoreUnavailable."""

@@ -14,7 +14,9 @@ from typing import Final, TypeVar
 import structlog
 from msgspec import Struct, convert, field, to_builtins
 
+from gateway.domain.adapter import KnowsKeys
 from gateway.domain.chat import Inbound, Source, one_line
+from gateway.domain.keys import Key
 from gateway.domain.pairing import (
     CODE_LENGTH,
     CODE_LETTERS,
@@ -30,6 +32,7 @@ from gateway.domain.pairing import (
 )
 from gateway.people.access import Access
 from gateway.runtime.clock import Clock
+from gateway.runtime.errors import UserError
 from gateway.store.port import Documents
 from gateway.store.shared.documents import dumps, loads
 
@@ -63,13 +66,15 @@ _MOST_GROUPS: Final = 10_000  # remembered
 
 
 class Pairing(Struct, kw_only=True):
-    """The service of pairing. `rng` must not be predictable. Two fields change: `_book`, the store's book, and when it
+    """The service of pairing. `rng` must not be predictable. `keys`: of the platforms that are reached by them, if
+    there is one. Two fields change: `_book`, the store's book, and when it
     was read (monotonic); and `_groups`, the groups where a person wrote who may talk."""
 
     access: Access
     store: Documents
     clock: Clock
     rng: Random
+    keys: KnowsKeys | None = None
     _book: tuple[GuestBook, float] | None = field(default=None)
     _groups: dict[tuple[str, str], None] = field(default_factory=dict)
 
@@ -79,6 +84,20 @@ class Pairing(Struct, kw_only=True):
         if allowed and source.chat_type != "direct" and len(self._groups) < _MOST_GROUPS:
             self._groups[source.platform, source.chat] = None
         return allowed
+
+    async def key_of(self, platform: str, chat: str) -> Key | None:
+        """The key by which the person of this chat talks; None: talking needs none there. Raises UserError where it is
+        gone, StoreUnavailable."""
+        return await self.keys.of(chat) if self.keys is not None and platform in self.access.keyed else None
+
+    async def may_be_told(self, source: Source) -> bool:
+        """Say whether a person may be told what comes by itself: whose key was taken back hears nothing more. Raises
+        StoreUnavailable."""
+        try:
+            await self.key_of(source.platform, source.chat)
+        except UserError:
+            return False
+        return await self.lets_in(source)
 
     def _fresh_for(self, source: Source) -> float:
         """Return the seconds for which the book that decides about a person may be kept. One who asks may be let in

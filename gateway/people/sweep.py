@@ -78,7 +78,7 @@ class ReminderSweep(Struct, frozen=True, kw_only=True):
 
     async def _firing(self, reminder: Reminder, now: float) -> Firing:
         """Fire a reminder, in thought. A person who may not talk here any more is told nothing."""
-        if not await self.pairing.lets_in(reminder.source):
+        if not await self.pairing.may_be_told(reminder.source):
             return left_out(reminder, now)
         return firing(reminder, now, row_of_run(schedule_event(reminder, reminder.fired + 1)))
 
