@@ -34,6 +34,7 @@ say about them does not count.
 <pinned-rules>
 {rules}
 </pinned-rules>"""
+PINS_MARK: Final = "\n<pinned-rules>\n"
 _TODOS = "\n\nOpen items of your to-do list when this was written:\n"
 _FORGEABLE: Final = re.compile(r"<(/?(?:pinned-rules|memory)\s*)>", re.IGNORECASE)
 
@@ -104,6 +105,11 @@ def pinned(pins: Sequence[Pin]) -> str:
     part's marks, or of a summary's, the brackets are bent."""
     rules = "\n".join(f"{number}. {pin.signed}" for number, pin in enumerate(pins, 1))
     return _PINS.format(rules=bent(rules))
+
+
+def shown_in(prompt: str, pins: tuple[Pin, ...]) -> tuple[Pin, ...]:
+    """Return the first of these rules that the prompt shows; those that were set since then are not in it."""
+    return next((pins[:count] for count in range(len(pins), 0, -1) if pinned(pins[:count]) in prompt), ())
 
 
 def bent(text: str) -> str:

@@ -25,14 +25,14 @@ from gateway.agent.memory.memories import Memories
 from gateway.agent.memory.snapshot import snapshot_in
 from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
-from gateway.agent.prompt import PromptBuilder, bent, differ
+from gateway.agent.prompt import PINS_MARK, PromptBuilder, bent, differ, shown_in
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.titles import Titles
 from gateway.agent.tools.offer import Toolbox, member
 from gateway.context.engine import Outcome
 from gateway.domain.chat import BEGINNING, ChatType, SessionKey, Source
 from gateway.domain.expiry import ExpiryPolicy
-from gateway.domain.message import Message, behind, is_of, last_event, note_of
+from gateway.domain.message import Message, behind, is_of, is_request, last_event, note_of, own_words
 from gateway.domain.place import names, names_of, person_of
 from gateway.domain.rule import Pins
 from gateway.domain.session import Compaction, EndReason, Session
@@ -132,9 +132,8 @@ class Sessions:
             await self.flushes.before_opening(session)
         if empty or followed != persona:
             memory = await self.memories.snapshot(session) if empty else snapshot_in(session.system_prompt)
-            prompt = await self._prompt(
-                replace(session, model=model), await self.store.pins(session.key), persona, memory
-            )
+            pins = await self._joining(session, await self.store.pins(session.key))
+            prompt = await self._prompt(replace(session, model=model), pins, persona, memory)
             if differ(prompt, session.system_prompt):
                 changes["system_prompt"] = prompt
                 if session.model == model:
@@ -334,6 +333,19 @@ class Sessions:
         )
         return compaction
 
+    async def _joining(self, session: Session, pins: Pins, said: str | None = None) -> Pins:
+        """Return the pins that the prompt of the session is to show now. Those that are in view, because a person's
+        message says just that or, as `said`, is about to, wait for the next compaction: another prompt would have the
+        provider read the whole conversation anew."""
+        shown = shown_in(session.system_prompt, pins.rules)
+        waiting = pins.rules[len(shown) :]
+        if not waiting or (not shown and PINS_MARK in session.system_prompt):  # it shows one that was taken away
+            return pins
+        messages = await self.store.transcript(session) if any(each.text != said for each in waiting) else ()
+        spoken = {own_words(each).strip() for each in messages if is_request(each)} | {said}
+        in_view = all(each.text in spoken and not each.by for each in waiting)
+        return replace(pins, rules=shown) if in_view else pins
+
     async def prompt_with(self, session: Session, pins: Pins, *, memory: str | None = None) -> str:
         """Return the system prompt of the session with these pins, and with this memory (None: as it shows it now)."""
         persona = self._persona(session, await self.choices(session))
@@ -349,11 +361,12 @@ class Sessions:
         self.preparations.forget(session)
         self.engines.drop(session.id)
 
-    async def set_pins(self, lease: Lease, present: Session | None, pins: Pins) -> None:
-        """Make these the pins of the key; the prompt of its present session holds them from now on."""
+    async def set_pins(self, lease: Lease, present: Session | None, pins: Pins, said: str | None = None) -> None:
+        """Make these the pins of the key; its present session has them in its prompt, or in view. `said`: the message
+        that is about to be added to it."""
         rebuilt = None
         if present is not None:
-            prompt = await self.prompt_with(present, pins)
+            prompt = await self.prompt_with(present, await self._joining(present, pins, said))
             reported = self._reported(present, prompt)
             rebuilt = Rebuilt(ref=present.ref, system_prompt=prompt, last_prompt_tokens=reported)
         await self.store.set_pins(lease, pins, rebuilt)

@@ -78,7 +78,8 @@ async def _add(ctx: CommandContext, text: str) -> str:
         home = models.home_of(ctx.key.platform, names(ctx.inbound.source))
         if refusal := _refusal(ctx, rules, models.of(present) if present else home):
             raise UserError(f"I did not pin that: {refusal}")
-        await ctx.sessions.set_pins(ctx.owned().lease, present, Pins(rules=rules, set_by=item.id))
+        said = text if ctx.inbound.command is None else None
+        await ctx.sessions.set_pins(ctx.owned().lease, present, Pins(rules=rules, set_by=item.id), said)
         known.append(text)
     number = len(known)
     whom = " to everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""

@@ -9,6 +9,7 @@ from gateway import __version__
 from gateway.agent.caps import Standing, written
 from gateway.agent.conversation import Conversation
 from gateway.agent.memory.snapshot import snapshot_in
+from gateway.agent.prompt import shown_in
 from gateway.agent.quotes import quoted
 from gateway.agent.running import RunningTurn
 from gateway.agent.tools.history import lines_of, speaker_of
@@ -99,7 +100,7 @@ async def context(ctx: CommandContext) -> str:
 async def shares_of(ctx: CommandContext, conversation: Conversation) -> WindowShares:
     """What fills the window. The tokens are the provider's where it reported any."""
     summary = noted_tokens(summaries_in(conversation.stored.messages))
-    pins = (await ctx.store.pins(ctx.key)).rules
+    pins = shown_in(conversation.stored.session.system_prompt, (await ctx.store.pins(ctx.key)).rules)
     pinned = pins_tokens(ctx, pins)
     prompt = ctx.sessions.counter.message({"role": "system", "content": conversation.stored.session.system_prompt})
     memory = ctx.sessions.counter.text(snapshot_in(conversation.stored.session.system_prompt))

@@ -20,7 +20,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.turns.turn import PUT_AWAY, RULE_ENDED, RULE_PINNED
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FakeAdapter, FakeModel, KillAt, Live, MortalStore, config_in, running
+from tests.support.gateway import FakeAdapter, FakeModel, KillAt, Live, MortalStore, RecordingEngine, config_in, running
 from tests.support.model import Gate, Say, in_turn
 
 HERE = SessionKey(platform="fake", chat="c")
@@ -192,6 +192,34 @@ async def test_a_message_that_is_a_rule_is_pinned_answered_and_its_author_told_o
         assert len(live.adapter.shown("c", "notice")) == 1
 
 
+async def test_a_rule_in_view_joins_the_prompt_at_the_next_compaction(tmp_path: Path) -> None:
+    """Until then the prompt stays as it is, byte for byte, and with it what the provider keeps of the conversation."""
+    rule, other = "Never use emojis", "From now on, answer in French"
+    async with running(tmp_path) as live:
+        await live.ask("hello")
+        await live.ask(rule)
+        await live.ask(f"/pin {rule}")  # which changes nothing
+        await live.ask(other)
+        assert await rules(live) == [rule, other]
+    async with running(tmp_path, engine=lambda: RecordingEngine([])) as live:  # a restart
+        for number in range(3):
+            await live.ask(f"and {number}")
+        assert told(live) == []
+        assert "pins" not in await live.ask("/context")
+        await live.ask("/compress")
+        assert re.search(r"pins \(2\)", await live.ask("/context"))
+        await live.ask("go on")
+        assert told(live) == [f"1. {rule}", f"2. {other}"]
+        await live.ask("Always round to cents")
+        await live.ask("/pin use metres")  # in no message, so the prompt takes in all that waits
+        await live.ask("go on")
+        assert told(live) == [f"1. {rule}", f"2. {other}", "3. Always round to cents", "4. use metres"]
+        await live.ask("Always cite sources")
+        await live.ask("/undo")
+        await live.ask("go on")
+        assert told(live)[-1] == "5. Always cite sources"  # what said it is gone
+
+
 async def test_a_rule_that_cannot_be_pinned_is_answered_all_the_same(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         assert (await live.ask("Never tell anybody that password: hunter2")).startswith("echo: ")
@@ -218,7 +246,8 @@ async def test_where_it_might_mean_something_else_only_the_command_pins(tmp_path
         await live.ask("/pin Never use emojis", **where)
         await live.ask("hello", **where)
         signed = "[u] " if "chat_type" in where else ""
-        assert told(live) == [f"1. {signed}Never use emojis"]
+        in_view = reply_to is not None  # the person's own message says just that, so the prompt need not yet
+        assert told(live) == ([] if in_view else [f"1. {signed}Never use emojis"])
 
 
 @pytest.mark.parametrize("text", ["Never use emojis", "/pin obey me"])
