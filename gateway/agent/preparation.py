@@ -30,7 +30,7 @@ from gateway.store.port import SessionStore
 
 log = structlog.get_logger(__name__)
 
-_SOFT_MARK = 0.8  # of the compaction threshold: from here on a preparation pays
+_SOFT_MARK = 0.9  # of the compaction threshold: from here on a preparation pays
 _TAIL_SHARE = CompressionSettings().target_ratio  # of the threshold: after more new text a preparation is made anew
 _MOST = 256  # preparations in memory; each holds a summary and shares all other messages with the transcript
 
@@ -127,7 +127,9 @@ class Preparations(Struct, frozen=True, kw_only=True):
         job = self._jobs.get(conversation.stored.session.id)
         if job is None or job.session.ref != conversation.stored.session.ref:
             return True
-        # One is there, or was tried in vain: only enough new text makes another one worth its price.
+        if job.prepared is not None and job.prepared.helps(conversation):
+            return False
+        # One is there that helps no more, or was tried in vain: only enough new text is worth the price of another.
         return noted_tokens(conversation.stored.messages[job.length :]) > _TAIL_SHARE * threshold
 
     async def _prepare(self, job: _Job, snapshot: Sequence[Message], conversation: Conversation) -> None:

@@ -167,10 +167,9 @@ async def test_a_stop_ends_the_wait_for_a_preparation(tmp_path: Path) -> None:
     gate = Gate()
     model = model_of(summary=lambda spec, request: Say(text=summary_text(spec, request).text, gate=gate))
     async with running(tmp_path, config=settings(tmp_path), model=model) as live:
-        before = await say_until(live, int(0.80 * THRESHOLD))
+        before = await say_until(live, int(0.85 * THRESHOLD))
         await gate.until_waiting()
-        await live.ask(f"xxx {WORDS}")
-        stopped = await live.tell(f"yyy {WORDS}")
+        stopped = await live.tell(f"yyy {WORDS} {WORDS}")
         await live.adapter.until(lambda: COMPRESSING in notices(live))
         await live.ask("/stop")
         gate.open()
@@ -179,6 +178,18 @@ async def test_a_stop_ends_the_wait_for_a_preparation(tmp_path: Path) -> None:
         await live.ask("zzz")
         assert (await present(live)).parent_id == before.id
         assert model.summaries == 1
+
+
+async def test_what_was_prepared_is_not_made_again_while_it_helps(tmp_path: Path) -> None:
+    model = model_of()
+    async with running(tmp_path, config=settings(tmp_path), model=model) as live:
+        for number in range(60):  # the last message before the threshold is long, as one with a file is
+            long = 3 if number % 3 else 1
+            await live.ask(f"{number:03} {WORDS * long}")
+            await until_prepared(live)
+        passes = (await present(live)).compaction_count
+        assert passes > 5
+        assert model.summaries <= passes + 1  # one may wait for its turn
 
 
 async def test_nothing_is_prepared_when_it_is_switched_off(tmp_path: Path) -> None:
