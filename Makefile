@@ -66,6 +66,7 @@ work: $(STAMP) ## count what a message costs, beside the budget that a test hold
 bench-context: $(STAMP) ## measure what context engines keep of long conversations, without a model
 	@$(BIN)/python -m tests.bench.context
 	@$(BIN)/python -m tests.bench.context --drift --seeds 1-8
+	@$(BIN)/python -m tests.bench.context --drift --seeds 1-8 --talk tests/bench/context/chat.yaml
 
 bench-helpers: $(STAMP) ## measure what helpers spare a conversation, without a model
 	@$(BIN)/python -m tests.bench.context --delegated --windows 16000 32000

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from msgspec import Meta, Struct
 
 from gateway.context.instructions import read, stands
-from gateway.context.personal import LASTING, LONGEST, worth
+from gateway.context.personal import LASTING, LONGEST, NAMED, PLAIN, told
 from gateway.context.shapes import well_formed
 from gateway.context.statements import DENSE, sentences, tells_of_change
 from gateway.domain.message import Message, ends, is_request, own_words
@@ -28,13 +28,16 @@ from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(FACTS, "").rstrip()
 MOST: Final = 256  # facts that are kept, whatever the room
-SHARE: Final = 0.12  # of a summary's room: the most that they take
-FADING: Final = 0.97  # of a weight at each further compaction
+SHARE: Final = 0.16  # of a summary's room: the most that they take
+FADING: Final = 0.995  # of a weight at each further compaction
 _SAID: Final = "Said by the people here, word for word and in this order: what stands below may have changed it."
 _READ: Final = 1_000  # newest messages of a middle that are read
 _EDGE: Final = 2_000  # characters that are read at either end of a longer message
+_BESIDE: Final = 40  # bytes that every fact is taken to be longer, so that length is not all that counts
+_STEP: Final = 8  # bytes; of facts that are about as long, and worth as much, the newest stay
 _EACH: Final = 6  # facts of one message
 _LEAST_ROOM: Final = 4  # tokens; no fact is shorter
+_OWN: Final = 0.4  # of the room, for what people tell of themselves
 _ALIKE: Final = 0.5  # of the older fact's words are in the newer one, which tells of a change
 _ABBREVIATED: Final = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|St|Prof|Nr|No|Sr|Sra|Str|Hr|Fr|Mme|ca|approx)\.\Z", re.IGNORECASE)
 _QUOTE: Final = re.compile(r"[ \t]{0,8}[>|]")
@@ -58,6 +61,11 @@ class PersonalFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The fact as it stands in a summary."""
         return f"- [{self.by}] {self.text}" if self.by else f"- {self.text}"
 
+    @property
+    def density(self) -> float:
+        """What it is worth for the room that it takes."""
+        return self.weight / (_BESIDE + len(self.text.encode()) // _STEP * _STEP)
+
 
 def earlier(note: Mapping[str, Any]) -> list[PersonalFact]:
     """Return the facts that the note of a summary holds; of a malformed note none."""
@@ -66,17 +74,22 @@ def earlier(note: Mapping[str, Any]) -> list[PersonalFact]:
 
 def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[PersonalFact]:
     """Return the facts of the summaries `before` and of the `middle`, oldest first, at most `MOST`."""
-    held = [_Told.of(replace(each, weight=round(each.weight * FADING, 3))) for each in before]
-    seen = {each.words for each in held}
+    held = [_Told.of(_faded(each)) for each in before]
+    seen = {words for each in held for words in (each.words, _unnumbered(each.words))}
     requests = [each for each in middle if is_request(each)]
     for message in requests[-_READ:]:
         for said in map(_Told.of, found(message)):
             changes = tells_of_change(said.fact.text)
-            if changes or said.words in seen:
+            if changes or said.words in seen or _unnumbered(said.words) in seen:
                 held = [each for each in held if not said.replaces(each, changes=changes)]
             held.append(said)
-            seen.add(said.words)
+            seen.update((said.words, _unnumbered(said.words)))
     return _best([each.fact for each in held], MOST)
+
+
+def _faded(fact: PersonalFact) -> PersonalFact:
+    """Return a fact as a further compaction leaves it: what lasts does not fade."""
+    return fact if fact.weight == LASTING else replace(fact, weight=round(fact.weight * FADING, 3))
 
 
 def _best(facts: Sequence[PersonalFact], most: int) -> list[PersonalFact]:
@@ -87,17 +100,17 @@ def _best(facts: Sequence[PersonalFact], most: int) -> list[PersonalFact]:
 
 def _by_worth(facts: Sequence[PersonalFact]) -> list[int]:
     """Return the places of facts, the best first, of equals the newest."""
-    return sorted(range(len(facts)), key=lambda place: (-facts[place].weight, -place))
+    return sorted(range(len(facts)), key=lambda place: (-facts[place].density, -place))
 
 
 def found(message: Mapping[str, Any]) -> list[PersonalFact]:
     """Return the facts that a person states in a message."""
-    told = [
-        PersonalFact(text=said, weight=weight, by=by)
+    tell = [
+        PersonalFact(text=kept.text, weight=kept.worth, by=by)
         for by, said in read(ends(own_words(message), _EDGE), _QUOTE, _whole)
-        if (weight := worth(said)) and not stands(said)
+        if (kept := told(said)) and not stands(said)
     ]
-    return _best(told, _EACH)
+    return _best(tell, _EACH)
 
 
 def _whole(line: str) -> Iterator[str]:
@@ -118,10 +131,11 @@ def listed(facts: Sequence[PersonalFact], *, room: int, counter: TokenCounter, c
     room -= counter.constant(f"{HEADING}\n{_SAID}") + 2
     left = MOST * LONGEST if chars is None else chars - len(HEADING) - len(_SAID) - 2
     lines: dict[int, str] = {}
+    own = int(room * _OWN)  # tokens that only what people tell of themselves may take
     for place in _by_worth(facts):
         line = facts[place].line
         size = counter.text(line) + 1
-        if size <= room and len(line) < left:
+        if size <= room - (own if facts[place].weight <= NAMED else 0) and len(line) < left:
             lines[place] = line
             room, left = room - size, left - len(line) - 1
         elif room < _LEAST_ROOM:
@@ -147,8 +161,14 @@ class _Told(NamedTuple):
             return False
         if self.words and self.words == older.words:
             return True
+        if self.fact.weight >= PLAIN and (same := _unnumbered(self.words)) and same == _unnumbered(older.words):
+            return True  # of what is so as a rule, the number has changed
         alike = len(self.words & older.words)
         return changes and (0 < alike == len(older.words) or alike >= max(2, _ALIKE * len(older.words)))
+
+
+def _unnumbered(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word for word in words if not word.isdecimal())
 
 
 def _telling(text: str) -> frozenset[str]:

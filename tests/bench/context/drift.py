@@ -2,7 +2,8 @@
 
 The first hour holds things that a person says once: plain facts, rules, values that must stay letter by letter, and
 values that are changed a little later. Then it goes on as at the help desk of `customers`, with tools and values of
-its own; the person only says what is next.
+its own; the person only says what is next. A file with `messages` of its own goes on with these instead: ordinary talk
+of many voices, full of wishes, worries and small news, between which the things stand (`chat.yaml`).
 """
 
 from __future__ import annotations
@@ -17,18 +18,23 @@ from typing import Any, Final
 import yaml
 
 from gateway.context import identifiers, instructions
-from gateway.domain.message import Message, assistant, noted, user
+from gateway.domain.message import HOST, Message, assistant, noted, user
 from gateway.runtime.tokens import TokenCounter
 from tests.bench.context.customers import write
 from tests.bench.context.drive import POLICIES, readable, span_of
 from tests.bench.context.facts import stands
 
 TALK: Final = Path(__file__).with_name("talk.yaml")
+CHAT: Final = Path(__file__).with_name("chat.yaml")
 PASSES: Final = (1, 6, 12, 24)
 JUDGED: Final = ("window engine", "ours, empty: by rule", "ours, extractive")
-KINDS: Final = ("facts", "changed", "rules", "identifiers")
-_EACH: Final = {"facts": 10, "changed": 4, "rules": 5, "identifiers": 8}
+_EACH: Final = {
+    "facts": 10, "changed": 4, "rules": 5, "identifiers": 8, "of oneself": 10, "in passing": 10, "other languages": 10,
+}  # fmt: skip
 _LENGTH: Final = 40  # compactions' worth of talk
+_ANSWER: Final = 20  # sentences of an answer in ordinary talk
+_BESIDE: Final = 0.6  # of the things in ordinary talk are said beside something else
+_TURNS: Final = 600  # of ordinary talk
 
 Counts = dict[tuple[str, int], list[bool]]
 """Whether each thing of a kind was kept after so many compactions."""
@@ -47,9 +53,10 @@ def measure(seeds: Sequence[int], window: int, talk: Path = TALK) -> dict[str, C
     """Lead each policy through a conversation of every seed."""
     found: dict[str, Counts] = {}
     counter = TokenCounter()
+    given: Mapping[str, Any] = yaml.safe_load(talk.read_text(encoding="utf-8"))
     for seed in seeds:
-        life = write(seed, span_of(window), counter, length=_LENGTH)
-        things, messages, told = conversation(seed, life, talk, counter)
+        life = None if "messages" in given else write(seed, span_of(window), counter, length=_LENGTH)
+        things, messages, told = conversation(seed, life, given, counter)
         for policy in POLICIES:
             if policy.name in JUDGED:
                 counts = found.setdefault(policy.name, {})
@@ -58,10 +65,11 @@ def measure(seeds: Sequence[int], window: int, talk: Path = TALK) -> dict[str, C
     return found
 
 
-def conversation(seed: int, life: Any, talk: Path, counter: TokenCounter) -> tuple[list[Thing], list[Message], int]:
+def conversation(
+    seed: int, life: Any, given: Mapping[str, Any], counter: TokenCounter
+) -> tuple[list[Thing], list[Message], int]:
     """The things of a first hour, all messages, and how many of these are said until the last thing was."""
     random = Random(seed)
-    given: Mapping[str, Any] = yaml.safe_load(talk.read_text(encoding="utf-8"))
     things, later = list[Thing](), list[str]()
     for kind, most in _EACH.items():
         known = given.get(kind, [])
@@ -72,16 +80,35 @@ def conversation(seed: int, life: Any, talk: Path, counter: TokenCounter) -> tup
     said = [*(each.said for each in things), *later]
     messages: list[Message] = []
     told = 0
-    for number, turn in enumerate(life.turns):
+    for number, turn in enumerate(_ordinary(given, random) if life is None else _served(life, given, random)):
         at = 1_780_000_000.0 + 60 * number
-        if said:
+        if said and life is None and random.random() < _BESIDE:
+            first = f"{said.pop(0)} {turn[0]['content']}" if number % 2 else f"{turn[0]['content']} {said.pop(0)}"
+            turn = [_counted(user(first), at, counter), *turn[1:]]
+            told = len(messages) + len(turn)
+        elif said:
             messages += [_counted(user(said.pop(0)), at, counter), _counted(assistant("All right."), at + 5, counter)]
             told = len(messages)
-        messages += [
-            _counted(user(random.choice(given["chatter"])), at, counter) if each["role"] == "user" else each
-            for each in turn.messages
-        ]
+        messages += [each if HOST in each else _counted(each, at + place, counter) for place, each in enumerate(turn)]
     return things, messages, told
+
+
+def _served(life: Any, given: Mapping[str, Any], random: Random) -> Iterator[list[Message]]:
+    """The turns of a help desk, in which the person only says what is next."""
+    for turn in life.turns:
+        yield [user(random.choice(given["chatter"])) if each["role"] == "user" else each for each in turn.messages]
+
+
+def _ordinary(given: Mapping[str, Any], random: Random) -> Iterator[list[Message]]:
+    """Turns of ordinary talk: each of its messages once, then each again about other people and things."""
+    left: list[str] = []
+    for _ in range(_TURNS):
+        left = left or random.sample(given["messages"], len(given["messages"]))
+        chosen = {name: random.choice(values) for name, values in given["slots"].items()}
+        yield [
+            user(left.pop().format_map(chosen)),
+            assistant(" ".join(random.choice(given["answers"]) for _ in range(_ANSWER))),
+        ]
 
 
 def _counted(message: Message, at: float, counter: TokenCounter) -> Message:
@@ -133,10 +160,11 @@ def _is_changed(lines: Sequence[str], old: Sequence[str], new: Sequence[str]) ->
 def render(found: Mapping[str, Counts]) -> Iterator[str]:
     """A table: a row for each policy, by kind the shares that are in view after so many compactions."""
     wide = max(map(len, found))
-    yield f"{'after compactions':<{wide}}  " + "  ".join(f"{kind:<{5 * len(PASSES) - 1}}" for kind in KINDS).rstrip()
-    yield f"{'':<{wide}}  " + "  ".join(" ".join(f"{each:>4}" for each in PASSES) for _ in KINDS)
+    kinds = [kind for kind in _EACH if any((kind, PASSES[0]) in counts for counts in found.values())]
+    yield f"{'after compactions':<{wide}}  " + "  ".join(f"{kind:<{5 * len(PASSES) - 1}}" for kind in kinds).rstrip()
+    yield f"{'':<{wide}}  " + "  ".join(" ".join(f"{each:>4}" for each in PASSES) for _ in kinds)
     for name, counts in found.items():
-        shares = (" ".join(f"{_share(counts.get((kind, each), [])):>4}" for each in PASSES) for kind in KINDS)
+        shares = (" ".join(f"{_share(counts.get((kind, each), [])):>4}" for each in PASSES) for kind in kinds)
         yield f"{name:<{wide}}  " + "  ".join(shares)
 
 

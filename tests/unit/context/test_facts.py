@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.context.facts import HEADING, PersonalFact, carried, earlier, found, listed
-from gateway.context.personal import LASTING, NAMED, PLAIN, TOLD, worth
+from gateway.context.personal import DECIDED, LASTING, NAMED, PLAIN, TOLD, worth
 from gateway.domain.message import note_of, noted, text_of, user
 from tests.support.transcripts import COUNTER, Extractive, compressor, conversation, stored, summaries
 
@@ -25,6 +25,21 @@ FACTS = [
     "Je suis allergique aux noix.",
     "我对花生过敏。",
     "У меня двое детей.",
+    "I'm left-handed.",
+    "I can't stand coriander.",
+    "أنا نباتي منذ عشر سنوات.",
+    "私は左利きです。",
+]
+# What is kept of a sentence that asks or wishes for something.
+PARTS = [
+    ("Since my brother moved to Lyon, we write letters, so could you help me?", "my brother moved to Lyon"),
+    (
+        "What would you cook for my flatmate Aurelio, who can't have gluten?",
+        "my flatmate Aurelio, who can't have gluten",
+    ),
+    ("I'm trying to cook more at home because I'm diabetic.", "I'm diabetic"),
+    ("Kannst du etwas ohne Milch vorschlagen, weil ich keine Laktose vertrage?", "ich keine Laktose vertrage"),
+    ("Qu'est-ce que je peux cuisiner, ma fille est allergique aux noix ?", "ma fille est allergique aux noix"),
 ]
 NONE = [
     "I'm not sure about that.",
@@ -38,8 +53,15 @@ NONE = [
     "Ich bin mir nicht sicher, schau nochmal.",
     "Tengo una pregunta sobre la factura.",
     "我有个问题。",
+    "I'm considering the second one but I need help weighing the risks.",
+    "I'm kinda worried that the others will not like it.",
+    "I'd love to see more of the old town.",
+    "I have three hours for this.",
+    "هل يمكنك مساعدتي؟",
+    "Θα έρθεις μαζί μας στο πάρκο αύριο το πρωί;",
 ]
 REPLACED = [
+    ("My use is light, maybe 4 hours a month.", "My use is light, maybe 18 hours a month."),
     ("My favourite colour is blue.", "My favourite colour is green now."),
     ("My daughter takes the bus 14 to school.", "My daughter takes the bus 27 to school now."),
     ("I work at the library.", "I no longer work at the library."),
@@ -57,6 +79,11 @@ KEPT = [
 @pytest.mark.parametrize("said", FACTS)
 def test_a_statement_about_oneself_is_a_fact(said: str) -> None:
     assert worth(said)
+
+
+@pytest.mark.parametrize(("said", "part"), PARTS)
+def test_of_a_question_and_of_a_wish_the_clause_that_tells_something_is_kept(said: str, part: str) -> None:
+    assert [each.text for each in found(user(said))] == [part]
 
 
 @pytest.mark.parametrize("said", NONE)
@@ -78,10 +105,11 @@ def test_who_somebody_is_counts_most_and_a_statement_without_a_name_least() -> N
     said = [
         "I am allergic to nuts.",
         "Our shop is closed on Mondays.",
+        "We chose the green tiles.",
         "Trains to Ulm are full.",
         "It rains at the lake today.",
     ]
-    assert [worth(each) for each in said] == [LASTING, PLAIN, NAMED, TOLD]
+    assert [worth(each) for each in said] == [LASTING, PLAIN, DECIDED, NAMED, TOLD]
 
 
 def test_a_sentence_does_not_end_in_an_abbreviation() -> None:
@@ -112,7 +140,9 @@ def test_where_not_all_fit_the_lasting_and_the_newest_stay() -> None:
     assert "number 29 " in text
     assert "number 0 " not in text
     assert listed(said, room=20, counter=COUNTER) == ""
-    assert carried(carried([old], []), [])[0].weight < LASTING
+    assert carried(carried([old], []), [])[0].weight == LASTING  # what lasts does not fade
+    plain = carried((), stored([user("Our shop is closed on Mondays.")]))
+    assert carried(plain, [])[0].weight < PLAIN
 
 
 @pytest.mark.parametrize("summariser", [Extractive(60), None], ids=["a model", "by rule"])
