@@ -59,7 +59,7 @@ _WORDS: Final = {"type": "string", "minLength": 1, "maxLength": _LONGEST_WORDS}
 _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any], bool]]] = {
     "search_history": (
         "Searches all that this person and their assistant Legato ever said to one another, in its original wording. "
-        "Ask a question or give key words; words between quotation marks must stand in the message as they are. "
+        "Ask a question or give key words; what holds words between quotation marks as they are comes first. "
         "`read_history` reads on around a message, by the number that stands before it.",
         HistoryTool.parameters,
         True,

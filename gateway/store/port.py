@@ -668,8 +668,8 @@ class ReportStore(ABC):
         self, words: str, key: SessionKey | None, limit: int, meaning: Meaning | None = None
     ) -> list[Passage]:
         """Original messages (no summaries, no stubs) that answer a question or hold some of the words, best first:
-        what was said, then what tools returned, as far as that is indexed (`searchable`, `ranking`). Words between
-        quotation marks must stand in the message as they are. `key` None: in all conversations. `meaning`: what was
+        what was said, then what tools returned, as far as that is indexed (`searchable`, `ranking`). What holds
+        the words between quotation marks as they are comes first. `key` None: in all conversations. `meaning`: what was
         said and means nearly the same is found, too, as far as it has vectors of that model."""
 
     @abstractmethod

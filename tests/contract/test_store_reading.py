@@ -164,6 +164,45 @@ async def test_quoted_words_that_no_message_holds_together_are_looked_for_apart(
     assert await store.search('"key blue"', key(), 1) == []  # nothing else was asked for
 
 
+async def test_what_holds_a_quotation_comes_first_and_the_rest_fills_the_list(store: Store) -> None:
+    claim, session = await in_session(store)
+    said = [
+        *(user(each) for each in ("the door was painted", "a blue door stood open", *["small talk"] * 9)),
+        *(
+            user(each)
+            for each in ("他说「明天见」就走了", *["small talk"] * 9, "the blue car", *["small talk"] * 9, "明天下雨")
+        ),
+    ]
+    await store.record_step(claim.lease, session.ref, claim.item, step(*said))
+    for asked, first, others in (
+        ("what did I say about “blue door”?", "a blue door stood open", {"the blue car"}),
+        ("他说「明天见」的时候是明天吗？", "他说「明天见」就走了", {"明天下雨"}),
+    ):
+        hits = contents([each.hit.message for each in await store.search(asked, key(), 5)])
+        assert (hits[0], others <= set(hits[1:])) == (first, True)
+        shown = contents([turn.message for each in await store.search(asked, key(), 5) for turn in each.turns])
+        assert len([each for each in shown if each == first]) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "asked"),
+    [
+        ("The budget for the kitchen is 8,000 euros.", "We raised the kitchen budget to 11,500.", "from what?"),
+        ("My phone plan costs 25 a month.", "New phone plan: 14 a month.", "How much was the phone plan before?"),
+        ("Die Miete beträgt 780 Euro.", "Die Miete steigt auf 860 Euro.", "Wie hoch war die Miete vorher?"),
+        ("我的会议在星期二上午。", "会议改到星期五下午了。", "会议原来是什么时候？"),
+    ],
+)
+async def test_a_question_for_what_was_before_finds_both_and_the_old_first(
+    store: Store, old: str, new: str, asked: str
+) -> None:
+    claim, session = await in_session(store)
+    said = [*filler(), user(old), *filler(), user(new), *filler()]
+    await store.record_step(claim.lease, session.ref, claim.item, step(*said))
+    asked = f"What was the kitchen budget changed {asked}" if asked == "from what?" else asked
+    assert (await hits_of(store, asked))[:2] == [old, new]
+
+
 async def test_only_originals_are_found_and_once(bench: Bench) -> None:
     store = await bench.open()
     claim, session = await in_session(store)

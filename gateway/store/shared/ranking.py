@@ -27,10 +27,11 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from gateway.domain.message import text_of
+from gateway.domain.message import note_of, text_of
 from gateway.runtime.structs import replace
 from gateway.store.records import Found, Meaning, Passage
 from gateway.store.shared.dates import Span, spans
+from gateway.store.shared.earlier import announces, asks_for_earlier, without_asking
 from gateway.store.shared.kin import kin
 from gateway.store.shared.near import Vocabulary, may_slip
 from gateway.store.shared.searchable import Kind
@@ -52,6 +53,7 @@ _K1: Final = 1.2
 _B: Final = 0.75
 _IN_SPAN: Final = 1.5  # the factor for the score of a message of the right day
 _ONLY_ASKS: Final = 0.7  # and of one that is a question
+_CHANGED_SINCE: Final = 0.6  # and of one that announces a change, where what was before is asked for
 _WHOLE_RUN: Final = 1.25  # and pairs of characters, in a message that has them in a row
 _ALIKE: Final = 0.5  # the share of their words in common from which two messages say almost the same
 _REPEATS: Final = 0.8  # the share from which it is the same
@@ -168,17 +170,22 @@ def ends(numbers: Sequence[Number], limit: int) -> list[Number]:
 
 class Sought(Struct, frozen=True):
     """A question, understood: its words, and the days that it names. `meant`: the places of words that no message
-    holds, so that others stand for them. `kin`: the places of words that only stand for those of the question."""
+    holds, so that others stand for them. `kin`: the places of words that only stand for those of the question.
+    `earlier`: the question is for what held before a change."""
 
     wanted: Question
     when: Sequence[Span]
     meant: frozenset[int] = frozenset()
     kin: frozenset[int] = frozenset()
+    earlier: bool = False
 
     @classmethod
     def by(cls, words: str, now: float) -> Sought:
         """Return the search for these words. `now`: seconds since the epoch."""
-        return cls(question(words), spans(asked_in(words), now))
+        asked = asked_in(words)
+        earlier = asks_for_earlier(asked)
+        wanted = question(without_asking(asked) if earlier else words)
+        return cls(wanted if wanted.wanted else question(words), spans(asked, now), earlier=earlier)
 
     def with_kin(self) -> Sought:
         """The same, also with the words that people say where others ask."""
@@ -218,10 +225,21 @@ async def find(
     if not (sought.wanted.wanted or near) or limit < 1:
         return []
     found = await _find(said, returned, sought, limit, near)
-    if found or set(question(" ".join(sought.wanted.phrases)).terms) >= set(sought.wanted.terms):
+    if len(found) >= limit or not sought.wanted.phrases or sought.wanted.only_phrases:
         return found
-    # A question that quotes something, and nobody said that in one message.
-    return await _find(said, returned, replace(sought, wanted=replace(sought.wanted, phrases=())), limit, near)
+    # A question that quotes something, and hardly a message holds that: the others come behind.
+    others = await _find(said, returned, replace(sought, wanted=replace(sought.wanted, phrases=())), limit, near)
+    return [*found, *_behind(found, others)][:limit]
+
+
+def _behind(found: Sequence[Passage], others: Sequence[Passage]) -> Iterator[Passage]:
+    """The other passages without what is shown already, none with a higher score."""
+    shown = {note_of(turn.message)["id"] for each in found for turn in each.turns}
+    lowest = min((each.score for each in found), default=math.inf)
+    for each in others:
+        turns = tuple(turn for turn in each.turns if note_of(turn.message)["id"] not in shown)
+        if each.hit in turns:
+            yield Passage(turns=turns, best=turns.index(each.hit), score=min(each.score, lowest))
 
 
 async def _find(said: Index, returned: Index, sought: Sought, limit: int, near: Sequence[Number]) -> list[Passage]:
@@ -237,7 +255,7 @@ async def _find(said: Index, returned: Index, sought: Sought, limit: int, near: 
     shown: set[Number] = set()
     room = min(limit // 2, -(-limit // _FOR_RESULTS))
     scores = nearby.scores(spoken.best, around)
-    heard = _chosen(_fused(scores, near) if near else scores, around, every, limit, shown)
+    heard = _chosen(_fused(scores, near) if near else scores, around, every, limit, shown, earlier=sought.earlier)
     kept = limit - min(len(results.best), max(limit - len(heard), room))
     for _, part, _ in heard[kept:]:
         shown.difference_update(part)
@@ -400,6 +418,7 @@ def _weights(sought: Sought, words: Sequence[_Word], texts: Mapping[Number, Text
         length = _K1 * (1 - _B + _B * len(text) / average)
         factor = _IN_SPAN if any(begin <= at < end for begin, end in sought.when) else 1.0
         factor *= _ONLY_ASKS if asks(text) else 1.0
+        factor *= _CHANGED_SINCE if sought.earlier and announces(text) else 1.0
         together = factor * (_WHOLE_RUN if any(run in text for run in wanted.runs) else 1.0)
         counts = dict.fromkeys(listed[number], 1)
         if len(text) > _COUNTED:  # a short text says a word once, and to count takes longer than all else
@@ -462,9 +481,13 @@ def _chosen(
     hits: _Hits,
     limit: int,
     shown: set[Number],
+    *,
+    earlier: bool = False,
 ) -> list[_Choice]:
-    """The best messages, each with the messages around that no better passage shows. `shown` is added to."""
+    """The best messages, each with the messages around that no better passage shows. `shown` is added to. `earlier`:
+    the two states of a thing are alike, and both are wanted."""
     queue = [(-score, -number, False) for number, score in scores.items()]
+    alike = 1.0 if earlier else _ALIKE
     heapify(queue)
     chosen: list[_Choice] = []
     parts: list[frozenset[str]] = []
@@ -475,7 +498,7 @@ def _chosen(
             continue
         own = parts_of(hits.texts[number].text[:_COMPARED])
         shared = 0.0 if again else _shared(own, parts)
-        if shared >= _ALIKE:
+        if shared >= alike:
             heappush(queue, (score * (1 - _AGAIN * (1.0 if shared >= _REPEATS else shared)), -number, True))
             continue
         place = around[number].index(number)

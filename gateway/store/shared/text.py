@@ -95,6 +95,7 @@ class Question(Struct, frozen=True, kw_only=True):
     runs: tuple[str, ...] = ()
     language: str = ENGLISH
     beside: frozenset[int] = frozenset()
+    only_phrases: bool = False  # nothing else is asked for
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -111,13 +112,14 @@ def question(words: str, *, stops: bool = False) -> Question:
     wanted = _wanted(runs, language)
     telling = [alternatives for alternatives, is_one in wanted.items() if stops or not is_one] or list(wanted)
     asking = _wanted(_runs(_asking_in(asked)), language)
-    phrases = (" ".join(part for part in found if part).strip() for found in _QUOTED.findall(asked))
+    phrases = tuple(filter(None, (" ".join(found).strip() for found in _QUOTED.findall(asked))))
     return Question(
         wanted=tuple(telling[:_MOST_WORDS]),
-        phrases=tuple(filter(None, phrases)),
+        phrases=phrases,
         runs=tuple(dict.fromkeys(dense for dense, _ in runs if len(dense) > 2)),
         language=language,
         beside=frozenset(place for place, each in enumerate(telling) if asking and each not in asking),
+        only_phrases=bool(phrases) and not _RUN.search(_QUOTED.sub(" ", asked)),
     )
 
 
