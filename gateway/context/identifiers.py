@@ -144,12 +144,28 @@ _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1
 _MENTION: Final = re.compile(r"@[A-Za-z]\w{2,31}(?:/[\w.-]{1,60})?")
 _HEX: Final = re.compile(r"(?:0x[0-9a-fA-F]{2,16}|[0-9a-f]{7,64}|[0-9A-F]{7,64})")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_NUMBER: Final = re.compile(r"#\d{1,12}|\d{5,20}|v?\d{1,5}(?:\.\d{1,5}){2,3}(?:[-+][\w.]{1,20})?(?::\d{1,5})?|v\d{1,4}")
+_NUMBER: Final = re.compile(
+    r"#\d{1,12}|\d{5,20}|\d{1,8}(?:-\d{1,8}){2,4}|v?\d{1,5}(?:\.\d{1,5}){2,3}(?:[-+][\w.]{1,20})?(?::\d{1,5})?|v\d{1,4}"
+)
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:T[\d:.+Z-]{4,24})?")
 _TIME: Final = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
 _MIXED: Final = re.compile(r"[A-Za-z0-9_#][\w.:#+-]{2,80}")
 _ORDINAL: Final = re.compile(r"\d{1,4}(?:st|nd|rd|th)|\d[\d.]*[a-z]")
-_NAME: Final = re.compile(r"[A-Za-z]\w{0,60}_\w{1,60}(?:\(\))?")
+_NAME: Final = re.compile(r"[A-Za-z]\w{0,60}_\w{1,60}|_{1,2}[A-Za-z]\w{1,60}(?<!_)|__[a-z]\w{1,60}__")
+_CAMEL: Final = re.compile(r"(?=[A-Za-z0-9]*(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}))[A-Za-z][A-Za-z0-9]{3,48}")
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}")
+# Written like a name in code, and known to everybody.
+_BRANDS: Final = frozenset({
+    "GitHub", "GitLab", "YouTube", "LinkedIn", "WhatsApp", "PayPal", "JavaScript", "TypeScript", "PostgreSQL", "MySQL",
+    "SQLite", "NoSQL", "OpenAI", "ChatGPT", "DeepL", "MacBook", "iPhone", "iPad", "iCloud", "macOS", "PowerPoint",
+    "OneDrive", "OneNote", "DevOps", "FedEx", "eBay", "TikTok", "WordPress", "LaTeX", "WiFi", "AirBnB", "SaaS",
+})  # fmt: skip
+# The names that a tool's result is about: of a traceback, of the head of a hunk, of what was found to be defined.
+_TOLD_OF: Final = re.compile(
+    r"(?:\d, in |\d: in )([A-Za-z_][A-Za-z0-9_]{3,60})$"
+    r"|\b(?:class|def|func|fn|function|interface|struct|trait|enum) ([A-Za-z_][A-Za-z0-9_]{3,60})(?= ?[(:{<]| extends)",
+    re.MULTILINE,
+)
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9_-]{1,63}){1,6}(?::\d{1,5})?")
 _ENDINGS: Final = frozenset({
     "c", "cc", "cfg", "conf", "cpp", "cs", "css", "csv", "db", "doc", "docx", "env", "gif", "go", "gz", "h", "html",
@@ -207,6 +223,8 @@ def find(text: str, *, names: bool = True) -> list[str]:
         places += [(start, value) for start, value in fields.items() if value]
     if _CAPITALS.search(text):
         places += _capitals(text)
+    if not names:
+        places += [(one.start(), one[1] or one[2]) for one in _TOLD_OF.finditer(text)]
     if names:
         for one in _QUOTED.finditer(text):
             if value := _quoted(one):
@@ -242,7 +260,8 @@ def _with_numbers(text: str, places: list[tuple[int, str]]) -> list[tuple[int, s
         places = [(start, value) for start, value in places if not (value.isdigit() and start in measured)]
         places += [(one.start(), value) for one in measures if (value := one[0].strip(" .,")) not in _CERTAINLY]
     for one in _CODE.finditer(text):
-        places.append((one.start(), one[0]))
+        if not text.startswith('", ', one.start() - 3):  # the line of a traceback
+            places.append((one.start(), one[0]))
     return places
 
 
@@ -335,7 +354,7 @@ def _told(run: str, names: bool) -> Iterator[str]:
         return
     run = run.lstrip(":=?&+%-").rstrip(".:?&=+~-")
     if run.isalpha():
-        if len(run) > 4 and (_EXCEPTION.fullmatch(run) or _ERRNO.fullmatch(run)):
+        if len(run) > 4 and (_EXCEPTION.fullmatch(run) or _ERRNO.fullmatch(run) or (names and _is_camel(run))):
             yield run
     elif "=" in run or "&" in run:
         for part in re.split(r"[=&?]", run):
@@ -397,7 +416,16 @@ def _is_file_or_host(run: str) -> bool:
 
 def _is_name(run: str) -> bool:
     """Say whether a run is a name or a time of day; in the output of tools such runs mean nothing."""
-    return _NAME.fullmatch(run) is not None or is_time(run)
+    if _NAME.fullmatch(run) is not None or is_time(run) or _is_camel(run):
+        return True
+    return _DOTTED.fullmatch(run) is not None and any(
+        _NAME.fullmatch(part) or _is_camel(part) for part in run.split(".")
+    )
+
+
+def _is_camel(run: str) -> bool:
+    """Say whether a word has capital letters inside, as names in code have."""
+    return _CAMEL.fullmatch(run) is not None and run not in _BRANDS and (run.isalpha() or not _is_opaque(run))
 
 
 def _is_address(run: str) -> bool:

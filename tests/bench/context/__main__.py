@@ -1,6 +1,7 @@
 """Lead some conversations of returning customers through every policy and print what is kept: see `drive`.
 
 With `--delegated` it prints what helpers spare a conversation.
+With `--coding` it prints what is kept of runs of an agent that works on code: see `coding`.
 With `--drift` it prints what is left of the first hour of a conversation: see `drift`.
 """
 
@@ -15,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from gateway.runtime.tokens import TokenCounter
-from tests.bench.context import delegated, drift, drive
+from tests.bench.context import coding, delegated, drift, drive
 from tests.bench.context.archive import Hits, searched
 from tests.bench.context.customers import LENGTH, write
 from tests.bench.context.sheet import Sheet, render
@@ -30,6 +31,10 @@ def main() -> None:
     given = _arguments()
     if given.drift:
         print(*drift.render(drift.measure(given.seeds, min(given.windows), given.talk)), sep="\n")
+        return
+    if given.coding:
+        for line in coding.render(given.windows, TokenCounter()):
+            print(line, flush=True)
         return
     if given.delegated:
         counter = TokenCounter()
@@ -84,6 +89,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--windows", type=int, nargs="+", default=list(ROWS), help="in tokens (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="conversations a third as long")
     parser.add_argument("--drift", action="store_true", help="what is left of the first hour, on the smallest window")
+    parser.add_argument("--coding", action="store_true", help="what is kept of an agent's work on code")
     parser.add_argument("--delegated", action="store_true", help="what helpers spare a conversation")
     parser.add_argument(
         "--talk", type=Path, default=drift.TALK, help="what is said in it, as tests/bench/context/talk.yaml"

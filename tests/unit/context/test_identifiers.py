@@ -51,6 +51,11 @@ from tests.support.transcripts import COUNTER, call
         ("mobil 0171 2345678, bureau 06 12 34 56 78.", ["0171 2345678", "06 12 34 56 78"]),
         ("IBAN DE44 5001 0517 5407 3249 31, car KR-AB 4417", ["DE44 5001 0517 5407 3249 31", "KR-AB 4417"]),
         ("I take 12.5 mg in 15 ml, 100% sure of it", ["12.5 mg", "15 ml"]),
+        ("Invoice 2024-118-07 is open since 2026-11-21", ["2024-118-07", "2026-11-21"]),
+        (
+            "ModelField.get_default hands over to _resolve in BaseSettings, not HTTPClient.send",
+            ["ModelField.get_default", "_resolve", "BaseSettings", "HTTPClient.send"],
+        ),
     ],
 )
 def test_what_cannot_be_guessed_is_found(text: str, expected: list[str]) -> None:
@@ -72,6 +77,7 @@ def test_what_cannot_be_guessed_is_found(text: str, expected: list[str]) -> None
         "Your code is INVALID, your booking PENDING, the ticket URGENT.",
         "The JSON and the README of this program are NASTY.",
         "There was a booking. GOTHAM is a city.",
+        "Somebody put the JavaScript on GitHub.It was on YouTube, too; see p. 3-4 and _this_.",
         "I may ask 22 people; march on, 5 of you. Section 3. May I go?",
     ],
 )
@@ -83,6 +89,17 @@ def test_fields_and_variables_of_tools_are_no_names() -> None:
     text = '{"status": "done", "user_name": "x", "path": "a/b/c.py"}'
     assert "user_name" in find(text)
     assert find(text, names=False) == ["a/b/c.py"]
+
+
+def test_names_that_a_result_is_about_are_found_in_it() -> None:
+    text = """  File "/srv/a.py", line 7, in load_rows
+    x = compute(rows)
+src/b.py:31: in merge
+@@ -3,4 +3,6 @@ class RowReader:
+/srv/c.py:12:    def read_row(self) -> Row:
+In business class seats are wide, in addition to that."""
+    names = ["/srv/a.py", "load_rows", "src/b.py:31", "merge", "RowReader", "/srv/c.py:12", "read_row"]
+    assert find(text, names=False) == names
 
 
 def test_short_codes_are_known_by_their_key() -> None:
@@ -186,6 +203,12 @@ def test_any_text_has_only_what_stands_in_it(text: str) -> None:
         "code ABCDEF ",
         "May 2",
         "1. ",
+        "aB",
+        "Ab.",
+        "_a",
+        "1-",
+        "class a",
+        "1, in a",
     ],
 )
 def test_a_hostile_megabyte_is_read_at_its_edges_only(unit: str) -> None:
