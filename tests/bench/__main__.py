@@ -29,6 +29,7 @@ BENCHES = (
     "hostile",
     "tools",
     "reminders",
+    "doors",
 )
 
 

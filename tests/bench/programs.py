@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from unittest.mock import AsyncMock
 
@@ -25,23 +26,26 @@ from gateway.people.keys import Keys
 from gateway.runtime.clock import SystemClock, SystemIds
 from tests.bench.world import bot, quiet, said
 
-Talk = Callable[[int], Awaitable[None]]
+Talk = Callable[[int], Awaitable[float]]
+"""Let each of the chats say so many things; returns the CPU seconds of those who said them."""
 CHATS = 10
 
 
-async def _unseen(work: Callable[[], None]) -> None:
-    """Do this in a thread that no profile function sees."""
+async def _unseen(work: Callable[[], None]) -> float:
+    """Do this in a thread that no profile function sees. Returns its CPU seconds."""
 
-    def unseen() -> None:
+    def unseen() -> float:
         sys.setprofile(None)
+        begun = time.thread_time()
         work()
+        return time.thread_time() - begun
 
-    await asyncio.to_thread(unseen)
+    return await asyncio.to_thread(unseen)
 
 
 @asynccontextmanager
-async def lines() -> AsyncIterator[Talk]:
-    """`legato chat --json` between two pipes."""
+async def lines(*, stream: bool = False) -> AsyncIterator[Talk]:
+    """`legato chat --json` between two pipes. `stream`: the answers come in pieces."""
     to_bot, from_us = os.pipe()
     to_us, from_bot = os.pipe()
     adapter = JsonConsole(to_bot, from_bot, ids=SystemIds(), clock=SystemClock())
@@ -51,7 +55,7 @@ async def lines() -> AsyncIterator[Talk]:
         def all_say(each: int) -> None:
             for number in range(each):
                 for chat in range(CHATS):
-                    line = {"id": f"e{next(numbers)}", "chat": f"c{chat}", "text": said(number)}
+                    line = {"id": f"e{next(numbers)}", "chat": f"c{chat}", "text": said(number), "stream": stream}
                     speak.write(json.dumps(line).encode() + b"\n")
                 left = CHATS
                 while left:
@@ -59,50 +63,46 @@ async def lines() -> AsyncIterator[Talk]:
 
         async with bot(adapter) as gateway:
 
-            async def talk(each: int) -> None:
-                await _unseen(partial(all_say, each))
+            async def talk(each: int) -> float:
+                cpu = await _unseen(partial(all_say, each))
                 await quiet(gateway)
+                return cpu
 
             yield talk
     os.close(to_bot)
     os.close(from_bot)
 
 
-class _Program:
-    """A client of the API with a connection of its own, which sends its whole history each time."""
+class Program:
+    """A client of the API with a connection of its own, which sends its whole history each time. `stream`: it takes its
+    answers in pieces."""
 
-    def __init__(self, at: str, secret: str, name: str) -> None:
-        host, port = at.removeprefix("http://").split(":")
-        self._socket = socket.create_connection((host, int(port)))
-        self._answers = self._socket.makefile("rb")
-        self._secret, self._name = secret, name
+    def __init__(self, at: str, secret: str, name: str, *, stream: bool = False) -> None:
+        self._connection = HTTPConnection(at.removeprefix("http://"))
+        self._head = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
         self._history: list[dict[str, str]] = []
+        self._asked = {"model": "legato", "stream": stream, "metadata": {"chat_id": name}, "messages": self._history}
 
     def ask(self, text: str) -> None:
         """Send a message."""
         self._history.append({"role": "user", "content": text})
-        asked = {"model": "legato", "messages": self._history, "metadata": {"chat_id": self._name}}
-        body = json.dumps(asked).encode()
-        head = (
-            f"POST /v1/chat/completions HTTP/1.1\r\nHost: bot\r\nAuthorization: Bearer {self._secret}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        self._socket.sendall(head.encode() + body)
+        self._connection.request("POST", "/v1/chat/completions", json.dumps(self._asked), self._head)
 
     def hear(self) -> None:
         """Read its answer."""
-        assert b" 200 " in self._answers.readline()
-        size = 0
-        while (line := self._answers.readline().strip()) != b"":
-            if line.lower().startswith(b"content-length:"):
-                size = int(line.split(b":")[1])
-        told = json.loads(self._answers.read(size))["choices"][0]["message"]["content"]
-        self._history.append({"role": "assistant", "content": told})
+        answer = self._connection.getresponse()
+        assert answer.status == 200
+        told = answer.read()
+        if self._asked["stream"]:
+            events = [json.loads(line[6:]) for line in told.split(b"\n\n") if line.startswith(b"data: {")]
+            text = "".join(event["choices"][0]["delta"].get("content", "") for event in events)
+        else:
+            text = json.loads(told)["choices"][0]["message"]["content"]
+        self._history.append({"role": "assistant", "content": text})
 
     def close(self) -> None:
         """Leave."""
-        self._answers.close()
-        self._socket.close()
+        self._connection.close()
 
 
 def host_of(folder: Path) -> AdapterHost:
@@ -123,14 +123,15 @@ def host_of(folder: Path) -> AdapterHost:
 
 
 @asynccontextmanager
-async def api() -> AsyncIterator[Talk]:
-    """The API on a port of its own. Its clients send their whole history each time."""
+async def api(*, stream: bool = False) -> AsyncIterator[Talk]:
+    """The API on a port of its own. Its clients send their whole history each time. `stream`: the answers come in
+    pieces."""
     adapter = ApiAdapter(ApiSettings(enabled=True, port=0), host_of(Path()))
     async with bot(adapter) as gateway:
         await adapter.listens.wait()
         assert isinstance(adapter.keys, Keys)
         secret = await adapter.keys.add(Key(name="bench"))
-        programs = [_Program(adapter.at, secret, f"c{n}") for n in range(CHATS)]
+        programs = [Program(adapter.at, secret, f"c{n}", stream=stream) for n in range(CHATS)]
 
         def all_say(each: int) -> None:
             for number in range(each):
@@ -139,9 +140,10 @@ async def api() -> AsyncIterator[Talk]:
                 for program in programs:
                     program.hear()
 
-        async def talk(each: int) -> None:
-            await _unseen(partial(all_say, each))
+        async def talk(each: int) -> float:
+            cpu = await _unseen(partial(all_say, each))
             await quiet(gateway)
+            return cpu
 
         try:
             yield talk

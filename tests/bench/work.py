@@ -47,7 +47,7 @@ CHATS: Final = 10
 WARM, EACH = 5, 10  # messages of a chat that are not counted, and those that are
 _SQL: Final = ("Cursor.execute", "Connection.execute")
 
-Round = Callable[[int], Awaitable[None]]
+Round = Callable[[int], Awaitable[object]]
 """Let each of the chats say so many things, and return when all is quiet."""
 
 
