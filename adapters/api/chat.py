@@ -28,7 +28,6 @@ _USER_NAME: Final = "X-OpenWebUI-User-Name"
 _CHAT: Final = "X-OpenWebUI-Chat-Id"
 _CHAT_FIELDS: Final = ("chat_id", "conversation_id", "session_id")
 _LONGEST_NAME: Final = 128  # characters
-_CAP: Final = " spend cap of "  # in the sentence about a cap that is reached
 _CLOSED: Final = "The server ends just now. The message is kept: ask again in a moment for its answer."
 
 
@@ -140,9 +139,9 @@ class Chat(Struct, kw_only=True):
         if end.last is None and end.cut:
             raise shapes.unavailable(_CLOSED, 1)
         if end.last is not None and end.last.kind == "error" and parse_command(asked.text) is None:
-            text = end.last.text
             self.desk.got(asked, answer)
-            raise shapes.cap_reached(text, _until_midnight(self.clock)) if _CAP in text else shapes.failed(text)
+            fault = end.last.returns.fault if end.last.returns is not None else ""
+            raise shapes.no_answer(end.last.text, fault, asked.param, _until_midnight(self.clock))
         return end.last
 
 

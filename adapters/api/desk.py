@@ -48,7 +48,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     `past`: what its client shows of the conversation before it, the newest first; `anew`: with nothing there it begins
     anew, instead of going on wherever the conversation is. `system`: the client's instructions; None: this is none of
     its conversation's turns. `once`: the caller's name for this very request, "" for none; `again`: the caller says
-    that it repeats one."""
+    that it repeats one. `param`: the field that its words stand in."""
 
     source: Source
     name: str
@@ -60,6 +60,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     system: str | None = None
     once: str = ""
     again: bool = False
+    param: str = "messages"
 
 
 class _Recent(Struct):

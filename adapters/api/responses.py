@@ -44,7 +44,7 @@ class Responses(Struct, kw_only=True):
             data |= {"input": await self._resolved(items, source)}
         wanted, before = read_response(data)
         chat.require(wanted.model)
-        asked = asked_in(request, key, wanted)
+        asked = replace(asked_in(request, key, wanted), param="input")
         if before:
             asked = await self._behind(asked, before)
 

@@ -114,6 +114,14 @@ def failed(text: str) -> ApiError:
     return ApiError(502, text, kind="server_error", code="turn_failed")
 
 
+def no_answer(text: str, fault: str, param: str, renewed_in: float) -> ApiError:
+    """A turn came to no answer, by this fault (of `Returns`). `renewed_in`: seconds until there is a new cap."""
+    if fault == "cap":
+        return cap_reached(text, renewed_in)
+    codes = {"request": "invalid_request", "length": "context_length_exceeded"}
+    return invalid(param, text, codes[fault]) if fault in codes else failed(text)
+
+
 def unavailable(text: str, retry_after: float = 5) -> ApiError:
     """503: nothing can be taken just now."""
     return ApiError(503, text, kind="server_error", code="unavailable", retry_after=retry_after)

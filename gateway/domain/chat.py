@@ -232,8 +232,11 @@ NO_TERMS: Final = Terms()
 
 
 class Returns(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why an answer ends, what it used, and the calls of the program's tools that it makes."""
+    """Why an answer ends, what it used, and the calls of the program's tools that it makes. `fault`: why there is none:
+    the `request` cannot be answered as it is, its `length` is too much, or a spend `cap` is reached; "": there is one,
+    or something else failed."""
 
+    fault: Literal["", "request", "length", "cap"] = ""
     finish: Finish = "stop"
     calls: tuple[Mapping[str, Any], ...] = ()
     usage: CanonicalUsage = CanonicalUsage()

@@ -54,6 +54,7 @@ from gateway.domain.chat import (
     OutboundKind,
     Returns,
     Source,
+    Terms,
     readable,
 )
 from gateway.domain.command import CommandCall
@@ -64,7 +65,7 @@ from gateway.people.approvals import TurnQuestions
 from gateway.people.people import People
 from gateway.people.reminders import row_of_run
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import SessionConflict, StoreUnavailable, UserError
+from gateway.runtime.errors import ProviderRejected, SessionConflict, SpendCapReached, StoreUnavailable, UserError
 from gateway.runtime.metrics import Histogram
 from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
@@ -299,7 +300,8 @@ class Turns(Struct, kw_only=True):
             refusal = NOT_WAITING
         if refusal:
             shown: list[tuple[OutboundKind, str]] = [("error", refusal)]
-            return Ending(outcome="refused", shown=shown, conversation=conversation if parts else None)
+            returns = Returns(fault="request" if refusal in (EMPTY, NOT_WAITING) else "length") if said.terms else None
+            return Ending(outcome="refused", shown=shown, conversation=conversation if parts else None, returns=returns)
         close_open_calls(conversation, self.clock.now())  # a turn that a bug ended may have left some
         new = said if text.strip() else None  # results alone: the turn goes on where it was
         return await self._turn(recorder, conversation, journal, new, reminders=begins.reminders)
@@ -381,6 +383,7 @@ class Turns(Struct, kw_only=True):
             sentence = sentence_for(error, details=agent.fitting.details)
             await self.agents.sessions.helpers.stop(recorder.item.key, background=False)
             outcome, shown = "failed", [*_begun(await agent.interrupt(conversation)), ("error", sentence)]
+            returns = _returns(error, recorder.item.inbound.terms)
         observer.phase("finishing")
         return Ending(
             outcome=outcome,
@@ -520,7 +523,7 @@ class Turns(Struct, kw_only=True):
         for number, (kind, text) in enumerate(ending.shown):
             first_id = ending.reply_id if number == at else None
             rows += await self.outbox.written(item, kind, text, session_id=session_id, first_id=first_id)
-            if kind == "reply" and ending.returns is not None:
+            if ending.returns is not None and kind == ("error" if ending.returns.fault else "reply"):
                 rows[-1] = replace(rows[-1], returns=ending.returns)
         asked_back = ending.returns is not None and bool(ending.returns.calls)
         goes_on = conversation if ending.outcome == "answered" and not asked_back else None
@@ -668,6 +671,15 @@ class Turns(Struct, kw_only=True):
             steer=steering,
             holding=lambda values, limit: self.store.holding(values, item.key, limit),
         )
+
+
+def _returns(error: Exception, terms: Terms | None) -> Returns | None:
+    """What a program is told of an error, if the error is its request's or a cap's."""
+    asks = terms is not None and bool(terms.settings or terms.tools)
+    refused = isinstance(error, ProviderRejected) and error.status in (400, 422) and not error.away and asks
+    if terms is None or not (refused or isinstance(error, UserError)):
+        return None
+    return Returns(fault="cap" if isinstance(error, SpendCapReached) else "request")
 
 
 def _begun(text: str) -> list[tuple[OutboundKind, str]]:

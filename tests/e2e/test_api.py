@@ -233,6 +233,18 @@ async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, 
         streamed = await anna.post([*two, {"role": "user", "content": "4"}], stream=True)
         assert '"turn_failed"' in streamed.text
         assert streamed.text.endswith("data: [DONE]\n\n")
+        asks = {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "nothing"}}}]}
+        for said, more, code, sentence in (
+            ("5", asks, "invalid_request", "no"),  # the model's API refuses what the program asks for
+            (" ", {}, "invalid_request", "There are no words in your message"),
+            ("x " * 60_000, {}, "context_length_exceeded", "too long for the model"),
+        ):
+            wrong = await anna.post([*two, {"role": "user", "content": said}], **more)
+            assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, code)
+            assert (wrong.json()["error"]["param"], sentence in wrong.json()["error"]["message"]) == ("messages", True)
+        async with httpx.AsyncClient(headers={"Authorization": f"Bearer {anna.key}"}) as http:
+            wrong = await http.post(f"{api.url}/v1/responses", json={"model": "legato", "input": ""})
+        assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "input")
         model.reply = parrot
         assert said_in((await anna.post([*two, {"role": "user", "content": "3"}])).json()) == "heard: q | 3"
 
