@@ -90,8 +90,9 @@ class Desk(Struct, kw_only=True):
         """Hand a message over; its answer is to be followed, and forgotten. Raises ApiError, StoreUnavailable."""
         if not self.answers.has_room(asked.source.user):
             raise busy(_CROWDED, _FULL_FOR)
+        after, asked = await self._place(asked)
         await self._instruct(asked)
-        after, question = await self._place(asked), await self._question_before(asked)
+        question = await self._question_before(asked)
         if question is not None:  # it may have instructions forgotten, wherever they hold
             self._instructed = {to: each for to, each in self._instructed.items() if to.chat != asked.source.chat}
             after = after if question.to == asked.source.address else None
@@ -101,35 +102,44 @@ class Desk(Struct, kw_only=True):
     async def _instruct(self, asked: Asked) -> None:
         """Have the conversation follow its client's instructions, where these are others than before."""
         to, system = asked.source.address, asked.system
-        if system is not None and system != self._instructed.get(to, ""):
+        is_new = asked.anew and not asked.past
+        if system is not None and system != self._instructed.get(to, "" if is_new else None):
             await self.histories.instruct(asked.source, system)
             remember(self._instructed, to, system)
 
-    async def _place(self, asked: Asked) -> str | None:
-        """Behind which exchange the message goes on, as `Inbound.after` has it. What of the history is not known here
-        is taken. Raises StoreUnavailable."""
+    async def _place(self, asked: Asked) -> tuple[str | None, Asked]:
+        """Behind which exchange the message goes on, as `Inbound.after` has it, and the message in its conversation.
+        What of the history is not known here is taken. Raises StoreUnavailable."""
         places: list[str] = []
         past = iter(asked.past)
         for each in past:
             if each.moves:
-                return " ".join(places) or None  # the command has led it elsewhere
+                return " ".join(places) or None, asked  # the command has led it elsewhere
             places.append(each.after)
             recent = self._recent.get((asked.source.address, each.name))
             if not each.may_be_aside and not (recent is not None and recent.then):
-                if recent is None:
-                    await self._take(asked.source, [*reversed([*past]), each])
-                return " ".join(places)
-        return " ".join([*places, BEGINNING]) if places or asked.anew else None
+                place = await self._take(asked.source, [*reversed([*past]), each]) if recent is None else None
+                if place is not None:
+                    return place[1], replace(asked, source=replace(asked.source, thread=place[0]))
+                return " ".join(places), asked
+        return " ".join([*places, BEGINNING]) if places or asked.anew else None, asked
 
-    async def _take(self, source: Source, past: Sequence[Exchange]) -> None:
-        """Keep what of a history is not known here."""
+    async def _take(self, source: Source, past: Sequence[Exchange]) -> tuple[str | None, str] | None:
+        """Keep what of a history is not known here, unless it is only the end of one that is: then return its thread
+        and place."""
         moved = max((at for at, each in enumerate(past) if each.moves), default=-1)
         told = [each for each in past[moved + 1 :] if not each.is_command]
         known = await self.histories.known(source, [each.name for each in told])
+        if told and not known:
+            ends = [(each.text, each.told[-1].text if each.told else "", each.may_be_aside) for each in reversed(told)]
+            elsewhere = (source.thread or "").startswith("h-")
+            if (place := await self.histories.overlapping(source, ends, elsewhere=elsewhere)) is not None:
+                return place
         if known < len(told):
             before = told[known - 1].after if known else ""
             messages = [message for each in told[known:] for message in each.messages()]
             await self.histories.take(source, before, messages)
+        return None
 
     async def _handed_over(self, asked: Asked, after: str | None, then: str) -> Answer:
         place, now = (asked.source.address, asked.name), self.clock.now()

@@ -95,6 +95,9 @@ class History(Struct, frozen=True):
         newest = Exchange(name=self._named(told), asked=[*turns[start:told]], told=[*turns[told:]])
         return newest, History(self.root, turns[:start], self.written[:start])
 
+    def __bool__(self) -> bool:
+        return bool(self.turns)
+
     def __iter__(self) -> Iterator[Exchange]:
         if self.turns:
             yield self.split()[0]

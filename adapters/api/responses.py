@@ -50,7 +50,7 @@ class Responses(Struct, kw_only=True):
 
         def wire(answer: Answer) -> Wire:
             return Reply(
-                id=f"resp_{quote(asked.source.thread or '', safe='-_')}.{answer.event}",
+                id=f"resp_{quote(answer.to.thread or '', safe='-_')}.{answer.event}",
                 model=wanted.model,
                 created=int(chat.clock.now()),
                 before=before,

@@ -22,7 +22,8 @@ WHATS: Final[tuple[What, ...]] = ("persona", "model")
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """`value` None: as it is configured, whatever was chosen around this place. `provider`: of a model. `by` and `at`:
+    """`value` None: as it is configured, whatever was chosen around this place. `provider`: of a model; of a persona,
+    the platform whose client gave it. `by` and `at`:
     who chose it, and when (seconds since the epoch)."""
 
     value: str | None

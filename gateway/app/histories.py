@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from gateway.agent.choices import Choice, choose
+from gateway.agent.choices import Choice, choices, choose
 from gateway.agent.sessions import exchange_of, searched
 from gateway.context import identifiers
 from gateway.domain.chat import SessionKey, Source, speaker
-from gateway.domain.message import Message, note_of, noted
+from gateway.domain.message import Message, answer_mark, note_of, noted, text_of
 from gateway.domain.place import choosing, names
 from gateway.domain.session import Session
 from gateway.domain.turn import TurnRules
 from gateway.runtime.clock import Clock, lasting_id
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.imports.past import Tally, paired
 from gateway.store.port import Store
 from gateway.store.records import Opening
+
+_MOST_TALKS = 20  # conversations of a person, and sessions of each, in which the end of a history is looked for
+_MOST_BRANCHES = 20
+_LEAST = 40  # characters: fewer may be the end of many a conversation
 
 
 class StoreHistories(Struct, frozen=True, kw_only=True):
@@ -45,6 +50,25 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
     async def _came(self, key: SessionKey, event: str) -> bool:
         """Say whether the message of an event was accepted."""
         return any(each.item.key == key for each in (await self.store.named(event, [key.platform])).fates)
+
+    async def overlapping(
+        self, source: Source, past: Sequence[tuple[str, str, bool]], *, elsewhere: bool
+    ) -> tuple[str | None, str] | None:
+        key, found, there = self.rules.key(source), None, set[str]()
+        others = await self.store.conversations(replace(key, thread=None), _MOST_TALKS) if elsewhere else ()
+        for each in dict.fromkeys((key, *others)):
+            for session in await self.store.sessions(each, _MOST_BRANCHES):
+                shown = _exchanges(await self.store.transcript(session))
+                ends = (end for end in range(len(shown), 0, -1) if _ends_so(shown[:end], past, session))
+                if (end := next(ends, None)) is None:
+                    continue
+                event, _, told = shown[end - 1]
+                if found is None:
+                    found = each.thread, f"{event}/{answer_mark(told)}"
+                    there = {name for name, _, _ in shown}
+                elif found[0] != each.thread or (event not in there and session.end_reason != "compression"):
+                    return None
+        return found
 
     async def take(self, source: Source, after: str, messages: Sequence[Message]) -> None:
         key = self.rules.key(source)
@@ -84,13 +108,45 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
         return made
 
     async def instruct(self, source: Source, text: str) -> None:
-        place = choosing(self.rules.key(source), source.chat_type, names(source))[0]
-        await choose(self.store, place, "persona", Choice(value=text or None, by=speaker(source), at=self.clock.now()))
+        key, named = self.rules.key(source), names(source)
+        place = choosing(key, source.chat_type, named)[0]
+        if not text:
+            made = (await choices(self.store, key, source.chat_type, named)).persona.get(place)
+            if made is None or made.provider != source.platform:
+                return
+        made = Choice(value=text or None, by=speaker(source), at=self.clock.now(), provider=source.platform)
+        await choose(self.store, place, "persona", made)
 
 
 def _is_taken(session: Session) -> bool:
     """Say whether it was made of a client's history: nothing was said in it."""
     return session.started_at == session.ended_at
+
+
+def _exchanges(messages: Sequence[Message]) -> list[tuple[str, str, str]]:
+    """The event, the words and the answer of each exchange that a client saw."""
+    made: list[tuple[str, str, str]] = []
+    for message in messages:
+        event = note_of(message).get("event", "")
+        if message["role"] == "assistant" and made:
+            made[-1] = (*made[-1][:2], text_of(message))
+        elif event:
+            made.append((event.partition("-")[0], note_of(message).get("said", text_of(message)).strip(), ""))
+    return [each for each in made if ":" not in each[0]]
+
+
+def _ends_so(shown: list[tuple[str, str, str]], past: Iterable[tuple[str, str, bool]], session: Session) -> bool:
+    """Say whether exchanges end as a client shows the past, and in words of which others are unlikely."""
+    size = 0
+    for said, told, may_miss in past:
+        if not shown:
+            return bool(session.compaction_count) and size >= _LEAST
+        if said.strip() == shown[-1][1] and told.strip().endswith(shown[-1][2].strip()):
+            size += len(said) + len(told)
+            shown = shown[:-1]
+        elif not may_miss:
+            return False
+    return size >= _LEAST
 
 
 def _names(messages: Sequence[Message]) -> Iterator[str]:

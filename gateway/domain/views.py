@@ -306,12 +306,19 @@ class Histories(Protocol):
     async def known(self, source: Source, events: Sequence[str]) -> int:
         """How many of these exchanges, oldest first, are known here, up to the last one that is."""
 
+    async def overlapping(
+        self, source: Source, past: Sequence[tuple[str, str, bool]], *, elsewhere: bool
+    ) -> tuple[str | None, str] | None:
+        """The thread, and the place in it as `Inbound.after` names one, where a client goes on that shows only the end
+        of a conversation. `past`: the words and the answer of each exchange, the newest first, and whether transcripts
+        may be without it. `elsewhere`: in any conversation of the person. None: nowhere, or who knows where."""
+
     async def take(self, source: Source, after: str, messages: Sequence[Message]) -> None:
         """Keep what followed an exchange (as `Inbound.after` names one; "": nothing) as a session that has ended. The
         messages of people have the note `event`. The same history is kept once."""
 
     async def instruct(self, source: Source, text: str) -> None:
-        """Make this the persona of a conversation; "": the configured one."""
+        """Make this the persona of a conversation; "": the one that it has without a client's."""
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Reply
-from tests.support.api import Api, Client, heard, parrot, said_in, serving
+from tests.support.api import Api, Client, heard, parrot, said_in, serving, system_of
 from tests.support.api_inside import LiveApi
 from tests.support.api_inside import api as api_inside
 from tests.support.gateway import FakeModel, Say, config_in
@@ -49,7 +49,7 @@ async def api(request: pytest.FixtureRequest, tmp_path: Path, model: LlmServer) 
         "adapters": {"api": {"enabled": True, "port": port, "hooks": hooks}},
         "turns": {"lane_cap": 3},
         "tools": {"shell": {"enabled": True, "sandbox": "never"}},
-        "model": {"context_length": 32_000, "max_output_tokens": 10, "prices": {"input": 100, "output": 100}},
+        "model": {"context_length": 32_000, "max_output_tokens": 400, "prices": {"input": 100, "output": 100}},
     }
     async with serving(tmp_path, model, **sections) as made:
         made.port, made.all_die = port, all_die
@@ -226,3 +226,34 @@ async def test_a_look_now_and_then_is_at_the_conversation_in_which_a_person_wrot
         assert "I go on by myself: a look at what you wrote down found something." in said
         woken = next(each for each in live.model.requests if "[In the background" in text_of(each.messages[-1]))
         assert next(text_of(each) for each in woken.messages if each["role"] == "user") == "two"
+
+
+async def test_a_client_that_sends_only_the_end_of_its_history_goes_on(api: Api, model: LlmServer) -> None:
+    words = [f"This is number {number} of what I say." for number in range(9)]
+    anna, ben = Client(api=api, key=await api.key("anna")), Client(api=api, key=await api.key("ben"))
+    shown: Any = [{"role": "system", "content": "You are a pirate."}]
+    for number, text in enumerate(words):
+        anna.history.append({"role": "user", "content": text})
+        if number == 6:
+            await api.kill()
+            await api.start()
+            shown = []
+        told = said_in((await anna.post([*shown, *anna.history[-5:]])).json())
+        assert told == f"heard: {' | '.join(words[: number + 1])}"
+        assert ("You are a pirate." in system_of(model.requests[-1])) is (number < 6)
+        anna.history.append({"role": "assistant", "content": told})
+    regenerated = said_in((await anna.post(anna.history[-6:-1])).json())
+    assert regenerated == f"heard: {' | '.join(words)}"
+    stolen = said_in((await ben.post([*anna.history[-4:], {"role": "user", "content": "and?"}])).json())
+    assert stolen == f"heard: {' | '.join(words[-2:])} | and?"
+
+    noted = "That is noted, and there is nothing more to be said of it."
+    model.reply = lambda _: Reply(text=noted)
+    for name in ("Ann", "Bob"):
+        talk = Client(api=api, key=anna.key)
+        await talk.say(f"I am {name}")
+        await talk.say("Go on, please.")
+    model.reply = parrot
+    end = [{"role": "user", "content": "Go on, please."}, {"role": "assistant", "content": noted}]
+    asked = said_in((await anna.post([*end, {"role": "user", "content": "Who am I?"}])).json())
+    assert asked == "heard: Go on, please. | Who am I?"  # nobody knows which of the two
