@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct, field, to_builtins
 
 from gateway.context.archive import Archive
+from gateway.context.chapters import Chapter, table
 from gateway.context.facts import PersonalFact
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE, framed
 from gateway.context.shapes import Calls, derived, plain_call, plain_id, read_call, result_id, rewritten, sound, sources
@@ -183,15 +184,24 @@ class Noted(Struct, frozen=True, kw_only=True):
 
 
 def summary_message(
-    notes: str, derived_from: Sequence[str], archive: Archive, *, fallback: bool, kept: Noted = Noted()
+    notes: str,
+    derived_from: Sequence[str],
+    archive: Archive,
+    chapters: Sequence[Chapter] = (),
+    *,
+    fallback: bool,
+    kept: Noted = Noted(),
 ) -> Message:
     """Return the summary as a user message; `joined` counts it and may give it another role or merge it. `archive`: the
-    messages that it stands for. `kept`: noted for the next compaction."""
+    messages that it stands for, and `chapters`: their table of contents. `kept`: noted for the next compaction."""
     note: dict[str, Any] = {"summary": True, "derived_from": list(derived_from), "archive": to_builtins(archive)}
     note |= kept.note()
+    if chapters:
+        note["chapters"] = to_builtins(chapters)
     if fallback:
         note["fallback"] = True
-    message: dict[str, Any] = {"role": "user", "content": framed(notes, archive.line()), HOST: note}
+    text = framed(notes, archive.line(), table(chapters))
+    message: dict[str, Any] = {"role": "user", "content": text, HOST: note}
     return message  # type: ignore[return-value]
 
 

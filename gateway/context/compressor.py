@@ -43,6 +43,7 @@ class Compressor(MeasuredEngine):
     def __init__(self, settings: CompressionSettings, *, counter: TokenCounter, clock: Clock, redact: Redact) -> None:
         super().__init__(settings, counter=counter)
         self._summariser = Summariser(counter=counter, clock=clock, redact=redact)
+        self._redact = redact
         self._auxiliary_window: int | None = None
 
     def on_session_start(self, session_id: str, **info: Any) -> None:
@@ -103,5 +104,13 @@ class Compressor(MeasuredEngine):
             self.last_outcome = Outcome(error=str(error), aborted=True)
             return list(messages)
         outcome = replace(written.outcome, dropped=len(plan.middle))
-        result = carry_out(plan, written.notes, written.kept, fallback=outcome.fallback, counter=self._counter)
+        result = await asyncio.to_thread(
+            carry_out,
+            plan,
+            written.notes,
+            written.kept,
+            self._redact,
+            fallback=outcome.fallback,
+            counter=self._counter,
+        )
         return self._finish(messages, plan, result, outcome, force=force)

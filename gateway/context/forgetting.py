@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from gateway.context import facts, fallback
+from gateway.context import chapters, facts, fallback
 from gateway.context.archive import Archive
 from gateway.context.assembly import Noted, counted, merged, summary_message
 from gateway.context.prompts import CONTINUED, RESULT_MISSING
@@ -63,6 +63,11 @@ class History:
             for message in messages:
                 found.setdefault(note_of(message)["id"], message)
         return found
+
+    @cached_property
+    def order(self) -> Mapping[str, int]:
+        """The place of every message among them."""
+        return {name: place for place, name in enumerate(self.messages)}
 
     @cached_property
     def originals(self) -> Mapping[str, Message]:
@@ -242,7 +247,8 @@ def _anew(
         facts=facts.listed(said.facts, room=_LEAST_TOKENS, counter=counter),
     )
     notes = "\n\n".join(filter(None, (notes, lists.text)))
-    summary = summary_message(notes, ids, Archive().grown(middle), fallback=True, kept=said)
+    parts = list(chapters.again(note_of(old), middle, history.order, redact))
+    summary = summary_message(notes, ids, Archive().grown(middle), parts, fallback=True, kept=said)
     if kept is None:
         summary = counted(summary, counter)
         return summary if own is not None else {**summary, "role": old["role"]}

@@ -13,6 +13,7 @@ from gateway.context import facts
 from gateway.context.archive import Archive
 from gateway.context.assembly import Noted, joined, sanitize, summary_message, with_system_note
 from gateway.context.boundaries import Layout, Limits, find_layout
+from gateway.context.chapters import MOST_TOKENS, SHARE, Chapter, bounded
 from gateway.context.facts import PersonalFact
 from gateway.context.policy import MIN_TAIL_MESSAGES, SLACK, Budgets, CompressionSettings, fitted, summary_budget
 from gateway.context.prompts import framed
@@ -22,6 +23,7 @@ from gateway.context.standing import Instruction, carried
 from gateway.context.state import Correction
 from gateway.context.summary import Extracted, extract
 from gateway.domain.message import HOST, Message, is_request, text_of
+from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
@@ -38,7 +40,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     the middle and the result lies under the threshold; with less than `LEAST_NOTES` only pruning is possible. `rest`:
     the first message behind the middle. `requests`: the newest requests of people, oldest first. `identifiers`: those
     of the earlier notes, and their weights; `owned`: those of people among them. `archive`: the messages out of view
-    after this compaction. `standing`: the instructions in them that still hold, oldest first. `facts`: what people
+    after this compaction. `chapters`: those of the earlier notes, and `table_room`: the most tokens of the table.
+    `standing`: the instructions in them that still hold, oldest first. `facts`: what people
     said of themselves there, oldest first. All counts are those of our tokenizer.
     """
 
@@ -56,6 +59,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     identifiers: Mapping[str, float]
     owned: Mapping[str, float]
     archive: Archive
+    chapters: Sequence[Chapter]
+    table_room: int
     standing: Sequence[Instruction]
     facts: Sequence[PersonalFact]
     before: int
@@ -135,7 +140,8 @@ def make_plan(
     own = fitted(_in_own_tokens(budgets, correction), overhead)
 
     layout = _layout(found, own, settings, force=force)
-    frame = counter.constant(framed("")) + _LINE
+    table_room = min(MOST_TOKENS, int(own.usable_tokens * SHARE)) if found.chapters else 0
+    frame = counter.constant(framed("")) + _LINE + table_room
     reserve = overhead + frame + min(4 * LEAST_NOTES, own.max_summary_tokens)
     kept = _fitting(_kept(turns, layout, calls, counter), own.usable_tokens - reserve, counter)
     middle = layout.middle_of(turns)
@@ -159,6 +165,8 @@ def make_plan(
         identifiers=found.identifiers,
         owned=found.owned,
         archive=found.archive.grown(middle),
+        chapters=found.chapters,
+        table_room=table_room,
         standing=carried(found.standing, told, kept[layout.head_end :]),
         facts=facts.carried(found.facts, middle),
         before=before,
@@ -169,10 +177,13 @@ def make_plan(
     )
 
 
-def carry_out(plan: Plan, notes: str, kept: Noted, *, fallback: bool, counter: TokenCounter) -> list[Message]:
+def carry_out(
+    plan: Plan, notes: str, kept: Noted, redact: Redact, *, fallback: bool, counter: TokenCounter
+) -> list[Message]:
     """Return the new transcript: head, a summary with `notes` (which hold what is `kept`), tail."""
     lead = [with_system_note(plan.lead[0], counter), *plan.lead[1:]] if plan.lead else []
-    summary = summary_message(notes, plan.replaced_ids, plan.archive, fallback=fallback, kept=kept)
+    chapters = bounded([*plan.chapters, *Chapter.made(plan.middle, redact)], plan.table_room, counter)
+    summary = summary_message(notes, plan.replaced_ids, plan.archive, chapters, fallback=fallback, kept=kept)
     return sanitize([*lead, *joined(plan.head, summary, plan.tail, counter)])
 
 

@@ -13,6 +13,8 @@ from msgspec import Meta, Struct, field
 
 from gateway.context import facts, identifiers, ledger
 from gateway.context.archive import Archive, without_line
+from gateway.context.chapters import Chapter
+from gateway.context.chapters import earlier as earlier_chapters
 from gateway.context.prompts import END_MARKER, unframed
 from gateway.context.shapes import rewritten, sources, well_formed
 from gateway.context.standing import Instruction, earlier
@@ -37,6 +39,7 @@ class Extracted(Struct, kw_only=True):
     identifiers: dict[str, float] = field(default_factory=dict)  # that they hold letter for letter, and their weights
     owned: dict[str, float] = field(default_factory=dict)  # those of them that people said, and their weights
     archive: Archive = field(default_factory=Archive)  # the messages that they stand for
+    chapters: list[Chapter] = field(default_factory=list)  # of these messages
     standing: list[Instruction] = field(default_factory=list)  # instructions that they hold
     facts: list[facts.PersonalFact] = field(default_factory=list)  # that they hold
 
@@ -87,6 +90,7 @@ def _add(result: Extracted, summary: Message, notes: str) -> None:
         result.head_limit = len(result.turns)
     result.found += 1
     result.ids += sources(summary)
+    result.chapters += earlier_chapters(note_of(summary))
     known, owned = _identifiers(summary, notes)
     result.identifiers |= known
     result.owned |= owned

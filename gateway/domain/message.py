@@ -17,6 +17,7 @@ HOST: Final = "_legato"
 # What a summary alone notes.
 SUMMARY_NOTES: Final = (
     "summary", "fallback", "merged", "identifiers", "weights", "archive", "standing", "facts", "owned", "own_weights",
+    "chapters",
 )  # fmt: skip
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -50,6 +51,7 @@ class HostNote(TypedDict, total=False):
     standing: list[dict[str, Any]]  # of a summary: the instructions that hold, each with its speaker and time
     facts: list[dict[str, Any]]  # of a summary: what people said of themselves, each with its speaker and weight
     archive: dict[str, Any]  # of a summary: how many messages it stands for, and the first and last time
+    chapters: list[dict[str, Any]]  # of a summary: the table of contents of these messages
     origin: str  # of foreign words, of a tool or of what woke the conversation: whose they are, in a few words
     only: list[str]  # of a tool's result: no other tools may be called until the answer
     recalled: bool  # a tool's result that only repeats what was said before

@@ -1,9 +1,10 @@
 """Earlier messages, compacted or not: none is ever out of reach. One tool searches, the other reads on where a search
-has found something."""
+has found something, or opens a chapter of the notes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from gateway.agent.tools.base import LooksBack, schema
 from gateway.domain.message import handle, message_named, note_of, text_of
 from gateway.runtime.errors import ToolError
 from gateway.store.records import Found, Passage
+from gateway.store.shared.text import Holds
 from gateway.store.shared.text import passage as part_around
 
 _MOST_RESULTS = 20
@@ -21,6 +23,10 @@ _MOST_BESIDE = 10  # messages on each side that are read on
 _BESIDE_IT = {"type": "integer", "minimum": 0, "maximum": _MOST_BESIDE}
 _READ = 4_000  # characters of the message that is read
 _READ_BESIDE = 1_000  # characters of a message beside that
+_CHAPTER = 12_000  # characters of a chapter
+_MOST_OF_IT = 1_000  # of its messages that are looked at
+_OF_IT = 200  # characters of a message in it that holds none of the words
+_RANGE = re.compile(r"(#?\w+)\s*[-–]\s*(#?\w+)")
 
 
 class HistoryTool:
@@ -65,12 +71,17 @@ class HistoryReadTool:
 
     name = "history_read"
     description = (
-        "Reads the original wording of the messages before and after one that search_history has found. Use it "
-        "where a found passage is not enough to answer."
+        "Reads the original wording of the messages before and after one that search_history has found, or of a "
+        "chapter that the notes list. Use it where a found passage or a line of the notes is not enough to answer."
     )
     parameters = schema(
         "message",
-        message={"type": "string", "minLength": 1, "description": "The number before a found message, such as #57."},
+        message={
+            "type": "string",
+            "minLength": 1,
+            "description": "The number before a found message, such as #57, or a chapter's range, such as #57-#230.",
+        },
+        words={"type": "string", "description": "What you look for in a chapter: what holds it is shown first."},
         before={**_BESIDE_IT, "description": "So many before it. Default: 4."},
         after={**_BESIDE_IT, "description": "So many after it. Default: 4."},
     )
@@ -85,6 +96,8 @@ class HistoryReadTool:
 
     async def run(self, arguments: Mapping[str, Any], context: LooksBack) -> str:
         """The message among its neighbours, oldest first, each with its time."""
+        if chapter := _RANGE.fullmatch(arguments["message"].strip()):
+            return await self._chapter(chapter[1], chapter[2], arguments.get("words", ""), context)
         before, after = arguments.get("before", 4), arguments.get("after", 4)
         name = message_named(arguments["message"].strip())
         turns = await context.around(name, max(before, after)) if name else ()
@@ -94,10 +107,45 @@ class HistoryReadTool:
         shown = turns[max(0, place - before) : place + after + 1]
         return "\n".join(self._line(turn, _READ if turn is turns[place] else _READ_BESIDE) for turn in shown)
 
-    def _line(self, turn: Found, size: int) -> str:
+    async def _chapter(self, first: str, last: str, words: str, context: LooksBack) -> str:
+        """The messages from one to another, oldest first, as many as there is room for: those that hold the words, and
+        then the others. A line says which are left out."""
+        ends = [message_named(each) or "" for each in (first, last)]
+        turns: Sequence[Found] = ()
+        for name in filter(None, ends):
+            turns = turns or await context.around(name, _MOST_OF_IT)
+        names = [note_of(turn.message)["id"] for turn in turns]
+        begin, end = (names.index(each) if each in names else None for each in ends)
+        turns = turns[begin : None if end is None else end + 1]
+        if not turns:
+            raise ToolError(f"There are no messages {first[:20]}-{last[:20]} here; search_history finds some.")
+        holds = Holds(words)
+        held = [len(holds.held(text_of(turn.message))) if words else 0 for turn in turns]
+        lines, room = dict[int, str](), _CHAPTER
+        for place in sorted(range(len(turns)), key=lambda each: -held[each]):
+            line = self._line(turns[place], _READ_BESIDE if held[place] else _OF_IT, words)
+            if len(line) > room:
+                break
+            lines[place], room = line, room - len(line) - 1
+        return "\n".join(_with_gaps(lines, turns))
+
+    def _line(self, turn: Found, size: int, words: str = "") -> str:
         when = datetime.fromtimestamp(turn.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        who, text = speaker_of(turn, {}), _excerpt(turn, "", self._redact, size)
+        who, text = speaker_of(turn, {}), _excerpt(turn, words, self._redact, size)
         return f"{handle(note_of(turn.message)['id'])} {when} {who}: {text}"
+
+
+def _with_gaps(lines: Mapping[int, str], turns: Sequence[Found]) -> Iterator[str]:
+    """Lines in their order, and one for each run of messages between that are not shown."""
+    left: list[str] = []
+    for place, turn in enumerate(turns):
+        if place not in lines:
+            left.append(handle(note_of(turn.message)["id"]))
+        if left and (place in lines or place == len(turns) - 1):
+            yield f"[{len(left)} left out: {left[0]}-{left[-1]}]"
+            left = []
+        if place in lines:
+            yield lines[place]
 
 
 def render(found: Passage, words: str, redact: Callable[[str], str]) -> str:
