@@ -20,7 +20,7 @@ from adapters.api.shapes import ApiError, invalid, no_key, no_route, too_large, 
 from gateway.domain.adapter import KnowsKeys
 from gateway.domain.keys import LONGEST_USER, Key
 from gateway.runtime.clock import Clock
-from gateway.runtime.door import Door
+from gateway.runtime.door import MOST_REST, Door
 from gateway.runtime.errors import AdapterError, StoreUnavailable
 
 _PATIENCE: Final = 30.0  # seconds for a head, and for a body that stands still
@@ -81,8 +81,8 @@ class Server(Struct, kw_only=True):
         if not response.prepared:
             response.headers.setdefault("Cache-Control", "no-store")
             response.headers.setdefault("X-Content-Type-Options", "nosniff")
-            if response.status >= 400 and not request.content.is_eof():
-                response.force_close()  # the rest of a body is not read
+            if response.status >= 400 and not request.content.is_eof() and _is_long(request):
+                response.force_close()  # the rest of its body is not read
         return response
 
     async def _routed(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -105,6 +105,11 @@ class Server(Struct, kw_only=True):
         if key is None:
             raise no_key()
         return key
+
+
+def _is_long(request: web.BaseRequest) -> bool:
+    """Say whether a request has more of a body than is worth a new connection."""
+    return request.content_length is None or request.content_length > MOST_REST
 
 
 def parts_of(request: web.BaseRequest) -> Mapping[str, str]:

@@ -248,14 +248,23 @@ async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, 
         model.reply = parrot
         assert said_in((await anna.post([*two, {"role": "user", "content": "3"}])).json()) == "heard: q | 3"
 
-        for key, path, status, code in (
-            ("sk-wrong", "/v1/models", 401, "invalid_api_key"),
-            (anna.key, "/v1/nothing", 404, "not_found"),
-            (anna.key, "/v1/chat/completions", 405, "method_not_allowed"),
-        ):
-            async with httpx.AsyncClient() as http:
-                answer = await http.get(f"{api.url}{path}", headers={"Authorization": f"Bearer {key}"})
-            assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+        places = set()
+        async with httpx.AsyncClient() as http:
+            for key, what, status, code in (
+                ("sk-wrong", "GET /v1/models", 401, "invalid_api_key"),
+                ("sk-wrong", "POST /v1/chat/completions", 401, "invalid_api_key"),
+                (anna.key, "POST /v1/nothing", 404, "not_found"),
+                (anna.key, "GET /v1/chat/completions", 405, "method_not_allowed"),
+                (anna.key, "POST /v1/chat/completions", 400, "invalid_json"),
+                (anna.key, "GET /v1/nothing", 404, "not_found"),
+            ):
+                method, path = what.split()
+                body = b"{" if method == "POST" else None
+                head = {"Authorization": f"Bearer {key}"}
+                answer = await http.request(method, f"{api.url}{path}", headers=head, content=body)
+                assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+                places.add(answer.extensions["network_stream"].get_extra_info("client_addr"))
+        assert len(places) == 1  # nobody has to come anew, which costs more than a refusal
         large = await anna.post([{"role": "user", "content": "x" * 64_000_001}])
         assert (large.status_code, large.json()["error"]["code"]) == (413, "request_too_large")
         wrong = await anna.post([{"role": "king", "content": "x"}])
