@@ -354,9 +354,12 @@ _SAFE_ID: Final = re.compile(r"[^\x00-\x1f\x7f]{1,256}")
 def decoded(body: bytes) -> dict[str, Any]:
     """The JSON object of a request. Raises ApiError."""
     try:
-        if _HALF.search(body):  # JavaScript writes halves of characters, where a text was cut in the midst of one
-            body = fast.encode(_sound_in(json.loads(body)))
-        found = fast.decode(body)
+        try:
+            found = fast.decode(body)
+        except DecodeError:
+            if not _HALF.search(body):
+                raise  # else it may be JavaScript's, which cuts a text in the midst of a character
+            found = fast.decode(fast.encode(_sound_in(json.loads(body))))
     except (DecodeError, ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise invalid(None, f"The body is not valid JSON: {why}.", "invalid_json") from None
@@ -380,10 +383,10 @@ def shaped(data: Any, shape: type[_T], what: str = "") -> _T:
 def read_chat(body: bytes) -> ChatRequest:
     """The request in the body of a call. Raises ApiError."""
     try:
-        asked = None if _HALF.search(body) else _DECODER.decode(body)
+        asked = _DECODER.decode(body)
     except (DecodeError, ValueError, RecursionError):
-        asked = None  # read step by step, it says what is wrong
-    return _read(asked or shaped(decoded(body), _Body))
+        asked = shaped(decoded(body), _Body)  # step by step: it says what is wrong
+    return _read(asked)
 
 
 def read(data: Mapping[str, Any], *, goes_on: bool = False) -> ChatRequest:
