@@ -39,11 +39,14 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
         key = self.rules.key(source)
         if not events or await self._came(key, events[-1]):
             return len(events)  # it may still wait in its lane
-        best = 0
+        best, all_by_name = 0, True
         for session in sorted(await searched(self.store, key), key=lambda each: not _is_taken(each)):
-            there = set(_names(await self.store.transcript(session)))
+            there = dict(_names(await self.store.transcript(session)))
             best = max(best, next((at for at in range(len(events), best, -1) if events[at - 1] in there), best))
-            if best == len(events) or (best and not _is_taken(session) and not await self._came(key, events[best])):
+            all_by_name = all_by_name and all(map(_is_number, there.values()))
+            if best == len(events):
+                break
+            if best and all_by_name and not _is_taken(session) and not await self._came(key, events[best]):
                 break  # what did not come has nothing known behind it, but for what `take` was given
         return best
 
@@ -78,7 +81,7 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
         new = await asyncio.to_thread(self._measured, source, messages)
         now = self.clock.now()
         session = Session(
-            id=lasting_id("s", "history", key, *(_names(messages))),
+            id=lasting_id("s", "history", key, *[name for name, _ in _names(messages)]),
             key=key,
             chat_type=source.chat_type,
             parent_id=before.id if before is not None else None,
@@ -149,6 +152,14 @@ def _ends_so(shown: list[tuple[str, str, str]], past: Iterable[tuple[str, str, b
     return size >= _LEAST
 
 
-def _names(messages: Sequence[Message]) -> Iterator[str]:
-    """The events of what people said, without the number of those asked anew."""
-    return (event.partition("-")[0] for message in messages if (event := note_of(message).get("event", "")))
+def _names(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
+    """The events of what people said, each with what is behind its name: the number of those asked anew, or what a
+    caller's own name for it has become."""
+    for message in messages:
+        if event := note_of(message).get("event", ""):
+            name, _, more = event.partition("-")
+            yield name, more
+
+
+def _is_number(text: str) -> bool:
+    return not text or text.isdecimal()

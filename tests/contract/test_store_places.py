@@ -15,7 +15,7 @@ from gateway.domain.turn import SessionSettings, TurnRules, TurnSettings
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Opening
-from tests.support.store_kit import Bench, arrival, finish, key, new_session
+from tests.support.store_kit import START, Bench, arrival, finish, key, new_session
 
 pytest_plugins = ["tests.support.stores"]
 
@@ -55,3 +55,10 @@ async def test_a_place_far_back_is_found_in_the_sessions_of_its_time(
     read.clear()
     assert await histories.known(source, ["e39", "edited", "more"]) == 1
     assert read == ["s39"]
+
+    # A caller who names requests leaves no message under the name of its place: all sessions are looked through.
+    for number, events in enumerate((["a", "x-0c1f"], ["a", "b-0c1d", "c-0c1e"])):
+        ended = {"started_at": START - 9, "ended_at": START - number, "end_reason": "reset", "hook": "done"}
+        session = new_session(f"named{number}", "2", **ended)
+        await store.import_sessions([Opening(session=session, transcript=[user("q", event=each) for each in events])])
+    assert await histories.known(replace(source, chat="2"), ["a", "b", "c", "edited"]) == 3

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
+from typing import get_args
 
 import pytest
 
 from adapters.api.answers import MOST_OF_PERSON, Answer, Answers
 from adapters.api.history import history
 from adapters.api.missed import Missed, comes_by_itself
-from adapters.api.shapes import Turn
+from adapters.api.shapes import Role, Turn
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, Returns, SessionKey
 from gateway.runtime.structs import replace
 
@@ -137,3 +139,14 @@ def test_histories_have_the_same_names_as_far_as_they_are_the_same(said: tuple[s
     one, other = history(turns("a", "1", "b", "2", "c"), "anna"), history(turns(*said), "anna")
     assert [a.name == b.name for a, b in zip(one, other, strict=True)] == [False] * (3 - shared) + [True] * shared
     assert one.first != history(turns("a"), "ben").first
+
+
+def test_a_history_is_cut_the_same_from_its_end_and_from_its_beginning() -> None:
+    for roles in product(get_args(Role), repeat=5):
+        whole = rest = history([Turn(role=role, text=f"{at}") for at, role in enumerate(roles)], "anna")
+        found = []
+        while rest:
+            newest, rest = rest.split()
+            found.append(newest)
+        assert found == [*whole]
+        assert not found or found[-1].name == whole.first
