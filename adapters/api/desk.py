@@ -102,9 +102,9 @@ class Desk(Struct, kw_only=True):
     async def _instruct(self, asked: Asked) -> None:
         """Have the conversation follow its client's instructions, where these are others than before."""
         to, system = asked.source.address, asked.system
-        is_new = asked.anew and not asked.past
-        if system is not None and system != self._instructed.get(to, "" if is_new else None):
-            await self.histories.instruct(asked.source, system)
+        if system is not None and system != self._instructed.get(to):
+            if system or asked.past or not asked.anew:  # a conversation that begins has none
+                await self.histories.instruct(asked.source, system)
             remember(self._instructed, to, system)
 
     async def _place(self, asked: Asked) -> tuple[str | None, Asked]:

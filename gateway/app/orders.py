@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 import structlog
@@ -23,7 +23,6 @@ from gateway.agent.waking import Waking
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Event
 from gateway.domain.chat import EVENT, ChatAddress, Outbound, OutboundState, SessionKey, Source
-from gateway.domain.keys import Key
 from gateway.domain.place import person_of
 from gateway.domain.turn import TurnRules
 from gateway.people.pairing import Pairing
@@ -33,6 +32,9 @@ from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Acceptance, Arrival, InboxItem
 from gateway.store.shared.documents import storable
+
+if TYPE_CHECKING:
+    from gateway.domain.keys import Key
 
 log = structlog.get_logger(__name__)
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from random import Random
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import structlog
 from msgspec import Struct, convert, field, to_builtins
 
 from gateway.domain.adapter import KnowsKeys
 from gateway.domain.chat import Inbound, Source, one_line
-from gateway.domain.keys import Key
 from gateway.domain.pairing import (
     CODE_LENGTH,
     CODE_LETTERS,
@@ -35,6 +34,9 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError
 from gateway.store.port import Documents
 from gateway.store.shared.documents import dumps, loads
+
+if TYPE_CHECKING:
+    from gateway.domain.keys import Key
 
 log = structlog.get_logger(__name__)
 
