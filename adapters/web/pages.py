@@ -423,6 +423,7 @@ def _pass(made: Pass, *, writes: bool) -> Html:
     return el(
         "details",
         el("summary", moment(made.at), f" {told}"),
+        el("p", made.work) if made.work else None,
         el("p", undo) if undo else None,
         el("h3", "The notes, as the model reads them"),
         verbatim(made.notes or "There are none."),

@@ -9,6 +9,7 @@ import asyncio
 import json
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
@@ -23,7 +24,8 @@ from gateway.context.guard import GuardedEngine
 from gateway.context.policy import EFFECTIVE_SAVING
 from gateway.context.prompts import unframed
 from gateway.domain.message import Message, is_request, is_summary, note_of, noted, noted_tokens, same, text_of, wire
-from gateway.domain.session import Compaction
+from gateway.domain.session import Compaction, PassWork
+from gateway.domain.usage import LedgerEntry
 from gateway.runtime.clock import Clock
 from gateway.runtime.metrics import Counter
 from gateway.runtime.points import Points
@@ -99,6 +101,7 @@ class Compactor(Struct, frozen=True, kw_only=True):
         if self.plugged is not None:
             await self.plugged.compacting(conversation.stored.session, trigger, tokens, messages)
         prepared = None if engine else await self._prepared(conversation, trigger)
+        began, paid = self.clock.monotonic(), len(conversation.ledger)
         flush: Started | None = None
         if prepared is not None:
             result, outcome = prepared.applied(messages), prepared.outcome
@@ -124,7 +127,11 @@ class Compactor(Struct, frozen=True, kw_only=True):
         if not _worth_it(messages, transcript, automatic=trigger != "manual"):
             COMPACTIONS.count(trigger, "failed" if outcome.error else "unchanged")
             return report
+        took, calls = self.clock.monotonic() - began, tuple(conversation.ledger[paid:])
+        if prepared is not None:
+            took, calls = prepared.seconds, prepared.calls
         compaction = self._compaction(conversation, report, transcript, trigger, focus)
+        compaction = replace(compaction, work=_work(_account(messages, transcript), calls, took))
         await self._note_flushed(conversation, flush, prepared)
         await self.writer.continue_(conversation, transcript, compaction)
         self.points("compaction.published")
@@ -194,6 +201,21 @@ def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: Tok
             continue
         transcript.append(_as_new(message, counter))
     return transcript
+
+
+def _account(before: Sequence[Message], after: Sequence[Message]) -> PassWork:
+    done: PassWork = import_module("gateway.context.account").account(before, after)  # most turns compact nothing
+    return done
+
+
+def _work(done: PassWork, calls: Iterable[LedgerEntry], seconds: float) -> PassWork:
+    """Return the account of a pass with the calls that were made for its notes."""
+    calls = [each for each in calls if each.purpose != "memory"]
+    costs = [each.cost_usd for each in calls]
+    cost = None if None in costs else sum(filter(None, costs), 0.0)
+    return replace(
+        done, model=calls[-1].model if calls else "", tries=len(calls), seconds=round(seconds, 1), cost_usd=cost
+    )
 
 
 class _ByContent:

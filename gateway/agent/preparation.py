@@ -36,13 +36,16 @@ _MOST = 256  # preparations in memory; each holds a summary and shares all other
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
-    """A fresh engine's result for `snapshot`, the tokens of the result, and the engine's state afterwards."""
+    """A fresh engine's result for `snapshot`, its tokens, the engine's state afterwards, and the `seconds`
+    and `calls` that it took."""
 
     snapshot: Sequence[Message]
     transcript: Sequence[Message]
     tokens: int
     outcome: Outcome
     engine_state: Mapping[str, Any]
+    seconds: float
+    calls: tuple[LedgerEntry, ...]
     findings: Findings | None = None  # facts of the snapshot to be remembered, once this is published
 
     def helps(self, conversation: Conversation) -> bool:
@@ -147,12 +150,13 @@ class Preparations(Struct, frozen=True, kw_only=True):
         self, job: _Job, snapshot: Sequence[Message], state: Mapping[str, Any], conversation: Conversation
     ) -> Prepared | None:
         engine = (await self.engines.stand_in(job.session, state, charge=job.calls.append)).engine
+        began = self.clock.monotonic()
         transcript, outcome = await engine.compress(snapshot, current_tokens=conversation.prompt_tokens())
         if outcome.fallback or outcome.aborted:
             # Nobody is in a hurry, and by the time of need the model may be back: only a real summary is kept.
             log.info("preparation_not_kept", error=outcome.error)
             return None
-        findings = None
+        seconds, calls, findings = self.clock.monotonic() - began, tuple(job.calls), None
         if self.flushes.enabled and conversation.fresh.flushed < len(snapshot):
             findings = await self.flushes.find(job.session, snapshot, conversation.fresh.flushed, job.calls)
         log.info("preparation_ready", before=len(snapshot), after=len(transcript))
@@ -162,6 +166,8 @@ class Preparations(Struct, frozen=True, kw_only=True):
             tokens=total_tokens(transcript, conversation.counter),
             outcome=outcome,
             engine_state=await engine.dump(),
+            seconds=seconds,
+            calls=calls,
             findings=findings,
         )
 

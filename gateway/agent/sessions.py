@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import inf
+from typing import TYPE_CHECKING
 
 import structlog
+from msgspec import to_builtins
 
 from gateway.agent.caps import NEAR_MARK
 from gateway.agent.choices import Choices, Held, choices, held
@@ -27,7 +29,6 @@ from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PINS_MARK, PromptBuilder, bent, differ, shown_in
 from gateway.agent.skills.catalogue import Skills
-from gateway.agent.titles import Titles
 from gateway.agent.tools.offer import Toolbox, member
 from gateway.context.engine import Outcome
 from gateway.domain.chat import BEGINNING, ChatType, SessionKey, Source
@@ -46,6 +47,9 @@ from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import InboxItem, Lease, Opening, Rebuilt, SessionChanges
 
+if TYPE_CHECKING:
+    from gateway.agent.titles import Titles
+
 log = structlog.get_logger(__name__)
 
 _MOST_FOLLOWED = 100_000  # ids in memory
@@ -60,7 +64,7 @@ class Sessions:
     store: Store
     engines: Engines
     preparations: Preparations
-    titles: Titles
+    titles: Titles | None
     models: Models
     prompts: PromptBuilder
     memories: Memories
@@ -328,9 +332,9 @@ class Sessions:
         overhead, schema_tokens = self._tokens(child, self.models.of(child))
         conversation.adopt(child, await self.store.transcript(child), overhead, schema_tokens)
         await self.engines.move(parent, child, "compression", spec=conversation.spec)
-        log.info(
-            "compacted", trigger=compaction.trigger, before=compaction.tokens_before, after=compaction.tokens_after
-        )
+        work = to_builtins(compaction.work) if compaction.work else {}
+        figures = {"before": compaction.tokens_before, "after": compaction.tokens_after}
+        log.info("compacted", trigger=compaction.trigger, **figures, **work)
         return compaction
 
     async def _joining(self, session: Session, pins: Pins, said: str | None = None) -> Pins:

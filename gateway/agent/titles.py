@@ -45,13 +45,12 @@ nothing before it or after it."""
 
 
 class Titles(Struct, frozen=True, kw_only=True):
-    """Asks for titles. `wanted`: they are switched on, and some model can write one."""
+    """Asks for titles."""
 
     store: Store
     background: Background
     clock: Clock
     redact: Callable[[str], str]
-    wanted: bool
 
     def due(self, conversation: Conversation, said: Inbound, metering: Metering) -> bool:
         """Say whether a conversation is to be named after this turn, and note that it was. The embedded model names

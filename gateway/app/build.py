@@ -46,7 +46,6 @@ from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.steps import ToolSteps
-from gateway.agent.titles import Titles
 from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.offer import OWN, OfferRule, PlaceRule, Rule, Toolbox
 from gateway.agent.tools.runtime import untraced
@@ -121,6 +120,7 @@ from gateway.turns.turn_files import TurnFiles
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
+    from gateway.agent.titles import Titles
     from gateway.app.backup.schedule import DailyBackups
     from gateway.app.tracing import Tracing
 
@@ -464,15 +464,14 @@ def _metering(
     return metering, closers
 
 
-def _titles(base: _Base, models: Models) -> Titles:
-    can = any(not each.only_model for each in models.plugins.values())
-    return Titles(
-        store=base.store,
-        background=base.background,
-        clock=base.clock,
-        redact=base.redact,
-        wanted=base.config.sessions.titles and can,
+def _titles(base: _Base, models: Models) -> Titles | None:
+    """What names conversations; None where that is off, or no model can."""
+    if not base.config.sessions.titles or all(each.only_model for each in models.plugins.values()):
+        return None
+    titles: Titles = import_module("gateway.agent.titles").Titles(
+        store=base.store, background=base.background, clock=base.clock, redact=base.redact
     )
+    return titles
 
 
 def _dictation(base: _Base, metering: Metering, closers: list[Callable[[], Awaitable[None]]]) -> Dictation | None:

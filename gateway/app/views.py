@@ -170,6 +170,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             trigger=made.trigger,
             messages=(made.messages_before, made.messages_after),
             tokens=(made.tokens_before, made.tokens_after),
+            work=made.work.told if made.work else "",
             notes="\n\n".join(text_of(each) for each in after if is_summary(each)),
             kept=tuple(_word(ctx, each, child.id) for each in originals_before if note_of(each).get("id") in left),
             dropped=tuple(

@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from msgspec import convert, to_builtins
+
 from gateway.domain.chat import UNSENT, Outbound, OutboundState
 from gateway.domain.message import is_summary, note_of, text_of, wire
-from gateway.domain.session import Session
+from gateway.domain.session import PassWork, Session
 from gateway.domain.wording import counted
 from gateway.runtime.errors import SessionNotFound
 from gateway.store.port import Store
@@ -34,9 +36,15 @@ async def session_rows(store: Store, limit: int) -> list[Row]:
 
 
 async def lineage_rows(store: Store, session_id: str) -> list[Row]:
-    """Root to tip. Raises SessionNotFound."""
+    """Root to tip, each with the `compaction` that opened it: trigger, what it did, tokens before and after. Raises
+    SessionNotFound."""
     with named(session_id):
-        return [_session(session) for session in await store.lineage(session_id)]
+        return [await _link(store, session) for session in await store.lineage(session_id)]
+
+
+async def _link(store: Store, session: Session) -> Row:
+    made = next((each for each in await store.compactions(session.id) if each.child_id == session.id), None)
+    return {**_session(session), "compaction": None if made is None else to_builtins(made)}
 
 
 @contextmanager
@@ -163,6 +171,19 @@ def one_line(text: str) -> str:
     """The beginning of a text, in one line of a list."""
     joined = " ".join(text.split())
     return joined if len(joined) <= _LINE_WIDTH else f"{joined[: _LINE_WIDTH - 1]}…"
+
+
+def lineage_text(rows: list[Row]) -> str:
+    """A chain of sessions, with a line about each compaction between two."""
+    head, *lines = sessions_text(rows).split("\n")
+    told = [head]
+    for row, line in zip(rows, lines, strict=True):
+        if (made := row["compaction"]) is not None:
+            work = convert(made["work"], PassWork).told if made["work"] else "no account of it was kept"
+            sizes = f"~{made['tokens_before']:,} → ~{made['tokens_after']:,} tokens"
+            told.append(f"  ↓ compressed ({made['trigger']}): {sizes}; {work}")
+        told.append(line)
+    return "\n".join(told)
 
 
 def sessions_text(rows: list[Row]) -> str:

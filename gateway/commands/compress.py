@@ -10,14 +10,19 @@ from gateway.agent.compaction import reconcile
 from gateway.agent.conversation import Conversation
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.context.assembly import sanitize
+from gateway.context.compressor import Compressor
 from gateway.context.engine import Outcome
 from gateway.context.feedback import aging, remarks, summarize_manual_compression
 from gateway.domain.command import Parameter
-from gateway.domain.message import Message, last_requests, note_of, noted_tokens
+from gateway.domain.message import Message, last_requests, note_of, noted_tokens, summaries_in
 from gateway.domain.session import Session
+from gateway.domain.usage import CanonicalUsage
+from gateway.domain.wording import dollars, lasting
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 
+_ASKED = 800  # tokens: about what the request for notes itself takes
+_PASSES = 20  # newest ones, by which the next is estimated
 _NOTHING = "There is nothing to compress yet."
 _USAGE = (
     "/compress takes --preview, --keep <exchanges> and a topic to keep in detail, in this order; or undo. "
@@ -124,9 +129,34 @@ async def _preview(
             f"/compress would make {len(after)} of {len(messages)} messages: {same} stay, "
             f"notes stand in for the other {len(messages) - same}.",
             f"~{conversation.prompt_tokens():,} → about {tokens:,} tokens, depending on the notes.",
+            await _price(ctx, conversation, folded, after),
             "Nothing was changed. Every original stays, and /recall finds it.",
         ]
     )
+
+
+async def _price(
+    ctx: CommandContext, conversation: Conversation, folded: Sequence[Message], after: Sequence[Message]
+) -> str:
+    """A sentence about what the notes would cost and how long they would take: by the price list, and by the passes of
+    the same model in this conversation."""
+    if not isinstance(conversation.engine.engine, Compressor):
+        return "What it would cost and take is not known with this context engine."
+    models = ctx.sessions.models
+    spec = models.helpers("compression", conversation.spec)[0]
+    gone = {note_of(each).get("id") for each in folded} - {note_of(each).get("id") for each in after}
+    read = noted_tokens(each for each in folded if note_of(each).get("id") in gone)
+    usage = CanonicalUsage(input_tokens=read + _ASKED, output_tokens=noted_tokens(summaries_in(after)))
+    cost = models.entry(ctx.clock.now(), "compression", spec, usage).cost_usd
+    chain = (await ctx.store.lineage(conversation.stored.session.id))[-_PASSES:]
+    made = [entry.work for each in chain for entry in await ctx.store.compactions(each.id) if entry.child_id == each.id]
+    seconds = sorted(each.seconds for each in made if each and each.tries and each.model == spec.name)
+    took = "how long it takes is not known yet"
+    if seconds:
+        usual = lasting(seconds[len(seconds) // 2], short=True)
+        took = f"it would take about {usual}, as it did {'once' if len(seconds) == 1 else f'{len(seconds)} times'}"
+    told = "its price is not known" if cost is None else f"at most about {dollars(cost)}" if cost else "free"
+    return f"The notes would be written by {spec.name}, {told}; {took}."
 
 
 async def _undo(ctx: CommandContext, session: Session, *, done: bool) -> str:

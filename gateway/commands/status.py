@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from math import ceil
 
@@ -16,6 +17,7 @@ from gateway.agent.tools.history import lines_of, speaker_of
 from gateway.commands.base import CommandContext, command
 from gateway.commands.chat import said_of_chat
 from gateway.commands.pins import pins_tokens
+from gateway.context.measured import MeasuredEngine
 from gateway.domain.chat import is_shared
 from gateway.domain.message import noted_tokens, summaries_in, text_of
 from gateway.domain.place import names
@@ -142,6 +144,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         f"~{used:,} of {window:,} tokens:",
         *(f"  {name:<14}{tokens:>10,}" for name, tokens in shares.parts),
         f"{counted(shares.messages, 'message')}, {history}.",
+        *await _passes_told(ctx, conversation),
     ]
     if (brought := quoted(conversation.fresh.announced)) is not None:
         quotes, tokens = counted(brought[0], "quote"), brought[1]
@@ -153,6 +156,32 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     elif threshold:
         lines.append("I do not compress it by myself here; /compress does it now.")
     return "\n".join([*lines, *await said_of_chat(ctx, conversation.stored.session)])
+
+
+async def _passes_told(ctx: CommandContext, conversation: Conversation) -> list[str]:
+    """What the last compaction did, and how many messages the next one would leave as they are, and why."""
+    session, engine, lines = conversation.stored.session, conversation.engine.engine, list[str]()
+    if session.compaction_count:
+        made = [each for each in await ctx.store.compactions(session.id) if each.child_id == session.id]
+        lines += [f"The last time: {each.work.told}." for each in made if each.work]
+    if isinstance(engine, MeasuredEngine) and ctx.program.automatic:
+        tokens = conversation.prompt_tokens()
+        count, budget = await asyncio.to_thread(engine.protected, conversation.stored.messages, tokens)
+        if count:
+            lines.append(protected_told(count, budget, engine.protect_last_n))
+    return lines
+
+
+def protected_told(count: int, budget: int, wanted: int) -> str:
+    """A sentence about the messages that stay, of which `wanted` should while they fit."""
+    last = "message" if count == 1 else f"{count} messages"
+    if count < wanted:
+        why = f"{wanted} should (compression.protect_last_n), and more do not fit 1.5 times {budget:,} tokens"
+    elif count == wanted:
+        why = f"compression.protect_last_n is {wanted}"
+    else:
+        why = f"they fit {budget:,} tokens"
+    return f"If I compressed it now, the last {last} would stay word for word: {why}."
 
 
 @command(

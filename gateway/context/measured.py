@@ -50,6 +50,12 @@ class MeasuredEngine(ContextEngine):
         self._corrections: dict[str, Correction] = {}
         self._budgets = budgets(UNKNOWN_WINDOW, settings, reserved_output(UNKNOWN_WINDOW, None))
 
+    def protected(self, messages: Sequence[Message], current_tokens: int) -> tuple[int, int]:
+        """Return how many of the last messages a pass would leave as they are now, and the tokens of the tail's budget;
+        (0, 0) where there are too few messages for a pass."""
+        plan = self._plan(messages, current_tokens, force=False)
+        return (plan.protected, plan.budgets.tail_tokens) if plan is not None else (0, 0)
+
     # -- told by the host -------------------------------------------------------------------
 
     def on_session_start(self, session_id: str, **info: Any) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 
 from gateway.domain.chat import ChatType, SessionKey
 from gateway.domain.usage import CanonicalUsage
+from gateway.domain.wording import counted, dollars, lasting
 
 EndReason = Literal["compression", "reset", "expired", "switched", "undone", "done"]
 HookState = Literal["none", "pending", "done"]
@@ -74,6 +75,49 @@ class SessionRef(Struct, frozen=True, kw_only=True):
     epoch: int
 
 
+Range = tuple[int, int]
+"""The first and the last of some messages, counted from 1; `NO_RANGE`: there are none."""
+
+Shortened = Literal["result", "argument", "picture"]
+NO_RANGE: Final[Range] = (0, 0)
+
+
+class PassWork(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`head`, `middle` and `tail` are messages of the session that ended: the first stayed, the second became notes
+    (`carried` of them stayed), the third stayed. `shortened`: messages by what was shortened in them, and the tokens
+    that went. `tries`: calls of `model` for the notes, which took `seconds`; `cost_usd` None: a price is not known."""
+
+    head: Range = NO_RANGE
+    middle: Range = NO_RANGE
+    tail: Range = NO_RANGE
+    carried: int = 0
+    shortened: Mapping[Shortened, tuple[int, int]] = field(default_factory=dict)
+    model: str = ""
+    tries: int = 0
+    seconds: float = 0.0
+    cost_usd: float | None = 0.0
+
+    @property
+    def told(self) -> str:
+        """A sentence for people."""
+        parts = [_messages(self.middle, "became notes")] if self.middle != NO_RANGE else []
+        if self.carried:
+            parts[-1] += f" ({counted(self.carried, 'message')} of them stayed)"
+        parts += [_messages(each, "stayed") for each in (self.head, self.tail) if each != NO_RANGE]
+        parts += [
+            f"{counted(count, what)} shortened (~{tokens:,} tokens less)"
+            for what, (count, tokens) in self.shortened.items()
+        ]
+        return "; ".join([*parts, self._asked])
+
+    @property
+    def _asked(self) -> str:
+        if not self.tries:
+            return "no model was asked"
+        tries = "one try" if self.tries == 1 else f"{self.tries} tries"
+        return f"{tries} by {self.model}, {lasting(self.seconds, short=True)}, {dollars(self.cost_usd)}"
+
+
 class Compaction(Struct, frozen=True, kw_only=True):
     """One run that made a continuation, as it is kept for inspection."""
 
@@ -88,6 +132,7 @@ class Compaction(Struct, frozen=True, kw_only=True):
     focus: str | None = None
     fallback: bool = False
     error: str | None = None
+    work: PassWork | None = None  # None: it was made by a version that kept no account
 
 
 def is_continuation(parent: Session, child: Session) -> bool:
@@ -103,3 +148,8 @@ def is_continuation(parent: Session, child: Session) -> bool:
         and parent.ended_at is not None
         and child.started_at >= parent.ended_at
     )
+
+
+def _messages(range_: Range, what: str) -> str:
+    first, last = range_
+    return f"message {first} {what}" if first == last else f"messages {first:,} to {last:,} {what}"

@@ -61,12 +61,14 @@ class WindowShares(Struct, frozen=True, kw_only=True):
 
 class Pass(Struct, frozen=True, kw_only=True):
     """One compaction of the present conversation: the notes that it left, and the original messages that it `kept` or
-    `dropped` from the window. `last`: it is the one that /compress undo takes back."""
+    `dropped` from the window. `work`: what it did and took, in a sentence. `last`: it is the one that /compress undo
+    takes back."""
 
     at: float
     trigger: str
     messages: tuple[int, int]
     tokens: tuple[int, int]
+    work: str
     notes: str
     kept: tuple[Word, ...]
     dropped: tuple[Word, ...]

@@ -32,6 +32,17 @@ def lasting(seconds: float, *, short: bool = False) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
 
 
+def dollars(cost_usd: float | None) -> str:
+    """A cost for people: "$1.50", "$0.0042"; None: no price is known."""
+    if cost_usd is None:
+        return "at a price that is not known"
+    if not cost_usd:
+        return "free"
+    if cost_usd >= 0.1:
+        return f"${cost_usd:,.2f}"
+    return f"${cost_usd:.5f}".rstrip("0") if cost_usd >= 0.000_01 else "under $0.00001"
+
+
 def moment(at: float, zone: tzinfo | None) -> str:
     """A moment (seconds since the epoch) in a time zone, None: this machine's: "22 Nov 2026, 15:30"."""
     local = datetime.fromtimestamp(at, zone)

@@ -528,7 +528,7 @@ class Turns(Struct, kw_only=True):
         asked_back = ending.returns is not None and bool(ending.returns.calls)
         goes_on = conversation if ending.outcome == "answered" and not asked_back else None
         titles, metering = self.agents.sessions.titles, self.agents.metering
-        named = goes_on is not None and titles.wanted and titles.due(goes_on, item.inbound, metering)
+        named = goes_on is not None and titles is not None and titles.due(goes_on, item.inbound, metering)
         end = await recorder.finish(conversation, ending.outcome, rows)
         self.points("turn.finished")
         if item.inbound.kind not in _SILENT:
@@ -537,7 +537,7 @@ class Turns(Struct, kw_only=True):
         self.outbox.deliver(end.outbound)
         if goes_on is not None:
             self.agents.sessions.preparations.consider(goes_on)
-            if named:
+            if titles is not None and named:
                 titles.begin(goes_on, self._metering(item.inbound.source))
         return end.next
 

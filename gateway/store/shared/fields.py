@@ -12,9 +12,11 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from msgspec import convert, to_builtins
+
 from gateway.domain import memory
 from gateway.domain.chat import Button, ChatAddress, KeptFile, Outbound, OutboundState, Returns, SessionKey
-from gateway.domain.session import Compaction, Session, Todo
+from gateway.domain.session import Compaction, PassWork, Session, Todo
 from gateway.domain.usage import CanonicalUsage
 from gateway.store.shared.documents import (
     buttons_from,
@@ -60,6 +62,7 @@ _FORMS: Final[dict[Any, _Form]] = {
     SessionKey: _Form(attrgetter("text"), SessionKey.parse),
     KeptFile: _Form(file_json, file_from),
     Returns: _Form(returns_json, returns_from),
+    PassWork: _Form(lambda work: dumps(to_builtins(work)), lambda text: convert(loads(text), PassWork, strict=False)),
     Mapping[str, Any]: _Form(lambda state: dumps(dict(state)), loads),
     tuple[str, ...]: _Form(lambda texts: dumps(list(texts)), lambda text: tuple(loads(text)), empty="[]"),
     tuple[Todo, ...]: _Form(_todos_json, _todos_from, empty="[]"),

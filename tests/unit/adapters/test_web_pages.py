@@ -15,7 +15,15 @@ ASSETS = {"page.css": "/page.css", "icon.svg": "/icon.svg", "page.js": "/page.js
 NOON = 1_700_000_000.0
 LOST = Word(id="m1", session_id="s1", role="user", text="the gate code", at=NOON)
 PASS = Pass(
-    at=NOON, trigger="auto", messages=(9, 3), tokens=(900, 300), notes="- notes", kept=(), dropped=(LOST,), last=True
+    at=NOON,
+    trigger="auto",
+    messages=(9, 3),
+    tokens=(900, 300),
+    work="no model was asked",
+    notes="- notes",
+    kept=(),
+    dropped=(LOST,),
+    last=True,
 )
 
 
