@@ -427,6 +427,11 @@ def _pass(made: Pass, *, writes: bool) -> Html:
         el("p", undo) if undo else None,
         el("h3", "The notes, as the model reads them"),
         verbatim(made.notes or "There are none."),
+        made.corrected
+        and [
+            el("h3", "What the summariser wrote against the originals"),
+            el("ul", [el("li", each) for each in made.corrected]),
+        ],
         el("h3", f"Dropped ({len(made.dropped)})"),
         el("ul", back, class_="originals"),
         el("h3", f"Kept word for word ({len(made.kept)})"),

@@ -35,7 +35,7 @@ from gateway.delivery.splitting import split_text
 from gateway.domain.adapter import Limits, MenuEntry
 from gateway.domain.chat import Inbound, KeptFile, Outbound, OutboundKind, OutboundState, Source
 from gateway.domain.memory import scope_of
-from gateway.domain.message import Message, is_summary, note_of, said_in, text_of
+from gateway.domain.message import Message, is_summary, note_of, said_in, summaries_in, text_of
 from gateway.domain.place import names
 from gateway.domain.platform import Bubble, Stage
 from gateway.domain.reminder import next_moments
@@ -172,6 +172,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             tokens=(made.tokens_before, made.tokens_after),
             work=made.work.told if made.work else "",
             notes="\n\n".join(text_of(each) for each in after if is_summary(each)),
+            corrected=tuple(line for each in summaries_in(after) for line in note_of(each).get("corrected", ())),
             kept=tuple(_word(ctx, each, child.id) for each in originals_before if note_of(each).get("id") in left),
             dropped=tuple(
                 _word(ctx, each, parent.id) for each in originals_before if note_of(each).get("id") not in left

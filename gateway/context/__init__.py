@@ -13,6 +13,7 @@ host). The gateway calls an engine through its `guard` (`threads`). A pass of th
                                 material      the middle as a model reads it
                                 prompts       the request for notes
                                 verification  the answer is usable, and gives no orders (orders)
+                                checking      its notes say nothing against the originals
                                 fallback      without a usable answer: notes made by rule
                                 standing      the list of instructions that hold for good (instructions)
                                 facts         the list of what people said of themselves (personal)

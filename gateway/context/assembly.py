@@ -162,12 +162,14 @@ def with_system_note(message: Message, counter: TokenCounter) -> Message:
 
 class Noted(Struct, frozen=True, kw_only=True):
     """What the host keeps with a summary for the next compaction: the identifiers that the notes hold and those of them
-    that people said, with their weights; the instructions that hold; and what people said of themselves."""
+    that people said, with their weights; the instructions that hold; what people said of themselves; and what was
+    `corrected` in a model's notes."""
 
     identifiers: Mapping[str, float] | None = None
     owned: Mapping[str, float] = field(default_factory=dict)
     standing: Sequence[Instruction] = ()
     facts: Sequence[PersonalFact] = ()
+    corrected: Sequence[str] = ()
 
     def note(self) -> dict[str, Any]:
         """Return the fields of the host's note."""
@@ -180,6 +182,8 @@ class Noted(Struct, frozen=True, kw_only=True):
             note["standing"] = to_builtins(self.standing)
         if self.facts:
             note["facts"] = to_builtins(self.facts)
+        if self.corrected:
+            note["corrected"] = list(self.corrected)
         return note
 
 

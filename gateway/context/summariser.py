@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gateway.context import facts, fallback, ledger, material, prompts, statements, verification
+from gateway.context import checking, facts, fallback, ledger, material, prompts, statements, verification
 from gateway.context.assembly import Noted
 from gateway.context.engine import Outcome
 from gateway.context.plan import Plan
@@ -148,6 +148,7 @@ class _Notes:
         self.redact = redact
         self.text = plan.previous
         self.done = 0
+        self._corrected: list[str] = []
         self._outdated = statements.outdated(plan.middle, plan.previous, plan.head)
         most = max(ledger.LEDGER, plan.room // ledger.PER_TOKENS)
         ranked = ledger.ledger(plan.middle, plan.identifiers, self._outdated.corrections, most, plan.owned)
@@ -182,6 +183,11 @@ class _Notes:
         outcome = Outcome(fallback=True, error=reason, failed_model=failed_model)
         return self.completed(tokens + plan.ledger_room, lists, outcome)
 
+    def check(self, originals: Sequence[Message]) -> None:
+        """Take out of a model's notes what contradicts the originals."""
+        self.text, corrected = checking.checked(self.text, originals, self.plan.previous)
+        self._corrected = [self.redact(each) for each in corrected]
+
     def completed(self, room: int, lists: Lists, outcome: Outcome) -> Written:
         """Return the notes with the `lists` behind them, and that of identifiers."""
         notes = verification.completed(
@@ -200,6 +206,7 @@ class _Notes:
             owned={value: round(self.ledger[value].own, 3) for value in held if self.ledger[value].own},
             standing=self.plan.standing,
             facts=self._facts,
+            corrected=self._corrected,
         )
         return Written(notes=notes, kept=kept, outcome=outcome)
 
@@ -247,6 +254,7 @@ class _Asking:
                 answer = await self._ask_alone(part)
                 self._notes.done = part.end
         outcome = Outcome(failed_model=getattr(answer, "failed_model", None))
+        await asyncio.to_thread(self._notes.check, self._options.transcript)
         return await asyncio.to_thread(self._notes.completed, self._plan.room, self._lists, outcome)
 
     async def _ask_in_place(self) -> Any:

@@ -60,9 +60,9 @@ class WindowShares(Struct, frozen=True, kw_only=True):
 
 
 class Pass(Struct, frozen=True, kw_only=True):
-    """One compaction of the present conversation: the notes that it left, and the original messages that it `kept` or
-    `dropped` from the window. `work`: what it did and took, in a sentence. `last`: it is the one that /compress undo
-    takes back."""
+    """One compaction of the present conversation: its notes, what was `corrected` in them, and the original messages
+    that it `kept` or `dropped` from the window. `work`: what it did and took, in a sentence. `last`: it is the one that
+    /compress undo takes back."""
 
     at: float
     trigger: str
@@ -70,6 +70,7 @@ class Pass(Struct, frozen=True, kw_only=True):
     tokens: tuple[int, int]
     work: str
     notes: str
+    corrected: tuple[str, ...]
     kept: tuple[Word, ...]
     dropped: tuple[Word, ...]
     last: bool

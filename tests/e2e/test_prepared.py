@@ -9,7 +9,7 @@ import pytest
 
 from gateway.context.feedback import COMPRESSING
 from gateway.context.policy import CompressionSettings
-from gateway.domain.message import is_summary, text_of
+from gateway.domain.message import is_summary, note_of, text_of
 from gateway.domain.session import Session
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ProviderUnavailable
@@ -190,6 +190,23 @@ async def test_what_was_prepared_is_not_made_again_while_it_helps(tmp_path: Path
         passes = (await present(live)).compaction_count
         assert passes > 5
         assert model.summaries <= passes + 1  # one may wait for its turn
+
+
+async def test_what_notes_say_against_the_originals_is_corrected_and_kept_on_record(tmp_path: Path) -> None:
+    wrong = "## Facts\n- The deposit for the flat is 1,540 euros.\n- Eats pork.\n- Likes foxes."
+    model = model_of(summary=lambda *_: Say(text=wrong))
+    async with running(tmp_path, config=settings(tmp_path, background=False), model=model) as live:
+        await live.ask("The deposit for the flat is 1,450 euros. I do not eat pork.")
+        await say_until(live, int(0.85 * THRESHOLD))
+        await live.ask("/compress")
+        (notes,) = [each for each in await live.store.transcript(await present(live)) if is_summary(each)]
+    assert "The deposit for the flat is 1,450 euros." in text_of(notes)
+    assert "1,540" not in text_of(notes)
+    assert "- “I do not eat pork.”\n- Likes foxes." in text_of(notes)
+    assert note_of(notes).get("corrected") == [
+        "“The deposit for the flat is 1,540 euros.” became “The deposit for the flat is 1,450 euros.”",
+        "“Eats pork.” became “I do not eat pork.”",
+    ]
 
 
 async def test_nothing_is_prepared_when_it_is_switched_off(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ PASS = Pass(
     tokens=(900, 300),
     work="no model was asked",
     notes="- notes",
+    corrected=("“It costs 54” became “It costs 45”",),
     kept=(),
     dropped=(LOST,),
     last=True,

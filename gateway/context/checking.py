@@ -1,0 +1,343 @@
+"""Holds a model's notes against the originals: numbers, dates and times, names, negations.
+
+A sentence of the notes is compared with those of the originals that have most of its words. A value that stands
+elsewhere in the originals with the same words around it is no error, nor is one that is rounded ("about") or counted
+from two others, nor what the originals say nothing of: in doubt the notes stay as they are. A wrong value becomes the
+one that was said; where more is wrong than that, the original sentence takes the place of the noted one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import Final, NamedTuple
+
+from gateway.context.statements import sentences
+from gateway.domain.message import Message, text_of
+from gateway.runtime.patterns import late
+
+_LONGEST: Final = 300  # characters of a sentence; a longer one is not speech
+_MOST: Final = 200  # sentences that are looked at for one of the notes
+_ALIKE: Final = 0.6  # of the words of a noted sentence must be in the original one
+_NEAR: Final = 3  # words before and behind a value that tell what it is of
+_NEIGHBOURS: Final = 3  # sentences: what is said so near is of the same matter
+_ROUGHLY: Final = 0.1  # by which a rounded value may differ
+_WEEKDAYS: Final = (
+    "monday montag lundi lunes", "tuesday dienstag mardi martes", "wednesday mittwoch mercredi miércoles",
+    "thursday donnerstag jeudi jueves", "friday freitag vendredi viernes", "saturday samstag sonnabend samedi sábado",
+    "sunday sonntag dimanche domingo",
+)  # fmt: skip
+_MONTHS: Final = (
+    "january jan januar janvier enero", "february feb februar février febrero", "march mar märz mars marzo",
+    "april apr avril abril", "may mai mayo", "june jun juni juin junio", "july jul juli juillet julio",
+    "august aug août agosto", "september sep sept septembre septiembre", "october oct oktober octobre octubre",
+    "november nov novembre noviembre", "december dec dezember décembre diciembre",
+)  # fmt: skip
+_NUMBERS: Final = (
+    "zero null", "", "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro", "five fünf cinq cinco",
+    "six sechs seis", "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve", "ten zehn dix diez",
+    "eleven elf onze once", "twelve zwölf douze doce", "thirteen dreizehn", "fourteen vierzehn", "fifteen fünfzehn",
+    "sixteen sechzehn", "seventeen siebzehn", "eighteen achtzehn", "nineteen neunzehn", "twenty zwanzig vingt veinte",
+)  # fmt: skip
+_TENS: Final = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+
+
+def _numbered(rows: Iterable[str], first: int) -> dict[str, int]:
+    return {word: number for number, row in enumerate(rows, first) for word in row.split()}
+
+
+_WEEKDAY: Final = _numbered(_WEEKDAYS, 1)
+_MONTH: Final = _numbered(_MONTHS, 1)
+_COUNT: Final = {**_numbered(_NUMBERS, 0), **_TENS}
+_NAMES_OF_MONTHS: Final = "|".join(sorted(_MONTH, key=len, reverse=True))
+_VALUE: Final = late(
+    r"(?P<iso>\b\d{4}-\d\d-\d\d\b)"
+    r"|(?P<time>\b\d{1,2}:\d\d\b(?:\s?[ap]\.?m\b)?|\b\d{1,2}\s?[ap]\.?m\b)"
+    rf"|(?P<day>\b\d{{1,2}}(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?(?:{_NAMES_OF_MONTHS})\b"
+    rf"|\b(?:{_NAMES_OF_MONTHS})\s\d{{1,2}}(?:st|nd|rd|th)?\b(?![:.]?\d))"
+    rf"|(?P<month>\b(?:{_NAMES_OF_MONTHS})\b)"
+    rf"|(?P<weekday>\b(?:{'|'.join(_WEEKDAY)})s?\b)"
+    r"|(?P<number>(?<![\w.,#-])\d+(?:[.,' ]\d{3})*(?:[.,]\d+)?(?:\s?(?:k|thousand|million)\b)?(?![\w#-]|[.,]\d))"
+    rf"|(?P<word>\b(?:(?:twenty|{'|'.join(_TENS)})-\w+|{'|'.join(_COUNT)})\b)",
+    re.IGNORECASE,
+)
+_TOKEN: Final = late(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_DIGITS: Final = re.compile(r"\d+")
+_ABOUT: Final = late(
+    r"(?:\b(?:about|around|roughly|nearly|almost|some|over|up to|rund|etwa|circa|ca|environ|unos|más de)\b\.?|~|≈)\s*"
+    r"[€$£]?\s*$",
+    re.IGNORECASE,
+)
+_NOT: Final = late(
+    r"\b(?:not|never|no|none|without|cannot|nicht|kein\w*|nie|niemals|ohne|pas|jamais|sans|nunca|sin|не|нет|никогда)\b"
+    r"|n['’]t\b",
+    re.IGNORECASE,
+)
+_CLAUSE: Final = late(r"[,;]\s|\s(?:and|but|und|aber|et|mais|y|pero)\s", re.IGNORECASE)
+_EMPTY: Final = frozenset(
+    _TOKEN.findall(
+        "a an the this that these those our my your his her its their i i'm we you he she it they me us is are was "
+        "were am be been being do does did don't doesn't didn't will would shall should can could may must have has "
+        "had of to at on in by with from for and or but as up out so not never no none without cannot longer der "
+        "die das den dem des ein eine einen einem einer ist sind war wir ich es er sie mein dein sein für von zu im "
+        "in auf und mit am um nicht kein keine keinen soll le la les l un une des du de et est sont je nous il elle "
+        "ne pas en au el los las una y es son para con por se mi su"
+    )
+)
+_ENDINGS: Final = re.compile(r"(?:ing|ed|es|s|e|o)$")
+
+
+class _Value(NamedTuple):
+    """A number, date or time in a sentence. `may_be`: its readings. `around`: the words next to it."""
+
+    kind: str
+    may_be: frozenset[object]
+    start: int
+    end: int
+    around: frozenset[str]
+
+    def is_in(self, sentence: _Sentence) -> bool:
+        """Say whether a sentence has this value."""
+        return any(each.kind == self.kind and each.may_be & self.may_be for each in sentence.values)
+
+
+class _Sentence:
+    """A sentence, taken apart."""
+
+    def __init__(self, text: str, place: int = 0) -> None:
+        self.text, self.place = text, place
+        found = list(_VALUE.finditer(text))
+        blank = _VALUE.sub(lambda value: " " * len(value[0]), text)
+        self.tokens = [(each.start(), each[0]) for each in _TOKEN.finditer(blank)]
+        content = [(at, _stem(word)) for at, word in self.tokens if word.lower() not in _EMPTY]
+        self.words = frozenset(word for _, word in content)
+        self.values = [each for match in found for each in _read(match, content)]
+        begun = {0, *(each.end() for each in re.finditer(r"[:–—-]\s|\W*$", text))}
+        self.names = [
+            word
+            for at, word in self.tokens
+            if word[0].isupper() and len(word) > 2 and word.lower() not in _EMPTY and at not in begun
+        ]
+        self.opens = next((word for _, word in self.tokens if word.lower() not in _EMPTY), "")
+        self.negative = len(_NOT.findall(text)) % 2 == 1
+
+    def share_in(self, other: _Sentence, without: frozenset[str] = frozenset()) -> float:
+        """Return the share of its words that another sentence has, too."""
+        words = self.words - without
+        return len(words & other.words) / len(words) if words else 0.0
+
+
+def _stem(word: str) -> str:
+    word = re.sub(r"['’]s?$|['’]s\b", "", word.lower())
+    return (_ENDINGS.sub("", word) if len(word) > 3 else word)[:5]
+
+
+def _read(match: re.Match[str], content: Sequence[tuple[int, str]]) -> Iterator[_Value]:
+    before = [word for at, word in content if at < match.start()][-_NEAR:]
+    behind = [word for at, word in content if at >= match.end()][:_NEAR]
+    around = frozenset([*before, *behind])
+
+    def value(kind: str, *may_be: object) -> _Value:
+        return _Value(kind, frozenset(may_be), match.start(), match.end(), around)
+
+    text, kind = match[0].lower(), match.lastgroup
+    digits = [int(each) for each in _DIGITS.findall(text)]
+    if kind == "iso":
+        yield value("day", (digits[1], digits[2]))
+        yield value("number", float(digits[0]))
+    elif kind == "time":
+        hour = digits[0] % 12 + 12 * ("p" in text) if "m" in text else digits[0]
+        yield value("time", hour * 60 + (digits[1] if len(digits) > 1 else 0))
+    elif kind == "day":
+        named = next(_MONTH[word] for word in _TOKEN.findall(text) if word in _MONTH)
+        yield value("day", (named, digits[0]))
+    elif kind == "month":
+        yield value("month", _MONTH[text])
+    elif kind == "weekday":
+        yield value("weekday", _WEEKDAY[text] if text in _WEEKDAY else _WEEKDAY[text.removesuffix("s")])
+    elif kind == "word":
+        tens, _, ones = text.partition("-")
+        if not ones or ones in _COUNT or ones == "one":
+            yield value("number", float(_COUNT[tens] + (_COUNT.get(ones, 1) if ones else 0)))
+    else:
+        yield value("number", *_readings(text))
+
+
+def _readings(text: str) -> Iterator[float]:
+    """The numbers that digits may mean: a sign before three digits groups them, or is the decimal sign."""
+    factor = 1_000_000.0 if "million" in text else 1_000.0 if re.search(r"k|thousand", text) else 1.0
+    digits = re.sub(r"[^\d.,]", "", text)
+    plain, decimal = re.sub(r"[.,]", "", digits), re.sub(r"[.,](?=\d*[.,])", "", digits).replace(",", ".")
+    if not re.search(r"[.,]\d{1,2}$|[.,]\d{4,}$", digits):
+        yield float(plain) * factor
+    if "." in decimal:
+        yield float(decimal) * factor
+
+
+def checked(notes: str, originals: Iterable[Message], previous: str) -> tuple[str, list[str]]:
+    """Return a model's notes without what contradicts the originals and the earlier notes, and each correction in a
+    sentence."""
+    lines = [line for line in notes.split("\n") if not line.startswith("#")]
+    bare = {text.lstrip("-*• \t") for line in lines for text in sentences(line)}
+    noted = [_Sentence(each) for each in sorted(bare, key=notes.index) if 0 < len(each) <= _LONGEST]
+    said = _Said([previous, *map(text_of, originals)], frozenset(word for each in noted for word in each.words))
+    corrections = []
+    for each in noted:
+        if (better := said.mended(each)) is not None:
+            notes = notes.replace(each.text, better, 1)
+            corrections.append(f"“{each.text}” became {better if better[0] == '“' else f'“{better}”'}")
+    return notes, corrections
+
+
+class _Said:
+    """The sentences of the originals, by those of their words that the notes have; each is taken apart when needed."""
+
+    def __init__(self, texts: Iterable[str], words: frozenset[str]) -> None:
+        lines = [each.strip("-*• \t") for text in texts for each in sentences(text)]
+        self._texts = [each for each in lines if 0 < len(each) <= _LONGEST]
+        self._long = "\n".join(each for each in lines if len(each) > _LONGEST)
+        self._known: dict[int, _Sentence] = {}
+        self._by_word: Mapping[str, set[int]] = defaultdict(set)
+        stems = lru_cache(maxsize=None)(_stem)
+        for place, text in enumerate(self._texts):
+            for word in words.intersection(map(stems, _TOKEN.findall(text))):
+                self._by_word[word].add(place)
+
+    def _sentence(self, place: int) -> _Sentence:
+        if place not in self._known:
+            self._known[place] = _Sentence(self._texts[place], place)
+        return self._known[place]
+
+    def mended(self, noted: _Sentence) -> str | None:
+        """Return what should stand in the place of a noted sentence; None: nothing speaks against it."""
+        shared = Counter(place for word in noted.words for place in self._by_word.get(word, ()))
+        most = shared.most_common(_MOST)
+        alike = [self._sentence(place) for place, count in most if 2 * count >= len(noted.words)]
+        if any(each.text == noted.text for each in alike):
+            return None
+        known = frozenset(word for word in noted.words if word in self._by_word)
+        return self._values(noted, alike) or _of_names(noted, alike, known) or _of_negation(noted, alike)
+
+    def _values(self, noted: _Sentence, alike: Sequence[_Sentence]) -> str | None:
+        """Mend values: one that differs from what is said with the same words around it."""
+        wrong: dict[_Value, tuple[_Sentence, _Value]] = {}
+        for value in noted.values:
+            best, found = _best(value, noted, alike)
+            if best is None or found is None or value.may_be & found.may_be or _is_rounded(value, found, noted.text):
+                continue
+            text = noted.text[value.start : value.end]
+            if value.is_in(best):  # two changed places, or it is of something else in the same sentence
+                if found.is_in(noted):
+                    wrong[value] = best, found
+            elif not (found.is_in(noted) or _is_counted(value, best) or self._is_said(value, text, best, alike)):
+                wrong[value] = best, found
+        return _mended(noted, wrong)
+
+    def _is_said(self, value: _Value, text: str, near: _Sentence, alike: Sequence[_Sentence]) -> bool:
+        """Say whether a value, noted as `text`, stands near a sentence, or anywhere with words around it."""
+        around = range(max(0, near.place - _NEIGHBOURS), min(len(self._texts), near.place + _NEIGHBOURS + 1))
+        if text in self._long or any(value.is_in(self._sentence(place)) for place in around):
+            return True
+        found = (each for one in alike for each in one.values if each.kind == value.kind)
+        return any(each.around & value.around and each.may_be & value.may_be for each in found)
+
+
+def _mended(noted: _Sentence, wrong: Mapping[_Value, tuple[_Sentence, _Value]]) -> str | None:
+    if not wrong:
+        return None
+    if len(wrong) > 1:
+        return _quoted(next(iter(wrong.values()))[0])
+    ((value, (best, found)),) = wrong.items()
+    if value.is_in(best):
+        return _quoted(best)
+    return f"{noted.text[: value.start]}{best.text[found.start : found.end]}{noted.text[value.end :]}"
+
+
+def _best(value: _Value, noted: _Sentence, alike: Sequence[_Sentence]) -> tuple[_Sentence | None, _Value | None]:
+    """The value of its kind with the most of the words around it; the same value first."""
+    best: tuple[float, bool, _Sentence, _Value] | None = None
+    for sentence in alike:
+        for each in sentence.values:
+            shared = len(each.around & value.around)
+            if each.kind != value.kind or not shared:
+                continue
+            enough = shared >= 2 or noted.share_in(sentence) == 1.0
+            rank = (shared, bool(each.may_be & value.may_be))
+            if enough and noted.share_in(sentence) >= _ALIKE and (best is None or rank > best[:2]):
+                best = (*rank, sentence, each)
+    return (best[2], best[3]) if best else (None, None)
+
+
+def _is_rounded(value: _Value, said: _Value, text: str) -> bool:
+    numbers = [(a, b) for a in value.may_be for b in said.may_be if isinstance(a, float) and isinstance(b, float)]
+    near = any(abs(a - b) <= _ROUGHLY * max(a, b) for a, b in numbers)
+    return near and _ABOUT.search(text[: value.start]) is not None
+
+
+def _is_counted(value: _Value, sentence: _Sentence) -> bool:
+    """Say whether a number is the sum, the difference or the product of two of a sentence."""
+    numbers = [next(iter(each.may_be)) for each in sentence.values if each.kind == "number"]
+    pairs = combinations([each for each in numbers if isinstance(each, float)], 2)
+    made = [each for a, b in pairs for each in (a + b, abs(a - b), a * b)]
+    return any(isinstance(a, float) and any(abs(a - each) < 0.005 for each in made) for a in value.may_be)
+
+
+def _of_names(noted: _Sentence, alike: Sequence[_Sentence], known: frozenset[str]) -> str | None:
+    """Mend names: another `known` one in the same sentence, or two that changed places."""
+    mine = [*noted.names, *([noted.opens] if noted.opens[:1].isupper() else [])]
+    for sentence in alike:
+        theirs = [*sentence.names, *([sentence.opens] if sentence.opens[:1].isupper() else [])]
+        shared = [name for name in dict.fromkeys(_in_order(noted, mine)) if name in theirs]
+        if len(shared) == 2 and _reversed(noted, sentence, shared):
+            return _quoted(sentence)
+        strange = [name for name in mine if _stem(name) not in sentence.words]
+        left = [name for name in theirs if _stem(name) not in noted.words]
+        if len(strange) != 1 or len(left) != 1 or len(strange[0]) < 3 or len(left[0]) < 3:
+            continue
+        (name,), (said,) = strange, left
+        rest = frozenset([_stem(name)])
+        both = len(noted.words - rest) >= 2 and noted.share_in(sentence, rest) >= 1.0
+        is_own = any(_stem(name) in each.words and noted.share_in(each, rest) >= 0.5 for each in alike)
+        if (
+            both
+            and _stem(name) in known
+            and not is_own
+            and sentence.share_in(noted, frozenset([_stem(said)])) >= _ALIKE
+        ):
+            return noted.text.replace(name, said, 1)
+    return None
+
+
+def _in_order(sentence: _Sentence, names: Sequence[str]) -> list[str]:
+    return [word for _, word in sentence.tokens if word in names]
+
+
+def _reversed(noted: _Sentence, said: _Sentence, names: Sequence[str]) -> bool:
+    """Say whether two names changed places in a sentence that has the same words otherwise, in the same voice."""
+    one, other = ([word.lower() for _, word in each.tokens] for each in (noted, said))
+    first, second = _in_order(noted, names)[:2], _in_order(said, names)[:2]
+    return first == second[::-1] and len(set(first)) == 2 and sorted(one) == sorted(other)
+
+
+def _of_negation(noted: _Sentence, alike: Sequence[_Sentence]) -> str | None:
+    """Mend a sentence that says the opposite."""
+    if len(noted.words) + len(noted.values) < 2:
+        return None
+    near = [each for each in alike if noted.share_in(each) == 1.0]
+    clauses = [(each, _Sentence(part)) for each in near for part in _CLAUSE.split(each.text)]
+    same = [
+        (whole, part)
+        for whole, part in clauses
+        if noted.share_in(part) == 1.0 and all(value.is_in(part) for value in noted.values)
+    ]
+    said = [whole for whole, part in same if part.share_in(noted) >= _ALIKE and not whole.text.endswith("?")]
+    if not said or any(part.negative == noted.negative for _, part in same):
+        return None
+    return _quoted(said[0])
+
+
+def _quoted(sentence: _Sentence) -> str:
+    return f"“{sentence.text}”"

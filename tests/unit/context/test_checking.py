@@ -1,0 +1,126 @@
+"""What a model's notes say against the originals: numbers, dates, names and negations. Forty lines that contradict what
+was said, and forty that do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.context.checking import checked
+from gateway.domain.message import assistant, user
+
+# What was said, the line of the notes, and what the line must not say any more.
+WRONG = [
+    # a number
+    ("The deposit for the flat is 1,450 euros.", "The deposit for the flat is 1,540 euros.", "1,540"),
+    ("We need 24 chairs for the wedding.", "Needs 42 chairs for the wedding.", "42"),
+    ("My landlord raised the rent to 980 euros.", "The landlord raised the rent to 890 euros.", "890"),
+    ("The server listens on port 8443.", "Server listens on port 8433.", "8433"),
+    ("I take 75 mg of sertraline every morning.", "Takes 57 mg of sertraline every morning.", "57"),
+    ("Dinner for 14 people at the Olive Tree.", "Dinner for 40 people at the Olive Tree.", "40 people"),
+    ("Die Heizung soll auf 21 Grad bleiben.", "Die Heizung soll auf 12 Grad bleiben.", "12 Grad"),
+    ("El presupuesto para la cocina es de 7.500 euros.", "El presupuesto para la cocina es de 5.700 euros.", "5.700"),
+    ("The flight to Lisbon costs 210 euros and the hotel 640 euros.",
+     "The flight to Lisbon costs 640 euros and the hotel 210 euros.", "costs 640"),
+    ("Retries are limited to 5 attempts with a timeout of 30 seconds.",
+     "Retries are limited to 30 attempts with a timeout of 5 seconds.", "30 attempts"),
+    ("The tank holds 55.5 litres.", "The tank holds 5.55 litres.", "5.55"),
+    ("Our conversion rate was 3.2 % in the spring campaign.",
+     "Conversion rate was 32 % in the spring campaign.", "32 %"),
+    # a date or a time
+    ("My flight leaves on 14 March.", "The flight leaves on 15 March.", "15 March"),
+    ("The dentist appointment is on Tuesday at 9:30.", "The dentist appointment is on Thursday at 9:30.", "Thursday"),
+    ("Der Umzug ist am 3. Mai.", "Der Umzug ist am 3. März.", "3. März"),
+    ("The deadline for the grant is 2026-09-30.", "The deadline for the grant is 2026-09-03.", "2026-09-03"),
+    ("The train to Ghent goes at 18:42.", "The train to Ghent goes at 18:24.", "18:24"),
+    ("Mum's birthday is on June 8th.", "Mum's birthday is on July 8th.", "July 8th"),
+    ("The warranty ends in October 2027.", "The warranty ends in October 2026.", "2026"),
+    ("La reunión con el notario es el jueves.", "La reunión con el notario es el martes.", "martes"),
+    ("Standup moved to 10:15 every weekday.", "Standup moved to 11:15 every weekday.", "11:15"),
+    ("My sister was born in 1987.", "The sister was born in 1978.", "1978"),
+    # a name
+    ("Anna will pay the caterer.", "Ben will pay the caterer.", "Ben will pay", "Ben chose the music."),
+    ("Send the invoice to Mr Okafor.", "Send the invoice to Mr Lindqvist.", "Lindqvist", "Mr Lindqvist is on holiday."),
+    ("Priya reviews the release and Tom deploys it.", "Tom reviews the release and Priya deploys it.", "Tom reviews"),
+    ("We booked the hotel Miramar in Porto.", "Booked the hotel Miramar in Faro.", "Faro", "We fly back from Faro."),
+    ("Jonas owes Mira 60 euros.", "Mira owes Jonas 60 euros.", "Mira owes"),
+    ("The vet said that Balu needs the insulin.",
+     "The vet said that Kira needs the insulin.", "Kira", "Kira is a cat."),
+    ("Clara kommt mit dem Zug nach Graz.", "Clara kommt mit dem Zug nach Linz.", "Linz", "Mein Bruder wohnt in Linz."),
+    ("Leila picks up the keys from Marco.", "Marco picks up the keys from Leila.", "Marco picks"),
+    # a negation
+    ("I do not eat pork.", "Eats pork.", "Eats pork."),
+    ("Never restart the payment service during the day.", "Restart the payment service during the day.", "- Restart"),
+    ("I'm allergic to penicillin.", "Not allergic to penicillin.", "Not allergic"),
+    ("The contract doesn't include parking.", "The contract includes parking.", "contract includes"),
+    ("Ich möchte keinen Fensterplatz im Zug.", "Möchte einen Fensterplatz im Zug.", "Möchte einen"),
+    ("We decided to keep the old logo on the website.",
+     "Decided not to keep the old logo on the website.", "not to keep"),
+    ("No puedo viajar en agosto.", "Puede viajar en agosto.", "Puede viajar"),
+    ("The tests on the main branch no longer fail.", "The tests on the main branch fail.", "branch fail."),
+    ("Don't send the newsletter without Rosa's approval.",
+     "Send the newsletter without Rosa's approval.", "- Send the"),
+    ("Je ne travaille pas le vendredi.", "Travaille le vendredi.", "Travaille le vendredi."),
+]  # fmt: skip
+
+# What was said, and a line of the notes that is all right.
+RIGHT = [
+    ("The deposit for the flat is 1,450 euros.", "The flat's deposit: €1450."),
+    ("The deposit for the flat is 1,450 euros.", "The deposit for the flat is about 1,500 euros."),
+    ("We had 1,987 visitors at the fair.", "Roughly 2,000 visitors came to the fair."),
+    ("The budget is 12,000 dollars for the kitchen.", "The kitchen's budget is $12k."),
+    ("We need twenty-four chairs and six tables.", "Needs 24 chairs and 6 tables."),
+    ("I run five kilometres each morning.", "Runs 5 km each morning."),
+    ("The rent was 890 euros. It is 980 euros now.", "The rent is 980 euros now; it was 890 euros."),
+    ("The server listens on port 8443.", "Port of the server: 8443 (HTTPS)."),
+    ("Dinner for 14 people at the Olive Tree, on Friday at 8 pm.",
+     "Dinner at the Olive Tree: Friday, 20:00, 14 people."),
+    ("My flight leaves on 14 March.", "The flight leaves on March 14th."),
+    ("My flight leaves on 14 March.", "Flug am 14. März."),
+    ("The deadline for the grant is 2026-09-30.", "The deadline for the grant is 30 September 2026."),
+    ("Der Umzug ist am 3. Mai.", "The move is on 3 May."),
+    ("The dentist appointment is on Tuesday at 9:30.", "Dentist: Tuesday, 9:30 am."),
+    ("La reunión con el notario es el jueves a las 11.", "The meeting with the notary is on Thursday at 11."),
+    ("Anna will pay the caterer.", "The caterer will be paid by Anna."),
+    ("Jonas owes Mira 60 euros.", "Mira is owed 60 euros by Jonas."),
+    ("Priya reviews the release and Tom deploys it.", "The release is reviewed by Priya and deployed by Tom."),
+    ("My flight to Lisbon is booked.", "Dana's flight to Lisbon is booked."),
+    ("We booked the hotel Miramar in Porto.", "Hotel: Miramar, Porto (booked)."),
+    ("I do not eat pork.", "Avoids pork."),
+    ("I do not eat pork.", "Doesn't eat pork."),
+    ("I do not eat pork.", "Eats no pork."),
+    ("Never restart the payment service during the day.", "The payment service must not be restarted during the day."),
+    ("Ich möchte keinen Fensterplatz im Zug.", "Wants no window seat on the train."),
+    ("The contract doesn't include parking.", "Parking is not part of the contract."),
+    ("The contract doesn't include parking.", "The contract is without parking."),
+    ("No puedo viajar en agosto.", "Cannot travel in August."),
+    ("The tests on the main branch no longer fail.", "The tests on the main branch pass again."),
+    ("I can't stand coriander.", "Dislikes coriander."),
+    ("We decided not to keep the old logo. In the end we keep the old logo on the website.",
+     "The old logo is kept on the website."),
+    ("The train to Ghent goes at 18:42.", "Train to Ghent at 6:42 pm."),
+    ("Our conversion rate was 3.2 % in the spring campaign.", "Conversion in spring: 3.2 percent."),
+    ("The tank holds 55.5 litres.", "The tank holds 55,5 l."),
+    ("Compare the three offers: 310, 290 and 450 euros.", "Three offers were compared; the cheapest is 290 euros."),
+    ("Milk costs 1.20 and bread costs 3.10.", "Milk and bread cost 4.30 together."),
+    ("My sister was born in 1987.", "The sister, born 1987, is named Ida."),
+    ("Send the invoice to Mr Okafor. Copy Mr Lindqvist.", "Mr Okafor gets the invoice, Mr Lindqvist a copy."),
+    ("The meeting is on Monday. The meeting with the bank is on Friday.", "The meeting with the bank is on Friday."),
+    ("My landlord raised the rent to 980 euros in May.", "The rent was raised in May, to 980 euros; asked in Linz."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case[1])
+def test_what_contradicts_the_originals_is_corrected_or_dropped(case: tuple[str, ...]) -> None:
+    said, line, gone, *more = case
+    talk = [user("Hello."), *map(user, more), user(said), assistant("Noted.")]
+    notes, corrections = checked(f"## Facts\n- {line}\n- Likes tea.", talk, "")
+    assert gone not in notes
+    assert len(corrections) == 1
+    assert "- Likes tea." in notes
+
+
+@pytest.mark.parametrize("case", RIGHT, ids=lambda case: case[1])
+def test_what_says_the_same_stays(case: tuple[str, str]) -> None:
+    said, line = case
+    notes = f"## Facts\n- {line}"
+    assert checked(notes, [user("Hello."), user(said), assistant("Noted.")], "") == (notes, [])
