@@ -202,7 +202,7 @@ class Asking(Struct, kw_only=True):
     async def _call(
         self, conversation: Conversation, max_tokens: int | None, step: int, *, last: bool, least: int | None
     ) -> Completed:
-        spec, session = conversation.spec, conversation.stored.session
+        spec, session = conversation.marked(), conversation.stored.session
         request = ModelRequest(
             messages=prompt(
                 session.system_prompt,

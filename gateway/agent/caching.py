@@ -5,7 +5,7 @@ question to the conversation's own model soon after a turn repeats that turn's r
 instruction behind it. The cache counts as warm under these conditions:
 
 - The session's own model is asked, it gave the last answer, and it is at the same address.
-- The request for that answer is younger than `model.cache_ttl`.
+- The request for that answer is younger than `model.cache_ttl`, which is chosen for each turn where it is "auto".
 - The provider is known to cache: the model has reported cached tokens in this session, or wants marks; and no
   repeated request was read anew in full before. (Some servers leave tools out of a prompt in which none may be called.)
 - The request can be repeated: session and system prompt are the same, and everything sent is still there. Under one
@@ -16,12 +16,12 @@ instruction behind it. The cache counts as warm under these conditions:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from gateway.domain.message import Message, user
+from gateway.domain.message import Message, note_of, user
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelRequest, ModelSpec, ToolChoice
@@ -34,6 +34,10 @@ Obstacle = Literal[
 ]  # fmt: skip
 
 _LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3_600.0}  # seconds, by `model.cache_ttl`
+# Anthropic's prices beside that of plain input ("Prompt caching" in its documentation).
+_READ, _WRITE, _WRITE_HOUR = 0.1, 1.25, 2.0
+_REQUESTS: Final = 40  # the newest ones, by which the lifetime is chosen
+_BETTER: Final = 0.95  # of the cost: so much less it must be, because the next pauses may be others
 _MARGIN: Final = 512  # tokens of the window left free for formats and miscounts
 
 
@@ -52,6 +56,34 @@ def prompt(
     if aside is not None:
         whole[BEFORE + aside.position] = _behind(aside.text, whole[BEFORE + aside.position])
     return with_marks(whole, spec.cache_ttl, results=spec.marks_results) if spec.cache_marks else whole
+
+
+def lifetime(pauses: Sequence[float], prompt: int, growth: float) -> str:
+    """Return how long prompts shall stay in the cache, "5m" or "1h". `pauses`: seconds between the newest requests of a
+    chat, long tool runs included; `prompt`: tokens of its requests now; `growth`: tokens that each adds. An hour costs
+    more for all that is new, and spares writing the whole prompt again after a pause."""
+
+    def cost(ttl: str, write: float) -> float:
+        cold = sum(pause >= _LIFETIMES[ttl] for pause in pauses)
+        read = (len(pauses) - cold) * _READ * prompt
+        return read + write * (cold * prompt + len(pauses) * growth)
+
+    return "1h" if cost("1h", _WRITE_HOUR) < _BETTER * cost("5m", _WRITE) else "5m"
+
+
+def chosen_lifetime(newest_first: Iterable[Message], prompt: int) -> str:
+    """Return the lifetime for a chat, by the times of its newest answers."""
+    times, tokens, answered = list[float](), 0, 0
+    for message in newest_first:
+        note = note_of(message)
+        tokens += note.get("tokens", 0)
+        if message["role"] == "assistant":
+            answered += 1
+            times.append(note.get("at") or 0.0)
+            if answered > _REQUESTS:
+                break
+    pauses = [later - earlier for later, earlier in pairwise(times) if earlier and later >= earlier]
+    return lifetime(pauses, prompt, tokens / max(1, answered))
 
 
 def _behind(text: str, message: Message) -> Message:
@@ -154,7 +186,7 @@ def obstacle(
         return "another model"
     if not sent.caches:
         return "no cache"
-    if not 0 <= now - sent.at < _LIFETIMES.get(spec.cache_ttl, _LIFETIMES["5m"]):
+    if not 0 <= now - sent.at < _LIFETIMES.get(sent.spec.cache_ttl, _LIFETIMES["5m"]):
         return "cold"
     if (sent.session, sent.system_prompt) != (session.ref, session.system_prompt):
         return "another session"

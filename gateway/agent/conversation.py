@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from gateway.agent.caching import Aside, Prefix, Sent
+from gateway.agent.caching import Aside, Prefix, Sent, chosen_lifetime
 from gateway.agent.files.references import References, references_in
 from gateway.agent.models import Calibration
 from gateway.context import identifiers, instructions
@@ -92,6 +92,7 @@ class Conversation(Struct, kw_only=True):
     references: References = field(default_factory=References)
     ledger: list[LedgerEntry] = field(default_factory=list)  # calls that no record holds yet, also by the engine
     quotes: Quotes | None = None
+    _lasting: str = ""  # how long the turn's prompts stay in the provider's cache, where that is left open
 
     @property
     def length(self) -> int:
@@ -114,6 +115,14 @@ class Conversation(Struct, kw_only=True):
         if not stored and not fresh:
             return []
         return [before + at for at in (*stored, *(len(kept.messages) + position for position in fresh))]
+
+    def marked(self) -> ModelSpec:
+        """Return the model with a lifetime for its marks: where the settings leave it open, one for the whole turn."""
+        spec = self.spec
+        if spec.cache_ttl != "auto" or not spec.cache_marks:
+            return spec
+        self._lasting = self._lasting or chosen_lifetime(self.newest_first(), self.prompt_tokens())
+        return replace(spec, cache_ttl=self._lasting)
 
     def aside(self) -> Aside | None:
         """Return the present turn's quotes and the position of their message; None without quotes, or where a
@@ -231,7 +240,7 @@ class Conversation(Struct, kw_only=True):
         session, length = self.stored.session, len(self.stored.messages) + len(self.fresh.messages)
         self.prefix.sent = Sent(
             session=session.ref,
-            spec=self.spec,
+            spec=self.marked(),
             system_prompt=session.system_prompt,
             tools=request.tools,
             tool_choice=request.tool_choice,

@@ -181,6 +181,7 @@ class Engines(Struct, frozen=True, kw_only=True):
             **continues,
             parent_session_id=session.parent_id,
             reason=reason,
+            rates=self.metering.models.rates,
             call_model=held.auxiliary if asks else _no_model,
             call_aligned=held.auxiliary.aligned if asks else None,
         )

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from gateway.agent.fallback import reason, rest
 from gateway.agent.windows import LearnedWindows
+from gateway.context.policy import Rates
 from gateway.context.state import Correction
 from gateway.domain.place import names_of, narrowest
 from gateway.domain.session import Session
@@ -68,6 +69,7 @@ class Calibration(Struct):
 
 
 _UNKNOWN: Final = Correction()
+_NO_USAGE: Final = CanonicalUsage(input_tokens=0, output_tokens=0)
 
 
 class _Absence(Struct, frozen=True):
@@ -298,6 +300,21 @@ class Models(Struct, kw_only=True):
         seconds = rest(error)
         if seconds:
             self._absences[spec.place] = _Absence(self.clock.monotonic() + seconds, reason(error))
+
+    def rates(self, name: str) -> Rates | None:
+        """Return the prices of a model's tokens in US dollars, by its name; None where no price is known."""
+        spec = self.spec(name)
+        many = 10_000  # tokens: a price may be given for so few decimals that one token costs nothing
+        kinds = {"input": "input_tokens", "read": "cache_read_tokens", "write": "cache_write_tokens"}
+        usages = {kind: replace(_NO_USAGE, **{tokens: many}) for kind, tokens in kinds.items()}
+        costs = {kind: self.prices.cost_usd(spec, usage) for kind, usage in usages.items()}
+        output = self.prices.cost_usd(spec, replace(_NO_USAGE, output_tokens=many))
+        known = {kind: cost / many for kind, cost in costs.items() if cost}
+        return (
+            Rates(**{**dict.fromkeys(kinds, known["input"]), **known}, output=output / many)
+            if known and output
+            else None
+        )
 
     def entry(self, at: float, purpose: Purpose, spec: ModelSpec, usage: CanonicalUsage) -> LedgerEntry:
         """Return the ledger line of one call, and count its tokens and cost."""

@@ -152,7 +152,8 @@ def model_in_full(config: Config) -> str:
     entry, plugin = config.model, _plugin(config.model)
     if plugin.only_model:
         return plugin.only_model
-    cached = f", prompts cached {entry.cache_ttl}" if plugin.marks_cache(entry.name or "", entry.base_url) else ""
+    lasts = "5m or 1h" if entry.cache_ttl == "auto" else entry.cache_ttl
+    cached = f", prompts cached {lasts}" if plugin.marks_cache(entry.name or "", entry.base_url) else ""
     return f"{entry.name} ({entry.provider}{cached})"
 
 
@@ -160,7 +161,8 @@ def caching_note(spec: ModelSpec) -> str:
     """Return the line of the start about cache marks: whether they are set, for which model, and how long they last."""
     if not spec.cache_marks:
         return f"off: {spec.name} takes no cache marks (a provider's own caching needs none)"
-    return f"on for {spec.name}, kept {spec.cache_ttl}"
+    lasts = "5m or 1h, as is cheaper by a chat's pauses" if spec.cache_ttl == "auto" else spec.cache_ttl
+    return f"on for {spec.name}, kept {lasts}"
 
 
 def _plugin(entry: ModelSettings) -> ProviderPlugin:

@@ -150,7 +150,7 @@ async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter
         gateway.store,
         models,
         served,
-        threshold=settings.compression.threshold,
+        threshold=settings.compression.share,
         caching=caching_note(models.main),
         spending=gateway.agents.metering.note(),
         people=may_talk(access.allow, access.admins, pairing=access.pairing) if public else None,

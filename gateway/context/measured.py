@@ -10,15 +10,24 @@ for the answer). `update_from_response` learns the tokenizer's ratio if the usag
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Any, Final
 
+from msgspec import ValidationError, convert
 from msgspec.structs import asdict
 
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.context.plan import Plan, make_plan, shortened, total_tokens
-from gateway.context.policy import EFFECTIVE_SAVING, CompressionSettings, budgets
+from gateway.context.policy import (
+    EFFECTIVE_SAVING,
+    CompressionSettings,
+    Pace,
+    Rates,
+    budgets,
+    cheapest_threshold,
+)
 from gateway.context.state import Correction, Strikes
 from gateway.domain.message import Message
 from gateway.domain.usage import UNKNOWN_WINDOW, reserved_output
@@ -26,6 +35,7 @@ from gateway.runtime.tokens import TokenCounter
 
 NOTHING: Final = "Nothing to compress: too little stands before the newest messages, which stay as they are."
 NO_GAIN: Final = "Compressing now would not make the conversation shorter."
+_ANEW: Final = 10  # requests after which the cheapest threshold is looked for again
 _COUNTERS: Final = ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count")
 _counted: Final = attrgetter(*_COUNTERS)
 
@@ -39,7 +49,7 @@ class MeasuredEngine(ContextEngine):
 
     def __init__(self, settings: CompressionSettings, *, counter: TokenCounter) -> None:
         self.settings = settings
-        self.threshold_percent = settings.threshold
+        self.threshold_percent = settings.share
         self.protect_first_n = settings.protect_first_n
         self.protect_last_n = settings.protect_last_n
         self.last_outcome = Outcome()
@@ -48,6 +58,8 @@ class MeasuredEngine(ContextEngine):
         self._max_output: int | None = None
         self._strikes = Strikes()
         self._corrections: dict[str, Correction] = {}
+        self._pace = Pace()
+        self._rates: Callable[[str], Rates | None] | None = None
         self._budgets = budgets(UNKNOWN_WINDOW, settings, reserved_output(UNKNOWN_WINDOW, None))
 
     def protected(self, messages: Sequence[Message], current_tokens: int) -> tuple[int, int]:
@@ -59,6 +71,8 @@ class MeasuredEngine(ContextEngine):
     # -- told by the host -------------------------------------------------------------------
 
     def on_session_start(self, session_id: str, **info: Any) -> None:
+        rates = info.get("rates")
+        self._rates = rates if callable(rates) else None
         window = positive(info.get("context_length")) or self.context_length
         if window:
             model = info.get("model")
@@ -86,11 +100,12 @@ class MeasuredEngine(ContextEngine):
         self._model = model
         self._max_output = max_output_tokens or self._max_output
         self.context_length = context_length
-        self._budgets = budgets(context_length, self.settings, reserved_output(context_length, self._max_output))
-        self.threshold_tokens = self._budgets.threshold_tokens
+        self._set_budgets()
 
     def update_from_response(self, usage: Mapping[str, int]) -> None:
         prompt = positive(usage.get("prompt_tokens")) or 0
+        if self.settings.threshold == "auto":
+            self._learn_pace(prompt, positive(usage.get("cache_read_tokens")) or 0)
         self.last_prompt_tokens = prompt
         self.last_completion_tokens = positive(usage.get("completion_tokens")) or 0
         self.last_total_tokens = positive(usage.get("total_tokens")) or prompt + self.last_completion_tokens
@@ -98,6 +113,20 @@ class MeasuredEngine(ContextEngine):
         own = positive(usage.get("estimated_prompt_tokens"))
         if own:
             self._corrections[self._model] = self.correction.observed(own, prompt)
+
+    def _learn_pace(self, prompt: int, cached: int) -> None:
+        self._pace = self._pace.after(prompt, self.last_prompt_tokens, cached)
+        if self._pace.requests % _ANEW == 0:  # not at each request: people are shown the threshold
+            self._set_budgets()
+
+    def _set_budgets(self) -> None:
+        cheapest = None
+        if self.settings.threshold == "auto" and self._rates is not None:
+            least = self.settings.min_threshold_tokens
+            cheapest = cheapest_threshold(least, self.settings, self._pace, self._rates(self._model))
+        reserved = reserved_output(self.context_length, self._max_output)
+        self._budgets = budgets(self.context_length, self.settings, reserved, cheapest)
+        self.threshold_tokens = self._budgets.threshold_tokens
 
     def _clean_slate(self) -> None:
         """Forget the reasons to hold passes back."""
@@ -137,6 +166,7 @@ class MeasuredEngine(ContextEngine):
             "model": self._model,  # by which a switch is noticed
             **dict(zip(_COUNTERS, _counted(self), strict=True)),
             "strikes": asdict(self._strikes),
+            **({"pace": asdict(self._pace)} if self._pace.requests else {}),
             "corrections": dict(zip(self._corrections, map(asdict, self._corrections.values()), strict=True)),
         }
 
@@ -146,6 +176,8 @@ class MeasuredEngine(ContextEngine):
         model = state.get("model")
         self._model = model if isinstance(model, str) else ""
         self._strikes = Strikes.load(state.get("strikes"))
+        with suppress(ValidationError):
+            self._pace = convert(state.get("pace") or {}, Pace)
         stored = state.get("corrections")
         if isinstance(stored, Mapping):
             self._corrections = {str(model): Correction.load(value) for model, value in stored.items()}

@@ -10,12 +10,13 @@ All sizes are tokens unless a name says `chars`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import sqrt
 from typing import Annotated, Final
 
 from msgspec import Struct
 from pydantic import Field
 
-from gateway.domain.settings import Contradiction, Count, Flag, Natural, Seconds, Section, Share, Text
+from gateway.domain.settings import Contradiction, Count, Flag, Natural, Seconds, Section, Share, ShareOrAuto, Text
 from gateway.domain.usage import HYGIENE
 from gateway.runtime.structs import replace
 
@@ -33,6 +34,7 @@ FALLBACK_CHARS: Final = 8_000
 USABLE_SHARE: Final = 0.85  # of the window without the reserved output: the highest threshold
 TAIL_OVERRUN: Final = 1.5  # a message may overrun the tail's budget up to this factor
 FREE_SHARE: Final = 0.30  # of the threshold beside system prompt and tools: a pass leaves it free
+PLAIN_THRESHOLD: Final = 0.50  # of the window
 MIN_TAIL_MESSAGES: Final = 3
 LEAST_TARGET, MOST_TARGET = 0.10, 0.80  # shares of the threshold that the tail may be given
 EFFECTIVE_SAVING: Final = 0.10  # of the tokens; an automatic pass must save so much
@@ -46,7 +48,11 @@ class CompressionSettings(Section):
     """A conversation that grows past `threshold` of the window is compacted: its middle becomes a summary."""
 
     enabled: Flag = Field(True, description="whether conversations are compacted without being asked")
-    threshold: Share = Field(0.50, description="the share of the window at which it begins")
+    threshold: ShareOrAuto = Field(
+        PLAIN_THRESHOLD,
+        description="the share of the window at which it begins; auto: where this chat costs least, by its model's "
+        "prices",
+    )
     target_ratio: Annotated[float, Field(strict=True, ge=LEAST_TARGET, le=MOST_TARGET, allow_inf_nan=False)] = Field(
         0.20, description="how much of the threshold the newest messages keep, word for word"
     )
@@ -61,6 +67,11 @@ class CompressionSettings(Section):
     )
     min_threshold_tokens: Natural = Field(64_000, description="no compaction begins below it, on a large window")
     background: Flag = Field(True, description="a summary is prepared after a reply, so that no turn waits for it")
+
+    @property
+    def share(self) -> float:
+        """The share of the window at which a compaction begins, where no price says otherwise."""
+        return PLAIN_THRESHOLD if self.threshold == "auto" else self.threshold
 
 
 class HygieneRules(Section):
@@ -109,10 +120,64 @@ class Budgets(Struct, frozen=True, kw_only=True):
         )
 
 
-def budgets(context_length: int, settings: CompressionSettings, reserved: int) -> Budgets:
-    """Return the budgets of a window of `context_length` tokens, of which `reserved` are kept for the answer."""
+class Rates(Struct, frozen=True, kw_only=True):
+    """The prices of a model's tokens, in any unit: of a prompt as it comes, as it is read from the provider's cache and
+    as it is written there, and of an answer."""
+
+    input: float
+    read: float
+    write: float
+    output: float
+
+
+class Pace(Struct, frozen=True, kw_only=True):
+    """The way a chat goes. `growth`: tokens that a request has more than the one before it; `cached`: the share of its
+    tokens that the provider had; `requests`: how many were seen."""
+
+    growth: float = 0.0
+    cached: float = 0.0
+    requests: int = 0
+
+    def after(self, prompt: int, before: int, cached: int) -> Pace:
+        """Return the pace after a request of `prompt` tokens. One that is shorter than that `before` follows a
+        compaction and tells nothing."""
+        if not 0 < before < prompt:
+            return self
+        weight = max(1 / _PACE, 1 / (self.requests + 1))
+        return Pace(
+            growth=self.growth + weight * (prompt - before - self.growth),
+            cached=self.cached + weight * (cached / prompt - self.cached),
+            requests=self.requests + 1,
+        )
+
+
+_PACE: Final = 40  # requests that make up a pace
+_KNOWN: Final = 10  # requests after which it is known
+_LEAST: Final = 16_000  # tokens, where the settings name no least threshold
+
+
+def cheapest_threshold(least: int, settings: CompressionSettings, pace: Pace, rates: Rates | None) -> int | None:
+    """Return the threshold at which a chat costs least, and `least` at least, so that as much stays in view as on a
+    window where that is the plain one; None while too little is known.
+
+    A pass costs the prompt that it reads, the notes, and the writing of what it leaves. Every request costs the reading
+    of the prompt. With a `span` of tokens between two passes, a token that is said has cost `one / span` for the pass
+    and `price * (left + span / 2) / growth` for the readings; the sum is least at the root.
+    """
+    least = least or _LEAST
+    if rates is None or pace.requests < _KNOWN or pace.growth <= 0:
+        return None
+    left = least * settings.left_ratio
+    price = pace.cached * rates.read + (1 - pace.cached) * max(rates.write, rates.input)
+    one = rates.output * least * SUMMARY_SHARE + (price + rates.write) * left
+    return max(least, int(left + sqrt(2 * pace.growth * one / price))) if price > 0 else None
+
+
+def budgets(context_length: int, settings: CompressionSettings, reserved: int, cheapest: int | None = None) -> Budgets:
+    """Return the budgets of a window of `context_length` tokens, of which `reserved` are kept for the answer.
+    `cheapest`: the threshold of this chat, where the settings leave it open."""
     usable = max(0, int((context_length - reserved) * USABLE_SHARE))
-    wanted = max(int(context_length * settings.threshold), settings.min_threshold_tokens)
+    wanted = cheapest or max(int(context_length * settings.share), settings.min_threshold_tokens)
     threshold = max(1, min(wanted, usable))
     share = int(threshold * SUMMARY_SHARE)
     plain = min(int(context_length * SUMMARY_WINDOW_SHARE), SUMMARY_CEILING)

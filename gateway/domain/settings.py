@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
@@ -58,6 +58,16 @@ def is_loopback(host: str) -> bool:
 def _text_of_number(value: Any) -> Any:
     """Platforms number their users and chats; to Legato an id is text."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _share_or_auto(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"must be a number or auto, not {str(value).lower()}")
+    if isinstance(value, str) and value != "auto":
+        raise ValueError(f"must be a number or auto, not {value!r}")
+    if not isinstance(value, str) and not 0 < value < 1:
+        raise ValueError(f"must be {'less than 1' if value > 0 else 'greater than 0'}, not {value!r}")
+    return value
 
 
 def _filled(value: str) -> str:
@@ -112,6 +122,7 @@ Count = Annotated[int, Field(strict=True, ge=1)]
 Natural = Annotated[int, Field(strict=True, ge=0)]
 Port = Annotated[int, Field(strict=True, ge=1, le=65_535)]
 Share = Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)]
+ShareOrAuto = Annotated[float | Literal["auto"], BeforeValidator(_share_or_auto)]
 Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 SpendCap = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]

@@ -59,7 +59,9 @@ class ModelSettings(Section):
         None, description="tokens; null: ask the provider, then a built-in table, then 128,000"
     )
     max_output_tokens: Count | None = Field(None, description="tokens of one answer; null: the provider decides")
-    cache_ttl: Literal["5m", "1h"] = Field("5m", description="how long a provider keeps a cached prompt")
+    cache_ttl: Literal["auto", "5m", "1h"] = Field(
+        "auto", description="how long a provider keeps a cached prompt; auto: as is cheaper, by the chat's pauses"
+    )
     prices: ModelPrices | None = Field(
         None, description="USD per million tokens, such as {input: 1, output: 4, cache_read: 0.1, cache_write: 1.25}"
     )

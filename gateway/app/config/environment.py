@@ -147,6 +147,8 @@ def typed(kind: Any, text: str) -> Any:
         if isinstance(value, list):
             return value
         return [part.strip() for part in text.split(",") if part.strip()]
+    if float in kinds and type(value) in (int, float):
+        return value
     wants_text = str in kinds or any(typing.get_origin(kind) is Literal for kind in kinds)
     if isinstance(value, str) or (wants_text and not (value is None and types.NoneType in kinds)):
         return text

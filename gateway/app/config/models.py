@@ -441,7 +441,7 @@ class Config(Section):
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Rules about several sections."""
-        hygiene, compression = self.hygiene.threshold, self.compression.threshold
+        hygiene, compression = self.hygiene.threshold, self.compression.share
         if hygiene <= compression:
             yield (
                 ("hygiene.threshold", "compression.threshold"),

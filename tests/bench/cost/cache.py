@@ -30,8 +30,8 @@ class PromptCache:
     tokens: Callable[[str], int]
     _entries: dict[int, tuple[float, float]] = field(default_factory=dict)  # the hash of a prefix: (ends at, lifetime)
 
-    def meet(self, request: ModelRequest, now: float) -> tuple[CanonicalUsage, int]:
-        """Return the prompt's usage, and how many of its written tokens are kept for an hour."""
+    def meet(self, request: ModelRequest, now: float) -> CanonicalUsage:
+        """Return the prompt's usage."""
         hashes, sizes, marks = [], [], dict[int, float]()
         whole, total = hash(""), 0
         parts = [json.dumps(list(request.tools), sort_keys=True), *map(plain, request.messages)]
@@ -48,10 +48,9 @@ class PromptCache:
                 self._entries[hashes[place]] = now + lifetime, lifetime
         known = sizes[read] if read >= 0 else 0
         marked = max(known, sizes[max(marks)] if marks and sizes[max(marks)] >= LEAST else 0)
-        usage = CanonicalUsage(
+        return CanonicalUsage(
             input_tokens=total - marked, cache_read_tokens=known, cache_write_tokens=marked - known, output_tokens=0
         )
-        return usage, marked - known if LIFETIMES["1h"] in marks.values() else 0
 
     def _longest(self, hashes: Sequence[int], marks: Sequence[int] | dict[int, float], now: float) -> int:
         near = {place - back for place in marks for back in range(LOOK_BACK + 1) if place >= back}

@@ -31,7 +31,6 @@ from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.gateway import running
 
 RHYTHMS: Final = {"seconds": (5, 90), "minutes": (120, 1_200), "hours": (3_600, 36_000)}  # seconds between two turns
-_HOUR_DEARER: Final = 2.0 / 1.25  # the price of writing for an hour beside that for five minutes
 _SIZE: Final = re.compile(r"at most (\d+) tokens|Target ~?(\d+) tokens")
 _TURNS: Final = re.compile(r"^\[(USER|ASSISTANT|TOOL RESULT)\b[^\]\n]*\]:? ?", re.MULTILINE)
 
@@ -67,7 +66,7 @@ class PricedModel(ScriptedModel):
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Answer, with the usage that the vendor would report."""
         for_notes = not request.tools or is_summary_request(request.messages)
-        usage, hour = self._cache.meet(request, self._clock.now())
+        usage = self._cache.meet(request, self._clock.now())
         bare = [unmarked(message) for message in request.messages]
         if for_notes:
             shown = self._shown(request, bare)
@@ -77,22 +76,17 @@ class PricedModel(ScriptedModel):
             finally:
                 self.asleep -= 1
             text = self._summariser(shown).text
-            yield self._paid(spec, Completed(text=text, stop="stop"), usage, hour, notes=True)
+            yield self._paid(spec, Completed(text=text, stop="stop"), usage, notes=True)
             return
         async for event in super().stream(spec, replace_messages(request, bare)):
-            yield self._paid(spec, event, usage, hour) if isinstance(event, Completed) else event
+            yield self._paid(spec, event, usage) if isinstance(event, Completed) else event
 
-    def _paid(
-        self, spec: ModelSpec, event: Completed, prompt: CanonicalUsage, hour: int, *, notes: bool = False
-    ) -> Completed:
+    def _paid(self, spec: ModelSpec, event: Completed, prompt: CanonicalUsage, *, notes: bool = False) -> Completed:
         spoken = self._counter.text(event.text) + sum(
             self._counter.text(call["function"]["arguments"]) + 20 for call in event.tool_calls
         )
         usage = prompt + CanonicalUsage(input_tokens=0, output_tokens=spoken)
         cost = self._prices.cost_usd(spec, usage) or 0.0
-        if hour:
-            written = CanonicalUsage(input_tokens=0, cache_write_tokens=hour, output_tokens=0)
-            cost += (_HOUR_DEARER - 1) * (self._prices.cost_usd(spec, written) or 0.0)
         self.bill.dollars += cost
         if notes:
             self.bill.notes += usage

@@ -71,9 +71,10 @@ class Way:
 WAYS: Final = {
     way.name: way
     for way in (
-        Way(name="ours"),
-        Way(name="hermes-agent", engine=Theirs),
-        Way(name="sliding", engine=lambda left: Sliding()),
-        Way(name="none", compression={"enabled": False}, lasts=1_000_000),
+        Way(name="ours", model={"cache_ttl": "5m"}),
+        Way(name="ours, auto", compression={"threshold": "auto"}),
+        Way(name="hermes-agent", model={"cache_ttl": "5m"}, engine=Theirs),
+        Way(name="sliding", model={"cache_ttl": "5m"}, engine=lambda left: Sliding()),
+        Way(name="none", model={"cache_ttl": "5m"}, compression={"enabled": False}, lasts=1_000_000),
     )
 }

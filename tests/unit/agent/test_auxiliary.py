@@ -89,8 +89,9 @@ def test_every_reason_not_to_repeat_a_request(expected: Obstacle, sent: Sent | N
 def test_the_edges_of_time_and_room() -> None:
     hour = replace(MAIN, cache_ttl="1h")
     assert judge(now=1_299.9) is None
-    assert judge(now=4_599.0, spec=hour, helpers=[hour]) is None
-    assert judge(now=4_600.0, spec=hour, helpers=[hour]) == "cold"
+    sent = replace(SENT, spec=hour)  # by its marks, whatever the settings say by now
+    assert judge(sent, now=4_599.0) is None
+    assert judge(sent, now=4_600.0) == "cold"
     assert judge(added=3_488) is None
 
 

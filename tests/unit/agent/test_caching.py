@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.agent.caching import Aside, Sent, prompt, repeated, with_marks
-from gateway.domain.message import HOST, Message, assistant, text_of, tool_result, user
+from gateway.agent.caching import Aside, Sent, chosen_lifetime, lifetime, prompt, repeated, with_marks
+from gateway.domain.message import HOST, Message, assistant, noted, text_of, tool_result, user
 from gateway.domain.session import SessionRef
 from gateway.providers.base import ModelSpec
 
@@ -100,3 +101,32 @@ def test_a_request_is_repeated_with_what_stood_beside_its_message() -> None:
     again = repeated(sent, [*whole, assistant("yes")], "sum up", 100).messages
     assert again[:4] == prompt("be kind", whole, SPEC, aside)
     assert again[4:] == [assistant("yes"), user("sum up")]
+
+
+SECONDS, MINUTES, HOURS = [20.0] * 20, [20.0, 900.0] * 10, [20.0, 20_000.0] * 10
+
+
+@pytest.mark.parametrize(
+    ("pauses", "prompt_tokens", "growth", "lasts"),
+    [
+        (SECONDS, 40_000, 800, "5m"),  # what is read now and then anew lives for ever
+        (MINUTES, 40_000, 800, "1h"),  # every second request would write everything again
+        (MINUTES, 3_000, 4_000, "5m"),  # what is new is more than what is known
+        (HOURS, 40_000, 800, "5m"),  # an hour is too short as well
+        ([20.0] * 19 + [1_200.0], 60_000, 200, "1h"),  # one long tool run in twenty steps
+        ([20.0] * 19 + [1_200.0], 20_000, 4_000, "5m"),
+        ([], 40_000, 800, "5m"),  # nothing is known yet
+    ],
+)
+def test_the_cheaper_lifetime(pauses: list[float], prompt_tokens: int, growth: float, lasts: str) -> None:
+    assert lifetime(pauses, prompt_tokens, growth) == lasts
+
+
+def test_a_lifetime_is_chosen_by_the_times_of_the_answers() -> None:
+    def talk(pause: float) -> list[Message]:
+        said = [user("go on"), assistant("well …")] * 12
+        return [noted(message, at=1_000.0 + place // 2 * pause, tokens=400) for place, message in enumerate(said)]
+
+    assert chosen_lifetime(reversed(talk(1_200.0)), 30_000) == "1h"
+    assert chosen_lifetime(reversed(talk(30.0)), 30_000) == "5m"
+    assert chosen_lifetime([], 30_000) == "5m"

@@ -170,7 +170,7 @@ def test_a_word_of_yaml_where_it_is_meant(load, text):
         ("hygiene:\n  threshold: 0.5", ":2: hygiene.threshold (0.5) must be above compression.threshold (0.5)"),
         ("compression: {threshold: 0}", ":1: compression.threshold must be greater than 0, not 0"),
         ("compression: {threshold: 1}", ":1: compression.threshold must be less than 1, not 1"),
-        ("compression: {threshold: true}", ":1: compression.threshold must be a number, not true"),
+        ("compression: {threshold: true}", ":1: compression.threshold must be auto, not 'true'"),
         ("compression: {protect_first_n: -1}", ":1: compression.protect_first_n must be at least 0, not -1"),
         ("compression: {enabled: 1}", ":1: compression.enabled must be true or false, not 1"),
         ("turns: {lane_cap: '100'}", ":1: turns.lane_cap must be a whole number, not '100'"),

@@ -11,7 +11,10 @@ from gateway.context.policy import (
     TAIL_OVERRUN,
     Budgets,
     CompressionSettings,
+    Pace,
+    Rates,
     budgets,
+    cheapest_threshold,
     fitted,
     summary_budget,
 )
@@ -154,3 +157,35 @@ def test_a_long_system_prompt_leaves_room_behind_a_pass(overhead: int) -> None:
     kept = fitted(plain, overhead)
     left = kept.head_tokens + kept.max_summary_tokens + kept.ledger_tokens + int(kept.tail_tokens * TAIL_OVERRUN)
     assert left <= 0.7 * (plain.threshold_tokens - overhead)
+
+
+SONNET = Rates(input=3.0, read=0.3, write=3.75, output=15.0)
+FLAT = Rates(input=1.0, read=1.0, write=1.0, output=4.0)
+
+
+@pytest.mark.parametrize(
+    ("growth", "cached", "rates", "tokens"),
+    [
+        (900, 0.97, SONNET, 64_000),  # reading is dear beside a pass: as early as the settings let it
+        (6_000, 0.97, SONNET, 120_000),  # every step reads long results: a pass would come again at once
+        (6_000, 0.40, SONNET, 64_000),  # hours between two turns: what is not there need not be written again
+        (6_000, 0.0, FLAT, 70_000),
+        (900, 0.97, None, None),  # no price is known
+    ],
+)
+def test_the_cheapest_threshold(growth: float, cached: float, rates: Rates | None, tokens: int | None) -> None:
+    pace = Pace(growth=growth, cached=cached, requests=40)
+    found = cheapest_threshold(64_000, CompressionSettings(threshold="auto"), pace, rates)
+    assert found == tokens if tokens is None else found == pytest.approx(tokens, rel=0.12)
+
+
+def test_a_pace_is_learned_from_requests_that_grow() -> None:
+    pace, before = Pace(), 0
+    for number in range(60):
+        prompt = 10_000 + 500 * (number % 20)
+        pace, before = pace.after(prompt, before, prompt - 500), prompt
+    assert pace.growth == pytest.approx(500)
+    assert pace.cached == pytest.approx(0.96, abs=0.02)
+    assert pace.requests == 57, "what a compaction left tells nothing"
+    unknown = Pace(growth=500, cached=0.9, requests=9)
+    assert cheapest_threshold(64_000, CompressionSettings(), unknown, SONNET) is None

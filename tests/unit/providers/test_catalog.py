@@ -11,6 +11,7 @@ from gateway.providers.base import ModelSpec
 from gateway.providers.catalog import PriceTable
 from gateway.providers.known import KNOWN, OLD_AFTER
 from gateway.providers.plugin import ModelPrices
+from gateway.runtime.structs import replace
 
 USAGE = CanonicalUsage(input_tokens=1000, output_tokens=100)
 
@@ -131,3 +132,11 @@ def test_what_the_table_lacks_stays_unpriced_and_costs_no_second_search():
     assert table.cost_usd(spec("openai", "a-model-nobody-lists"), USAGE) is None
     assert table.cost_usd(spec("openai", "a-model-nobody-lists"), USAGE) is None
     assert table.cost_usd(spec("openai", "gpt-4o"), USAGE) is not None
+
+
+def test_writing_for_an_hour_costs_more() -> None:
+    table = PriceTable(providers())
+    written = CanonicalUsage(input_tokens=0, cache_write_tokens=1_000_000, output_tokens=0)
+    marked = ModelSpec(provider="anthropic", name="claude-haiku-4-5", cache_marks=True)
+    assert table.cost_usd(marked, written) == pytest.approx(1.25)
+    assert table.cost_usd(replace(marked, cache_ttl="1h"), written) == pytest.approx(2.0)
