@@ -86,11 +86,10 @@ class Answer(Struct, kw_only=True, eq=False):
             self._add(Piece(gap + more))
             self.said, self._shown = True, text
 
-    def begin(self, missed: Sequence[Outbound]) -> None:
-        """Begin with what its person has missed."""
-        for row in missed:
-            self.grow(row.id, row.text)
-        self.before = _GAP.join(row.text for row in missed)
+    def begin(self, texts: Sequence[str]) -> None:
+        """Begin with what its person has missed. A code block that a text leaves open would swallow the answer."""
+        self.before = _GAP.join(f"{text}\n```" if text.count("```") % 2 else text for text in texts)
+        self.grow("missed", self.before)
 
     def think(self, text: str) -> None:
         """Show what is done on the way."""

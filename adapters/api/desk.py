@@ -40,6 +40,7 @@ _FULL_FOR: Final = 5.0  # seconds after which a full lane may have room
 _DECIDES: Final = ("approve", "deny", "answer")
 _CROWDED: Final = "Too many requests wait for their answers: ask again when some of them have theirs."
 _FULL: Final = "This conversation has as many messages waiting as it may: ask again when some of them are answered."
+MORE: Final = "(There are {count:,} more of these: they begin your next answers.)"
 TOGETHER: Final = "This message was answered together with another one of this conversation."
 
 
@@ -207,8 +208,9 @@ class Desk(Struct, kw_only=True):
         """Have an answer begin with what its person has missed, unless a program reads it."""
         if asked.source.thread == ERRANDS or "response_format" in asked.terms.settings:
             return
-        answer.missed = self.answers.missed.take(asked.source.chat)
-        answer.begin(await self.views.rows(asked.source, answer.missed))
+        answer.missed, left = self.answers.missed.take(asked.source.chat)
+        rows = await self.views.rows(asked.source, answer.missed)
+        answer.begin([*(row.text for row in rows), *([MORE.format(count=left)] if left else [])])
 
     async def _caught_up(self, source: Source, answer: Answer) -> None:
         """Show an answer what of it lies in the store, behind the questions that were decided. Raises

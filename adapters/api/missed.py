@@ -17,6 +17,7 @@ from gateway.domain.chat import ENDED, EVENT, HELPER, SCHEDULED, Outbound
 from gateway.runtime.errors import StoreUnavailable
 
 _AT_ONCE: Final = 20  # rows before one answer
+MOST: Final = 1_000  # rows that wait for a person: beyond that, the oldest are in the store alone
 _NOTE: Final = "missed "
 _BEGUN_BY_ITSELF: Final = (SCHEDULED, ENDED, HELPER, EVENT)  # the events of turns that no message began
 
@@ -43,14 +44,17 @@ class Missed(Struct):
         """Keep a row for its person. Raises StoreUnavailable."""
         if self.notebook is not None:
             await self.notebook.write({_NOTE + row.id: json.encode((row.to.chat, row.created_at)).decode()})
-        self._rows.setdefault(row.to.chat, {})[row.id] = row.created_at
+        there = self._rows.setdefault(row.to.chat, {})
+        there[row.id] = row.created_at
+        if len(there) > MOST:
+            await self.shown(row.to.chat, [min(there, key=there.__getitem__)])
 
-    def take(self, person: str) -> Sequence[str]:
-        """The ids of a person's oldest rows, for one answer."""
+    def take(self, person: str) -> tuple[Sequence[str], int]:
+        """The ids of a person's oldest rows, for one answer, and how many are left."""
         there = self._rows.get(person, {})
-        found = sorted((each for each in there if each not in self._in_hand), key=there.__getitem__)[:_AT_ONCE]
-        self._in_hand.update(found)
-        return found
+        found = sorted((each for each in there if each not in self._in_hand), key=there.__getitem__)
+        self._in_hand.update(found[:_AT_ONCE])
+        return found[:_AT_ONCE], len(found[_AT_ONCE:])
 
     def waits(self, row: Outbound) -> bool:
         """Say whether nobody was shown a row yet."""

@@ -84,14 +84,15 @@ async def test_what_nobody_waited_for_begins_the_next_answer_and_outlives_a_proc
     await missed.begin()
     answers = Answers(missed=missed)
     answer = answers.begin(HERE, "e1")
-    answer.missed = missed.take("anna")
-    answer.begin(rows[:2])
+    answer.missed, left = missed.take("anna")
+    answer.begin(["Stretch!", "```\na block that is left open"])
     answer.show(row("Yes?", id_="o99"))
-    assert await told(answer) == [("Stretch!", False), ("\n\nStretch!", False), ("\n\nYes?", False)]
-    assert (answer.before, list(answer.missed)) == ("Stretch!\n\nStretch!", [each.id for each in rows[:20]])
-    assert list(missed.take("anna")) == ["o20", "o21"]  # the others are in hand
+    assert await told(answer) == [(answer.before, False), ("\n\nYes?", False)]
+    assert answer.before == "Stretch!\n\n```\na block that is left open\n```"
+    assert (answer.missed, left) == ([each.id for each in rows[:20]], 2)
+    assert missed.take("anna") == (["o20", "o21"], 0)  # the others are in hand
     answers.forget(answer)  # its client has gone
-    assert list(missed.take("anna")) == [each.id for each in rows[:20]]
+    assert missed.take("anna") == ([each.id for each in rows[:20]], 0)
     await missed.shown("anna", answer.missed)
     await missed.shown("anna", ["o20", "o21"])
     assert (notes, bool(missed)) == ({}, False)
