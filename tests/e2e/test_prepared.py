@@ -181,11 +181,13 @@ async def test_a_stop_ends_the_wait_for_a_preparation(tmp_path: Path) -> None:
 
 
 async def test_what_was_prepared_is_not_made_again_while_it_helps(tmp_path: Path) -> None:
-    model = model_of()
+    def said(_: Any, request: Any) -> Say:
+        return Say(text=WORDS * 3 if int(newest(request)[:3]) % 2 == 0 else "short", prompt=None)
+
+    model = FakeModel(said)
     async with running(tmp_path, config=settings(tmp_path), model=model) as live:
-        for number in range(60):  # the last message before the threshold is long, as one with a file is
-            long = 3 if number % 3 else 1
-            await live.ask(f"{number:03} {WORDS * long}")
+        for number in range(40):
+            await live.ask(f"{number:03} {WORDS}")
             await until_prepared(live)
         passes = (await present(live)).compaction_count
         assert passes > 5
