@@ -54,13 +54,14 @@ of somebody else is a note that names whom it is about.
 - No credentials. No passing moods, no small talk, nothing that anybody could look up.
 - If nothing is worth it, call nothing and answer: Nothing."""
 
+# What changes least comes first: a provider reads a beginning that it knows from its cache.
 _REQUEST: Final = """\
-Today is {today}.
 Remembered already:
 <memory>
 {known}
 </memory>
 
+Today is {today}.
 What was said:
 <conversation>
 {turns}
@@ -111,7 +112,8 @@ class Review(Struct, frozen=True, kw_only=True):
         self, memory: Memory, redact: Callable[[str], str], now: float, zone: tzinfo | None, *, alone: bool
     ) -> list[Message]:
         """The messages that ask a model."""
-        facts = sorted(memory.current(), key=lambda each: -each.last)[:_MOST_SHOWN]
+        newest = sorted(memory.current(), key=lambda each: -each.last)[:_MOST_SHOWN]
+        facts = sorted(newest, key=lambda each: (each.made_at, each.id))
         known = "\n".join(line_of(fact, redact, zone, named=not alone) for fact in facts) or "Nothing."
         text = _REQUEST.format(today=day(now, zone), known=known, turns=self.turns)
         return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": text}]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent.memory import rules
+from gateway.agent.memory.review import Review
 from gateway.agent.memory.rules import Edit, Source, barring, change, found, saying, used, without
 from gateway.agent.memory.snapshot import _CLOSING, _OPENING, MemorySettings, snapshot, snapshot_in
 from gateway.context.prompts import OPENER
@@ -221,6 +222,20 @@ def test_no_fact_can_look_like_anything_but_a_fact(forged: str) -> None:
     assert snapshot_in(f"before\n{shown}\nbehind") == shown
     assert forged not in shown.removesuffix("</memory>")
     assert sum(line.startswith("- ") for line in shown.splitlines()) == 2
+
+
+def test_a_review_begins_like_the_one_before_although_a_fact_came_and_one_was_used() -> None:
+    def asked(memory: Memory, turns: str, now: float) -> str:
+        review = Review(turns=turns, sources=(), read=(), is_trivial=False)
+        return str(review.request(memory, str, now, None, alone=True)[1].get("content"))
+
+    before = remembering("Likes tea", "Owns a boat", "Lives in Lisbon")
+    first = asked(before, "one", 2_000.0)
+    after, _ = edit(9).add(used(before, [before.facts[0]], 3_000.0), "person", "Works at night")
+    second = asked(after, "two", 90_000.0)
+    until = first.index("</memory>")
+    assert "Lives in Lisbon" in first[:until]
+    assert second.startswith(first[:until])
 
 
 def test_threads_of_one_person_have_one_memory_and_a_shared_thread_its_own() -> None:
