@@ -115,7 +115,7 @@ class _Sentence:
         content = [(at, _stem(word)) for at, word in self.tokens if word.lower() not in _EMPTY]
         self.words = frozenset(word for _, word in content)
         self.values = [each for match in found for each in _read(match, content)]
-        begun = {0, *(each.end() for each in re.finditer(r"[:–—-]\s|\W*$", text))}
+        begun = {0, *(each.end() for each in re.finditer(r"[:–—-]\s", text))}
         self.names = [
             word
             for at, word in self.tokens
