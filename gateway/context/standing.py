@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from gateway.context.instructions import TIMES, of, parted, stands, withdraws
+from gateway.context.instructions import TIMES, of, parted, permits, stands, withdraws
 from gateway.context.shapes import well_formed
 from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.notes import INSTRUCTIONS, section
@@ -55,8 +55,10 @@ def carried(
     Those of the `later` messages, which stay in view, end earlier ones as well."""
     held: list[Instruction] = []
     for said in (*before, *_said_in(middle)):
-        held = _after(held, said)
-        if stands(said.text) or not withdraws(said.text):
+        left = _after(held, said)
+        allows = len(left) < len(held) and permits(said.text)
+        held = left
+        if not allows and (stands(said.text) or not withdraws(said.text)):
             held.append(said)
     for said in _said_in(later):
         held = _after(held, said)
@@ -135,6 +137,8 @@ def _ends(newer: str, older: str) -> bool:
         return False  # a rule for a case leaves the general rule alone
     if one.name and other.name:
         return True
+    if (former := _INSTEAD.search(newer)) and (replaced := _begun(frozenset(_telling(former[1])))):
+        return replaced <= _begun(other.words)
     if one.negative != other.negative:
         return _alike(one.words, other.words, 0.6)
     for values in _SLOTS:
@@ -152,16 +156,35 @@ def _takes_back(newer: str, one: _About, other: _About) -> bool:
     own = len(asked & rule)
     if _A_RULE.search(newer):
         return bool(asked & (rule | _begun(other.scope)))
+    if _reversed(one, other) or (permits(newer) and _allowed(one, other, most=_ALLOWS.search(newer) is not None)):
+        return True
     if not _TELLS_ME.search(newer):
         return own > 1 and 2 * own > len(rule)
-    if any(one.words & values and other.words & values for values in _SLOTS) and not one.words - other.words - _VALUES:
-        return True  # "you can answer in English again" ends "answer in French"
     return own == len(rule) > 0 or (4 * own >= 3 * len(rule) if _ALLOWS.search(newer) else 2 * own > len(rule))
+
+
+def _reversed(one: _About, other: _About) -> bool:
+    """Say whether nothing but another value of the same kind is asked for: "you can answer in English again" ends
+    "answer in French"."""
+    alike = any(one.words & values and other.words & values for values in _SLOTS)
+    return alike and not one.words - other.words - _VALUES - _ALLOWING
+
+
+def _allowed(one: _About, other: _About, *, most: bool) -> bool:
+    """Say whether all that is allowed is named in the rule, and `most` of the rule in what is allowed: people say "you
+    can book the hotel again" of hotels, too."""
+    asked, rule = _begun(one.words - _ALLOWING), _begun(other.words)
+    own = len(asked & rule)
+    return (
+        own > 0
+        and (asked <= rule | _begun(other.scope) or 4 * own >= 3 * len(rule))
+        and (not most or 2 * own > len(rule))
+    )
 
 
 def _begun(words: frozenset[str]) -> frozenset[str]:
     """The beginnings of words, so that a verb is the same in an order and in a sentence about it."""
-    return frozenset(word[:4] for word in words)
+    return frozenset(word.removesuffix("ing")[:4] for word in words)
 
 
 def _alike(one: frozenset[str], other: frozenset[str], share: float) -> bool:
@@ -184,7 +207,8 @@ class _About(Struct, frozen=True):
 
 _NEGATES: Final = late(
     r"\b(?:never|not|don['’]?t|no|without|avoid|stop|nie(?:mals)?|nicht|kein(?:e[nrms]?)?|ohne|ne|n['’]\w{1,20}|jamais"
-    r"|pas|sans|nunca|sin|mai|non|senza|não|sem|nooit|niet|geen|не|никогда|без)\b|不要|不得|[别別]|[绝絕][对對]?不|禁止|勿"
+    r"|pas|sans|nunca|sin|mai|non|senza|não|sem|nooit|niet|geen|не|никогда|без)\b|不要|不得|[别別]|[绝絕][对對]?不"
+    r"|禁止|勿"
     r"|मत|नहीं|ないで|するな|마세요",
     re.IGNORECASE,
 )
@@ -210,7 +234,15 @@ _TELLS_ME: Final = late(
     r"|\Aбольше не (?:надо|нужно|обязательно)|\Aможешь снова|\A[请請你您]{0,2}(?:不用再|不再需要|可以不用)",
     re.IGNORECASE,
 )
-_ALLOWS: Final = late(r"\b(?:can|may|kannst|darfst|puedes)\b|снова", re.IGNORECASE)
+_ALLOWS: Final = late(
+    r"\b(?:can|may|kannst|darfst|puedes)\b(?! (?:leave|drop|skip|omit|stop|ignore))|снова", re.IGNORECASE
+)
+_INSTEAD: Final = late(
+    r"(?:\b(?:instead of|rather than|in place of|(?:an)?statt|anstelle(?: von)?|au lieu de|plutôt que|en (?:lugar"
+    r"|vez) de"
+    r"|invece di|al posto di|em vez de|in plaats van|вместо)\b|而不是|代替)([^,.;，。]+)",
+    re.IGNORECASE,
+)
 _CASE: Final = late(
     rf"\b{TIMES} (?:i|we)\b[^,:]*|\bwenn ich\b[^,]*|\b(?:quand|lorsque|si|chaque fois que) je\b[^,]*"
     r"|\b(?:cuando|cada vez que|quando|ogni volta che|toda vez que|sempre que)\b[^,]*"
@@ -219,6 +251,9 @@ _CASE: Final = late(
 )
 _WORDS: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")
 _NUMBERS: Final = late(r"\d{1,12}")
+_FILLS: Final = late(
+    r"以[后後]|从现在(?:开始|起)?|请|不要再?|不用再?|不再|[别別]再?|可以|现在|总是|永远|回答|用|都|再|又|了"
+)  # without spaces
 _DENSE: Final = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CALL: Final = late(
     r"\bcall me\b|\bnenn(?:e|en)?(?: sie)? mich\b|\bappelle[zr]?-moi\b|\bll[aá]m\w{1,3}me\b|叫我|[称稱]呼我|называй",
@@ -229,13 +264,15 @@ _EMPTY_WORDS: Final = """
     the an to of in on for at by with as is are be it its this that these those and or but so my me you your we us
     please always never ever from now when whenever if ask about every time do don dont not no use using used answer
     answers reply respond write speak talk say tell make sure ensure must should shall will would like want need can
-    could may again only just also all any anymore more longer stop going forward future remember henceforth keep
+    could may again only just also all any anymore more stop going forward future remember henceforth keep
     immer stets nie niemals bitte ab jetzt sofort nicht mehr kein keine der die das den dem ein eine mir mich mein auf
     antworte antworten schreib schreibe sprich verwende benutze nutze künftig zukunft wieder du kannst
     toujours jamais désormais dorénavant ne pas plus le la les un une en de du des réponds utilise écris parle
     siempre nunca el los las una responde usa escribe habla ahora partir adelante sempre mai non il lo gli di rispondi
     scrivi não os as em responda use escreva agora altijd nooit niet het een antwoord gebruik schrijf voortaan vanaf
-    nu всегда никогда не на отвечай пиши используй говори отныне впредь пожалуйста больше"""
+    nu con avec mit com aux au schreiben antworten sprechen verwenden benutzen nutzen utiliser répondre écrire parler
+    usar responder escribir hablar respondas uses use using использовать отвечать писать
+    с always всегда никогда не на отвечай пиши используй говори отныне впредь пожалуйста больше"""
 _EMPTY: Final = frozenset(_EMPTY_WORDS.split())
 # Words about instructions, as far as they are compared.
 _META: Final = frozenset(
@@ -250,13 +287,22 @@ _SLOTS: Final = tuple(
         " espanhol engels duits frans английском английски немецком немецки французском русском русски испанском 中文"
         " 英文 日文 法文 德文 英语 汉语",
         "metric imperial metre meter feet inche mile kilometre kilometer celsius fahrenheit metrisch",
-        "brief briefly short shortly concise concisely long detailed detail verbose lengthy kurz knapp ausführlich bref"
+        "brief briefly short shorter shortly concise concisely long longer länger kürzer detailed verbose lengthy"
+        " kurz knapp ausführlich bref"
         " court détaillé breve corto largo detallado кратко коротко подробно",
         "formal informal formally informally casual casually duzen siezen duze sieze tutoie vouvoie",
     )
 )
 
 
+# Words with which something is allowed, or need not be done.
+_ALLOWING_WORDS: Final = """
+    okay ok fine alright allowed welcome permitted feel free need needed necessary required leave out drop skip omit
+    ignore normal even though longer eat jetzt ruhig gern gerne erlaubt gut ordnung nötig brauchst musst weglassen
+    auslassen darfst sind ist peux pouvez nouveau besoin nécessaire as puedes ya hace falta necesario necesarias
+    necesarios que than me re otra vez puoi
+    nuovo serve più pode novo mag weer hoeft можно нужно надо обязательно снова لا داعي يمكنك جديد مرة أخرى"""
+_ALLOWING: Final = frozenset(word[:_STEM] for word in _ALLOWING_WORDS.split())
 _VALUES: Final = frozenset().union(*_SLOTS)
 
 
@@ -276,7 +322,7 @@ def _about(text: str) -> _About:
 def _telling(text: str) -> Iterator[str]:
     """Return the words of a text that name its subject, without most endings; pairs of characters where it is
     written without spaces."""
-    for run in _WORDS.findall(text.lower()):
+    for run in _WORDS.findall(_FILLS.sub(" ", text.lower())):
         if _DENSE.search(run):
             yield from (run[place : place + 2] for place in range(len(run) - 1))
         elif run not in _EMPTY and len(run) > 1:

@@ -52,7 +52,18 @@ Antwoord altijd in het Nederlands.
 每次我问价格的时候，请给出货币。
 今後は日本語で答えてください。
 हमेशा हिंदी में जवाब दो।
-गरुड़ को शुक्रवार को कभी मत छोड़ो।"""
+गरुड़ को शुक्रवार को कभी मत छोड़ो।
+من الآن فصاعدًا أجب بالعربية فقط.
+دائماً اكتب الأسعار باليورو.
+لا تذكر اسم زوجتي.
+Не используй смайлики.
+絵文字は使わないでください。
+No uses emojis, por favor.
+Bitte keine Emojis.
+Verwende keine Fremdwörter mehr.
+Pas d'émojis, s'il te plaît.
+Non usare emoji.
+이모티콘 쓰지 마세요."""
 
 OTHERS = """\
 I always get an error when I ask for it.
@@ -78,7 +89,43 @@ We were never told.
 Fix the bug in parser.py.
 Please check whether it ever worked.
 Was soll ich immer tun?
-Ich möchte am 27. Mai nach Brno fliegen, nur hin."""
+Ich möchte am 27. Mai nach Brno fliegen, nur hin.
+هل تعرف المدينة؟
+لا تزال السماء تمطر.
+Не забудь молоко.
+Bitte keine Panik.
+Ne t'inquiète pas.
+心配しないで。
+Don't cancel the flight yet.
+Avoid the A4 today, there is a jam.
+Don't send the mail before I have read it.
+Please don't book anything until I'm back.
+Don't tell Marta about the party, it's a surprise for Saturday.
+Avoid the second paragraph for now, I'm still editing it.
+Don't use the red one this time.
+Never mind the typo, just send it.
+Don't open the window right now, the cat is out.
+Do not delete that file just yet.
+Always a pleasure to talk to you!
+Lösch die Datei noch nicht.
+Vermeide heute die Autobahn.
+N'envoie pas encore le message.
+今天不要走高速。
+Don't pay the invoice yet, I want to check it first.
+Avoid the city centre this afternoon, there's a march.
+Don't wake me before eight tomorrow.
+Please do not reply to Oskar until Monday.
+Don't touch the second server while the backup is running.
+Never seen anything like it.
+Don't add the sugar now, it comes later.
+Avoid row twelve in this export, it is broken.
+Do not merge the branch until the tests are green.
+Don't buy the tickets, I already have them.
+Schick die Rechnung heute nicht ab.
+Nimm diesmal nicht den Zug um acht.
+Ne réserve rien avant demain.
+No canceles la reserva todavía.
+Не отправляй письмо до завтра."""
 
 
 def test_an_instruction_for_good_is_known_in_the_midst_of_a_message() -> None:

@@ -22,6 +22,8 @@ ENDED = [
     ("Keep answers under 100 words from now on.", "Keep answers under 200 words from now on."),
     ("From now on, call me Captain.", "Call me Sam from now on."),
     ("Never use emojis.", "Forget all my rules."),
+    ("Always order oat milk.", "From now on, order cow's milk instead of oat milk."),
+    ("Bestelle immer Hafermilch.", "Bestelle ab jetzt immer Kuhmilch statt Hafermilch."),
 ]
 KEPT = [
     ("Never use tables.", "Always use tables when I ask for a comparison."),
@@ -29,6 +31,8 @@ KEPT = [
     ("Always include dates when I ask about libraries.", "Always include version numbers when I ask about libraries."),
     ("Never deploy Kestrel on a Friday.", "Never deploy Juniper on a Friday."),
     ("Never use emojis.", "I forgot the meeting, as always."),
+    ("Always order oat milk.", "From now on, order tea instead of coffee."),
+    ("Never book hotels without breakfast.", "You can book the hotel again."),
 ]
 
 
