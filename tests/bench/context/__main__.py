@@ -2,6 +2,7 @@
 
 With `--delegated` it prints what helpers spare a conversation.
 With `--coding` it prints what is kept of runs of an agent that works on code: see `coding`.
+With `--chapters` it prints whether a chapter leads to what was said at the beginning: see `opened`.
 With `--drift` it prints what is left of the first hour of a conversation: see `drift`.
 """
 
@@ -16,7 +17,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from gateway.runtime.tokens import TokenCounter
-from tests.bench.context import coding, delegated, drift, drive
+from tests.bench import table
+from tests.bench.context import coding, delegated, drift, drive, opened
 from tests.bench.context.archive import Hits, searched
 from tests.bench.context.customers import LENGTH, write
 from tests.bench.context.sheet import Sheet, render
@@ -31,6 +33,12 @@ def main() -> None:
     given = _arguments()
     if given.drift:
         print(*drift.render(drift.measure(given.seeds, min(given.windows), given.talk)), sep="\n")
+        return
+    if given.chapters:
+        window = min(given.windows)
+        for seed in given.seeds:
+            rows = asyncio.run(opened.measure(seed, window, TokenCounter()))
+            print(table.render(f"Found by one call / by two, window {window:,}", rows), flush=True)
         return
     if given.coding:
         for line in coding.render(given.windows, TokenCounter()):
@@ -88,6 +96,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--windows", type=int, nargs="+", default=list(ROWS), help="in tokens (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="conversations a third as long")
+    parser.add_argument("--chapters", action="store_true", help="chapters and what they lead to")
     parser.add_argument("--drift", action="store_true", help="what is left of the first hour, on the smallest window")
     parser.add_argument("--coding", action="store_true", help="what is kept of an agent's work on code")
     parser.add_argument("--delegated", action="store_true", help="what helpers spare a conversation")

@@ -47,12 +47,12 @@ async def searched(life: Life) -> Mapping[tuple[int, int], Hits]:
             for place, need in enumerate(turn.needs):
                 few, told, many = [await store.search(need.words, key("c"), limit) for limit in (FEW, RESULTS, MOST)]
                 found[turn.number, place] = _hits(need, few, told, many)
-            waiting += map(_unstored, turn.messages)
+            waiting += map(unstored, turn.messages)
         await store.aclose()
     return found
 
 
-def _unstored(message: Message) -> Message:
+def unstored(message: Message) -> Message:
     """A message as a store takes it: without an id."""
     note = {name: value for name, value in note_of(message).items() if name != "id"}
     return noted({**wire(message)}, **note)  # type: ignore[typeddict-item]
