@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Final, cast
 
 from aiohttp import ClientError, web
@@ -29,7 +30,15 @@ _CROWD: Final = 2_000  # connections that wait; those of a front end's people co
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _LINGER: Final = 5.0  # seconds for reading the rest of a refused body, without which its answer would not arrive
 LARGEST: Final = 64_000_000  # bytes of a body
+_SAFE: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 USER: Final = "X-OpenWebUI-User-Id"
+
+# A request that could not be plainer, and what makes one less plain.
+_HEAD: Final = re.compile(rb"(?:GET|POST) (/[\w/.-]*) HTTP/1\.1\r\n((?:[\w-]+:[\t -~]*\r\n)+)\r\n", re.ASCII)
+_HEADER: Final = re.compile(rb"([\w-]+):[\t ]*([\t -~]*?)[\t ]*\r\n", re.ASCII)
+_UNUSUAL: Final = frozenset((b"connection", b"content-encoding", b"expect", b"transfer-encoding", b"upgrade"))
+_SIZE: Final = re.compile(rb"[0-9]{1,6}")
+_BEARER: Final = re.compile(rb"[Bb]earer +([!-~]+)")
 
 _PARTS: Final[web.RequestKey[dict[str, str]]] = web.RequestKey("parts", dict)
 
@@ -55,7 +64,15 @@ class Server(Struct, kw_only=True):
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
         """Answer requests until the block ends. Raises AdapterError if the address cannot be had."""
-        door = Door("api", self._asked, self.clock, patience=_PATIENCE, linger=_LINGER, crowd=_CROWD)
+        door = Door(
+            "api",
+            self._asked,
+            self.clock,
+            patience=_PATIENCE,
+            linger=_LINGER,
+            refusal=self.refused,
+            crowd=_CROWD,
+        )
         try:
             await door.open(host=self.host, port=self.port)
         except (OSError, OverflowError) as error:
@@ -71,6 +88,25 @@ class Server(Struct, kw_only=True):
         finally:
             await door.close(_LAST_WORDS)
 
+    def refused(self, said: bytes) -> bytes | None:
+        """The answer to one whole and plain request that no route takes, or whose key nobody has; None for all else."""
+        if (head := _HEAD.match(said)) is None:
+            return None
+        found = [(name.lower(), value) for name, value in _HEADER.findall(head[2])]
+        headers = dict(found)
+        size = headers.get(b"content-length", b"0")
+        if len(headers) < len(found) or not _UNUSUAL.isdisjoint(headers) or not _SIZE.fullmatch(size):
+            return None
+        if len(said) != head.end() + int(size):
+            return None
+        path = head[1].decode()
+        if not any(pattern.fullmatch(path) for _, pattern, _ in self._routes):
+            return _NO_ROUTE
+        bearer = _BEARER.fullmatch(headers.get(b"authorization", b""))
+        if path.startswith("/v1/") and bearer and self.keys.is_strange(bearer[1].decode()):
+            return _NO_KEY
+        return None
+
     async def _asked(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             response = await self._routed(request)
@@ -79,10 +115,11 @@ class Server(Struct, kw_only=True):
         except StoreUnavailable:
             response = refusal(unavailable("The store does not answer just now: try again in a moment.", 1))
         if not response.prepared:
-            response.headers.setdefault("Cache-Control", "no-store")
-            response.headers.setdefault("X-Content-Type-Options", "nosniff")
-            if response.status >= 400 and not request.content.is_eof() and _is_long(request):
-                response.force_close()  # the rest of its body is not read
+            for name, value in _SAFE.items():
+                response.headers.setdefault(name, value)
+            rest = not request.content.is_eof()
+            if (response.status >= 400 and rest and _is_long(request)) or (response.status == 401 and not rest):
+                response.force_close()  # the rest of its body is not read; strangers are judged at the door again
         return response
 
     async def _routed(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -156,3 +193,15 @@ def refusal(error: ApiError) -> web.Response:
     """A refusal in OpenAI's shape."""
     headers = {"Content-Type": "application/json", **error.headers()}
     return web.Response(body=error.body(), status=error.status, headers=headers)
+
+
+def _written(error: ApiError) -> bytes:
+    """The same as a whole HTTP answer, behind which the connection stays."""
+    body, headers = error.body(), {"Content-Type": "application/json", **_SAFE, **error.headers()}
+    lines = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+_NO_ROUTE: Final = _written(no_route())
+_NO_KEY: Final = _written(no_key())

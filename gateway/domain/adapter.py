@@ -332,6 +332,9 @@ class KnowsKeys(Protocol):
     async def holder(self, secret: str) -> Key | None:
         """The key of this secret. Raises StoreUnavailable."""
 
+    def is_strange(self, secret: str) -> bool:
+        """Say whether nobody has this secret, if that is known without a look into the store."""
+
     async def of(self, person: str) -> Key:
         """The key by which somebody talks. Raises UserError if there is none, StoreUnavailable."""
 

@@ -4,6 +4,7 @@
     ------------------------------------------------------    ------------------------------------------------------
     sends a whole head, which the server `admits`             the HTTP server takes it over, with what it sent
     sends another one, no HTTP, or too long a head            401, 400 or 431; what else it sends is thrown away
+    sends a whole request that needs no look at its body      the `refusal`; its next request is judged in the same way
     owes the rest of a head or a body when patience is over   ended
     is one of too many that wait for their caller, or the     one of them is ended: of those without a head or of the
     program is short of open files                            others, whichever are more, the longest silent one
@@ -52,8 +53,9 @@ Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 class Door:
     """Lets requests in to `answer`. `name`: of the server, in the log. `patience`: seconds for a head, for a body
     that stands still, and between two requests. `linger`: seconds for reading the rest of a refused request,
-    without which its answer would not arrive. `admits` judges the first head of a connection. `crowd`: the
-    connections that may wait for their caller, half of them of one address. No body is unpacked: a few packed bytes
+    without which its answer would not arrive. `admits` judges the first head of a connection. `refusal` is the answer
+    to what was said, if it is one whole request that can be refused by its head. `crowd`: the connections that may wait
+    for their caller, half of them of one address. No body is unpacked: a few packed bytes
     can become gigabytes."""
 
     def __init__(
@@ -65,9 +67,10 @@ class Door:
         patience: float,
         linger: float = 1.0,
         admits: Callable[[bytes], bool] = lambda _: True,
+        refusal: Callable[[bytes], bytes | None] = lambda _: None,
         crowd: int = MOST_WAITING,
     ) -> None:
-        self._name, self._answer, self.admits, self._crowd = name, answer, admits, crowd
+        self._name, self._answer, self.admits, self.refusal, self._crowd = name, answer, admits, refusal, crowd
         logger = logging.Logger("aiohttp.server")  # not the shared one: the filter is for this server alone
         logger.parent = logging.getLogger(logger.name)
         logger.addFilter(self._is_news)
@@ -221,6 +224,10 @@ class _Visit(asyncio.Protocol):
             self._refuse(431)
         elif end >= 0 and not self._door.admits(bytes(self._said[: end + 2])):
             self._refuse(401)
+        elif end >= 0 and (told := self._door.refusal(bytes(self._said))) is not None:
+            self._said.clear()
+            self._door.count("head", self.address)
+            self.transport.write(told)
         elif end >= 0:
             said, self._said = bytes(self._said), bytearray()
             self._server = self._door.admit(self)

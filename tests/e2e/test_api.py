@@ -251,7 +251,6 @@ async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, 
         places = set()
         async with httpx.AsyncClient() as http:
             for key, what, status, code in (
-                ("sk-wrong", "GET /v1/models", 401, "invalid_api_key"),
                 ("sk-wrong", "POST /v1/chat/completions", 401, "invalid_api_key"),
                 (anna.key, "POST /v1/nothing", 404, "not_found"),
                 (anna.key, "GET /v1/chat/completions", 405, "method_not_allowed"),
@@ -265,10 +264,27 @@ async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, 
                 assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
                 places.add(answer.extensions["network_stream"].get_extra_info("client_addr"))
         assert len(places) == 1  # nobody has to come anew, which costs more than a refusal
+        await whole_requests_are_refused_at_the_door(api, anna.key)
         large = await anna.post([{"role": "user", "content": "x" * 64_000_001}])
         assert (large.status_code, large.json()["error"]["code"]) == (413, "request_too_large")
         wrong = await anna.post([{"role": "king", "content": "x"}])
         assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "messages[0].role")
+
+
+async def whole_requests_are_refused_at_the_door(api: Api, key: str) -> None:
+    """They never reach the HTTP server, and look as if they had."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    for said, status, told in (
+        (b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", 404, "not_found"),
+        (b"POST /nowhere HTTP/1.1\r\nHost: x\r\ncontent-length: 4\r\n\r\n\r\n\r\n", 404, "not_found"),
+        (f"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode(), 200, "legato"),
+        (b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", 404, "not_found"),  # the server's own
+    ):
+        writer.write(said)
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        body = await reader.readexactly(int(head.lower().partition("content-length: ")[2].split()[0]))
+        assert (head.split()[1], told in body.decode()) == (f"{status}", True), (head, body)
+    writer.close()
 
 
 @pytest.mark.parametrize("api", ["sqlite"], indirect=True)
