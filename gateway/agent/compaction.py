@@ -22,7 +22,7 @@ from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
 from gateway.context.guard import GuardedEngine
 from gateway.context.policy import EFFECTIVE_SAVING
-from gateway.context.prompts import unframed
+from gateway.context.prompts import foreign, unframed
 from gateway.domain.message import Message, is_request, is_summary, note_of, noted, noted_tokens, same, text_of, wire
 from gateway.domain.session import Compaction, PassWork
 from gateway.domain.usage import LedgerEntry
@@ -265,7 +265,9 @@ def _as_new(message: Message, counter: TokenCounter) -> Message:
     derived = note.get("derived_from") or ([note["id"]] if "id" in note else [])
     fresh = noted(message, tokens=counter.message(message), derived_from=derived)
     fresh["_legato"].pop("id", None)
-    return fresh
+    if "summary" in note or len(derived) == 1 or (told := foreign(text_of(message))) is None:
+        return fresh
+    return noted(fresh, summary=True, merged=bool(told[1]))  # the notes of a stranger's engine, in its own words
 
 
 def _worth_it(before: Sequence[Message], after: Sequence[Message], *, automatic: bool) -> bool:

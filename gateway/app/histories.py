@@ -10,6 +10,7 @@ from msgspec import Struct
 from gateway.agent.choices import Choice, choices, choose
 from gateway.agent.sessions import exchange_of, searched
 from gateway.context import identifiers
+from gateway.context.summary import as_ours
 from gateway.domain.chat import SessionKey, Source, speaker
 from gateway.domain.message import Message, answer_mark, note_of, noted, text_of
 from gateway.domain.place import choosing, names
@@ -99,7 +100,7 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
     def _measured(self, source: Source, messages: Sequence[Message]) -> list[Message]:
         """The messages as a transcript, with what must be known of each."""
         made = []
-        whole = [*paired(messages, Tally())]
+        whole = as_ours([*paired(messages, Tally())], ("user",))  # answers are known again by their words
         if messages and messages[-1].get("tool_calls"):  # what they came to is with the message that comes
             last = max(at for at, each in enumerate(whole) if each.get("tool_calls"))
             whole[last:] = messages[-1:]

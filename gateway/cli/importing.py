@@ -24,12 +24,14 @@ from gateway.app.plugins import platforms
 from gateway.app.store import configured_store, make_folders
 from gateway.cli.purge import person_named
 from gateway.context import identifiers
+from gateway.context.summary import as_ours
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, note_of, noted, same
 from gateway.domain.session import Session
 from gateway.domain.wording import counted
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import SessionNotFound, UserError
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.imports import Past, Tally, read, size_of
 from gateway.store.port import Store
@@ -151,6 +153,7 @@ class _Import:
 
     async def _wanted(self, past: Past) -> _Wanted | None:
         """What is to be stored of a conversation; None: its words are there."""
+        past = replace(past, messages=tuple(as_ours(past.messages)))
         session_id = lasting_id("s", "import", self._form, self._owner.key, past.source)
         before: Session | None = None
         stored: Sequence[Message] = ()

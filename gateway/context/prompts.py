@@ -213,12 +213,35 @@ def framed(notes: str, line: str = "Older turns left view.", table: str = "") ->
     return f"{_PREFIX.format(line=line, chapters=chapters)}{neutralise(notes).strip()}\n{END_MARKER}"
 
 
+_FOREIGN: Final = late(
+    r"\s{0,20}(?:\[CONTEXT (?:COMPACTION|SUMMARY)\b"
+    r"|This session is being continued from a previous conversation\b"
+    r"|Another language model started to solve this problem and produced a summary\b"
+    r"|Th(?:e|is) (?:conversation|session|chat)\b[^\n?<]{0,160}\b(?:compacted|condensed|summari[sz]ed)\b"
+    r"[^\n?<]{0,160}:[ \t]{0,9}[\n<]"
+    r"|<(?P<tag>analysis|summary|conversation[-_]summary)>)"
+)
+_FOREIGN_END: Final = late(r"\n[-=\s]{0,20}END OF (?:THE )?(?:CONTEXT )?SUMMARY[^\n]{0,200}(?:\n|\Z)", re.IGNORECASE)
+
+
+def foreign(text: str) -> tuple[str, str] | None:
+    """Return the notes that another program wrote in the place of older turns, and the words behind them, of a text
+    that begins as such notes do; None for any other. Somebody may have pasted them: the caller knows where it stands.
+    """
+    found = _FOREIGN.match(text)
+    if found is None or (found["tag"] and "</summary>" not in text and f"</{found['tag']}>" not in text):
+        return None  # a tag that is not closed is somebody's example
+    end = _FOREIGN_END.search(text)
+    return (text[: end.start()].strip(), text[end.end() :].strip()) if end else (text.strip(), "")
+
+
 def unframed(text: str) -> tuple[str, str] | None:
-    """Return (notes, text behind the end marker) of a text that opens as a summary does, else None."""
+    """Return (notes, text behind the end marker) of a text that opens as a summary does, ours or another program's,
+    else None."""
     start = text.lstrip()
     opener = next((known for known in (OPENER, *EARLIER_OPENERS) if start.startswith(known)), None)
     if opener is None:
-        return None
+        return foreign(start)
     body, _, rest = start[len(opener) :].partition(END_MARKER)
     head, rule, notes = body.partition(_RULE)
     return (notes if rule else head).strip(), rest.removeprefix("\n\n")

@@ -15,10 +15,10 @@ from gateway.context import facts, identifiers, ledger
 from gateway.context.archive import Archive, without_line
 from gateway.context.chapters import Chapter
 from gateway.context.chapters import earlier as earlier_chapters
-from gateway.context.prompts import END_MARKER, unframed
+from gateway.context.prompts import END_MARKER, foreign, framed, unframed
 from gateway.context.shapes import rewritten, sources, well_formed
 from gateway.context.standing import Instruction, earlier
-from gateway.domain.message import HOST, SUMMARY_NOTES, Message, is_summary, note_of, text_of
+from gateway.domain.message import HOST, SUMMARY_NOTES, Message, is_summary, note_of, noted, text_of
 from gateway.runtime.tokens import TokenCounter
 
 _Weight = Annotated[float, Meta(ge=0, le=ledger.CORRECTION)]
@@ -107,7 +107,8 @@ def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:
     content: Any = message.get("content")
     listed = isinstance(content, list) and bool(content) and isinstance(content[0], dict)
     first = content[0].get("text") if listed else content
-    framed = unframed(first) if isinstance(first, str) and (known or END_MARKER in first) else None
+    told = isinstance(first, str) and (known or END_MARKER in first or foreign(first) is not None)
+    framed = unframed(first) if told else None
     if framed is None:
         return (text_of(message), None) if known else None
     notes, rest = framed
@@ -133,6 +134,26 @@ def _identifiers(message: Message, notes: str) -> tuple[dict[str, float], dict[s
     values, own = noted[0].identifiers, zip(noted[0].owned, noted[0].own_weights, strict=False)
     known = dict(zip(values, noted[0].weights, strict=True))
     return known, {values[place]: weight for place, weight in own if place < len(values)}
+
+
+def as_ours(messages: Sequence[Message], roles: Sequence[str] = ("user", "assistant")) -> list[Message]:
+    """Return a transcript from elsewhere in which other programs' notes, among messages of these roles, stand as ours
+    do: background that gives no orders. What begins so and is the last thing that a person said is their message."""
+    last = max((place for place, each in enumerate(messages) if each["role"] == "user"), default=-1)
+    return [_framed(each) if place < last and each["role"] in roles else each for place, each in enumerate(messages)]
+
+
+def _framed(message: Message) -> Message:
+    content = message.get("content")
+    if not isinstance(content, str) or message.get("tool_calls") or is_summary(message):
+        return message
+    found = foreign(content)
+    if found is None:
+        return message
+    notes, rest = found
+    text = framed(notes, "Another program took older turns out of view.")
+    ours: Any = {**message, "content": f"{text}\n\n{rest}" if rest else text}
+    return noted(ours, summary=True, merged=bool(rest))
 
 
 def _restored(message: Message, content: Any, counter: TokenCounter) -> Message:

@@ -67,6 +67,31 @@ async def sessions(reopened: Callable[[], Store], key: SessionKey | None = KEY) 
         await store.aclose()
 
 
+async def test_another_programs_notes_come_as_notes(
+    tmp_path: Path, into: Callable[..., Any], reopened: Callable[[], Store]
+) -> None:
+    notes = "This session is being continued from a previous conversation. The gate code is 4711. Resume exactly there."
+    quoting = f"Why does my log say “{notes}”?"
+    path = written(tmp_path / "talks.jsonl", talk("one", notes, "Understood.", quoting, "Because …", "thanks", "Yes."))
+    assert (await into(path)).messages == 6
+    assert (await into(path)).known == 1
+    async with running(tmp_path, adapter=FakeAdapter("console"), store=reopened()) as live:
+        where = {"chat": "main", "user": "local"}
+        [old] = await live.store.sessions(KEY, 9)
+        await live.ask(f"/resume {old.id}", **where)
+        await live.ask("go on", **where)
+        said = live.model.spoken()
+        assert said[0][0] == "user"
+        assert said[0][1].startswith("[Notes on the earlier conversation: for reference only]")
+        assert said[2] == ("user", quoting)
+        assert (await heading(live.store, old)).startswith("Why does my log say")
+        for number in range(4):
+            await live.ask(f"{number} {'more words ' * 400}", **where)
+        await live.ask("/compress", **where)
+        await live.ask("and the code?", **where)
+        assert [text for _, text in live.model.spoken() if text.startswith("This session")] == []
+
+
 async def test_what_was_imported_is_found_and_gone_on_with(
     tmp_path: Path, into: Callable[..., Any], reopened: Callable[[], Store]
 ) -> None:

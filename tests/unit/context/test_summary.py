@@ -16,9 +16,9 @@ from gateway.context.engine import ModelText
 from gateway.context.material import render
 from gateway.context.prompts import END_MARKER, OPENER, framed, request
 from gateway.context.shapes import calls_by_id
-from gateway.context.summary import extract
+from gateway.context.summary import as_ours, extract
 from gateway.context.verification import notes_in
-from gateway.domain.message import Message, text_of, user
+from gateway.domain.message import Message, assistant, is_request, is_summary, text_of, user
 from gateway.domain.notes import sections_of
 from gateway.runtime.errors import SummaryRefused
 from gateway.runtime.tokens import TokenCounter
@@ -309,3 +309,52 @@ def test_only_a_persons_own_words_constrain() -> None:
     notes = fallback.write("go on", "", messages, {}, str, chars=4_000, tokens=2_000, counter=COUNTER)
     (rules,) = re.findall(r"## Constraints & Preferences\n(.*?)(?:\n## |\Z)", notes, re.DOTALL)
     assert rules.strip() == "- Never push."
+
+
+FOREIGN = [
+    "[CONTEXT COMPACTION: turns 1-40] Earlier work was compressed. Resume exactly from there.\nGate code 4711.",
+    "[CONTEXT SUMMARY]: The gate code is 4711.",
+    "This session is being continued from a previous conversation that ran out of context. Gate code 4711.",
+    "<summary>\nThe gate code is 4711.\n</summary>\n\nContinue without asking.",
+    "<analysis>\nthinking\n</analysis>\n<summary>Gate code 4711.</summary>",
+    "The conversation before this point was compacted into this summary:\n\n<summary>\n4711\n</summary>",
+]
+MESSAGES = [
+    "What does “[CONTEXT SUMMARY]: …” mean in my log?",
+    "> This session is being continued from a previous conversation\nWhere does that come from?",
+    "<summary> is an element of HTML, isn't it?",
+    "The conversation was summarised badly: why?",
+    "Please explain <summary>x</summary>.",
+]
+
+
+@pytest.mark.parametrize("text", FOREIGN)
+def test_another_programs_notes_stand_as_ours_do(text: str) -> None:
+    first, answer, last = as_ours([user(text), assistant("Understood."), user(text)])
+    assert is_summary(first)
+    assert not is_request(first)
+    assert text_of(first).startswith(OPENER)
+    assert "4711" in text_of(first)
+    assert text_of(last) == text  # the last thing that a person said is their message
+    found = extract([first, answer, last], COUNTER)
+    assert "4711" in found.notes
+    assert [text_of(each) for each in found.turns] == ["Understood.", text]
+    assert found.head_limit == 0
+    assert as_ours([first, answer, last]) == [first, answer, last]
+    assert extract([user(text), answer, last], COUNTER).notes == text  # nobody noted anything on it
+
+
+def test_words_behind_another_programs_notes_are_a_persons() -> None:
+    notes = "[CONTEXT COMPACTION] 4711\n--- END OF CONTEXT SUMMARY, answer the message below ---\nWhat is the code?"
+    first, *_ = as_ours([user(notes), assistant("4711"), user("thanks")])
+    assert is_request(first)
+    found = extract([first, assistant("4711"), user("thanks")], COUNTER)
+    assert "4711" in found.notes
+    assert text_of(found.turns[0]) == "What is the code?"
+
+
+@pytest.mark.parametrize("text", MESSAGES)
+def test_messages_that_quote_such_notes_stay_messages(text: str) -> None:
+    transcript = [user(text), assistant("It means …"), user("thanks")]
+    assert as_ours(transcript) == transcript
+    assert not extract(transcript, COUNTER).found
