@@ -182,9 +182,11 @@ async def farewell(store: Store, key: SessionKey) -> str:
     whole = {each.id for each in await store.lineage(session.id)}
     spent = sum((each for each in await store.usage(0.0, "session", key=key) if each.label in whole), UsageTotal())
     cost = f", {written(round(1_000_000 * spent.cost_usd))}" if spent.cost_usd else ""
-    said = f"{counted(session.message_count, 'message')}, {spent.usage.total_tokens:,} tokens{cost}"
+    tokens = f", {spent.usage.total_tokens:,} tokens" if spent.calls else ""  # none since /resume
+    said = f"{counted(session.message_count, 'message')}{tokens}{cost}"
     return (
-        f"“{await heading(store, session)}”: {said}. `legato chat` goes on with it; /sessions there lists the others."
+        f"“{await heading(store, session)}”: {said}. `legato chat` goes on with it; from another session "
+        f"/resume {session.id} comes back to it."
     )
 
 

@@ -71,10 +71,15 @@ async def test_who_comes_back_is_told_where_they_are(tmp_path: Path) -> None:
         await live.ask("/title Towers")
         assert await greeting(live.store, key) == "Going on with “Towers”; /new starts fresh."
         last = await farewell(live.store, key)
-        assert re.fullmatch(
-            r"“Towers”: 2 messages, [\d,]+ tokens\. `legato chat` goes on with it; /sessions there lists the others\.",
+        found = re.fullmatch(
+            r"“Towers”: 2 messages, [\d,]+ tokens\. `legato chat` goes on with it; from another session (/resume \S+)"
+            r" comes back to it\.",
             last,
         )
+        assert found is not None
+        await live.ask("/new")
+        await live.ask("something else")
+        assert (await live.ask(found[1])).startswith("Went back to “Towers” (2 messages).")
 
 
 async def test_a_command_may_be_written_in_many_ways(tmp_path: Path) -> None:
