@@ -41,8 +41,8 @@ _HINTS: Final = (
     "vergiss", "toujours", "jamais", "partir de", "chaque fois", "quand", "lorsque", "si je", "oublie", "plus",
     "siempre", "nunca", "en adelante", "desde ahora", "cada vez", "cuando", "ya no", "olvida", "sempre", "mai ",
     "ora in poi", "ogni volta", "dimentica", "agora em diante", "toda vez", "mais", "altijd", "nooit", "vanaf nu",
-    "voortaan", "telkens", "als ik", "wanneer ik", "vergeet", "niet meer", "needn", "lift ", "no need", "needed",
-    "necessary", "allowed", "no more", "feel free", "okay to", "ok to", "fine to", "may ", "drop the", "wieder",
+    "voortaan", "telkens", "als ik", "wanneer ik", "vergeet", "niet meer", "needn", "lift ", "no need", "t needed",
+    "t necessary", "allowed", "no more", "feel free", "okay to", "ok to", "fine to", "you may", "drop the", "wieder",
     "keine ",
     "kein ", "keinen ", "brauchst", "musst", "nicht", "pas ", "besoin", "de nouveau", "no uses", "por favor", "puedes",
     "hace falta", "non ", "geen ",
@@ -277,11 +277,10 @@ def stands(said: str) -> bool:
         return False
     if _ASKS.search(said):
         return _POLITE.match(said) is not None
-    if states_rule(said):
+    if states_rule(said) or any(one.match(clause) for clause in _clauses(said) for one in _STANDS):
         return True
-    once = _ONCE.search(said) is not None
-    kinds = _STANDS if once else _STANDS + _FORBIDDEN
-    return any(one.match(clause) for clause in _clauses(said) for one in kinds)
+    forbids = any(one.match(clause) for clause in _clauses(said) for one in _FORBIDDEN)
+    return forbids and _ONCE.search(said) is None
 
 
 def _clauses(said: str) -> Iterator[str]:
@@ -303,7 +302,7 @@ def _hints(text: str) -> bool:
 
 def withdraws(said: str) -> bool:
     """Say whether a sentence takes an instruction back."""
-    return len(said) <= _LONGEST and _WITHDRAWS.search(said) is not None and _ASKS.search(said) is None
+    return len(said) <= _LONGEST and _hints(said) and _WITHDRAWS.search(said) is not None and not _ASKS.search(said)
 
 
 def permits(said: str) -> bool:
