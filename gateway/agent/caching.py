@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from gateway.domain.message import Message, note_of, user
+from gateway.domain.message import Message, is_summary, note_of, user
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelRequest, ModelSpec, ToolChoice
@@ -72,9 +72,12 @@ def lifetime(pauses: Sequence[float], prompt: int, growth: float) -> str:
 
 
 def chosen_lifetime(newest_first: Iterable[Message], prompt: int) -> str:
-    """Return the lifetime for a chat, by the times of its newest answers."""
+    """Return the lifetime for a chat, by the times of its newest answers, back to a compaction: what is in front of its
+    notes is far older."""
     times, tokens, answered = list[float](), 0, 0
     for message in newest_first:
+        if is_summary(message):
+            break
         note = note_of(message)
         tokens += note.get("tokens", 0)
         if message["role"] == "assistant":

@@ -1,7 +1,7 @@
 """Pressure: the marks of a filling window, each told once when it is crossed.
 
-At the first mark of the window the log says so, at the second the person is told, unless compressing is still to come:
-in a small window it begins above that mark. The person is also told shortly before the conversation will be
+At the first mark of the window the log says so, at the second the person is told, unless compressing is still to come
+or comes with the next message: in a small window it begins above that mark. The person is also told shortly before the conversation will be
 compressed, unless that is as good as now. A mark that the conversation fell back from may be crossed, and told,
 again. Hygiene and the loop act on the other marks of the window.
 """
@@ -20,6 +20,7 @@ from gateway.runtime.metrics import Histogram
 log = structlog.get_logger(__name__)
 
 NEARLY: Final = 0.85  # of the compaction threshold
+_OVERDUE: Final = 1.2  # times the threshold: less than that, the next turn compresses, and nobody need do anything
 _SOON: Final = 1_000  # tokens below the threshold: one more message, in a small window
 
 PRESSURE: Final = Histogram(
@@ -45,7 +46,7 @@ def marks(tokens: int, window: int, threshold: int) -> frozenset[str]:
     """Return the marks that a request of `tokens` reaches. `threshold` 0: nothing is compressed automatically."""
     above = {
         _WINDOW_LOG: tokens >= LOGGED * window,
-        _WINDOW: tokens >= max(TOLD * window, threshold),
+        _WINDOW: tokens >= max(TOLD * window, _OVERDUE * threshold),
         _THRESHOLD: (1 - NEARLY) * threshold >= _SOON and tokens >= NEARLY * threshold,
     }
     return frozenset(mark for mark, reached in above.items() if reached)

@@ -32,8 +32,11 @@ LEAST_TAIL: Final = 0.50  # of the tail's budget: the least that a small window 
 LEDGER_CEILING: Final = 12_000
 FALLBACK_CHARS: Final = 8_000
 USABLE_SHARE: Final = 0.85  # of the window without the reserved output: the highest threshold
+SMALL: Final = 6_000  # tokens of a window; in a smaller one two messages fill what a pass leaves free
+USABLE_OF_SMALL: Final = 0.93
 TAIL_OVERRUN: Final = 1.5  # a message may overrun the tail's budget up to this factor
 FREE_SHARE: Final = 0.30  # of the threshold beside system prompt and tools: a pass leaves it free
+FREE_OF_SMALL: Final = 0.50  # the same in a small window
 PLAIN_THRESHOLD: Final = 0.50  # of the window
 MIN_TAIL_MESSAGES: Final = 3
 LEAST_TARGET, MOST_TARGET = 0.10, 0.80  # shares of the threshold that the tail may be given
@@ -176,7 +179,8 @@ def cheapest_threshold(least: int, settings: CompressionSettings, pace: Pace, ra
 def budgets(context_length: int, settings: CompressionSettings, reserved: int, cheapest: int | None = None) -> Budgets:
     """Return the budgets of a window of `context_length` tokens, of which `reserved` are kept for the answer.
     `cheapest`: the threshold of this chat, where the settings leave it open."""
-    usable = max(0, int((context_length - reserved) * USABLE_SHARE))
+    share = USABLE_SHARE if context_length > SMALL else USABLE_OF_SMALL
+    usable = max(0, int((context_length - reserved) * share))
     wanted = cheapest or max(int(context_length * settings.share), settings.min_threshold_tokens)
     threshold = max(1, min(wanted, usable))
     share = int(threshold * SUMMARY_SHARE)
@@ -216,5 +220,6 @@ def fitted(plain: Budgets, overhead: int) -> Budgets:
     come at once. Where they do not, all three shrink alike, to a tenth at least: an empty conversation is no help.
     """
     wanted = plain.head_tokens + plain.max_summary_tokens + plain.ledger_tokens + int(plain.tail_tokens * TAIL_OVERRUN)
-    room = (plain.threshold_tokens - overhead) * (1 - FREE_SHARE)
+    free = FREE_SHARE if plain.usable_tokens > SMALL * USABLE_SHARE else FREE_OF_SMALL
+    room = (plain.threshold_tokens - overhead) * (1 - free)
     return plain if wanted <= room else plain.scaled(max(0.10, room / wanted))

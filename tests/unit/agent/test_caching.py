@@ -130,3 +130,5 @@ def test_a_lifetime_is_chosen_by_the_times_of_the_answers() -> None:
     assert chosen_lifetime(reversed(talk(1_200.0)), 30_000) == "1h"
     assert chosen_lifetime(reversed(talk(30.0)), 30_000) == "5m"
     assert chosen_lifetime([], 30_000) == "5m"
+    compacted = [*talk(9_000.0)[:2], noted(user("notes", summary=True), at=90_000.0), *talk(30.0)[-6:]]
+    assert chosen_lifetime(reversed(compacted), 30_000) == "5m", "the beginning is old, and its chat is quick"

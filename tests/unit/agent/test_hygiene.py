@@ -78,7 +78,8 @@ def told_in(window: int, tokens: int, threshold: int) -> list[str]:
 
 def test_a_window_that_is_compressed_above_the_mark_is_not_called_full_before() -> None:
     assert told_in(16_384, 12_400, 12_500) == [NEAR.format(tokens=12_400, threshold=12_500)]
-    assert told_in(16_384, 12_500, 12_500) == [FULL.format(share=12_500 / 16_384, tokens=12_500, window=16_384)]
+    assert told_in(16_384, 15_000, 12_500) == [FULL.format(share=15_000 / 16_384, tokens=15_000, window=16_384)]
+    assert told_in(4_096, 3_500, 3_430) == [], "the next message compresses by itself"
 
 
 def test_a_compression_that_is_as_near_as_the_next_message_is_not_announced() -> None:
