@@ -1,9 +1,9 @@
 """Pressure: the marks of a filling window, each told once when it is crossed.
 
 At the first mark of the window the log says so, at the second the person is told, unless compressing is still to come
-or comes with the next message: in a small window it begins above that mark. The person is also told shortly before the conversation will be
-compressed, unless that is as good as now. A mark that the conversation fell back from may be crossed, and told,
-again. Hygiene and the loop act on the other marks of the window.
+or comes with the next message: in a small window it begins above that mark. The person is also told shortly before the
+conversation will be compressed, unless that is as good as now. A mark that the conversation fell back from may be
+crossed, and told, again. Hygiene and the loop act on the other marks of the window.
 """
 
 from __future__ import annotations
