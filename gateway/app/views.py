@@ -30,8 +30,8 @@ from gateway.commands.runner import CommandRunner
 from gateway.commands.sessions import earlier, heading
 from gateway.commands.skills import skill_lines
 from gateway.commands.status import shares_of
+from gateway.delivery.markdown.characters import split_text
 from gateway.delivery.outbox import Outbox
-from gateway.delivery.splitting import split_text
 from gateway.domain.adapter import Limits, MenuEntry
 from gateway.domain.chat import Inbound, KeptFile, Outbound, OutboundKind, OutboundState, Source
 from gateway.domain.memory import scope_of

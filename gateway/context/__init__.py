@@ -4,7 +4,7 @@
 host). The gateway calls an engine through its `guard` (`threads`). A pass of the compressor, from top to bottom:
 
     transcript ─▶ plan          assembly      any shape becomes a valid transcript (shapes)
-                                summary       earlier summaries are taken out (archive, chapters)
+                                summary       earlier summaries are taken out (archive: the way back, by chapters)
                                 policy        tokens for each part
                                 boundaries    head, middle, tail
                                 pruning       long results in what stays become a line (persisted)

@@ -1,4 +1,5 @@
-"""The line that leads back: how many messages a summary stands for, from when to when, and the way to find them.
+"""What leads back from a summary: a line with the number and the times of the messages that it stands for, and the
+chapters in which they can be opened.
 
 The facts are the host's and never a model's. They are kept in the note of the summary, and each compaction adds the
 messages that it takes out of view. A summary without a note, from an import or an earlier version, is read: its line,
@@ -8,15 +9,20 @@ or else the number of the rows that it was made from.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise, zip_longest
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
 from gateway.context.prompts import END_MARKER
 from gateway.context.shapes import well_formed
-from gateway.domain.message import Message, note_of, text_of
+from gateway.domain.message import Message, handle, note_of, text_of
+from gateway.runtime.patterns import late
+from gateway.runtime.redaction import Redact
+from gateway.runtime.tokens import TokenCounter
 
 # The first words identify the line; the rest of it may be reworded.
 _SPAN: Final = r"(?: \(said from ([\d-]{10} [\d:]{5}) to ([\d-]{10} [\d:]{5}) UTC\))?"
@@ -85,3 +91,117 @@ def _minute(at: float) -> str:
         return datetime.fromtimestamp(at, UTC).isoformat(sep=" ")[:16]
     except (ValueError, OverflowError, OSError):
         return ""  # a transcript from anywhere may say anything
+
+
+# -- chapters -----------------------------------------------------------------------------------
+
+# Each compaction makes a chapter of the messages that it takes out of view. The table is bounded, so neighbours join as
+# they age: the fewer messages two of them have and the older they are, the sooner. A chapter's words are picked by rule
+# from redacted text: names before other words, and no words that every message has, or every chapter.
+
+MOST_CHAPTERS: Final = 12
+TABLE_SHARE: Final = 0.04  # of the threshold, for the table
+TABLE_TOKENS: Final = 400
+_LEAST: Final = 2  # chapters; of a single one the line of the archive says as much
+_WORDS: Final = 6  # of a line
+_NOTED: Final = 12  # of a chapter: those that most chapters have are not shown
+_READ: Final = 200  # messages of a chapter whose words are looked at, evenly
+_READ_CHARS: Final = 400
+_COMMON: Final = 0.12  # of the messages; a word in more of them tells nothing
+_NAME: Final = 3  # times as telling as another word
+_FOUND: Final = late(r"(?<![.!?:\n])(?<=\s)([A-ZÀ-Þ][^\W\d_]{2,18})\b|\b([^\W\d_]{5,18})\b")
+_HEAD: Final = "Chapters of what left view; history_read opens one by its range:"
+
+
+class Chapter(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Messages that left view one after another. `begin`, `end`: the ids of the first and the last original; `first`,
+    `last`: their minutes, as in an archive; `words`: what they are about, the most telling first."""
+
+    begin: str
+    end: str
+    count: Annotated[int, Meta(ge=1)]
+    first: str = ""
+    last: str = ""
+    words: list[Annotated[str, Meta(max_length=20)]] = []
+
+    @classmethod
+    def made(cls, messages: Sequence[Message], redact: Redact) -> list[Chapter]:
+        """Return the chapter of these messages; none where no original among them is stored."""
+        ids = [note["id"] for each in messages if "id" in (note := note_of(each)) and "derived_from" not in note]
+        if not ids:
+            return []
+        span, words = Archive().grown(messages), _words(messages, redact)
+        return [cls(begin=ids[0], end=ids[-1], count=len(messages), first=span.first, last=span.last, words=words)]
+
+    def __add__(self, later: Chapter) -> Chapter:
+        mixed = [word for pair in zip_longest(self.words, later.words) for word in pair if word]
+        return Chapter(
+            begin=self.begin,
+            end=later.end,
+            count=self.count + later.count,
+            first=self.first or later.first,
+            last=later.last or self.last,
+            words=[*dict.fromkeys(mixed)][:_NOTED],
+        )
+
+
+def earlier(note: Mapping[str, Any]) -> list[Chapter]:
+    """Return the chapters that a summary was noted with."""
+    return well_formed(note.get("chapters"), Chapter)
+
+
+def again(
+    note: Mapping[str, Any], left: Sequence[Message], order: Mapping[str, int], redact: Redact
+) -> Iterator[Chapter]:
+    """Return the chapters of a summary's note, made anew from the originals that are left. `order`: of all messages."""
+    for each in earlier(note):
+        begin, end = order.get(each.begin, 0), order.get(each.end, -1)
+        yield from Chapter.made([one for one in left if begin <= order[note_of(one)["id"]] <= end], redact)
+
+
+def bounded(chapters: Sequence[Chapter], tokens: int, counter: TokenCounter) -> list[Chapter]:
+    """Return chapters, joined so far that their table takes no more than these tokens."""
+    kept = list(chapters)
+    while len(kept) > MOST_CHAPTERS or (len(kept) >= _LEAST and counter.text(table(kept)) > tokens):
+        sizes = [(one.count + other.count) * (place + 2) for place, (one, other) in enumerate(pairwise(kept))]
+        place = sizes.index(min(sizes))
+        kept[place : place + 2] = [kept[place] + kept[place + 1]]
+    return kept
+
+
+def table(chapters: Sequence[Chapter]) -> str:
+    """Return the lines for the model; "" where there are too few chapters."""
+    if len(chapters) < _LEAST:
+        return ""
+    said = Counter(word.casefold() for each in chapters for word in set(each.words))
+    lines = [_HEAD]
+    for each in chapters:
+        own = [word for word in each.words if said[word.casefold()] <= max(2, len(chapters) // 2)] or each.words
+        span = " to ".join(dict.fromkeys(filter(None, (each.first[:10], each.last[:10]))))
+        lines.append(f"- {handle(each.begin)}-{handle(each.end)} {span}: {', '.join(own[:_WORDS])}".rstrip(": "))
+    return "\n".join(lines)
+
+
+def _words(messages: Sequence[Message], redact: Redact) -> list[str]:
+    """The words that tell these messages from others, by rule."""
+    said = [each for each in messages if each["role"] in ("user", "assistant") and "summary" not in note_of(each)]
+    said = said[:: max(1, len(said) // _READ)]
+    held, names = Counter[str](), Counter[str]()
+    spelled: dict[str, str] = {}
+    for text in redact("\n\x1e\n".join(text_of(each)[:_READ_CHARS] for each in said)).split("\n\x1e\n"):
+        found = [(name or word, bool(name)) for name, word in _FOUND.findall(text)]
+        for word, _ in found:
+            spelled.setdefault(word.casefold(), word)
+        held.update({word.casefold() for word, _ in found})
+        names.update({word.casefold() for word, is_name in found if is_name})
+    most = max(2.0, _COMMON * len(said))
+    return [spelled[word] for word in _best(held, names, most)]
+
+
+def _best(held: Counter[str], names: Collection[str], most: float) -> Iterable[str]:
+    worth = {
+        word: min(count, 4) * (_NAME if word in names else 1) + len(word) / 20
+        for word, count in held.items()
+        if count <= most or word in names
+    }
+    return sorted(worth, key=lambda word: -worth[word])[:_NOTED]

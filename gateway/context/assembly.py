@@ -12,8 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field, to_builtins
 
-from gateway.context.archive import Archive
-from gateway.context.chapters import Chapter, table
+from gateway.context.archive import Archive, Chapter, table
 from gateway.context.facts import PersonalFact
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE, framed
 from gateway.context.shapes import Calls, derived, plain_call, plain_id, read_call, result_id, rewritten, sound, sources

@@ -183,7 +183,10 @@ def checked(notes: str, originals: Iterable[Message], previous: str) -> tuple[st
     lines = [line for line in notes.split("\n") if not line.startswith("#")]
     bare = {text.lstrip("-*• \t") for line in lines for text in sentences(line)}
     noted = [_Sentence(each) for each in sorted(bare, key=notes.index) if 0 < len(each) <= _LONGEST]
-    said = _Said([previous, *map(text_of, originals)], frozenset(word for each in noted for word in each.words))
+    said = _Said(
+        [previous, *(text_of(each) for each in originals if isinstance(each, Mapping))],
+        frozenset(word for each in noted for word in each.words),
+    )
     corrections = []
     for each in noted:
         if (better := said.mended(each)) is not None:

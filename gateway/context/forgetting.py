@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from gateway.context import chapters, facts, fallback
+from gateway.context import archive, facts, fallback
 from gateway.context.archive import Archive
 from gateway.context.assembly import Noted, counted, merged, summary_message
 from gateway.context.prompts import CONTINUED, RESULT_MISSING
@@ -247,7 +247,7 @@ def _anew(
         facts=facts.listed(said.facts, room=_LEAST_TOKENS, counter=counter),
     )
     notes = "\n\n".join(filter(None, (notes, lists.text)))
-    parts = list(chapters.again(note_of(old), middle, history.order, redact))
+    parts = list(archive.again(note_of(old), middle, history.order, redact))
     summary = summary_message(notes, ids, Archive().grown(middle), parts, fallback=True, kept=said)
     if kept is None:
         summary = counted(summary, counter)

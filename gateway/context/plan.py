@@ -10,10 +10,9 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.context import facts
-from gateway.context.archive import Archive
+from gateway.context.archive import TABLE_SHARE, TABLE_TOKENS, Archive, Chapter, bounded
 from gateway.context.assembly import Noted, joined, sanitize, summary_message, with_system_note
 from gateway.context.boundaries import Layout, Limits, find_layout
-from gateway.context.chapters import MOST_TOKENS, SHARE, Chapter, bounded
 from gateway.context.facts import PersonalFact
 from gateway.context.policy import MIN_TAIL_MESSAGES, SLACK, Budgets, CompressionSettings, fitted, summary_budget
 from gateway.context.prompts import framed
@@ -140,7 +139,7 @@ def make_plan(
     own = fitted(_in_own_tokens(budgets, correction), overhead)
 
     layout = _layout(found, own, settings, force=force)
-    table_room = min(MOST_TOKENS, int(own.usable_tokens * SHARE)) if found.chapters else 0
+    table_room = min(TABLE_TOKENS, int(own.usable_tokens * TABLE_SHARE)) if found.chapters else 0
     frame = counter.constant(framed("")) + _LINE + table_room
     reserve = overhead + frame + min(4 * LEAST_NOTES, own.max_summary_tokens)
     kept = _fitting(_kept(turns, layout, calls, counter), own.usable_tokens - reserve, counter)

@@ -12,9 +12,8 @@ from typing import Annotated, Any, cast
 from msgspec import Meta, Struct, field
 
 from gateway.context import facts, identifiers, ledger
-from gateway.context.archive import Archive, without_line
-from gateway.context.chapters import Chapter
-from gateway.context.chapters import earlier as earlier_chapters
+from gateway.context.archive import Archive, Chapter, without_line
+from gateway.context.archive import earlier as earlier_chapters
 from gateway.context.prompts import END_MARKER, foreign, framed, unframed
 from gateway.context.shapes import rewritten, sources, well_formed
 from gateway.context.standing import Instruction, earlier

@@ -21,8 +21,8 @@ import structlog
 
 from gateway.delivery.contact import Contact
 from gateway.delivery.drafts import FIRST_LOOK, STANDS_IN_AFTER, Draft
+from gateway.delivery.markdown.characters import split_text
 from gateway.delivery.pacing import Pacing
-from gateway.delivery.splitting import split_text
 from gateway.domain.adapter import (
     REPEATED,
     Adapter,

@@ -14,7 +14,7 @@ import pytest
 
 from adapters.discord import formatting as discord
 from adapters.telegram import formatting as telegram
-from gateway.delivery.splitting import split_text
+from gateway.delivery.markdown.characters import split_text
 from gateway.domain import when
 from gateway.runtime.redaction import Redactor
 from tests.support.hostile import LONGEST, Pattern, against, patterns, readers, slow, texts, uses
@@ -55,7 +55,7 @@ _REDACT: Final = Redactor(("a configured secret",))
 _DOORS: Final[dict[str, Work]] = {  # readers that need more than a text, or are no functions
     "adapters.telegram.formatting.split": telegram.split,
     "adapters.discord.formatting.split": discord.split,
-    "gateway.delivery.splitting.split_text": lambda text: split_text(text, 4_096, "utf16"),
+    "gateway.delivery.markdown.characters.split_text": lambda text: split_text(text, 4_096, "utf16"),
     "gateway.runtime.redaction.Redactor": _REDACT,
     "gateway.runtime.redaction.Redactor, Turkish": lambda text: _REDACT(f"ı{text}"),  # a letter of many cases
     "gateway.domain.when.reading.read": lambda text: when.read(text, 0.0, UTC),

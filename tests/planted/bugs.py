@@ -153,7 +153,7 @@ BUGS: Final = (
     ),
     Bug(
         name="a part is one unit longer than its platform's limit",
-        file="gateway/delivery/splitting.py",
+        file="gateway/delivery/markdown/characters.py",
         old="reach(text[start : start + limit], limit, unit)",
         new="reach(text[start : start + limit + 1], limit + 1, unit)",
         tests=("tests/unit/delivery/test_splitting.py",),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.agent.tools.history import RESULTS, HistoryReadTool, render
-from gateway.context.chapters import Chapter, earlier, table
+from gateway.context.archive import Chapter, earlier, table
 from gateway.context.compressor import Compressor
 from gateway.domain.message import handle, is_summary, note_of
 from gateway.runtime.clock import SystemClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from gateway.context.chapters import MOST, Chapter, again, bounded, earlier, table
+from gateway.context.archive import MOST_CHAPTERS, Chapter, again, bounded, earlier, table
 from gateway.domain.message import Message, noted, user
 from gateway.runtime.tokens import TokenCounter
 
@@ -34,7 +34,7 @@ def test_the_table_is_bounded_in_order_and_without_holes_however_many_chapters_c
             [*kept, *Chapter.made(talk(10 * number, 10, f"Town{'abcdefghij'[number % 10]}"), str)], 200, COUNTER
         )
         assert COUNTER.text(table(kept)) <= 200
-        assert len(kept) <= MOST
+        assert len(kept) <= MOST_CHAPTERS
     assert [int(one.end) + 1 for one, _ in pairwise(kept)] == [int(other.begin) for _, other in pairwise(kept)]
     assert kept[0].begin == "0"
     assert kept[0].count > kept[-1].count

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.delivery.markdown.characters import Unit
-from gateway.delivery.splitting import split_text
+from gateway.delivery.markdown.characters import Unit, split_text
 
 pieces = st.text() | st.text("ab \n", max_size=200) | st.text("😀漢a \n", max_size=200)
 units = st.sampled_from(("codepoints", "utf16"))
