@@ -224,7 +224,8 @@ def find(text: str, *, names: bool = True) -> list[str]:
     if _CAPITALS.search(text):
         places += _capitals(text)
     if not names:
-        places += [(one.start(), one[1] or one[2]) for one in _TOLD_OF.finditer(text)]
+        for one in _TOLD_OF.finditer(text):
+            places.append((one.start(), one[1] or one[2]))
     if names:
         for one in _QUOTED.finditer(text):
             if value := _quoted(one):
@@ -354,7 +355,9 @@ def _told(run: str, names: bool) -> Iterator[str]:
         return
     run = run.lstrip(":=?&+%-").rstrip(".:?&=+~-")
     if run.isalpha():
-        if len(run) > 4 and (_EXCEPTION.fullmatch(run) or _ERRNO.fullmatch(run) or (names and _is_camel(run))):
+        if len(run) > 4 and (
+            _EXCEPTION.fullmatch(run) or _ERRNO.fullmatch(run) or (names and _CAMEL.fullmatch(run) and _is_own(run))
+        ):
             yield run
     elif "=" in run or "&" in run:
         for part in re.split(r"[=&?]", run):
@@ -416,16 +419,16 @@ def _is_file_or_host(run: str) -> bool:
 
 def _is_name(run: str) -> bool:
     """Say whether a run is a name or a time of day; in the output of tools such runs mean nothing."""
-    if _NAME.fullmatch(run) is not None or is_time(run) or _is_camel(run):
+    if _NAME.fullmatch(run) or is_time(run) or (_CAMEL.fullmatch(run) and _is_own(run)):
         return True
     return _DOTTED.fullmatch(run) is not None and any(
-        _NAME.fullmatch(part) or _is_camel(part) for part in run.split(".")
+        _NAME.fullmatch(part) or (_CAMEL.fullmatch(part) and _is_own(part)) for part in run.split(".")
     )
 
 
-def _is_camel(run: str) -> bool:
-    """Say whether a word has capital letters inside, as names in code have."""
-    return _CAMEL.fullmatch(run) is not None and run not in _BRANDS and (run.isalpha() or not _is_opaque(run))
+def _is_own(run: str) -> bool:
+    """Say whether a word with capital letters inside is a name of somebody's code, and no brand and no random text."""
+    return run not in _BRANDS and (run.isalpha() or not _is_opaque(run))
 
 
 def _is_address(run: str) -> bool:

@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, repeat
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -343,7 +343,7 @@ def is_dense(term: str) -> bool:
 def _runs(text: str) -> list[tuple[str, str]]:
     """(run of a script without spaces, word of another script): one of the two is empty."""
     plain = normalised(text)
-    return [("", word) for word in _WORD.findall(plain)] if plain.isascii() else _RUN.findall(plain)
+    return list(zip(repeat(""), _WORD.findall(plain))) if plain.isascii() else _RUN.findall(plain)
 
 
 def _pairs(run: str) -> Iterable[str]:
