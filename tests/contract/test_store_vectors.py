@@ -73,7 +73,8 @@ async def test_words_and_meaning_are_fused(bench: Bench) -> None:
     await in_session(store, *TALK, user("A Corsa of noodles."))
     await embed(store)
     assert (await found(store, "noodles", meaning(FOOD)))[0] == "I had noodles."
-    assert await found(store, '"of noodles" please', meaning(CAR)) == ["A Corsa of noodles."]
+    assert (await found(store, '"of noodles" please', meaning(CAR)))[0] == "A Corsa of noodles."
+    assert await found(store, '"of noodles"', meaning(CAR)) == ["A Corsa of noodles."]
 
 
 async def test_other_conversations_stay_apart(bench: Bench) -> None:

@@ -19,7 +19,7 @@ import pytest
 import structlog.testing
 
 from gateway.agent.tools.arguments import Arguments
-from gateway.agent.tools.base import NeedsApproval, Tool, ToolContext, ToolHost
+from gateway.agent.tools.base import FOR_PEOPLE, NeedsApproval, Tool, ToolContext, ToolHost
 from gateway.agent.tools.offer import Caller, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import ToolRuntime
@@ -131,7 +131,7 @@ def test_its_schema_can_be_checked(tool: Tool) -> None:
 def test_it_says_how_it_behaves(tool: Tool) -> None:
     assert tool.read_only in (True, False)
     assert tool.idempotent in (True, False)
-    assert 0 < tool.timeout <= 3_600
+    assert 0 < tool.timeout <= 3_600 or tool.timeout == FOR_PEOPLE
     if isinstance(tool, NeedsApproval):
         assert tool.admins_only in (True, False)
         assert not tool.read_only, "a person is asked before something happens"

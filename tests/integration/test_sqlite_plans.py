@@ -32,13 +32,13 @@ from tests.support.store_kit import (
 
 EXPENSIVE = re.compile(r"\bSCAN\b|TEMP B-TREE|INDEX outbox_of_lane")
 # Small by nature: an unfinished rest, or nothing but an ordered walk cut off by a LIMIT.
-ALLOWED = re.compile(r"SCAN (CONSTANT ROW|o$|\(subquery|message_search|json_each|f VIRTUAL TABLE)")
+ALLOWED = re.compile(r"SCAN (CONSTANT ROW|o$|\(subquery|message_search|json_each|(?:f|sought) VIRTUAL TABLE)")
 
 # All the rows that a chat ever had: walked from one end, to a LIMIT.
 WALKED = re.compile(r" LIMIT \?$|ORDER BY seq DESC LIMIT 16\)")
 
-# A handful of rows of one session or item, or a report for people: sorting them is as good as free.
-SORTED = re.compile(r"FROM (compactions|signals|ledger) ")
+# A handful of rows of one session or item, a report, or what a search found: sorting them is as good as free.
+SORTED = re.compile(r"FROM (compactions|signals|ledger) |FROM messages WHERE id IN \(SELECT value FROM json_each")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from gateway.agent.tools.base import FOR_PEOPLE, ToolContext, schema
 from gateway.runtime.errors import ToolError
 
 _MOST_OPTIONS: Final = 10
-_LONGEST: Final = 2_000  # characters of a question
+_LONGEST: Final = 1_000  # characters of a question
 _LONGEST_OPTION: Final = 200  # characters
 _NUMBERS: Final = re.compile(r"\d{1,2}(?:\s*(?:[,;&+\s]|and|und|et|y)\s*\d{1,2})*[.!]?", re.IGNORECASE)
 
