@@ -367,7 +367,7 @@ async def test_hygiene_fires_after_a_switch_to_a_smaller_model(tmp_path: Path) -
 
 
 async def test_a_failing_hygiene_pass_is_told_and_never_blocks_or_fires_again_without_progress(
-    tmp_path: Path,
+    tmp_path: Path, clock: ManualClock
 ) -> None:
     class Failing(RecordingEngine):
         def compress(self, messages: Sequence[Message], *_: Any, **__: Any) -> list[Message]:
@@ -376,9 +376,10 @@ async def test_a_failing_hygiene_pass_is_told_and_never_blocks_or_fires_again_wi
 
     heard: list[tuple[Any, ...]] = []
     model = FakeModel(reporting(30_000))
-    async with running(tmp_path, model=model, engine=engine_of(Failing, heard)) as live:
+    async with running(tmp_path, model=model, engine=engine_of(Failing, heard), clock=clock) as live:
         for number in range(5):
             assert await live.ask(f"message {number}") == f"echo: message {number}"
+            await clock.advance(600.0)  # for so long an engine rests that failed
         notices = live.adapter.shown("c", "notice")
         assert len([text for text in notices if "could not be" in text]) == len(
             [told for told in heard if told[0] == "compress"]
