@@ -1,8 +1,9 @@
 """Holds a model's notes against the originals: numbers, dates and times, names, negations.
 
 A sentence of the notes is compared with those of the originals that have most of its words. A value that stands
-elsewhere in the originals with the same words around it is no error, nor is one that is rounded ("about") or counted
-from two others, nor what the originals say nothing of: in doubt the notes stay as they are. A wrong value becomes the
+elsewhere in the originals with the same words around it is no error, nor is one that is rounded ("about"), counted from
+others or of another unit, nor what was changed right after it was said, nor what the originals say nothing of: in doubt
+the notes stay as they are. A wrong value becomes the
 one that was said; where more is wrong than that, the original sentence takes the place of the noted one.
 """
 
@@ -12,7 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Final, NamedTuple
 
 from gateway.context.statements import sentences
@@ -21,6 +22,7 @@ from gateway.runtime.patterns import late
 
 _LONGEST: Final = 300  # characters of a sentence; a longer one is not speech
 _MOST: Final = 200  # sentences that are looked at for one of the notes
+_READ: Final = 24  # of these, whose clauses are, and whose numbers may be counted together
 _ALIKE: Final = 0.6  # of the words of a noted sentence must be in the original one
 _NEAR: Final = 3  # words before and behind a value that tell what it is of
 _NEIGHBOURS: Final = 3  # sentences: what is said so near is of the same matter
@@ -55,16 +57,19 @@ _COUNT: Final = {**_numbered(_NUMBERS, 0), **_TENS}
 _NAMES_OF_MONTHS: Final = "|".join(sorted(_MONTH, key=len, reverse=True))
 _VALUE: Final = late(
     r"(?P<iso>\b\d{4}-\d\d-\d\d\b)"
+    r"|(?P<dots>(?:(?<=\bam )|(?<=\bab )|(?<=\bvom )|(?<=\bzum )|(?<=\bbis ))\d{1,2}\.\d{1,2}\.(?!\d)"
+    r"|\b\d{1,2}\.\d{1,2}\.\d{4}\b)"
     r"|(?P<time>\b\d{1,2}:\d\d\b(?:\s?[ap]\.?m\b)?|\b\d{1,2}\s?[ap]\.?m\b)"
     rf"|(?P<day>\b\d{{1,2}}(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?(?:{_NAMES_OF_MONTHS})\b"
     rf"|\b(?:{_NAMES_OF_MONTHS})\s\d{{1,2}}(?:st|nd|rd|th)?\b(?![:.]?\d))"
     rf"|(?P<month>\b(?:{_NAMES_OF_MONTHS})\b)"
     rf"|(?P<weekday>\b(?:{'|'.join(_WEEKDAY)})s?\b)"
-    r"|(?P<number>(?<![\w.,#-])\d+(?:[.,' ]\d{3})*(?:[.,]\d+)?(?:\s?(?:k|thousand|million)\b)?(?![\w#-]|[.,]\d))"
+    r"|(?P<number>(?<![\w.,#/-])\d+(?:[.,' ]\d{3})*(?:[.,]\d+)?(?:\s?(?:k|thousand|million)\b)?(?![\w#/-]|[.,]\d))"
     rf"|(?P<word>\b(?:(?:twenty|{'|'.join(_TENS)})-\w+|{'|'.join(_COUNT)})\b)",
     re.IGNORECASE,
 )
 _TOKEN: Final = late(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_UNIT: Final = late(r"\s?([^\W\d_]+)")
 _DIGITS: Final = re.compile(r"\d+")
 _ABOUT: Final = late(
     r"(?:\b(?:about|around|roughly|nearly|almost|some|over|up to|rund|etwa|circa|ca|environ|unos|más de)\b\.?|~|≈)\s*"
@@ -72,8 +77,31 @@ _ABOUT: Final = late(
     re.IGNORECASE,
 )
 _NOT: Final = late(
-    r"\b(?:not|never|no|none|without|cannot|nicht|kein\w*|nie|niemals|ohne|pas|jamais|sans|nunca|sin|не|нет|никогда)\b"
+    r"\b(?:not|never|no|none|nothing|nobody|without|cannot|nicht|kein\w*|nie|niemals|ohne|nichts|niemand|pas|jamais|sans|nunca|sin|не|нет|никогда)\b"
     r"|n['’]t\b",
+    re.IGNORECASE,
+)
+# Negative words in what denies nothing.
+_AFFIRMS: Final = late(
+    r"\b(?:(?:do not|don['’]t|never|not|nicht|nie) (?:forget|vergessen)|vergiss \w{0,12} ?nicht"
+    r"|n['’]oublie\w* (?:pas|jamais)|(?:no|nunca) (?:te |se )?olvid\w+|не забуд\w+"
+    r"|(?:not|nicht|pas|no) (?:only|just|nur|seulement|s[oó]lo)|not bad|no (?:doubt|problem|worries|wonder)"
+    r"|without (?:a |any )?doubt|can['’]t wait|won['’]t hurt|kein problem|ohne (?:zweifel|frage)"
+    r"|sans (?:aucun )?doute|pas de (?:problème|souci)|sin (?:duda|problema))\b",
+    re.IGNORECASE,
+)
+# Words that make another value of one.
+_PARTS: Final = (
+    r"half|halve\w*|third|quarter|doubl\w+|twice|halb\w*|hälfte|drittel|doppel\w*|verdopp\w*|moitié|mitad|doble"
+    r"|\d/\d|(?:per ?cent|prozent|pour cent|por ciento) (?:of|von|d[eu])"
+)
+_PART: Final = late(rf"\b(?:{_PARTS})\b|% (?:of|von|d[eu])\b", re.IGNORECASE)
+_CHANGES: Final = late(
+    rf"\b(?:{_PARTS}|instead|change\w*|mov(?:e|ed|ing)|delay\w*|postpon\w+|late|later|earlier|add|added|extra|plus|minus"
+    r"|rais\w+|increas\w+|reduc\w+|lower\w*|cut|make (?:it|that)|birthday"
+    r"|let['’]s (?:do|make|take|say)|actually|rather|lieber|plutôt|mejor|statt\w*|änder\w*|geänder\w*|verschieb\w*"
+    r"|verschob\w*|verspät\w*|später|früher|dazu|erhöh\w*|mach (?:es|das|daraus)|change[zr]|déplac\w+|retard\w*"
+    r"|ajout\w+|cambi\w+|retras\w+|añad\w+)\b",
     re.IGNORECASE,
 )
 _CLAUSE: Final = late(r"[,;]\s|\s(?:and|but|und|aber|et|mais|y|pero)\s", re.IGNORECASE)
@@ -122,14 +150,22 @@ class _Sentence:
             if word[0].isupper() and len(word) > 2 and word.lower() not in _EMPTY and at not in begun
         ]
         self.opens = next((word for _, word in self.tokens if word.lower() not in _EMPTY), "")
-        self.negative = len(_NOT.findall(text)) % 2 == 1
+        self.negative = len(_NOT.findall(_AFFIRMS.sub("", text))) % 2 == 1
 
     def share_in(self, other: _Sentence, without: frozenset[str] = frozenset()) -> float:
         """Return the share of its words that another sentence has, too."""
         words = self.words - without
         return len(words & other.words) / len(words) if words else 0.0
 
+    def clause(self, value: _Value) -> frozenset[str]:
+        """Return the words of the clause in which a value stands."""
+        ends = [each.start() for each in _CLAUSE.finditer(self.text)]
+        start = max((each for each in ends if each <= value.start), default=0)
+        end = min((each for each in ends if each >= value.end), default=len(self.text))
+        return frozenset(_stem(word) for at, word in self.tokens if start <= at < end) & self.words
 
+
+@lru_cache(maxsize=8_192)
 def _stem(word: str) -> str:
     word = re.sub(r"['’]s?$|['’]s\b", "", word.lower())
     return (_ENDINGS.sub("", word) if len(word) > 3 else word)[:5]
@@ -148,6 +184,8 @@ def _read(match: re.Match[str], content: Sequence[tuple[int, str]]) -> Iterator[
     if kind == "iso":
         yield value("day", (digits[1], digits[2]))
         yield value("number", float(digits[0]))
+    elif kind == "dots":
+        yield value("day", (digits[1], digits[0]))
     elif kind == "time":
         hour = digits[0] % 12 + 12 * ("p" in text) if "m" in text else digits[0]
         yield value("time", hour * 60 + (digits[1] if len(digits) > 1 else 0))
@@ -204,9 +242,8 @@ class _Said:
         self._long = "\n".join(each for each in lines if len(each) > _LONGEST)
         self._known: dict[int, _Sentence] = {}
         self._by_word: Mapping[str, set[int]] = defaultdict(set)
-        stems = lru_cache(maxsize=None)(_stem)
         for place, text in enumerate(self._texts):
-            for word in words.intersection(map(stems, _TOKEN.findall(text))):
+            for word in words.intersection(map(_stem, _TOKEN.findall(text))):
                 self._by_word[word].add(place)
 
     def _sentence(self, place: int) -> _Sentence:
@@ -222,30 +259,94 @@ class _Said:
         if any(each.text == noted.text for each in alike):
             return None
         known = frozenset(word for word in noted.words if word in self._by_word)
-        return self._values(noted, alike) or _of_names(noted, alike, known) or _of_negation(noted, alike)
+        return self._values(noted, alike) or self._names(noted, alike, known) or self._negation(noted, alike)
 
     def _values(self, noted: _Sentence, alike: Sequence[_Sentence]) -> str | None:
         """Mend values: one that differs from what is said with the same words around it."""
         wrong: dict[_Value, tuple[_Sentence, _Value]] = {}
+        same = [each for each in alike if _names_in_order(noted, each)] if noted.values else []
         for value in noted.values:
-            best, found = _best(value, noted, alike)
+            best, found = _best(value, noted, same)
             if best is None or found is None or value.may_be & found.may_be or _is_rounded(value, found, noted.text):
                 continue
             text = noted.text[value.start : value.end]
             if value.is_in(best):  # two changed places, or it is of something else in the same sentence
-                if found.is_in(noted):
+                if found.is_in(noted) and not _is_in_its_clause(value, found, noted, best):
                     wrong[value] = best, found
-            elif not (found.is_in(noted) or _is_counted(value, best) or self._is_said(value, text, best, alike)):
+            elif not (
+                found.is_in(noted)
+                or _is_counted(value, [*self._around(best), *alike[:_READ]])
+                or _has_another_unit(value, noted, best)
+                or self._is_said(value, text, best, alike)
+                or self._is_changed(best)
+            ):
                 wrong[value] = best, found
         return _mended(noted, wrong)
 
     def _is_said(self, value: _Value, text: str, near: _Sentence, alike: Sequence[_Sentence]) -> bool:
         """Say whether a value, noted as `text`, stands near a sentence, or anywhere with words around it."""
-        around = range(max(0, near.place - _NEIGHBOURS), min(len(self._texts), near.place + _NEIGHBOURS + 1))
-        if text in self._long or any(value.is_in(self._sentence(place)) for place in around):
+        if text in self._long or any(map(value.is_in, self._around(near))):
             return True
         found = (each for one in alike for each in one.values if each.kind == value.kind)
         return any(each.around & value.around and each.may_be & value.may_be for each in found)
+
+    def _negation(self, noted: _Sentence, alike: Sequence[_Sentence]) -> str | None:
+        """Mend a sentence that says the opposite."""
+        if len(noted.words) + len(noted.values) < 2:
+            return None
+        near = [each for each in alike if noted.share_in(each) == 1.0][:_READ]
+        clauses = [(each, _Sentence(part)) for each in near for part in _CLAUSE.split(each.text)]
+        same = [
+            (whole, part)
+            for whole, part in clauses
+            if noted.share_in(part) == 1.0 and all(value.is_in(part) for value in noted.values)
+        ]
+        said = [whole for whole, part in same if part.share_in(noted) >= _ALIKE and not whole.text.endswith("?")]
+        if not said or any(part.negative == noted.negative or self._is_changed(whole) for whole, part in same):
+            return None
+        return _quoted(said[0])
+
+    def _around(self, said: _Sentence) -> list[_Sentence]:
+        """Return a sentence with those next to it."""
+        first, last = max(0, said.place - _NEIGHBOURS), min(len(self._texts), said.place + _NEIGHBOURS + 1)
+        return [self._sentence(place) for place in range(first, last)]
+
+    def _is_changed(self, said: _Sentence) -> bool:
+        """Say whether a value is made another one there, or right behind it: that one may stand nowhere."""
+        behind = self._texts[said.place + 1 : said.place + 1 + _NEIGHBOURS]
+        return _PART.search(said.text) is not None or any(map(_CHANGES.search, behind))
+
+    def _takes_over(self, name: str, said: _Sentence) -> bool:
+        """Say whether a name comes up right behind a sentence."""
+        return any(name in text for text in self._texts[said.place + 1 : said.place + 1 + _NEIGHBOURS])
+
+    def _names(self, noted: _Sentence, alike: Sequence[_Sentence], known: frozenset[str]) -> str | None:
+        """Mend names: another `known` one in the same sentence, or two that changed places."""
+        mine = [*noted.names, *([noted.opens] if noted.opens[:1].isupper() else [])]
+        for sentence in alike:
+            theirs = [*sentence.names, *([sentence.opens] if sentence.opens[:1].isupper() else [])]
+            shared = [name for name in dict.fromkeys(_in_order(noted, mine)) if name in theirs]
+            if len(shared) == 2 and _reversed(noted, sentence, shared):
+                as_noted = _in_order(noted, shared)[:2]
+                so = (each for each in alike if noted.share_in(each) == 1.0)
+                return None if any(_in_order(each, shared)[:2] == as_noted for each in so) else _quoted(sentence)
+            strange = [name for name in mine if _stem(name) not in sentence.words]
+            left = [name for name in theirs if _stem(name) not in noted.words]
+            if len(strange) != 1 or len(left) != 1 or len(strange[0]) < 3 or len(left[0]) < 3:
+                continue
+            (name,), (said,) = strange, left
+            rest = frozenset([_stem(name)])
+            both = len(noted.words - rest) >= 2 and noted.share_in(sentence, rest) >= 1.0
+            is_own = any(_stem(name) in each.words and noted.share_in(each, rest) >= 0.5 for each in alike)
+            if (
+                both
+                and _stem(name) in known
+                and not is_own
+                and not self._takes_over(name, sentence)
+                and sentence.share_in(noted, frozenset([_stem(said)])) >= _ALIKE
+            ):
+                return noted.text.replace(name, said, 1)
+        return None
 
 
 def _mended(noted: _Sentence, wrong: Mapping[_Value, tuple[_Sentence, _Value]]) -> str | None:
@@ -280,66 +381,52 @@ def _is_rounded(value: _Value, said: _Value, text: str) -> bool:
     return near and _ABOUT.search(text[: value.start]) is not None
 
 
-def _is_counted(value: _Value, sentence: _Sentence) -> bool:
-    """Say whether a number is the sum, the difference or the product of two of a sentence."""
-    numbers = [next(iter(each.may_be)) for each in sentence.values if each.kind == "number"]
-    pairs = combinations([each for each in numbers if isinstance(each, float)], 2)
-    made = [each for a, b in pairs for each in (a + b, abs(a - b), a * b)]
+def _is_counted(value: _Value, said: Sequence[_Sentence]) -> bool:
+    """Say whether a number is the sum, the difference or the product of two that were said, or the sum of all in a
+    sentence."""
+    of_each = [[each for value in one.values for each in value.may_be if isinstance(each, float)] for one in said]
+    pairs = combinations(dict.fromkeys(chain.from_iterable(of_each)), 2)
+    made = [*map(sum, of_each), *(each for a, b in pairs for each in (a + b, abs(a - b), a * b))]
     return any(isinstance(a, float) and any(abs(a - each) < 0.005 for each in made) for a in value.may_be)
 
 
-def _of_names(noted: _Sentence, alike: Sequence[_Sentence], known: frozenset[str]) -> str | None:
-    """Mend names: another `known` one in the same sentence, or two that changed places."""
-    mine = [*noted.names, *([noted.opens] if noted.opens[:1].isupper() else [])]
-    for sentence in alike:
-        theirs = [*sentence.names, *([sentence.opens] if sentence.opens[:1].isupper() else [])]
-        shared = [name for name in dict.fromkeys(_in_order(noted, mine)) if name in theirs]
-        if len(shared) == 2 and _reversed(noted, sentence, shared):
-            return _quoted(sentence)
-        strange = [name for name in mine if _stem(name) not in sentence.words]
-        left = [name for name in theirs if _stem(name) not in noted.words]
-        if len(strange) != 1 or len(left) != 1 or len(strange[0]) < 3 or len(left[0]) < 3:
-            continue
-        (name,), (said,) = strange, left
-        rest = frozenset([_stem(name)])
-        both = len(noted.words - rest) >= 2 and noted.share_in(sentence, rest) >= 1.0
-        is_own = any(_stem(name) in each.words and noted.share_in(each, rest) >= 0.5 for each in alike)
-        if (
-            both
-            and _stem(name) in known
-            and not is_own
-            and sentence.share_in(noted, frozenset([_stem(said)])) >= _ALIKE
-        ):
-            return noted.text.replace(name, said, 1)
-    return None
+def _has_another_unit(value: _Value, noted: _Sentence, said: _Sentence) -> bool:
+    """Say whether the word right behind a number is none of a sentence's."""
+    unit = _UNIT.match(noted.text, value.end)
+    return (
+        value.kind == "number"
+        and unit is not None
+        and unit[1].lower() not in _EMPTY
+        and _stem(unit[1]) not in said.words
+    )
+
+
+def _is_in_its_clause(value: _Value, found: _Value, noted: _Sentence, said: _Sentence) -> bool:
+    """Say whether a value has the words of its clause around it where it was said, as much as another one has in the
+    clause of that."""
+    own = next(each for each in said.values if each.kind == value.kind and each.may_be & value.may_be)
+    mine, of_own, of_found = noted.clause(value), said.clause(own), said.clause(found)
+    return of_own != of_found and len(mine & of_own) >= len(mine & of_found)
 
 
 def _in_order(sentence: _Sentence, names: Sequence[str]) -> list[str]:
     return [word for _, word in sentence.tokens if word in names]
 
 
+def _names_in_order(one: _Sentence, other: _Sentence) -> bool:
+    """Say whether the names that two sentences share have one order: from Rome to Oslo is not from Oslo to Rome."""
+    names = [name for name in one.names if name in other.names]
+    return len(names) < 2 or _in_order(one, names) == _in_order(other, names)
+
+
 def _reversed(noted: _Sentence, said: _Sentence, names: Sequence[str]) -> bool:
     """Say whether two names changed places in a sentence that has the same words otherwise, in the same voice."""
     one, other = ([word.lower() for _, word in each.tokens] for each in (noted, said))
     first, second = _in_order(noted, names)[:2], _in_order(said, names)[:2]
-    return first == second[::-1] and len(set(first)) == 2 and sorted(one) == sorted(other)
-
-
-def _of_negation(noted: _Sentence, alike: Sequence[_Sentence]) -> str | None:
-    """Mend a sentence that says the opposite."""
-    if len(noted.words) + len(noted.values) < 2:
-        return None
-    near = [each for each in alike if noted.share_in(each) == 1.0]
-    clauses = [(each, _Sentence(part)) for each in near for part in _CLAUSE.split(each.text)]
-    same = [
-        (whole, part)
-        for whole, part in clauses
-        if noted.share_in(part) == 1.0 and all(value.is_in(part) for value in noted.values)
-    ]
-    said = [whole for whole, part in same if part.share_in(noted) >= _ALIKE and not whole.text.endswith("?")]
-    if not said or any(part.negative == noted.negative for _, part in same):
-        return None
-    return _quoted(said[0])
+    if first != second[::-1] or len(set(first)) != 2 or sorted(one) != sorted(other):
+        return False
+    clauses = [{part.strip(" .") for part in _CLAUSE.split(each.text)} for each in (noted, said)]
+    return clauses[0] != clauses[1] and all(value.is_in(said) for value in noted.values)
 
 
 def _quoted(sentence: _Sentence) -> str:
