@@ -43,7 +43,7 @@ _HINTS: Final = (
     "ora in poi", "ogni volta", "dimentica", "agora em diante", "toda vez", "mais", "altijd", "nooit", "vanaf nu",
     "voortaan", "telkens", "als ik", "wanneer ik", "vergeet", "niet meer", "needn", "lift ", "no need", "t needed",
     "t necessary", "allowed", "no more", "feel free", "okay to", "ok to", "fine to", "you may", "drop the", "wieder",
-    "keine ",
+    "keine ", "no ", "okay now", "ok now", "fine now",
     "kein ", "keinen ", "brauchst", "musst", "nicht", "pas ", "besoin", "de nouveau", "no uses", "por favor", "puedes",
     "hace falta", "non ", "geen ",
 )  # fmt: skip
@@ -167,8 +167,8 @@ _SENTENCES: Final = (
     # French
     rf"{_LEAD}(?:toujours|ne jamais|jamais|désormais|dorénavant|à partir de maintenant|chaque fois que je"
     r"|(?:quand|lorsque|si) je (?:te |vous )?demande)\b(?! (?:je|nous|il|elle|le|la|les)\b)",
-    rf"{_LEAD}(?!(?:je|nous|il|elle|on|le|la|les|ce|c['’]est|un|une)\b)(?:n['’]|ne )?\w{{2,30}}(?:-\w{{2,5}})?"
-    r" (?:plus )?(?:toujours|jamais)\b",
+    rf"{_LEAD}(?!(?:je|nous|il|elle|on|le|la|les|ce|c['’]est|un|une)\b)(?:n['’]|ne )?(?:me |nous |m['’])?"
+    r"\w{2,30}(?:-\w{2,5})? (?:plus )?(?:toujours|jamais)\b",
     # Spanish
     rf"{_LEAD}(?:siempre|nunca|a partir de ahora|de ahora en adelante|desde ahora"
     r"|(?:cada vez que|cuando)(?: yo)?(?: te| le)? (?:pregunt|pid)\w{1,4})\b(?! (?:he|hemos|es|está|el|la|los|las)\b)",

@@ -156,6 +156,8 @@ def _takes_back(newer: str, one: _About, other: _About) -> bool:
     own = len(asked & rule)
     if _A_RULE.search(newer):
         return bool(asked & (rule | _begun(other.scope)))
+    if _ASIDE.search(newer) or (other.negative and _NEEDLESS.search(newer)):
+        return False
     if _reversed(one, other) or (permits(newer) and _allowed(one, other, most=_ALLOWS.search(newer) is not None)):
         return True
     if not _TELLS_ME.search(newer):
@@ -232,6 +234,30 @@ _TELLS_ME: Final = late(
     r"|\b(?:tu ne|vous ne)\b|\A\W{0,3}n(?:e |['’])\w{1,20} plus\b|\bya no \w{1,20}[ae]s\b|\bpuedes\b"
     r"|\Anon \w{2,20}re più\b|\bnão (?:precisa|deve)\w{0,3} mais\b|\bje hoeft\b"
     r"|\Aбольше не (?:надо|нужно|обязательно)|\Aможешь снова|\A[请請你您]{0,2}(?:不用再|不再需要|可以不用)",
+    re.IGNORECASE,
+)
+# Somebody's words, a permission for one time, or what somebody does or has no more: none of them is a word to the bot.
+_ASIDE: Final = late(
+    r":\s*[\"“„«'‘]"
+    r"|\b(?:(?<!\bi )(?:says?|said|writes?|wrote|told (?:me|us)|sagt|schreibt|meint|dit|écrit|dice|escribe)"
+    r"|i (?:read|heard|hear|saw))\b"
+    r"|\b(?:just |only )?(?:this|for) (?:once|time)\b|\bfor (?:this|that) (?:one|\w+ only)\b|\bfor (?:now|today)\b"
+    r"|\b(?:in|for) (?:this|that|the next) (?:one|text|mail|e-?mail|letter|message|answer|reply|file|card|poem|post"
+    r"|case)\b"
+    r"|\A\W*(?:for|in) (?:the|his|her|their) \w+,? you\b"
+    r"|\b(?:ausnahmsweise|diesmal|dieses mal|cette fois|pour une fois|esta vez|por una vez|stavolta|questa volta)\b"
+    r"|в этот раз|这一?次|今回"
+    r"|\A\W*(?:i|we|they|he|she|it|my|our|his|her|their|the)\b(?!.*\b(?:you|want|need|like|wish|care|expect|require|mind"
+    r"|must|have to|has to|necessary|required|prefer)\b).*\b(?:no longer|any ?more|(?:can|may) .*again)\b"
+    r"|\A\W*(?:ich|wir|er|sie|es|mein\w*|der|die|das)\b(?!.*\b(?:du|dir|will|möchte|brauch\w*|muss|müssen|soll\w*|mag"
+    r"|nötig|wünsche)\b).*\bnicht mehr\b",
+    re.IGNORECASE,
+)
+# What need not be, or is called off, may still be forbidden.
+_NEEDLESS: Final = late(
+    r"\A\W*(?:please |and |so ){0,2}(?:cancel|scrap|forget(?! about)) (?:the|my|that|our)\b"
+    r"|\A(?!.*\b(?:avoid|leave|skip|omit|without|vermeid|weglass|ohne|évit|evit|sin|sans)).*"
+    r"\b(?:need|needed|necessary|required|nötig|brauchst|besoin|nécessaire|hace falta|necesari\w+|serve|preciso)\b",
     re.IGNORECASE,
 )
 _ALLOWS: Final = late(

@@ -33,3 +33,14 @@ def test_an_ordinary_request_ends_no_rule() -> None:
 def test_a_withdrawal_ends_its_rule() -> None:
     missed = [(rule, said) for rule, said in ENDS if rule in left(rule, said)]
     assert len(ENDS) - len(missed) >= 0.95 * len(ENDS), missed
+
+
+def test_words_about_its_subject_end_no_rule() -> None:
+    asides = [(rule, said) for rule, each in DATA["asides"].items() for said in each]
+    assert [(rule, said) for rule, said in asides if rule not in left(rule, said)] == []
+
+
+def test_short_prohibitions_are_rules_and_end() -> None:
+    assert left("No emojis please.", "Thanks.") == ["No emojis please."]
+    assert left("Ne me tutoie jamais.", "Merci.") == ["Ne me tutoie jamais."]
+    assert left("Don't use semicolons in the code.", "Semicolons are okay now.") == []
