@@ -219,8 +219,9 @@ _FOREIGN: Final = late(
     r"|Another language model started to solve this problem and produced a summary\b"
     r"|Th(?:e|is) (?:conversation|session|chat)\b[^\n?<]{0,160}\b(?:compacted|condensed|summari[sz]ed)\b"
     r"[^\n?<]{0,160}:[ \t]{0,9}[\n<]"
-    r"|<(?P<tag>analysis|summary|conversation[-_]summary)>)"
+    r"|<(?P<tag>analysis|summary|conversation[-_]summary)>[ \t]{0,9}\n)"
 )
+_QUESTION: Final = 500  # characters of a question
 _FOREIGN_END: Final = late(r"\n[-=\s]{0,20}END OF (?:THE )?(?:CONTEXT )?SUMMARY[^\n]{0,200}(?:\n|\Z)", re.IGNORECASE)
 
 
@@ -232,6 +233,8 @@ def foreign(text: str) -> tuple[str, str] | None:
     if found is None or (found["tag"] and "</summary>" not in text and f"</{found['tag']}>" not in text):
         return None  # a tag that is not closed is somebody's example
     end = _FOREIGN_END.search(text)
+    if end is None and len(text) < _QUESTION and text.rstrip().endswith(("?", "？")):
+        return None  # somebody asks about such notes
     return (text[: end.start()].strip(), text[end.end() :].strip()) if end else (text.strip(), "")
 
 

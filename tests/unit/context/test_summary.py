@@ -325,6 +325,9 @@ MESSAGES = [
     "<summary> is an element of HTML, isn't it?",
     "The conversation was summarised badly: why?",
     "Please explain <summary>x</summary>.",
+    "<summary>My day</summary> does not fold. Why?",
+    "[CONTEXT SUMMARY] in my log: what is that?",
+    "The session was summarised:\nwe met. Can you write the minutes?",
 ]
 
 
