@@ -176,12 +176,13 @@ def protected_told(count: int, budget: int, wanted: int) -> str:
     """A sentence about the messages that stay, of which `wanted` should while they fit."""
     last = "message" if count == 1 else f"{count} messages"
     if count < wanted:
-        why = f"{wanted} should (compression.protect_last_n), and more do not fit 1.5 times {budget:,} tokens"
+        why = f"{wanted} should (compression.protect_last_n), but no more fit into 1.5 times {budget:,} tokens"
     elif count == wanted:
         why = f"compression.protect_last_n is {wanted}"
     else:
-        why = f"they fit {budget:,} tokens"
-    return f"If I compressed it now, the last {last} would stay word for word: {why}."
+        why = f"they fit into {budget:,} tokens"
+    stays = f"If I compressed it by myself now, the last {last} would stay word for word: {why}."
+    return f"{stays} /compress may keep fewer; /compress --preview says how many."
 
 
 @command(
@@ -275,7 +276,7 @@ async def recall(ctx: CommandContext) -> str:
     speakers = {"user": "one of you" if is_shared(ctx.key, ctx.inbound.source) else "you", "assistant": "me"}
     zone = ctx.sessions.policy.zone
     return "\n\n".join(
-        "\n".join([f"**{moment(each.hit.at, zone)}**", *lines_of(each, ctx.argument, ctx.redact, speakers)])
+        "\n".join([moment(each.hit.at, zone), *lines_of(each, ctx.argument, ctx.redact, speakers)])
         for each in found[::-1][:_RECALLED]
     )
 

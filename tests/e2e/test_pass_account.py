@@ -49,8 +49,8 @@ async def test_a_pass_is_accounted_for_and_the_next_is_estimated(tmp_path: Path)
         foretold = await live.ask("/compress --preview")
         assert re.search(r"written by writer, at most about \$0\.0\d+; how long it takes is not known yet\.", foretold)
         assert re.search(
-            r"the last \d+ messages would stay word for word: 30 should \(compression.protect_last_n\), and more do not"
-            r" fit 1.5 times [\d,]+ tokens\.",
+            r"the last \d+ messages would stay word for word: 30 should \(compression.protect_last_n\), but no more"
+            r" fit into 1.5 times [\d,]+ tokens\.",
             await live.ask("/context"),
         )
         with capture_logs() as logs:

@@ -45,6 +45,7 @@ async def test_what_only_a_tool_returned_is_found_once_and_without_its_credentia
             assert "sk-proj" not in found
         shown = await live.ask("/recall heliotrope")
         assert "heliotrope = INV-4711" in shown
+        assert "**" not in shown  # a command's answer is no Markdown
         assert "sk-proj" not in shown
 
 
