@@ -190,13 +190,13 @@ def sessions_text(rows: list[Row]) -> str:
     """A table of sessions."""
     if not rows:
         return "There are no sessions yet."
-    lines = [f"{'id':<19} {'started':<17} {'ended':<12} {'messages':>8}  key"]
+    wide = max(len(row["id"]) for row in rows)  # an imported session has a longer id
+    lines = [f"{'id':<{wide}} {'started':<17} {'ended':<12} {'messages':>8}  key"]
     for row in rows:
         started = row["started_at"][:16].replace("T", " ")
         title = f"  “{row['title']}”" if row["title"] else ""
-        lines.append(
-            f"{row['id']:<19} {started:<17} {row['end_reason'] or 'open':<12} {row['messages']:>8}  {row['key']}{title}"
-        )
+        ended = row["end_reason"] or "open"
+        lines.append(f"{row['id']:<{wide}} {started:<17} {ended:<12} {row['messages']:>8}  {row['key']}{title}")
     return "\n".join(lines)
 
 

@@ -26,6 +26,7 @@ from gateway.cli import main as cli
 from gateway.cli.check import _model, _store, may_talk
 from gateway.cli.printing import complain, show, show_rows
 from gateway.cli.program import guarded
+from gateway.cli.reports import sessions_text
 from gateway.domain.platform import AdapterSettings
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
@@ -232,3 +233,15 @@ def test_what_is_shown_steers_no_terminal(capsys: pytest.CaptureFixture[str]) ->
     assert shown.err == "␛]0;owned␇red\nnew\n" == shown.out[: len(shown.err)]
     assert json.loads(shown.out[len(shown.err) :]) == [{"title": title}]
     assert not set("\x1b\x07\u202e\r") & set(shown.out + shown.err)
+
+
+def test_the_columns_of_sessions_fit_the_longest_id() -> None:
+    rest = {
+        "started_at": "2026-11-29T17:42",
+        "end_reason": None,
+        "messages": 2,
+        "key": "console/chat=main",
+        "title": None,
+    }
+    lines = sessions_text([{"id": "s_" + "1" * 16, **rest}, {"id": "s_" + "1" * 20, **rest}]).split("\n")
+    assert {line.index("2026") for line in lines[1:]} == {lines[0].index("started")} == {23}
