@@ -448,7 +448,7 @@ def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> s
 _SOURCES: Final[Mapping[WindowSource, str]] = {
     "configured": "as configured",
     "reported": "as its server says",
-    "known": "as is known of it",
+    "known": "known for this model",
     "assumed": "assumed: set model.context_length if you know it",
 }
 

@@ -737,7 +737,7 @@ def sessions_show(session_id: SessionArgument, as_json: JsonOption = False, conf
 
 @sessions_app.command("lineage")
 def sessions_lineage(session_id: SessionArgument, as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """The chain of continuations a session belongs to, root to tip, and what each compaction did."""
+    """The sessions that follow on each other before and after one, oldest first, and what each compaction did."""
     from gateway.cli.reports import lineage_rows, lineage_text
 
     show_rows(ask_store(config, lambda store: lineage_rows(store, session_id)), as_json, lineage_text)

@@ -60,7 +60,7 @@ async def test_a_platform_and_a_provider_are_added_from_the_documents(
 
     status, out, _ = await legato(tmp_path, "check", fresh=True, **installed)
     assert status == 0
-    assert "echo, window 32,000 tokens (as is known of it), answers" in out
+    assert "echo, window 32,000 tokens (known for this model), answers" in out
     status, _, err = await legato(tmp_path, "models", "acme", fresh=True, **installed)
     assert status == 2
     assert "set the variable ACME_API_KEY" in err

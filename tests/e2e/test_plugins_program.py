@@ -80,7 +80,7 @@ async def test_they_are_talked_to(folder: Path) -> None:
 async def test_they_are_checked(folder: Path) -> None:
     status, out, errors = await legato(folder, "check", **with_toys(folder))
     assert (status, errors) == (0, "")
-    assert "shouting, window 16,000 tokens (as is known of it), answers" in out
+    assert "shouting, window 16,000 tokens (known for this model), answers" in out
     assert "parrot           ok    hears ears.txt" in out
     assert "1 in access.allow" in out
 
