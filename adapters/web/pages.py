@@ -37,6 +37,7 @@ from gateway.domain.views import (
 Role = Literal["reader", "person", "admin"]
 _NOT_SHOWN: Final = "a link that was shown when it was made, and is not kept · "
 _CUT: Final = 600  # characters of an original in a list
+_EARLIER: Final = "None since /resume or /branch. Those before belong to the session that this one is a copy of."
 _CHANGED: Final = "another text, another time, or both"
 _FIGURES: Final = tuple("$0123456789")
 
@@ -359,6 +360,7 @@ def window(
 ) -> Child:
     """What the model has before it: the bar, each compaction, rules and memory; what is to come; who may read here."""
     writes = frame.role != "reader"
+    inherited = shares is not None and shares.compactions > 0
     return [
         el(
             "section",
@@ -369,7 +371,7 @@ def window(
         el(
             "section",
             el("h2", "Compactions"),
-            [_pass(each, writes=writes) for each in passes] or el("p", "None so far."),
+            [_pass(each, writes=writes) for each in passes] or el("p", _EARLIER if inherited else "None so far."),
         ),
         el("section", el("h2", "Rules"), _pins(pins, writes=writes)),
         el("section", el("h2", "Memory"), _memory(memory, frame if writes else None)),

@@ -10,6 +10,7 @@ from adapters.web.charts import bar, days, lineage
 from adapters.web.markup import Html, joined
 from adapters.web.pages import Frame, Role, Seen, inside, login, session, side, window
 from gateway.domain.views import Coming, Cost, LineageLink, Memo, Pass, WindowShares, Word
+from gateway.runtime.structs import replace
 
 ASSETS = {"page.css": "/page.css", "icon.svg": "/icon.svg", "page.js": "/page.js"}
 NOON = 1_700_000_000.0
@@ -76,6 +77,12 @@ def test_an_empty_window_says_how_it_is_filled() -> None:
     ):
         assert said in empty
     assert "<button" not in empty
+
+
+def test_a_copy_of_a_compacted_session_says_where_its_compactions_are() -> None:
+    copied = joined(window(replace(shares(50), compactions=1), [], [], [], [], None, frame("person")))
+    assert "None since /resume or /branch." in copied
+    assert "None so far." not in copied
 
 
 def test_what_fills_the_window_stands_there_with_the_commands_that_change_it() -> None:
