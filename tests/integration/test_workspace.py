@@ -107,7 +107,7 @@ def test_letters_that_are_spelled_in_two_ways_name_one_file(workspace: Workspace
 
 def test_another_case_is_another_file_and_is_pointed_out(workspace: Workspace) -> None:
     write(workspace, "README.md", "x")
-    with pytest.raises(ToolError, match=r"no readme.md in the workspace; there is README.md"):
+    with pytest.raises(ToolError, match=r"The workspace has no readme.md; there is README.md"):
         workspace.read(["readme.md"])
 
 
@@ -282,7 +282,7 @@ async def test_a_search_finds_names_and_lines_and_leaves_out_what_is_ignored(
     listed = (await answer(list_files, workspaces)).splitlines()
     assert {"node_modules/ (left out)", "link (a link)", "pipe (no file)", "lib/needle.txt (31 bytes)"} <= set(listed)
     assert not any(line.startswith((".git/c", "node_modules/a")) for line in listed)
-    with pytest.raises(ToolError, match="There is no nowhere"):
+    with pytest.raises(ToolError, match="The workspace has no nowhere"):
         await answer(list_files, workspaces, path="nowhere")
     with pytest.raises(ToolError, match="is a link"):
         await answer(search_files, workspaces, path="link", words="root")

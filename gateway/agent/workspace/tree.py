@@ -226,5 +226,5 @@ def _told(at: int, name: str, names: Sequence[str]) -> Iterator[None]:
         if error.errno == errno.ENOENT:
             alike = next((each for each in os.listdir(at) if each.casefold() == name.casefold()), "")
             hint = f"; there is {shown(alike)}" if alike else ""
-            raise ToolError(f"There is no {path} in the workspace{hint}.") from None
+            raise ToolError(f"The workspace has no {path}{hint}.") from None
         raise ToolError(f"{path} cannot be opened ({error.strerror}).") from None
