@@ -35,7 +35,7 @@ USER: Final = "X-OpenWebUI-User-Id"
 
 # A request that could not be plainer, and what makes one less plain.
 _HEAD: Final = re.compile(rb"(?:GET|POST) (/[\w/.-]*) HTTP/1\.1\r\n((?:[\w-]+:[\t -~]*\r\n)+)\r\n", re.ASCII)
-_HEADER: Final = re.compile(rb"([\w-]+):[\t ]*([\t -~]*?)[\t ]*\r\n", re.ASCII)
+_HEADER: Final = re.compile(rb"([\w-]+):([\t -~]*)\r\n", re.ASCII)
 _UNUSUAL: Final = frozenset((b"connection", b"content-encoding", b"expect", b"transfer-encoding", b"upgrade"))
 _SIZE: Final = re.compile(rb"[0-9]{1,6}")
 _BEARER: Final = re.compile(rb"[Bb]earer +([!-~]+)")
@@ -92,7 +92,7 @@ class Server(Struct, kw_only=True):
         """The answer to one whole and plain request that no route takes, or whose key nobody has; None for all else."""
         if (head := _HEAD.match(said)) is None:
             return None
-        found = [(name.lower(), value) for name, value in _HEADER.findall(head[2])]
+        found = [(name.lower(), value.strip()) for name, value in _HEADER.findall(head[2])]
         headers = dict(found)
         size = headers.get(b"content-length", b"0")
         if len(headers) < len(found) or not _UNUSUAL.isdisjoint(headers) or not _SIZE.fullmatch(size):

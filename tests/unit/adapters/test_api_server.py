@@ -29,6 +29,7 @@ WRONG = b"Authorization: Bearer sk-wrong\r\n"
     [
         (GET + WRONG + b"\r\n", b"401"),
         (GET + WRONG + b"Content-Length: 2\r\n\r\n{}", b"401"),
+        (GET + b"X: a" + b" " * 250_000 + b"a\r\n" + WRONG + b"\r\n", b"401"),  # one look at each byte
         (POST + b"\r\n", b"404"),
         (POST + b"X-OpenWebUI-User-Id: anna\r\ncontent-length: 2\r\n\r\n{}", b"404"),
         # What the HTTP server is to look at: it may be a good one, or is not as plain as it should be.
