@@ -6,6 +6,7 @@ that overran its limit rests for a while. Loaded only where a plug-in with hooks
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 from collections import OrderedDict
@@ -186,7 +187,10 @@ class Plugged(Struct, kw_only=True):
         except TimeoutError:
             outcome, error = "timed out", f"took longer than {SECONDS:g} seconds; it rests for {REST / 60:g} minutes"
             self._resting[name, hook] = self.clock.monotonic() + REST
-        except (Exception, SystemExit) as failure:  # foreign code: whatever it raises, the turn goes on
+        except (Exception, SystemExit, asyncio.CancelledError) as failure:  # foreign code: the turn goes on
+            task = asyncio.current_task()
+            if isinstance(failure, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # the turn's own
             outcome, error = "failed", f"{type(failure).__name__}: {failure}"[:300]
         seconds = self.clock.monotonic() - began
         HOOKS.observe(seconds, name, hook, outcome)

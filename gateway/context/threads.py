@@ -80,9 +80,10 @@ class OwnThread:
             outcome: Any
             try:
                 outcome, settle = call(), future.set_result
-            except (Exception, SystemExit) as error:
-                # No future can carry a StopIteration; a thread that left in silence would be waited for without an end.
-                outcome = RuntimeError(str(error)) if isinstance(error, StopIteration) else error
+            except (Exception, SystemExit, asyncio.CancelledError) as error:
+                # A future carries neither; a thread that left in silence would be waited for without an end.
+                uncarried = isinstance(error, StopIteration | asyncio.CancelledError)
+                outcome = RuntimeError(repr(error)) if uncarried else error
             if own:
                 self._busy = False  # before anybody can call again
             with suppress(RuntimeError):  # the loop is closed, and nobody waits any more

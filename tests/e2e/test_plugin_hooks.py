@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.support.redis_server"]
 
 BROKEN = """
+import asyncio
+
 class Broken:
     def on_message(self, said):
         raise SystemExit("no")
@@ -33,6 +35,12 @@ class Broken:
     async def before_model(self, asked):
         asked.messages.clear()
         return "something"
+
+    async def after_model(self, answered):
+        raise asyncio.CancelledError
+
+    def before_tool(self, called):
+        raise asyncio.CancelledError
 
     def after_tool(self, returned):
         raise KeyError("x")
