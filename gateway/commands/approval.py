@@ -12,6 +12,7 @@ from gateway.runtime.errors import UserError
 
 _NONE = "Nothing waits for your yes or no here."
 _WORDS = "This question wants words: write them, or send /answer and your words."
+_WORDLESS = "Write your words behind it, as in /answer the blue one."
 _TOO_NEW = "I asked this only as you wrote, so nothing was decided; read it, then answer again:\n{questions}"
 
 
@@ -66,6 +67,8 @@ async def _none(ctx: CommandContext) -> Sequence[Proposal]:
 @command("answer <text>", "While I work", "answer a tool's question", bypass=True, urgent=True, proposals=_none)
 async def answer(ctx: CommandContext) -> str:
     """Answer in words; the buttons of a question with choices call it, too."""
+    if not ctx.argument.strip():
+        raise UserError(_WORDLESS)
     return await ctx.people.approvals.answer_in_words(ctx.inbound.source, ctx.key, ctx.argument.strip())
 
 

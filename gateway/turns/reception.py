@@ -62,6 +62,7 @@ GIVEN_UP = "An error on my side keeps me from reading your last message; please 
 BUSY = "I am still working on your earlier message; this one comes right after it."
 ASKING = "I still wait for your yes or no; answer y or n. This message comes after it."
 ASKING_IN_GROUP = "I still wait for your yes or no: /approve or /deny. This message comes after it."
+ASKING_WORDS = "I still wait for your answer in words: write it, or send /deny. This message comes after it."
 UNREAD = "I cannot read {what}. Send me words, a picture, a voice message or a file instead."
 PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
 
@@ -436,15 +437,14 @@ class Reception(Struct, kw_only=True):
             await self.outbox.tell(arrival, text)
 
     async def _remind(self, arrival: Arrival) -> bool:
-        """Say whether the lane waits for a yes or no that the writer may give; if so, they are reminded now and
-        then."""
-        there = await self.approvals.answerable(arrival.inbound.source)
-        if not any(each.key == arrival.key for each in there):
-            return False
-        if self._reminded.due(arrival.key, self.clock.monotonic()):
-            direct = arrival.inbound.source.chat_type == "direct"
-            await self.outbox.tell(arrival, ASKING if direct else ASKING_IN_GROUP)
-        return True
+        """Say whether the lane waits for an answer that the writer may give; if so, they are reminded now and then."""
+        source = arrival.inbound.source
+        there = [each for each in await self.approvals.answerable(source) if each.key == arrival.key]
+        there = [each for each in there if not each.wants_words or each.person == source.user]
+        if there and self._reminded.due(arrival.key, self.clock.monotonic()):
+            yes_or_no = ASKING if source.chat_type == "direct" else ASKING_IN_GROUP
+            await self.outbox.tell(arrival, ASKING_WORDS if there[-1].wants_words else yes_or_no)
+        return bool(there)
 
     async def give_up(self, inbound: Inbound) -> bool:
         """Tell the writer that a message cannot be taken in; False where there is nobody to tell. May raise anything

@@ -11,6 +11,7 @@ from gateway.agent.tools.ask_person import REFUSED, UNANSWERED
 from gateway.domain.adapter import Limits
 from gateway.people.access import AccessSettings
 from gateway.store.port import Store
+from gateway.turns.reception import ASKING_WORDS
 from tests.support.asking import results
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, FakeModel, Live, Say, config_in, in_turn, running
@@ -97,3 +98,17 @@ async def test_without_an_answer_the_turn_goes_on(tmp_path: Path) -> None:
         await clock.advance(600)
         assert (await live.answer(event)).text == "I took the first"
     assert results(model) == [UNANSWERED]
+
+
+async def test_what_is_no_answer_in_words_is_told_how_to_give_one(tmp_path: Path) -> None:
+    model = FakeModel(in_turn(asks("Which?"), Say(text="done")))
+    async with running(tmp_path, model=model) as live:
+        event = await live.tell("go")
+        await asked(live)
+        await live.tell("/answer")
+        await live.adapter.until(lambda: "/answer the blue one" in "".join(live.adapter.shown("c", "error")))
+        await live.tell("/steer be quick")
+        await live.adapter.until(lambda: live.adapter.shown("c", "notice") == [ASKING_WORDS])
+        await live.tell("that one")
+        assert (await live.answer(event)).text == "done"
+    assert results(model) == ["The person answered: that one"]
