@@ -81,9 +81,16 @@ class Plugged(Struct, kw_only=True):
 
     async def message(self, session: Session, said: Inbound) -> Heard:
         """`on_message`."""
-        known = f"{session.key} {said.event_id}"
+        known = f"{session.key} {said.event_id} {readable(said)}"  # one that waits may be corrected
         if (before := self._heard.get(known)) is not None:
             return before
+        self._heard[known] = heard = await self.words(session, said)
+        if len(self._heard) > _REMEMBERED:
+            self._heard.popitem(last=False)
+        return heard
+
+    async def words(self, session: Session, said: Inbound) -> Heard:
+        """`on_message`, also of what answers a question in the middle of a turn."""
         text, refusal = readable(said), ""
         moment = Said(session=session, source=said.source, text=text, files=len(said.attachments))
         own = said.text if said.own is None else said.own
@@ -93,10 +100,7 @@ class Plugged(Struct, kw_only=True):
             else:
                 noted = NOTED.format(name=name, text=neutralise(answer.text[:_LONGEST_NOTE]))
                 said = replace(said, text=f"{said.text}\n{noted}".lstrip(), own=own)
-        self._heard[known] = heard = Heard(said, refusal)
-        if len(self._heard) > _REMEMBERED:
-            self._heard.popitem(last=False)
-        return heard
+        return Heard(said, refusal)
 
     async def asked(self, session: Session, spec: ModelSpec, messages: Sequence[Message]) -> None:
         """`before_model`."""

@@ -20,7 +20,7 @@ from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
 from gateway.agent.waking import is_alone
 from gateway.domain.approval import Labels, Verdict
-from gateway.domain.chat import NO_TERMS, Terms
+from gateway.domain.chat import NO_TERMS, Inbound, Terms
 from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock
@@ -273,7 +273,12 @@ class ToolSteps:
         async with one_by_one, self.observer.asking():
             said = "" if asked else text_of(holder(conversation)).strip() or self.reply.standing_in()
             said_as = await self.reply.set_aside() if said else None
-            return await self.questions.put(text, labels, choices, said, said_as)
+            verdict, words = await self.questions.put(text, labels, choices, said, said_as)
+        if words and self.plugged is not None:
+            answer = Inbound(event_id=self.event, source=self.caller.source, text=words)
+            heard = await self.plugged.words(conversation.stored.session, answer)
+            return ("denied", heard.refusal) if heard.refusal else (verdict, words)
+        return verdict, words
 
     async def _delegate(self, conversation: Conversation, order: Order) -> str:
         if self._only is not None:  # a skill in use allows those who work for it no more

@@ -15,7 +15,10 @@ from structlog.testing import capture_logs
 
 from gateway.agent.moments import Answered, Asked, Called, Compact, Compacting, Note, Refuse, Replace, Returned, Said
 from gateway.agent.plugged import REST, Plugged, made
+from gateway.agent.tools.ask_person import KEPT_BACK
 from gateway.runtime.errors import ConfigError
+from gateway.runtime.structs import replace
+from tests.support.asking import results
 from tests.support.fakes import ManualClock
 from tests.support.gateway import Gate, Live, Say, config_in, in_turn, running
 from tests.support.program import ROOT, chatting, legato
@@ -245,6 +248,40 @@ async def test_a_message_that_steers_a_turn_is_heard_too_and_a_refused_one_is_to
         assert (await live.answer(first)).text == "done"
         assert (await live.answer(steered)).text == "Not that."
         assert [each.text for each in wise.moments if isinstance(each, Said)] == ["begin", "leave it"]
+
+
+async def test_words_that_answer_a_question_and_corrected_ones_are_heard_too(tmp_path: Path) -> None:
+    wise, gate = Wise(), Gate()
+    async with running(tmp_path) as live:
+        plugged = plug(live, wise=wise)
+        live.model.script = in_turn(
+            Say(calls=[("ask_person", '{"question": "Which?", "options": ["this", "that"]}')]),
+            Say(calls=[("ask_person", '{"question": "How do you pay?"}')], gate=gate),
+            Say(text="done"),
+        )
+        event = await live.tell("begin")
+
+        async def answered(count: int, said: str) -> None:
+            questions = live.adapter.shown
+            await live.adapter.until(lambda: len(questions("c", "question")) >= count)
+            await live.tell(said)
+
+        wise.answers = {"on_message": Note("noted")}
+        await answered(1, "2")
+        await gate.until_waiting()
+        wise.answers = {"on_message": Refuse("No card numbers.")}
+        gate.open()
+        await answered(2, f"with {CARD}")
+        assert (await live.answer(event)).text == "done"
+        assert results(live.model) == ["The person answered: that", KEPT_BACK.format(sentence="No card numbers.")]
+        assert [each.text for each in wise.moments if isinstance(each, Said)] == ["begin", "2", f"with {CARD}"]
+        session = await live.tip()
+        assert session is not None
+        said = live.adapter.inbound(f"with {CARD}")
+        assert (await plugged.message(session, said)).refusal
+        wise.answers = {}
+        corrected = replace(said, text="in cash")
+        assert not (await plugged.message(session, corrected)).refusal
 
 
 class Unfit:

@@ -15,6 +15,7 @@ _LONGEST_OPTION: Final = 200  # characters
 _NUMBERS: Final = re.compile(r"\d{1,2}(?:\s*(?:[,;&+\s]|and|und|et|y)\s*\d{1,2})*[.!]?", re.IGNORECASE)
 
 REFUSED: Final = "The person does not want to answer this. Go on without it, and say what you took for granted."
+KEPT_BACK: Final = "A plug-in keeps the person's answer from you. Go on without it, and tell them: {sentence}"
 UNANSWERED: Final = "Nobody answered in time. Go on without it, and say what you took for granted."
 LOST: Final = "(a restart took their words: ask once more)"
 NOBODY: Final = "There is nobody here who could be asked. Go on without it, and say what you took for granted."
@@ -53,6 +54,8 @@ class AskPersonTool:
         lines = [arguments["question"].strip(), *(f"{number}. {option}" for number, option in enumerate(options, 1))]
         lines += ["Several numbers are fine, such as 1, 2."] if several else []
         verdict, said = await context.ask("\n".join(lines), None, () if several else options)
+        if verdict == "denied" and said:
+            return KEPT_BACK.format(sentence=said)
         if verdict != "approved":
             return REFUSED if verdict == "denied" else UNANSWERED
         return f"The person answered: {_chosen(said, options, several=several) or LOST}"
