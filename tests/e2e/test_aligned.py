@@ -24,7 +24,7 @@ from tests.emulators.llm_replies import Answer, Hook, Reply, last_user_text
 from tests.support.gateway import Live, config_in, running
 
 WINDOW = 20_000
-SOFT_MARK, THRESHOLD = 8_000, 10_000
+SOFT_MARK, THRESHOLD = 9_000, 10_000
 MANY = 40  # messages, in a window of which a dozen are enough
 WORDS = "the quick brown fox jumps over the lazy dog " * 80  # about 720 tokens
 NOTES = "## Active Task\nNone\n## Goal\nHear about foxes and dogs."

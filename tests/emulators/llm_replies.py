@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.domain.message import text_of
+from gateway.domain.notes import TITLE_REQUEST
 from gateway.providers.offline.model import is_memory_request, is_summary_request
 from gateway.providers.offline.notes import checkpoint
 
@@ -129,8 +130,10 @@ def last_user_text(body: Mapping[str, Any]) -> str:
 
 
 def is_turn(body: Mapping[str, Any]) -> bool:
-    """Say whether a request is one of a conversation, and not one beside it, for a summary or for the memory."""
-    return not is_summary_request(body["messages"]) and not is_memory_request(body["messages"])
+    """Say whether a request is one of a conversation, and not one beside it, for a summary, the memory or a title."""
+    messages = body["messages"]
+    beside = is_summary_request(messages) or is_memory_request(messages) or TITLE_REQUEST in str(messages[:1])
+    return not beside
 
 
 def echo(body: dict[str, Any]) -> Answer:

@@ -286,6 +286,7 @@ async def running(
     config: Config | None = None,
     model: FakeModel | None = None,
     provider: Provider | None = None,
+    others: Mapping[str, Provider] | None = None,
     adapter: FakeAdapter | None = None,
     clock: Clock | None = None,
     ids: Ids | None = None,
@@ -296,7 +297,7 @@ async def running(
     counter: TokenCounter | None = None,
 ) -> AsyncIterator[Live]:
     """A gateway through `bootstrap.build`, serving until the block ends; then it is stopped in order.
-    `provider` answers for `openai` in the place of `model`."""
+    `provider` answers for `openai` in the place of `model`, and `others` for those of their names."""
     model, adapter, clock = model or FakeModel(), adapter or FakeAdapter(), clock or SystemClock()
     config = config or config_in(folder)
     if isinstance(points, KillAt) and store is None:
@@ -307,7 +308,7 @@ async def running(
         clock=clock,
         ids=ids,
         points=points,
-        providers={"offline": model, "openai": provider or model, "anthropic": model},
+        providers={"offline": model, "openai": provider or model} | dict(others or {}),
         engine=engine,
         tools=tools,
         store=store,

@@ -13,7 +13,7 @@ from gateway.domain.memory import Fact, MemoryChange
 from gateway.domain.message import Message, assistant, note_of, user
 from gateway.domain.pairing import GuestBook, asked, confirmed
 from gateway.domain.rule import Pin, Pins
-from gateway.domain.session import Compaction, Todo
+from gateway.domain.session import Compaction, PassWork, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.people.pairing import guest_book, set_guest_book
 from gateway.runtime.clock import SystemClock
@@ -164,6 +164,7 @@ async def _compaction(store: Store) -> None:
         focus="grüße",
         fallback=True,
         error="none at all",
+        work=PassWork(head=(1, 1), middle=(2, 3), tail=(4, 4), shortened={"result": (1, 70)}, model="m", tries=2),
     )
     await store.continue_session(claim.lease, session.ref, opening, 4, compaction)
     child = await store.session("s2b")
