@@ -21,7 +21,7 @@ from gateway.domain.message import Message, text_of
 from gateway.runtime.patterns import late
 
 _LONGEST: Final = 300  # characters of a sentence; a longer one is not speech
-_MOST: Final = 200  # sentences that are looked at for one of the notes
+_MOST: Final = 80  # sentences that are looked at for one of the notes, those with most of its words and numbers
 _READ: Final = 24  # of these, whose clauses are, and whose numbers may be counted together
 _ALIKE: Final = 0.6  # of the words of a noted sentence must be in the original one
 _NEAR: Final = 3  # words before and behind a value that tell what it is of
@@ -115,6 +115,7 @@ _EMPTY: Final = frozenset(
         "ne pas en au el los las una y es son para con por se mi su"
     )
 )
+_WORDS_OF_VALUES: Final = frozenset([*_WEEKDAY, *(f"{day}s" for day in _WEEKDAY), *_MONTH, *_COUNT])
 _ENDINGS: Final = re.compile(r"(?:ing|ed|es|s|e|o)$")
 
 
@@ -137,8 +138,10 @@ class _Sentence:
 
     def __init__(self, text: str, place: int = 0) -> None:
         self.text, self.place = text, place
-        found = list(_VALUE.finditer(text))
-        blank = _VALUE.sub(lambda value: " " * len(value[0]), text)
+        found = list(_VALUE.finditer(text)) if _may_have_values(text) else []
+        blank = text
+        for each in found:
+            blank = f"{blank[: each.start()]}{' ' * len(each[0])}{blank[each.end() :]}"
         self.tokens = [(each.start(), each[0]) for each in _TOKEN.finditer(blank)]
         content = [(at, _stem(word)) for at, word in self.tokens if word.lower() not in _EMPTY]
         self.words = frozenset(word for _, word in content)
@@ -163,6 +166,11 @@ class _Sentence:
         start = max((each for each in ends if each <= value.start), default=0)
         end = min((each for each in ends if each >= value.end), default=len(self.text))
         return frozenset(_stem(word) for at, word in self.tokens if start <= at < end) & self.words
+
+
+def _may_have_values(text: str) -> bool:
+    """Say whether a sentence has a digit or the word of a value: that takes a tenth of the time of a search."""
+    return _DIGITS.search(text) is not None or not _WORDS_OF_VALUES.isdisjoint(_TOKEN.findall(text.lower()))
 
 
 @lru_cache(maxsize=8_192)
@@ -220,11 +228,13 @@ def checked(notes: str, originals: Iterable[Message], previous: str) -> tuple[st
     sentence."""
     lines = [line for line in notes.split("\n") if not line.startswith("#")]
     bare = {text.lstrip("-*• \t") for line in lines for text in sentences(line)}
-    noted = [_Sentence(each) for each in sorted(bare, key=notes.index) if 0 < len(each) <= _LONGEST]
-    said = _Said(
-        [previous, *(text_of(each) for each in originals if isinstance(each, Mapping))],
-        frozenset(word for each in noted for word in each.words),
-    )
+    texts = [previous, *(text_of(each) for each in originals if isinstance(each, Mapping))]
+    lines = [each.strip("-*• \t") for text in texts for each in sentences(text)]
+    own = bare.difference(lines)  # what stands there word for word is right
+    noted = [_Sentence(each) for each in sorted(own, key=notes.index) if 0 < len(each) <= _LONGEST]
+    if not noted:
+        return notes, []
+    said = _Said(lines, frozenset(word for each in noted for word in (*each.words, *_DIGITS.findall(each.text))))
     corrections = []
     for each in noted:
         if (better := said.mended(each)) is not None:
@@ -236,15 +246,18 @@ def checked(notes: str, originals: Iterable[Message], previous: str) -> tuple[st
 class _Said:
     """The sentences of the originals, by those of their words that the notes have; each is taken apart when needed."""
 
-    def __init__(self, texts: Iterable[str], words: frozenset[str]) -> None:
-        lines = [each.strip("-*• \t") for text in texts for each in sentences(text)]
+    def __init__(self, lines: Sequence[str], words: frozenset[str]) -> None:
         self._texts = [each for each in lines if 0 < len(each) <= _LONGEST]
         self._long = "\n".join(each for each in lines if len(each) > _LONGEST)
         self._known: dict[int, _Sentence] = {}
-        self._by_word: Mapping[str, set[int]] = defaultdict(set)
+        self._by_word: Mapping[str, list[int]] = defaultdict(list)
         for place, text in enumerate(self._texts):
-            for word in words.intersection(map(_stem, _TOKEN.findall(text))):
-                self._by_word[word].add(place)
+            for word in words.intersection(chain(map(_stem, _TOKEN.findall(text)), _DIGITS.findall(text))):
+                self._by_word[word].append(place)
+
+    def _holding(self, words: Iterable[str]) -> Counter[int]:
+        """Count for each sentence how many of the words it has."""
+        return Counter(chain.from_iterable(self._by_word.get(word, ()) for word in words))
 
     def _sentence(self, place: int) -> _Sentence:
         if place not in self._known:
@@ -253,11 +266,14 @@ class _Said:
 
     def mended(self, noted: _Sentence) -> str | None:
         """Return what should stand in the place of a noted sentence; None: nothing speaks against it."""
-        shared = Counter(place for word in noted.words for place in self._by_word.get(word, ()))
-        most = shared.most_common(_MOST)
-        alike = [self._sentence(place) for place, count in most if 2 * count >= len(noted.words)]
-        if any(each.text == noted.text for each in alike):
+        shared, numbers = self._holding(noted.words), self._holding({*_DIGITS.findall(noted.text)})
+        # Values are compared with what has most of the words, names and negations with what has all or all but one.
+        least = min(_ALIKE * len(noted.words), len(noted.words) - 1) if noted.values else len(noted.words) - 1
+        if max(shared.values(), default=0) < least:
             return None
+        half = [place for place, count in shared.items() if 2 * count >= len(noted.words)]
+        half.sort(key=lambda place: (-shared[place], -numbers[place], place))
+        alike = [self._sentence(place) for place in half[:_MOST]]
         known = frozenset(word for word in noted.words if word in self._by_word)
         return self._values(noted, alike) or self._names(noted, alike, known) or self._negation(noted, alike)
 
@@ -265,6 +281,8 @@ class _Said:
         """Mend values: one that differs from what is said with the same words around it."""
         wrong: dict[_Value, tuple[_Sentence, _Value]] = {}
         same = [each for each in alike if _names_in_order(noted, each)] if noted.values else []
+        if any(noted.share_in(each) >= _ALIKE and _in_order_of(noted.values, each.values) for each in same):
+            return None
         for value in noted.values:
             best, found = _best(value, noted, same)
             if best is None or found is None or value.may_be & found.may_be or _is_rounded(value, found, noted.text):
@@ -349,6 +367,12 @@ class _Said:
         return None
 
 
+def _in_order_of(values: Iterable[_Value], said: Iterable[_Value]) -> bool:
+    """Say whether all values are among those that were said, in the same order."""
+    left = iter(said)
+    return all(any(each.kind == value.kind and each.may_be & value.may_be for each in left) for value in values)
+
+
 def _mended(noted: _Sentence, wrong: Mapping[_Value, tuple[_Sentence, _Value]]) -> str | None:
     if not wrong:
         return None
@@ -368,7 +392,8 @@ def _best(value: _Value, noted: _Sentence, alike: Sequence[_Sentence]) -> tuple[
             shared = len(each.around & value.around)
             if each.kind != value.kind or not shared:
                 continue
-            enough = shared >= 2 or noted.share_in(sentence) == 1.0
+            told = len(noted.words) > 1 or value.kind != "number"  # a number beside one word may be of anything
+            enough = shared >= 2 or (told and noted.share_in(sentence) == 1.0)
             rank = (shared, bool(each.may_be & value.may_be))
             if enough and noted.share_in(sentence) >= _ALIKE and (best is None or rank > best[:2]):
                 best = (*rank, sentence, each)

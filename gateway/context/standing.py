@@ -123,15 +123,16 @@ def _instructing(messages: Sequence[Message]) -> list[Message]:
 
 def _after(held: Sequence[Instruction], said: Instruction) -> list[Instruction]:
     """Return the instructions that still hold once `said` has been said."""
-    return [each for each in held if each.by != said.by or not _ends(said.text, each.text)]
+    withdrawn = bool(held) and withdraws(said.text)
+    return [each for each in held if each.by != said.by or not _ends(said.text, each.text, withdrawn=withdrawn)]
 
 
-def _ends(newer: str, older: str) -> bool:
-    """Say whether the newer of two sentences of one person ends the older one."""
+def _ends(newer: str, older: str, *, withdrawn: bool) -> bool:
+    """Say whether the newer of two sentences of one person ends the older one. `withdrawn`: it takes something back."""
     if newer == older:
         return True
     one, other = _about(newer), _about(older)
-    if withdraws(newer):
+    if withdrawn:
         return _EVERYTHING.search(newer) is not None or _takes_back(newer, one, other)
     if one.scope != other.scope:
         return False  # a rule for a case leaves the general rule alone

@@ -3,6 +3,10 @@ was said, and forty that do not."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+
 import pytest
 
 from gateway.context.checking import checked
@@ -150,3 +154,29 @@ def test_what_says_the_same_stays(case: tuple[str, str]) -> None:
     said, line = case
     notes = f"## Facts\n- {line}"
     assert checked(notes, [user("Hello."), user(said), assistant("Noted.")], "") == (notes, [])
+
+
+# Fifty sentences of the notes against 900 messages that are all alike but for two numbers.
+WORK = [
+    (lambda place: f"The order of Anna for room {place} costs {place * 3} euros in Porto.", 4_000),  # word for word
+    (lambda place: f"Anna's order for room {place} costs {place * 3} euros, nobody paid for the sauna.", 150_000),
+]
+
+
+@pytest.mark.parametrize(("line", "most"), WORK, ids=["word for word", "in other words"])
+def test_a_long_conversation_takes_little_work(line: Callable[[int], str], most: int) -> None:
+    said = "The order of Anna for room {} costs {} euros in Porto. Then we talked of the weather on Friday."
+    talk = [user(said.format(place, place * 3)) for place in range(900)]
+    notes = "\n".join(f"- {line(place)}" for place in range(0, 900, 18))
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        assert checked(notes, talk, "") == (notes, [])
+    finally:
+        sys.setprofile(None)
+    assert calls <= most
