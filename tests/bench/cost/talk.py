@@ -173,8 +173,9 @@ async def talk(
     config: Config = way.config(folder, window)
     left: list[int] = []
     engine = (lambda: way.engine(left)) if way.engine else None  # type: ignore[misc]
+    others = {"anthropic": model}
     async with running(
-        folder, config=config, model=model, clock=clock, ids=SequentialIds(), engine=engine, tools=tools
+        folder, config=config, model=model, others=others, clock=clock, ids=SequentialIds(), engine=engine, tools=tools
     ) as live:
         player = Player(live, model, clock)
         for number, pin in enumerate(trace.pins):
