@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import sys
@@ -24,7 +25,12 @@ DRY = Say(text="It is dry.")
 
 async def ran(*command: str | Path, cwd: Path, **variables: str) -> str:
     """What a command prints, or the end of the test if it fails."""
-    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin", "HOME": str(cwd), **variables}
+    environment = {name: value for name, value in os.environ.items() if "CERT" in name}
+    environment |= {
+        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(cwd),
+        **variables,
+    }
     process = await asyncio.create_subprocess_exec(
         *map(str, command),
         cwd=cwd,
