@@ -63,7 +63,7 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
         for each in dict.fromkeys((key, *others)):
             for session in await self.store.sessions(each, _MOST_BRANCHES):
                 shown = _exchanges(await self.store.transcript(session))
-                ends = (end for end in range(len(shown), 0, -1) if _ends_so(shown[:end], past, session))
+                ends = (end for end in range(len(shown), 0, -1) if _ends_so(shown, end, past, session))
                 if (end := next(ends, None)) is None:
                     continue
                 event, _, told = shown[end - 1]
@@ -139,15 +139,18 @@ def _exchanges(messages: Sequence[Message]) -> list[tuple[str, str, str]]:
     return [each for each in made if ":" not in each[0]]
 
 
-def _ends_so(shown: list[tuple[str, str, str]], past: Iterable[tuple[str, str, bool]], session: Session) -> bool:
-    """Say whether exchanges end as a client shows the past, and in words of which others are unlikely."""
+def _ends_so(
+    shown: Sequence[tuple[str, str, str]], end: int, past: Iterable[tuple[str, str, bool]], session: Session
+) -> bool:
+    """Say whether the exchanges before `end` end as a client shows the past, and in words of which others are
+    unlikely."""
     size = 0
     for said, told, may_miss in past:
-        if not shown:
+        if not end:
             return bool(session.compaction_count) and size >= _LEAST
-        if said.strip() == shown[-1][1] and told.strip().endswith(shown[-1][2].strip()):
+        if said.strip() == shown[end - 1][1] and told.strip().endswith(shown[end - 1][2].strip()):
             size += len(said) + len(told)
-            shown = shown[:-1]
+            end -= 1
         elif not may_miss:
             return False
     return size >= _LEAST
