@@ -11,6 +11,7 @@ import copy
 import inspect
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Any, Final
 
@@ -109,6 +110,8 @@ class Plugged(Struct, kw_only=True):
 
     async def answered(self, session: Session, spec: ModelSpec, completed: Completed) -> None:
         """`after_model`."""
+        if not self._has("after_model"):
+            return
         moment = Answered(
             session=session,
             model=spec.name,
@@ -222,11 +225,11 @@ def made(point: EntryPoint) -> Any:
     if not hooks:
         raise ConfigError([f"{where}: it has no hook; hooks are {', '.join(ANSWERS)}"])
     for name in hooks:
-        contained(f"{where}: {name} must take one moment", lambda name=name: _signature(getattr(plugin, name)))  # type: ignore[misc]
+        contained(f"{where}: {name} must take one moment", partial(_takes_one, getattr(plugin, name)))
     return plugin
 
 
-def _signature(method: Any) -> None:
+def _takes_one(method: Any) -> None:
     inspect.signature(method).bind(None)
 
 
