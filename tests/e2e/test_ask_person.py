@@ -12,9 +12,9 @@ from gateway.domain.adapter import Limits
 from gateway.people.access import AccessSettings
 from gateway.store.port import Store
 from gateway.turns.reception import ASKING_WORDS
-from tests.support.asking import results
+from tests.support.asking import WithButtons, asked, results
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FakeAdapter, FakeModel, Live, Say, config_in, in_turn, running
+from tests.support.gateway import FakeModel, Say, config_in, in_turn, running
 
 pytest_plugins = ["tests.support.redis_server"]
 
@@ -22,25 +22,9 @@ EVERYBODY = AccessSettings(allow=("fake:*",))
 Opened = Callable[[], Store]
 
 
-class WithButtons(FakeAdapter):
-    """A platform with buttons."""
-
-    longest_token = 64
-
-
 def asks(question: str, *options: str, **more: Any) -> Say:
     given = {"options": options} if options else {}
     return Say(calls=[("ask_person", json.dumps({"question": question, **given, **more}))])
-
-
-async def asked(live: Live, count: int = 1) -> str:
-    """The question of this number, as it was asked first."""
-
-    def found() -> list[str]:
-        return [each.text for each in live.adapter.sent if each.kind == "question" and not each.edits]
-
-    await live.adapter.until(lambda: len(found()) >= count)
-    return found()[count - 1]
 
 
 async def test_options_are_buttons_and_any_words_are_an_answer(tmp_path: Path) -> None:

@@ -13,17 +13,11 @@ from gateway.domain.adapter import Limits
 from gateway.domain.message import note_of, text_of
 from gateway.people.access import AccessSettings
 from tests.e2e.test_mcp import ready, results, wants
-from tests.support.gateway import FakeAdapter, FakeModel, Live, Say, config_in, in_turn, running
+from tests.support.asking import WithButtons, asked, questions
+from tests.support.gateway import FakeModel, Say, config_in, in_turn, running
 from tests.support.mcp_running import REAL, real_server
 from tests.support.redis_server import free_port
 from tests.support.waiting import eventually
-
-
-class WithButtons(FakeAdapter):
-    """A platform with buttons."""
-
-    longest_token = 64
-
 
 RICH = McpServerSettings(command=(sys.executable, str(REAL.with_name("rich.py"))))
 
@@ -33,17 +27,6 @@ def config(folder: Path) -> Config:
     return config_in(
         folder, tools=ToolSettings(mcp={"demo": RICH}), access=AccessSettings(allow=("fake:*",), admins=("fake:u",))
     )
-
-
-def questions(live: Live) -> list[str]:
-    """What was asked, as it was asked first."""
-    return [each.text for each in live.adapter.sent if each.kind == "question" and not each.edits]
-
-
-async def asked(live: Live, count: int) -> str:
-    """The question of this number."""
-    await live.adapter.until(lambda: len(questions(live)) >= count)
-    return questions(live)[count - 1]
 
 
 async def test_resources_are_listed_and_read(tmp_path: Path) -> None:

@@ -9,8 +9,14 @@ from typing import Any
 from gateway.domain.adapter import Accepted, Limits, Rate
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.people.access import AccessSettings
-from tests.support.gateway import FakeAdapter, FakeModel, Say, config_in, in_turn, running
+from tests.support.gateway import FakeAdapter, FakeModel, Live, Say, config_in, in_turn, running
 from tests.support.tools import Payment, payments
+
+
+class WithButtons(FakeAdapter):
+    """A platform with buttons, and without edits."""
+
+    longest_token = 64
 
 
 class Buttoned(FakeAdapter):
@@ -78,3 +84,14 @@ class CommandContext:
 
 def scene(folder: Path, *sums: int, **sections: Any) -> CommandContext:
     return CommandContext(folder, payments(*sums), Say(text="done"), **sections)
+
+
+def questions(live: Live) -> list[str]:
+    """What was asked, as it was asked first."""
+    return [each.text for each in live.adapter.sent if each.kind == "question" and not each.edits]
+
+
+async def asked(live: Live, count: int = 1) -> str:
+    """The question of this number."""
+    await live.adapter.until(lambda: len(questions(live)) >= count)
+    return questions(live)[count - 1]
