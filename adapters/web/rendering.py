@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final
 
+from adapters.web.formulas import formula
 from adapters.web.markup import Child, Html, el, is_address, joined
 from gateway.delivery.markdown.characters import sound
 from gateway.delivery.markdown.events import Event
-from gateway.delivery.markdown.formulas import readable
 from gateway.delivery.markdown.reading import language, read
 
 LARGEST: Final = 200_000  # characters; a longer text is shown as it was written
@@ -185,8 +185,8 @@ _OTHERS: Final[dict[str, Callable[[Any, list[Child]], Child]]] = {
 _CONTENTS: Final[dict[str, Callable[[Any], Child]]] = {
     "Text": lambda data: data,
     "Code": lambda data: el("code", data, dir="ltr"),
-    "InlineMath": lambda data: el("code", readable(data), class_="math", dir="ltr"),
-    "DisplayMath": lambda data: el("pre", el("code", readable(data)), class_="math", dir="ltr"),
+    "InlineMath": lambda data: formula(data, display=False),
+    "DisplayMath": lambda data: formula(data, display=True),
     "SoftBreak": lambda _: el("br"),
     "HardBreak": lambda _: el("br"),
     "Rule": lambda _: el("hr"),

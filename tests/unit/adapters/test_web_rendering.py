@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.web.formulas import ATTRIBUTES, ELEMENTS
 from adapters.web.markup import Html, el, is_address, joined
 from adapters.web.rendering import LARGEST, rendered
 from tests.support.markdown_pieces import replies, shredded
@@ -33,7 +34,11 @@ from tests.support.markdown_pieces import replies, shredded
         ("[a](/etc/passwd)", "a (/etc/passwd)"),
         ("![a](https://b.example/c.png)", '<a href="https://b.example/c.png"'),
         ("||hidden||", '<span class="spoiler" tabindex="0">hidden</span>'),
-        ("$x^2$", '<code class="math" dir="ltr">x²</code>'),
+        ("$x^2$", '<math display="inline"><mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math>'),
+        ("$$\\frac{1}{3}$$", '<math display="block"><mrow><mfrac>'),
+        ("$a^b^c$", '<code class="math" dir="ltr">'),  # nobody can set that
+        ("$\\href{javascript:alert(1)}{x^2}$", "<mrow><mrow><msup>"),
+        ("$\\text{<b>hi</b>} x^2$", "<mtext>&lt;b&gt;hi&lt;/b&gt;</mtext>"),
         ("$5 and 10$", "$5 and 10$"),
         ("|a|b|\n|-|-:|\n|1|2|", '<td class="right">2</td>'),
         ("<b>x</b> <T>", "<strong>x</strong> &lt;T&gt;"),
@@ -64,8 +69,8 @@ class Balance(HTMLParser):
         self.open: list[str] = []
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        assert tag in self.ALLOWED
-        assert {name for name, _ in attributes} <= {
+        assert tag in self.ALLOWED | ELEMENTS
+        assert {name for name, _ in attributes} <= ATTRIBUTES | {
             "class", "dir", "tabindex", "href", "rel", "target", "start", "data-language",
         }  # fmt: skip
         self.open.append(tag)

@@ -1,0 +1,53 @@
+"""LaTeX as MathML, which browsers set as books do; where it cannot be read, as a chat without formulas shows it.
+
+latex2mathml passes attributes and markup of a text on as they were written. So its tree is built anew: of elements and
+attributes that only set a formula, with every word escaped.
+"""
+
+from __future__ import annotations
+
+from html import unescape
+from importlib import import_module
+from typing import Any, Final
+from xml.etree.ElementTree import Element
+
+from adapters.web.markup import Html, el
+from gateway.delivery.markdown.formulas import readable
+
+_LONGEST: Final = 1_000  # characters; the converter calls itself for every brace
+ELEMENTS: Final = frozenset((
+    "math", "menclose", "mfrac", "mi", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow", "mspace", "msqrt",
+    "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover",
+))  # fmt: skip
+ATTRIBUTES: Final = frozenset((
+    "accent", "columnalign", "display", "displaystyle", "fence", "form", "largeop", "linethickness", "lspace",
+    "mathvariant", "maxsize", "minsize", "movablelimits", "notation", "rspace", "scriptlevel", "separator", "stretchy",
+    "width",
+))  # fmt: skip
+
+
+def formula(latex: str, *, display: bool) -> Html:
+    """A formula in a line, or on lines of its own."""
+    source = latex.strip()
+    try:
+        if not 0 < len(source) <= _LONGEST:
+            raise ValueError
+        converter: Any = import_module("latex2mathml.converter")  # by name: most conversations have no formulas
+        tree = converter.convert_to_element(source, display="block" if display else "inline")
+        return _built(tree)
+    except _unreadable():
+        code = el("code", readable(latex), class_="math", dir="ltr")
+        return el("pre", code, class_="math", dir="ltr") if display else code
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """The converter's own errors, which have no class in common, and those of a formula that it was not made for."""
+    own = vars(import_module("latex2mathml.exceptions")).values()
+    return (*(each for each in own if isinstance(each, type)), AttributeError, LookupError, RecursionError, ValueError)
+
+
+def _built(tree: Element) -> Html:
+    if tree.tag not in ELEMENTS:
+        raise ValueError(tree.tag)
+    attributes: dict[str, Any] = {name: value for name, value in tree.attrib.items() if name in ATTRIBUTES}
+    return el(tree.tag, unescape(tree.text or ""), [_built(each) for each in tree], **attributes)
