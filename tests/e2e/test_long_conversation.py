@@ -65,7 +65,7 @@ def model(body: dict[str, Any]) -> Answer:
     return Reply(text=replied(number))
 
 
-@pytest.mark.parametrize("turns", [150, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("turns", [80, pytest.param(500, marks=pytest.mark.slow)])
 async def test_hundreds_of_turns_in_a_small_window_lose_nothing(tmp_path: Path, turns: int) -> None:
     async with LlmServer(summarising(model), context_length=WINDOW, api_key=KEY) as server:
         config = write_config(

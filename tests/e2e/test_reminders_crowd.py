@@ -59,7 +59,7 @@ async def a_second(live: Live, clock: ManualClock) -> None:
     await live.store.status()
 
 
-@pytest.mark.parametrize("kind", ["say", "ask"])
+@pytest.mark.parametrize("kind", ["say", pytest.param("ask", marks=pytest.mark.slow)])
 async def test_many_reminders_of_one_do_not_hold_up_the_answer_of_another(tmp_path: Path, kind: ReminderKind) -> None:
     clock, adapter = ManualClock(START), Group()
     async with running(tmp_path, clock=clock, config=config_in(tmp_path), adapter=adapter) as live:
