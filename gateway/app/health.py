@@ -17,6 +17,7 @@ from gateway import __version__
 from gateway.agent.metering import CALLS, CAPS_MET
 from gateway.agent.models import Models
 from gateway.agent.running import RunningTurns
+from gateway.app.hours import Hours
 from gateway.app.problems import ASK_SECONDS, LOOK_SECONDS, PlatformSigns, Problem, Signs
 from gateway.app.readers import Readers
 from gateway.delivery.outbox import SENDS
@@ -30,6 +31,7 @@ from gateway.runtime.tasks import Background
 from gateway.store.port import PROCESSES_LOST, Store
 from gateway.store.records import Backlog, Pile
 from gateway.turns.lanes import Lanes
+from gateway.turns.turn import TURNS
 
 if TYPE_CHECKING:
     from gateway.app.backup.schedule import DailyBackups
@@ -94,6 +96,7 @@ class Health(Struct, kw_only=True):
     backups: DailyBackups | None = None
     state: Literal["starting", "serving", "draining"] = "starting"
     problems: Mapping[Problem, float] = field(default_factory=dict)
+    hours: Hours = field(default_factory=lambda: Hours(bounds=TURNS.bounds))
     _began: float = 0.0
     _looked_at: float | None = None
     _lag: float = 0.0
@@ -122,6 +125,7 @@ class Health(Struct, kw_only=True):
         self._lag = 0.0 if self._looked_at is None else max(0.0, now - self._looked_at - LOOK_SECONDS)
         self._looked_at = now
         self._note_counts(now)
+        self.hours.note(self.clock.now(), self.metrics.series.get(TURNS, {}).values())
         self._ask_servers(now)
         lost, self._lost = self._lost, sum(self.metrics.counts(PROCESSES_LOST).values())
         backlog, error = await self._backlog()
