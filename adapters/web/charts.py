@@ -39,6 +39,21 @@ def bar(shares: WindowShares) -> Html:
     )
 
 
+def columns(values: Sequence[float], told: Sequence[str], label: str) -> Html:
+    """Small columns, each with words of its own."""
+    most, step = max([*values, 1e-9]), 100 / max(1, len(values))
+    parts = []
+    for number, (value, words) in enumerate(zip(values, told, strict=True)):
+        high = max(1.0, 26 * value / most) if value else 1.0
+        at = {"x": f"{number * step + 0.1 * step:.2f}", "y": f"{28 - high:.2f}"}
+        size = {"width": f"{0.8 * step:.2f}", "height": f"{high:.2f}"}
+        shown = el("rect", **at, **size, class_="part" if value else "ground")
+        over = el("rect", x=at["x"], y=0, width=size["width"], height=28, class_="over")
+        parts.append(el("g", el("title", words), shown, over))
+    box = {"viewBox": "0 0 100 28", "preserveAspectRatio": "none"}
+    return el("svg", parts, **box, role="img", aria_label=label, class_="columns-chart")
+
+
 def meter(used: int, window: int) -> Html:
     """How full a window is."""
     share = min(100.0, 100 * used / max(1, window))

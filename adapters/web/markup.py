@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Final, TypeAlias
 
-_EMPTY: Final = frozenset(("br", "hr", "img", "input", "link", "meta", "rect", "line", "circle"))
+_EMPTY: Final = frozenset(("br", "hr", "img", "input", "link", "meta", "rect", "line", "circle", "path"))
 _ADDRESSES: Final = frozenset(("href", "src", "action"))
 _SAFE: Final = re.compile(r"(?:https?://|mailto:|/(?!/)|\?|#)", re.IGNORECASE)
 

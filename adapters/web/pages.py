@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from adapters.web.charts import bar, days, lineage, meter
+from adapters.web.charts import bar, columns, days, lineage, meter
+from adapters.web.icons import icon
 from adapters.web.log import Entry, State, cut, joined_entries, moment
 from adapters.web.markup import Child, Html, el, joined
 from adapters.web.platform import LARGEST_FILE
@@ -22,6 +24,7 @@ from gateway.domain.views import (
     FileChange,
     FileLine,
     Filled,
+    Hour,
     LineageLink,
     Memo,
     Pass,
@@ -51,6 +54,8 @@ class Frame(Struct, frozen=True, kw_only=True):
     assets: Mapping[str, str]
     fresh_id: str  # for a message that is sent without the script
     stages: Mapping[str, str]  # platforms that can be rehearsed
+    model: str  # the one that answers this person
+    embedded: bool  # whether that one only shows how things work
 
 
 def document(
@@ -97,15 +102,16 @@ def chat(
         data_digest=state.digest,
         data_most=most,
     )
-    empty = el("p", "Say something to begin. /help lists what I can do.", class_="empty", id="empty")
     main = el(
         "main",
         el("h1", "Chat", class_="vh"),
         earlier,
         log,
-        empty,
+        _beginning(frame, commands),
+        el("button", icon("down"), type="button", id="to-end", aria_label="To the newest message", hidden=True),
         _status(work, problem),
         _composer(frame, commands, text) if frame.role != "reader" else el("p", READER, class_="notice"),
+        _ACTIONS,
         id="main",
     )
     forms = [_form("press", "/press", frame), _form("command", "/say", frame)]
@@ -115,6 +121,45 @@ def chat(
     )
 
 
+def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
+    """What a chat shows before anything was said: what can be asked here, and the way to a real model."""
+    has = {each.name for each in commands}
+    asked = [(picture, text, told) for picture, text, told, needs in _FIRST if needs in has][:4]
+    cards = [
+        el("button", icon(picture), el("span", el("b", text), el("small", told)), **_COMMAND, value=text)
+        for picture, text, told in asked
+    ]
+    hint = el("p", EMBEDDED, el("code", "legato init"), ".", class_="hint") if frame.embedded else None
+    return el(
+        "div",
+        el("p", "What can I do for you?", class_="greeting"),
+        el("div", cards, class_="cards") if frame.role != "reader" else None,
+        hint,
+        class_="empty",
+        id="empty",
+    )
+
+
+# What can be asked in a new chat: its picture, the words, what comes of them, and the command that such a chat has.
+_FIRST: Final = (
+    ("bell", "Remind me in 20 minutes to stretch", "Fires once, also after a restart", "remind"),
+    ("note", "Write a file packing.md: tent, torch, matches", "Files stay, and can be taken back", "files"),
+    ("list", "Add buy milk to my to-do list", "The list survives every compression", "help"),
+    ("chat", "/help", "Everything else I can do", "help"),
+)
+_COMMAND: Final[dict[str, str]] = {"type": "submit", "form": "command", "name": "text"}
+EMBEDDED: Final = (
+    "A small embedded model answers just now: it follows a few rules. For a real one, type this in a terminal: "
+)
+# What the script puts beside messages and code.
+_ACTIONS: Final = el(
+    "template",
+    el("button", icon("copy"), type="button", data_do="copy", aria_label="Copy", title="Copy"),
+    el("button", icon("edit"), type="button", data_do="edit", aria_label="Edit", title="Edit"),
+    el("button", icon("again"), type="button", data_do="again", aria_label="Answer again", title="Answer again"),
+    el("button", icon("wrap"), type="button", data_do="wrap", aria_label="Wrap lines", title="Wrap lines"),
+    id="actions",
+)
 READER: Final = "You may read here. To write, ask the operator to add you to access.allow."
 
 
@@ -181,14 +226,10 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
         class_="hidden-file",
         data_most=LARGEST_FILE,
     )
-    attach = el(
-        "label", el("span", "+", aria_hidden="true"), el("span", "Add files", class_="vh"), files, class_="attach"
-    )
-    pencil = el(
-        "button", "✎", type="button", id="edit", class_="edit", aria_label="Edit your last message", hidden=True
-    )
+    attach = el("label", icon("clip"), el("span", "Add files", class_="vh"), files, class_="attach", title="Add files")
     hint = el("p", "Sending takes your last message back, with its answer. Esc cancels.", id="editing", hidden=True)
-    row = el("div", attach, pencil, field, el("button", "Send", type="submit", class_="send"), class_="row")
+    send = el("button", icon("send"), el("span", "Send", class_="vh"), type="submit", class_="send", title="Send")
+    row = el("div", attach, field, send, class_="row")
     return el(
         "form",
         _hidden(frame),
@@ -196,6 +237,7 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
         el("ul", id="chosen", aria_label="Chosen files"),
         hint,
         row,
+        _below(frame, commands),
         id="composer",
         method="post",
         action="/say",
@@ -203,23 +245,36 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
     )
 
 
+def _below(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
+    """The line below the field: the model, and a way to another."""
+    can = any(each.name == "model" for each in commands)
+    name = el("button", frame.model, **_COMMAND, value="/model", class_="quiet", title="Choose another model")
+    keys = el("button", "Keys", type="button", id="show-keys", class_="quiet keys", hidden=True)
+    return el("p", name if can else el("span", frame.model), keys, class_="below")
+
+
 def side(frame: Frame, inner: Html) -> Html:
     """The list beside the conversation: sessions, search, the bar, other pages."""
     search = el(
         "form",
+        icon("search"),
         el("input", type="search", name="q", placeholder="Search all words", aria_label="Search all words", dir="auto"),
         action="/search",
         role="search",
     )
     pages = [
-        ("/", "Chat"),
-        ("/window", "Window and memory"),
-        ("/workspace", "Files"),
-        ("/skills", "Skills"),
-        *[(f"/as/{name}", "Rehearsal") for name in sorted(frame.stages)[-1:]],
-        *([("/inside", "Operator")] if frame.role == "admin" else []),
+        ("/", "chat", "Chat"),
+        ("/window", "window", "Window and memory"),
+        ("/workspace", "folder", "Files"),
+        ("/skills", "spark", "Skills"),
+        *[(f"/as/{name}", "phone", "Rehearsal") for name in sorted(frame.stages)[-1:]],
+        *([("/inside", "shield", "Operator")] if frame.role == "admin" else []),
     ]
-    links = el("ul", [el("li", el("a", label, href=href)) for href, label in pages], class_="pages")
+    links = el(
+        "ul",
+        [el("li", el("a", icon(picture), label, href=href)) for href, picture, label in pages],
+        class_="pages",
+    )
     leave = el(
         "form",
         el("input", type="hidden", name="csrf", value=frame.csrf),
@@ -232,7 +287,7 @@ def side(frame: Frame, inner: Html) -> Html:
     top = el("p", el("strong", "Legato"), el("span", frame.person, class_="person"), class_="brand")
     return el(
         "nav",
-        el("details", el("summary", "Menu"), class_="fold", id="fold"),
+        el("details", el("summary", icon("menu"), "Menu"), class_="fold", id="fold"),
         el("div", top, search, el("div", inner, id="side"), links, leave, class_="panel"),
         aria_label="Sessions and pages",
     )
@@ -246,11 +301,12 @@ def side_list(sessions: Sequence[SessionLine], shares: WindowShares | None, *, w
             el("a", each.title, href="/" if each.present else f"/s/{quote(each.id, safe='')}", dir="auto"),
             el("small", f"{each.messages} messages"),
             class_="present" if each.present else None,
+            data_at=f"{each.last_active_at:.0f}",
         )
         for each in sessions
     ]
-    new = _command("New session", "/new") if writes else None
-    return joined([_bar_line(shares), new, el("ul", lines, class_="sessions")])
+    new = el("button", icon("plus"), "New chat", **_COMMAND, value="/new", class_="fresh") if writes else None
+    return joined([new, _bar_line(shares), el("ul", lines, class_="sessions")])
 
 
 def _bar_line(shares: WindowShares | None) -> Child:
@@ -569,6 +625,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     """What an operator sees, as `Inside` gives it."""
 
     report: Mapping[str, Any]
+    hours: Sequence[Hour]
     turns: Sequence[Running]
     stuck: Sequence[Stuck]
     filled: Sequence[Filled]
@@ -579,7 +636,7 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 
 def inside(seen: Seen, told: str) -> Child:
-    """The gateway for its operator."""
+    """The gateway for its operator: what one sees in five seconds, what needs a hand, and then the rest."""
     per_day, models, platforms = seen.costs
     of_budget = (
         "No budget is set: budgets.daily_usd caps what all spend in a day."
@@ -592,16 +649,14 @@ def inside(seen: Seen, told: str) -> Child:
         for each in seen.filled
     ]
     chains = [el("figure", el("figcaption", key, dir="auto"), lineage(links)) for key, links in seen.chains]
+    rows = [el("tr", el("td", name), el("td", value, dir="auto")) for name, value in _flat("", seen.report) if name]
     return [
         el("p", told, class_="notice", role="status") if told else None,
-        el("section", el("h2", "Now"), _report(seen.report)),
-        el("section", el("h2", "Turns that run"), _table(("chat", "at", "step", "since"), turns) or el("p", "None.")),
-        el("section", el("h2", "Stuck"), _stuck(seen.stuck)),
-        el(
-            "section",
-            el("h2", "Fullest windows"),
-            _table(("chat", "full", "tokens", "messages"), filled) or el("p", "Nothing is known of one yet."),
-        ),
+        _well(seen),
+        el("div", _tiles(seen), class_="tiles"),
+        el("section", el("h2", "What needs a hand"), _stuck(seen.stuck)) if seen.stuck else None,
+        el("section", el("h2", "Platforms"), el("div", _platforms(seen.report), class_="tiles")),
+        el("section", el("h2", "Turns that run"), _table(("chat", "at", "step", "since"), turns)) if turns else None,
         el(
             "section",
             el("h2", "Cost per day"),
@@ -609,6 +664,11 @@ def inside(seen: Seen, told: str) -> Child:
             el("p", of_budget),
             _costs("model", models),
             _costs("platform", platforms),
+        ),
+        el(
+            "section",
+            el("h2", "Fullest windows"),
+            _table(("chat", "full", "tokens", "messages"), filled) or el("p", "Nothing is known of one yet."),
         ),
         el("section", el("h2", "Lineages"), chains or el("p", "No conversation was compressed yet.")),
         el(
@@ -618,7 +678,86 @@ def inside(seen: Seen, told: str) -> Child:
             or el("p", "All are at their defaults."),
             el("p", el("small", "Those that differ from the defaults; secrets are not shown.")),
         ),
+        el(
+            "details",
+            el("summary", "Everything that /statusz says"),
+            el("div", el("table", rows), class_="table", tabindex=0),
+        ),
     ]
+
+
+def _well(seen: Seen) -> Html:
+    """A sentence: whether messages are answered, and what is wrong."""
+    report = seen.report
+    problems = [
+        el("li", el("strong", each["kind"].replace("_", " ")), f" {each['text']} (since {each['since']})")
+        for each in report["problems"]
+    ]
+    if problems:
+        return el("ul", problems, class_="problems")
+    waiting, unsent = report["inbox"]["waiting"], report["outbox"]["unsent"]
+    waits = [
+        f"{_count(waiting, 'message')} being answered" if waiting else "",
+        f"{_count(unsent, 'answer')} on the way" if unsent else "",
+    ]
+    return el("p", f"All is well: {', '.join(filter(None, waits)) or 'nothing waits'}.", class_="well")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _tiles(seen: Seen) -> list[Html]:
+    """Four figures, each with its small chart."""
+    per_day, hours = seen.costs[0], seen.hours
+    told = [f"{datetime.fromtimestamp(each.began_at, UTC):%H:%M} UTC: {_count(each.turns, 'turn')}" for each in hours]
+    slow = [f"{line}, 95 % within {_within(each.within)}" for line, each in zip(told, hours, strict=True)]
+    turns = columns([each.turns for each in hours], told, "Turns in each hour")
+    times = columns([_LONGER if each.within is None else each.within for each in hours], slow, "Seconds in each hour")
+    latest = next((each for each in reversed(hours) if each.turns), None)
+    spent = [f"{datetime.fromtimestamp(float(each.label), UTC):%d %b}: ${each.usd:.4f}" for each in per_day]
+    fullest = max(seen.filled, key=lambda each: each.used / max(1, each.window), default=None)
+    share = 100 * fullest.used / max(1, fullest.window) if fullest else 0
+    return [
+        _tile("Answers in 24 hours", f"{sum(each.turns for each in hours):,}", turns),
+        _tile("95 of 100 answers within", _within(latest.within) if latest else "–", times),
+        _tile("Spent today", f"${per_day[-1].usd:.2f}", columns([each.usd for each in per_day], spent, "Cost per day")),
+        _tile("Fullest window", f"{share:.0f} %", meter(fullest.used, fullest.window) if fullest else None),
+    ]
+
+
+def _tile(label: str, figure: str, chart: Child) -> Html:
+    return el("div", el("small", label), el("strong", figure), chart, class_="tile")
+
+
+def _within(seconds: float | None) -> str:
+    return "longer than 5 minutes" if seconds is None else f"{seconds:g} s"
+
+
+def _platforms(report: Mapping[str, Any]) -> list[Html]:
+    """Each platform: whether it is read, when somebody last wrote there, and what waits to be shown."""
+    unsent = report["outbox"]["platforms"]
+    return [
+        el(
+            "div",
+            el("b", name),
+            el("span", "connected", class_="good")
+            if each["reader"] == "reads"
+            else el("span", each["reader"], class_="reason"),
+            el("small", "last message ", _when(each["last_update"])),
+            el("small", "last answer ", _when(each["last_answer"])),
+            el("small", f"{sum(unsent[name].values()):,} to be shown") if unsent.get(name) else None,
+            class_="tile",
+        )
+        for name, each in report["platforms"].items()
+    ]
+
+
+def _when(written: str | None) -> Child:
+    return "–" if written is None else moment(datetime.fromisoformat(written).timestamp())
+
+
+_LONGER: Final = 600.0  # seconds, for a time that is longer than any that is counted
 
 
 def _costs(what: str, costs: Sequence[Cost]) -> Child:
@@ -638,15 +777,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Child]]) -> Child:
     cells = [[_cell(each, number) for number, each in enumerate(row)] for row in rows]
     first = el("tr", [el("th", name) for name in head])
     return el("div", el("table", first, [el("tr", row) for row in cells]), class_="table", tabindex=0)
-
-
-def _report(report: Mapping[str, Any]) -> Child:
-    problems = [
-        el("li", el("strong", each["kind"]), f" {each['text']} (since {each['since']})") for each in report["problems"]
-    ]
-    rows = [el("tr", el("td", name), el("td", value, dir="auto")) for name, value in _flat("", report) if name]
-    well = el("p", "Messages move.") if not problems else el("ul", problems, class_="problems")
-    return [well, el("div", el("table", rows), class_="table", tabindex=0)]
 
 
 def _flat(above: str, value: object) -> list[tuple[str, str]]:

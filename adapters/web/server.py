@@ -80,7 +80,7 @@ _SHOWN: Final = (
     (b"GIF89a", "image/gif"),
 )
 _HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -350,6 +350,7 @@ class Server(Struct, kw_only=True):
         chains = await self.inside.lineages(_MOST_LINEAGES)
         seen = pages.Seen(
             report=await self.inside.report(),
+            hours=self.inside.hours(),
             turns=await self.inside.turns(),
             stuck=await self.inside.stuck(),
             filled=await self.inside.filled(_MOST_FILLED),
@@ -382,6 +383,7 @@ class Server(Struct, kw_only=True):
     async def _frame(self, login: Login, source: Source) -> pages.Frame:
         role = await self.views.role(source)
         fresh = self.ids.new("f").replace("_", "-")
+        model, embedded = await self.views.model(source)
         return pages.Frame(
             person=login.person,
             csrf=login.csrf,
@@ -389,6 +391,8 @@ class Server(Struct, kw_only=True):
             assets=self._paths,
             fresh_id=fresh,
             stages=self.views.stages(),
+            model=model,
+            embedded=embedded,
         )
 
     async def _side(self, source: Source, *, writes: bool) -> Html:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final, Protocol
 
@@ -14,6 +14,8 @@ from gateway.agent.files.speech import Command
 from gateway.agent.models import Models
 from gateway.app.config import Config
 from gateway.app.plugins import providers
+from gateway.domain.chat import SessionKey, Source
+from gateway.domain.place import names
 from gateway.domain.speech import Transcriber
 from gateway.domain.usage import UNKNOWN_WINDOW, CanonicalUsage
 from gateway.providers.adapting import Adapting
@@ -24,8 +26,9 @@ from gateway.providers.plugin import ModelSettings, ProviderHost, ProviderPlugin
 from gateway.providers.retry import Retrying
 from gateway.providers.windows import is_near
 from gateway.runtime.clock import Clock, SystemClock
-from gateway.runtime.errors import ConfigError
+from gateway.runtime.errors import ConfigError, StoreUnavailable
 from gateway.runtime.plugins import contained, imported
+from gateway.store.port import Store
 
 _IMPATIENT: Final = 30.0  # seconds: nobody waits longer for attempts at a model while another one could answer
 # Seconds in which a stream must begin while another model could answer. A model that thinks shows thoughts, or at least
@@ -144,6 +147,15 @@ def configured_transcriber(config: Config, clock: Clock) -> Transcriber | None:
         )
         return server
     return Command(settings.command, seconds=settings.timeout, clock=clock) if settings.command else None
+
+
+async def answering(models: Models, store: Store, key: SessionKey, source: Source) -> ModelSpec:
+    """Return the model that answers a person: the one that was chosen in their conversation, else that of the place."""
+    with suppress(StoreUnavailable):
+        tip = await store.tip(key)
+        if tip is not None and models.is_chosen(tip):
+            return models.of(tip)
+    return models.home_of(source.platform, names(source))
 
 
 def model_in_full(config: Config) -> str:

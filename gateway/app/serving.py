@@ -22,7 +22,7 @@ from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.app.gateway import DRAIN_SECONDS, Gateway
-from gateway.app.models import model_in_full
+from gateway.app.models import answering, model_in_full
 from gateway.app.plugins import all_commands, platforms
 from gateway.app.problems import HOPELESS
 from gateway.app.reload import Reloader
@@ -125,12 +125,8 @@ def _adapter(
     async def model_of(source: Source) -> str:
         gateway = running[0]
         models = gateway.agents.metering.models
-        with suppress(StoreUnavailable):
-            tip = await gateway.store.tip(gateway.readers.reception.rules.key(source))
-            if tip is not None and models.is_chosen(tip):
-                return models.of(tip).name
-        home = models.home_of(source.platform, names(source))
-        return model if home is models.main else home.name
+        found = await answering(models, gateway.store, gateway.readers.reception.rules.key(source), source)
+        return model if found is models.main else found.name
 
     def takes(source: Source) -> Collection[str]:
         models = running[0].agents.metering.models

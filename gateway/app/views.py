@@ -21,6 +21,7 @@ from gateway.agent.files.quota import FileQuotas
 from gateway.app.config import Config
 from gateway.app.config.shown import shown
 from gateway.app.health import Health
+from gateway.app.models import answering
 from gateway.app.orders import Order, carry_out, dead_of
 from gateway.app.plugins import platforms
 from gateway.commands.base import CommandContext
@@ -46,6 +47,7 @@ from gateway.domain.views import (
     Coming,
     Cost,
     Filled,
+    Hour,
     LineageLink,
     Memo,
     Pass,
@@ -313,6 +315,12 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         answer = await embeddings.paid(texts, session, metering)
         return embeddings.spec.name, answer.vectors, answer.tokens
 
+    async def model(self, source: Source) -> tuple[str, bool]:
+        models = self._context(source).agents.metering.models
+        spec = await answering(models, self.store, self.rules.key(source), source)
+        embedded = models.plugins[spec.provider].only_model
+        return spec.name or embedded, bool(embedded)
+
     def takes(self, source: Source) -> Collection[str]:
         models = self._context(source).agents.metering.models
         return models.plugins[models.home_of(source.platform, names(source)).provider].takes
@@ -404,6 +412,9 @@ class OperatorView(Struct, kw_only=True):
     clock: Clock
     redact: Redact
     config: Config  # in force
+
+    def hours(self) -> Sequence[Hour]:
+        return self.health.hours.all()
 
     async def report(self) -> dict[str, Any]:
         return await self.health.report()

@@ -204,6 +204,9 @@ class Views(Protocol):
         """The model for searches by meaning, its vectors of these texts, and the tokens that it read; None: there is
         no such model. They pay. Raises ProviderError, TimeoutError and SpendCapReached."""
 
+    async def model(self, source: Source) -> tuple[str, bool]:
+        """The name of the model that answers them, and whether it is embedded and only shows how things work."""
+
     def takes(self, source: Source) -> Collection[str]:
         """The settings that can be chosen for one turn of theirs, by the names of Chat Completions."""
 
@@ -263,8 +266,20 @@ class Running(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+class Hour(Struct, frozen=True, kw_only=True):
+    """An hour of this process: its turns, and within how many seconds 95 of 100 of them ended; None: nobody knows, it
+    was longer than anything that is counted."""
+
+    began_at: float
+    turns: int
+    within: float | None
+
+
 class Inside(Protocol):
     """The gateway as its operator sees it."""
+
+    def hours(self) -> Sequence[Hour]:
+        """The last 24 hours of this process, oldest first."""
 
     async def report(self) -> Mapping[str, Any]:
         """The report of /statusz."""

@@ -14,6 +14,7 @@ from aiohttp import FormData
 from pydantic import SecretStr
 
 from adapters.web.adapter import create
+from adapters.web.formulas import ATTRIBUTES, ELEMENTS
 from adapters.web.platform import WebPerson, WebSettings
 from adapters.web.server import source_of
 from gateway.app.config import Config
@@ -226,8 +227,12 @@ class Markup(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         facts = dict(attributes)
-        if tag in ("iframe", "object", "embed", "base", "style", "math", "video", "audio", "template", "foreignobject"):
+        if tag in ("iframe", "object", "embed", "base", "style", "video", "audio", "foreignobject"):
             self.bad.append(tag)
+        if tag in ELEMENTS and not facts.keys() <= ATTRIBUTES:
+            self.bad.append(f"{tag} {facts}")
+        if tag == "template" and facts != {"id": "actions"}:
+            self.bad.append(f"{tag} {facts}")
         if tag == "script" and not (facts.get("src") or "").startswith("/static/page.js"):
             self.bad.append("a script")
         if tag == "meta" and "http-equiv" in facts:

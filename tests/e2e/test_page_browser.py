@@ -134,7 +134,7 @@ async def test_the_last_message_is_said_anew(tmp_path: Path, chromium: Browser) 
     async with page(tmp_path) as live, person(chromium, live) as me:
         await say(me, "two apples")
         await expect(me.locator("#log")).to_contain_text("echo: two apples")
-        await me.get_by_role("button", name="Edit your last message").click()
+        await me.get_by_role("button", name="Edit").click()
         await expect(me.locator("#text")).to_have_value("two apples")
         await me.keyboard.press("Escape")
         await expect(me.locator("#text")).to_have_value("")
@@ -144,6 +144,37 @@ async def test_the_last_message_is_said_anew(tmp_path: Path, chromium: Browser) 
         await expect(me.locator("#log")).to_contain_text("echo: two pears")
         assert "two apples" not in str(live.model.requests[-1].messages)
         await equals_reload(me)
+
+
+async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_them(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    model = FakeModel(in_turn(Say(text="```python\nx = 1\n```\nthat is $x^2$"), Say(text="another answer")))
+    async with page(tmp_path, model=model) as live:
+        context = await chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+        me = await tab(context, wrong := [])
+        await me.goto(live.adapter.guard.link)
+        await expect(me.locator(".below")).to_contain_text("fake")
+        await me.get_by_role("button", name="Add buy milk to my to-do list").click()
+        await expect(me.locator("#log .reply")).to_contain_text("that is")
+        await expect(me.locator("#empty")).to_be_hidden()
+        assert "Add buy milk" in str(live.model.requests[-1].messages)
+        await me.locator(".code").get_by_role("button", name="Copy").click()
+        await expect(me.locator("#toast")).to_have_text("Copied")
+        assert await me.evaluate("navigator.clipboard.readText()") == "x = 1\n"
+        await expect(me.locator(".code header")).to_contain_text("python")
+        await expect(me.locator("#log math msup")).to_have_count(1)
+        await me.get_by_role("button", name="Answer again").click()
+        await expect(me.locator("#log")).to_contain_text("another answer")
+        await expect(me.get_by_role("button", name="Answer again")).to_have_count(1)  # the last one alone
+        await equals_reload(me)
+        await me.keyboard.press("Control+k")
+        assert await me.evaluate("document.activeElement.name") == "q"
+        await me.get_by_role("button", name="Keys").click()
+        await expect(me.locator("dialog")).to_contain_text("searches all words")
+        await me.keyboard.press("Escape")
+        await context.close()
+        assert wrong == []
 
 
 async def test_a_picture_is_sent_and_shown(tmp_path: Path, chromium: Browser) -> None:
@@ -194,7 +225,7 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await expect(me.locator("#log")).to_contain_text("echo: the train")
         await say(me, "/title Vienna trip")
         await expect(me.locator(".sessions .present")).to_contain_text("Vienna trip")
-        await me.get_by_role("button", name="New session").click()
+        await me.get_by_role("button", name="New chat").click()
         await expect(me.locator("#log")).to_contain_text("Started a fresh session")
         await say(me, "something else entirely")
         await expect(me.locator(".sessions li")).to_have_count(2)
@@ -289,7 +320,7 @@ async def test_without_a_script_people_read_and_write(tmp_path: Path, chromium: 
         await live.me.until("echo: no script here")
         await me.goto(live.adapter.at)
         await expect(me.locator("#log")).to_contain_text("echo: no script here")
-        await me.get_by_role("button", name="New session").click()
+        await me.get_by_role("button", name="New chat").click()
         await live.me.until("Started a fresh session")
 
 

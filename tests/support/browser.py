@@ -43,7 +43,7 @@ async def person(here: Browser, live: LivePage, **how: Any) -> AsyncIterator[Pag
         yield page
     finally:
         await context.close()
-    assert wrong == []
+    assert wrong == [], wrong
 
 
 async def tab(context: BrowserContext, wrong: list[str]) -> Page:

@@ -45,7 +45,7 @@ class Shown:
     @classmethod
     def of(cls, html: str) -> Shown:
         """A page as it was loaded."""
-        found = re.search(r'<ol id="log"[^>]*data-digest="([^"]*)"[^>]*>(.*?)</ol><p class="empty"', html, re.DOTALL)
+        found = re.search(r'<ol id="log"[^>]*data-digest="([^"]*)"[^>]*>(.*?)</ol><div class="empty"', html, re.DOTALL)
         assert found is not None, html
         entries = {id_: (place, inner) for id_, place, inner in ENTRY.findall(f"{found[2]}</ol>")}
         work = re.search(r'<span id="work" role="status">(.*?)</span>', html)

@@ -15,7 +15,79 @@
       each.title = dated.format(at);
     }
   }
+  // Sessions stand below the day of their last message, in the reader's own zone.
+  function grouped(root) {
+    let before = "";
+    for (const each of root.querySelectorAll(".sessions > [data-at]")) {
+      const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(each.dataset.at * 1000).setHours(0, 0, 0, 0)) / 864e5);
+      const day = days < 1 ? "Today" : days < 2 ? "Yesterday" : days < 8 ? "Last 7 days" : days < 31 ? "Last 30 days" : "Earlier";
+      if (day === before) continue;
+      before = day;
+      const head = document.createElement("li");
+      head.className = "day";
+      head.textContent = day;
+      each.before(head);
+    }
+  }
   localise(document);
+  grouped(document);
+  for (const each of document.querySelectorAll(".pages a")) {
+    if (each.pathname === location.pathname) each.setAttribute("aria-current", "page");
+  }
+
+  // -- what can be done with messages and code ---------------------------------------------------------
+  const actions = Object.fromEntries([...($("actions")?.content.children || [])].map((each) => [each.dataset.do, each]));
+  const offered = (name) => actions[name].cloneNode(true);
+  function dress(root) {
+    if (!actions.copy) return;
+    for (const pre of root.querySelectorAll(".body pre:not(.math)")) {
+      if (pre.closest(".code")) continue;
+      const box = document.createElement("div"), head = document.createElement("header");
+      const name = document.createElement("span");
+      box.className = "code";
+      box.dir = "ltr";
+      name.textContent = pre.querySelector("code")?.dataset.language || "text";
+      head.append(name, offered("wrap"), offered("copy"));
+      pre.before(box);
+      box.append(head, pre);
+    }
+    for (const article of root.querySelectorAll("article:is(.reply, .said):not(.draft)")) {
+      if (article.querySelector(".acts") || !article.querySelector(".body").textContent.trim()) continue;
+      const acts = document.createElement("div");
+      acts.className = "acts";
+      acts.append(offered("copy"), article.matches(".said") ? offered("edit") : offered("again"));
+      article.append(acts);
+    }
+  }
+  function toast(words) {
+    let place = $("toast");
+    if (!place) {
+      place = document.createElement("p");
+      place.id = "toast";
+      place.setAttribute("role", "status");
+      document.body.append(place);
+    }
+    place.textContent = words;
+    place.hidden = false;
+    clearTimeout(toast.timer);
+    toast.timer = setTimeout(() => { place.hidden = true; }, 1600);
+  }
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button[data-do]");
+    if (!button) return;
+    const code = button.closest(".code");
+    if (button.dataset.do === "wrap") code.classList.toggle("wrapped");
+    if (button.dataset.do === "again") say("/retry");
+    if (button.dataset.do === "edit") document.dispatchEvent(new Event("edit"));
+    if (button.dataset.do !== "copy") return;
+    const from = code ? code.querySelector("code") : button.closest("article").querySelector(".body");
+    try {
+      await navigator.clipboard.writeText(code ? from.textContent : from.innerText.trim());
+      toast("Copied");
+    } catch {
+      toast("This browser does not let the page copy: select the words instead.");
+    }
+  });
 
   const fold = $("fold");
   if (fold) {
@@ -129,6 +201,20 @@
   const atEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 120;
   const toEnd = () => scrollTo(0, document.documentElement.scrollHeight);
   toEnd();
+  const end = $("to-end");
+  addEventListener("scroll", () => { end.hidden = atEnd(); }, { passive: true });
+  end.addEventListener("click", toEnd);
+
+  // The last answer can be made again, and the last words be said anew; commands count for neither.
+  const words = (said) => said.querySelector(".plain")?.textContent || "";
+  const lastSaid = () => [...log.querySelectorAll(".said")].filter((each) => !words(each).startsWith("/")).at(-1);
+  function offerLast() {
+    const last = lastSaid(), replies = [...log.querySelectorAll("article.reply")];
+    for (const each of log.querySelectorAll("[data-do=edit]")) each.hidden = !composer || each.closest("article") !== last;
+    for (const each of log.querySelectorAll("[data-do=again]")) each.hidden = !composer || each.closest("article") !== replies.at(-1);
+  }
+  dress(log);
+  offerLast();
 
   function put({ id, place, html }) {
     const follow = atEnd();
@@ -140,6 +226,7 @@
     item.dataset.place = place;
     item.innerHTML = html;  // made by the server, where every text is escaped; the page's policy runs no script of it
     localise(item);
+    dress(item);
     let next = null;
     for (let each = log.lastElementChild; each; each = each.previousElementSibling) {
       if (each === item) continue;
@@ -147,6 +234,7 @@
       next = each;
     }
     if (next !== item.nextElementSibling || item.parentElement !== log) log.insertBefore(item, next);
+    offerLast();
     if (follow) toEnd();
   }
   function work(words) {
@@ -172,18 +260,24 @@
     });
     on("entry", put);
     on("draft", put);
-    on("gone", (id) => $("e-" + id)?.remove());
+    on("gone", (id) => {
+      $("e-" + id)?.remove();
+      offerLast();
+    });
     on("keep", (ids) => {
       const kept = new Set(ids.map((id) => "e-" + id));
       for (const item of [...log.children]) if (!kept.has(item.id)) item.remove();
+      offerLast();
     });
     on("drafts", (ids) => {
       for (const item of [...log.children]) if (item.dataset.place === "~" && !ids.includes(item.id.slice(2))) item.remove();
+      offerLast();
     });
     on("work", work);
     on("side", (html) => {
       $("side").innerHTML = html;
       localise($("side"));
+      grouped($("side"));
     });
     source.onopen = () => document.body.classList.remove("away");
     source.onerror = () => {
@@ -217,6 +311,13 @@
       remove.textContent = "×";
       remove.setAttribute("aria-label", `Remove ${file.name}`);
       remove.onclick = () => { picked.splice(at, 1); pick([]); };
+      if (/^image\/(png|jpeg|gif|webp)$/.test(file.type)) {
+        const shown = document.createElement("img");
+        shown.alt = "";
+        shown.src = URL.createObjectURL(file);
+        shown.onload = () => URL.revokeObjectURL(shown.src);
+        item.append(shown);
+      }
       item.append(file.name, remove);
       return item;
     }));
@@ -235,11 +336,7 @@
   });
 
   // The last message can be said anew: then the one before is taken back with its answer.
-  const hint = $("editing"), edit = $("edit");
-  function lastSaid() {
-    const words = (said) => said.querySelector(".plain")?.textContent || "";
-    return [...log.querySelectorAll(".said")].filter((each) => !words(each).startsWith("/")).at(-1);
-  }
+  const hint = $("editing");
   function editing(on) {
     const last = on && lastSaid();
     if (on && !last) return;
@@ -251,8 +348,7 @@
     grow();
     text.focus();
   }
-  edit.hidden = false;
-  edit.addEventListener("click", () => editing(hint.hidden));
+  document.addEventListener("edit", () => editing(hint.hidden));
 
   composer.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -273,6 +369,35 @@
     say(words, sent);
     toEnd();
     text.focus();
+  });
+
+  // Keys, where no words are being written.
+  function keys() {
+    let box = $("keys");
+    if (!box) {
+      box = document.createElement("dialog");
+      box.id = "keys";
+      box.innerHTML = "<h2>Keys</h2><dl><dt><kbd>Enter</kbd></dt><dd>sends, Shift-Enter begins a new line</dd>"
+        + "<dt><kbd>/</kbd></dt><dd>commands</dd><dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>searches all words</dd>"
+        + "<dt><kbd>↑</kbd></dt><dd>in an empty field: your last message again</dd>"
+        + "<dt><kbd>Esc</kbd></dt><dd>closes what is open, stops an answer</dd></dl>"
+        + "<form method=dialog><button>Close</button></form>";
+      box.setAttribute("aria-label", "Keys");
+      document.body.append(box);
+    }
+    box.showModal();
+  }
+  $("show-keys").hidden = false;
+  $("show-keys").addEventListener("click", keys);
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      if (fold) fold.open = true;
+      return document.querySelector("nav [type=search]").focus();
+    }
+    if (event.target.closest("input, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "?") keys();
+    if (event.key === "/") { event.preventDefault(); text.focus(); text.value = text.value || "/"; complete(); }
   });
 
   // Completion of commands: the first word, while it is typed.
@@ -305,6 +430,7 @@
     if (event.isComposing) return;
     if (event.key === "ArrowUp" && !text.value) { event.preventDefault(); return editing(true); }
     if (event.key === "Escape" && !hint.hidden) return editing(false);
+    if (event.key === "Escape" && menu.hidden && !text.value && !$("working").hidden) return say("/stop");
     if (!menu.hidden) {
       if (event.key === "ArrowDown" || event.key === "ArrowUp") {
         event.preventDefault();

@@ -9,7 +9,7 @@ import pytest
 from adapters.web.charts import bar, days, lineage
 from adapters.web.markup import Html, joined
 from adapters.web.pages import Frame, Role, Seen, inside, login, session, side, window
-from gateway.domain.views import Coming, Cost, LineageLink, Memo, Pass, WindowShares, Word
+from gateway.domain.views import Coming, Cost, Hour, LineageLink, Memo, Pass, WindowShares, Word
 from gateway.runtime.structs import replace
 
 ASSETS = {"page.css": "/page.css", "icon.svg": "/icon.svg", "page.js": "/page.js"}
@@ -30,7 +30,7 @@ PASS = Pass(
 
 
 def frame(role: Role) -> Frame:
-    return Frame(person="anna", csrf="c", role=role, assets=ASSETS, fresh_id="i", stages={})
+    return Frame(person="anna", csrf="c", role=role, assets=ASSETS, fresh_id="i", stages={}, model="m", embedded=False)
 
 
 def shares(*parts: int, threshold: int = 75, automatic: bool = True) -> WindowShares:
@@ -59,10 +59,28 @@ def rects(svg: Html) -> list[tuple[str, ...]]:
     return re.findall(r'<rect x="([\d.]+)" width="([\d.]+)"', svg)
 
 
-def seen(*costs: Cost, budget: float | None = None, problems: tuple[dict[str, str], ...] = ()) -> Seen:
-    report = {"problems": problems, "store": {"oldest_item": None, "kind": "sqlite"}}
+def seen(
+    *costs: Cost, budget: float | None = None, problems: tuple[dict[str, str], ...] = (), waiting: int = 0
+) -> Seen:
+    report = {
+        "problems": problems,
+        "store": {"oldest_item": None, "kind": "sqlite"},
+        "inbox": {"waiting": waiting},
+        "outbox": {"unsent": 0, "platforms": {"telegram": {"pending": 2}}},
+        "platforms": {"telegram": {"reader": "reads", "last_update": None, "last_answer": "2026-11-29T12:00:00+00:00"}},
+    }
+    hours = [Hour(began_at=NOON, turns=3, within=5.0), Hour(began_at=NOON + 3_600, turns=1, within=None)]
+    costs = costs or (cost(0, 0.0),)
     return Seen(
-        report=report, turns=[], stuck=[], filled=[], costs=(costs, [], []), budget=budget, chains=[], settings=[]
+        report=report,
+        hours=hours,
+        turns=[],
+        stuck=[],
+        filled=[],
+        costs=(costs, [], []),
+        budget=budget,
+        chains=[],
+        settings=[],
     )
 
 
@@ -128,10 +146,23 @@ def test_the_login_offers_the_ways_that_are_set_up() -> None:
 def test_the_operator_is_told_what_is_wrong_and_what_is_unknown() -> None:
     trouble: dict[str, str] = {"kind": "model", "text": "it is down", "since": "noon"}
     well, ill = joined(inside(seen(), "")), joined(inside(seen(problems=(trouble,)), "Done."))
-    assert ("Messages move." in well, "it is down" in well) == (True, False)
-    assert ("Messages move." in ill, "it is down" in ill, "Done." in ill) == (False, True, True)
+    assert ("All is well: nothing waits." in well, "it is down" in well) == (True, False)
+    assert ("All is well" in ill, "it is down" in ill, "Done." in ill) == (False, True, True)
+    assert "All is well: 2 messages being answered." in joined(inside(seen(waiting=2), ""))
     assert '<td>store oldest item</td><td dir="auto">–</td>' in well
-    assert "Nothing is stuck." in well
+
+
+def test_the_operator_sees_four_figures_and_each_platform() -> None:
+    told = joined(inside(seen(cost(0, 3.0), cost(1, 2.0)), ""))
+    figures = re.findall(r"<small>([^<]+)</small><strong>([^<]+)</strong>", told)
+    assert figures == [
+        ("Answers in 24 hours", "4"),
+        ("95 of 100 answers within", "longer than 5 minutes"),
+        ("Spent today", "$2.00"),
+        ("Fullest window", "0 %"),
+    ]
+    assert "3 turns, 95 % within 5 s" in told
+    assert re.search(r"<b>telegram</b><span class=\"good\">connected</span>.*2 to be shown", told)
 
 
 def test_the_operator_sees_todays_cost_beside_the_budget() -> None:

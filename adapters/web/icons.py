@@ -1,0 +1,36 @@
+"""The page's pictures: strokes on a square of 24, in the colour of the words beside them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapters.web.markup import Html, el
+
+_STROKES: Final = {
+    "chat": "M5 5h14a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2h-8l-5 4v-4H5a2 2 0 0 1-2-2V7a2 2 0 0 1 2-2z",
+    "window": "M4 16a8 8 0 1 1 16 0M12 16l4-5M7 20h10",
+    "folder": "M3 7a2 2 0 0 1 2-2h4l2 2.5h8a2 2 0 0 1 2 2V17a2 2 0 0 1-2 2H5a2 2 0 0 1-2-2z",
+    "spark": "M12 3l2.2 6.3L20.5 12l-6.3 2.7L12 21l-2.2-6.3L3.5 12l6.3-2.7z",
+    "phone": "M8.5 3h7a2 2 0 0 1 2 2v14a2 2 0 0 1-2 2h-7a2 2 0 0 1-2-2V5a2 2 0 0 1 2-2zM11 18h2",
+    "shield": "M12 3l7 3v5c0 4.6-2.9 8-7 10-4.1-2-7-5.4-7-10V6zM9 12l2 2 4-4",
+    "plus": "M12 5v14M5 12h14",
+    "clip": "M8 12.5l6.2-6.2a2.8 2.8 0 0 1 4 4l-8 8a4.6 4.6 0 0 1-6.5-6.5l7.6-7.6",
+    "send": "M12 19V5M6 11l6-6 6 6",
+    "edit": "M4 20l1-4L16.5 4.5a2 2 0 0 1 2.8 0l.2.2a2 2 0 0 1 0 2.8L8 19z",
+    "copy": "M9 9h9a1.5 1.5 0 0 1 1.5 1.5v9A1.5 1.5 0 0 1 18 21H9a1.5 1.5 0 0 1-1.5-1.5v-9A1.5 1.5 0 0 1 9 9z"
+    "M4.5 15V4.5A1.5 1.5 0 0 1 6 3h9",
+    "done": "M5 12.5l4.5 4.5L19 7.5",
+    "again": "M20 5v5h-5M19.4 10A8 8 0 1 0 20 14",
+    "wrap": "M4 6h16M4 12h13a3 3 0 0 1 0 6h-4M15 15.5L12.5 18l2.5 2.5M4 18h4",
+    "down": "M12 5v14M6 13l6 6 6-6",
+    "search": "M10.5 4a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13zM15.5 15.5L20 20",
+    "menu": "M4 7h16M4 12h16M4 17h16",
+    "bell": "M6 16V11a6 6 0 0 1 12 0v5l1.5 2h-15zM10 21h4",
+    "note": "M6 3h8l4 4v14H6zM14 3v4h4M9 12h6M9 16h6",
+    "list": "M4 7l1.5 1.5L8 6M4 16l1.5 1.5L8 15M11 7.5h9M11 16.5h9",
+}
+
+
+def icon(name: str) -> Html:
+    """A picture by its name. It says nothing to a screen reader: the words beside it, or a label, do."""
+    return el("svg", el("path", d=_STROKES[name]), viewBox="0 0 24 24", aria_hidden="true", class_="icon")
