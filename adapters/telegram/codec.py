@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
-from typing import Final
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 
 from adapters.telegram.characters import LONGEST, units
-from adapters.telegram.updates import Entity, Files, Membership, Message, Origin, Party, Press, Update
-from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source, straight
+from adapters.telegram.updates import Entity, Files, Membership, Message, Origin, Party, Press, Sticker, Update
+from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source, one_line, straight
 from gateway.domain.place import EVERYWHERE, NOT_SAID, ListenRules
 from gateway.domain.quoting import BY_A_BOT, CALLED, CORRECTED, FORWARDED, in_reply_to, listed
 
@@ -211,20 +211,29 @@ def _words(message: Message) -> str:
     if message.venue:
         return f"[venue: {message.venue['title']}, {message.venue['address']}]"
     if message.location:
-        return f"[location: {message.location['latitude']:.6f}, {message.location['longitude']:.6f}]"
+        live = "live " if message.location.get("live_period") else ""
+        return f"[{live}location: {message.location['latitude']:.6f}, {message.location['longitude']:.6f}]"
     if message.contact:
         name = f"{message.contact['first_name']} {message.contact.get('last_name') or ''}".strip()
         return f"[contact: {name}, {message.contact['phone_number']}]"
     if message.sticker:
-        return f"[sticker {message.sticker.get('emoji') or ''}]".replace(" ]", "]")
+        named = f'of the set "{one_line(message.sticker.set_name)}"' if message.sticker.set_name else ""
+        return f"[{' '.join(filter(None, ['sticker', one_line(message.sticker.emoji), named]))}]"
     if message.dice:
         return f"[{message.dice['emoji']} shows {message.dice['value']}]"
     if message.checklist:
         tasks = " / ".join(each["text"] for each in message.checklist["tasks"])
         return f"[checklist: {message.checklist['title']} — {tasks}]"
     if message.poll:
-        return f"[poll: {message.poll['question']} — {' / '.join(each['text'] for each in message.poll['options'])}]"
+        return asked(message.poll)
     return ""
+
+
+def asked(poll: Mapping[str, Any]) -> str:
+    """A poll in a line: its answers, and how many people gave each as soon as somebody did."""
+    counted = bool(poll.get("total_voter_count"))
+    answers = [f"{each['text']} ({each['voter_count']})" if counted else each["text"] for each in poll["options"]]
+    return f"[{'closed ' if poll.get('is_closed') else ''}poll: {poll['question']} — {' / '.join(answers)}]"
 
 
 def _shown(message: Message, without: Container[str] = ()) -> str:
@@ -270,6 +279,8 @@ def _attachments(message: Files) -> Iterator[Attachment]:
             size=voice.file_size,
             seconds=voice.duration,
         )
+    if message.sticker:
+        yield from _sticker(message.sticker)
     for file in (message.document, message.audio, message.video, message.video_note, message.animation):
         if file is None or (file is message.document and message.animation):  # an animation comes as both
             continue
@@ -283,6 +294,23 @@ def _attachments(message: Files) -> Iterator[Attachment]:
             seconds=file.duration,
             preview=file.thumbnail.file_id if file.thumbnail and mime.startswith("video/") else "",
         )
+
+
+def _sticker(sticker: Sticker) -> Iterator[Attachment]:
+    """A sticker as a picture; of one that moves, frames where it is a video, else its thumbnail."""
+    still = sticker.thumbnail if sticker.is_animated else sticker
+    if sticker.is_video and sticker.thumbnail is not None:
+        preview = sticker.thumbnail.file_id
+        yield Attachment(
+            kind="document",
+            ref=sticker.file_id,
+            name="sticker.webm",
+            mime="video/webm",
+            size=sticker.file_size,
+            preview=preview,
+        )
+    elif still is not None and not sticker.is_video:
+        yield Attachment(kind="image", ref=still.file_id, name="sticker.webp", mime="image/webp", size=still.file_size)
 
 
 def _part_of(message: Message) -> str | None:

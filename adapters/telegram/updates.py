@@ -74,6 +74,15 @@ class File(Struct, frozen=True, kw_only=True):
     thumbnail: File | None = None
 
 
+class Sticker(File, frozen=True, kw_only=True):
+    """A picture that people send for a word. One that moves is a video, or a drawing that no program here reads."""
+
+    emoji: str = ""
+    set_name: str = ""
+    is_animated: bool = False
+    is_video: bool = False
+
+
 class Origin(Struct, frozen=True, kw_only=True):
     """Who wrote a message of another chat: a person, a person who hides, a group or a channel."""
 
@@ -93,6 +102,7 @@ class Files(Struct, frozen=True, kw_only=True):
     video: File | None = None
     video_note: File | None = None
     animation: File | None = None
+    sticker: Sticker | None = None
     origin: Origin = Origin()  # of a message of another chat
 
 
@@ -124,7 +134,6 @@ class Message(Files, frozen=True, kw_only=True):
     venue: _Told = None
     location: _Told = None
     contact: _Told = None
-    sticker: _Told = None
     dice: _Told = None
     poll: _Told = None
     checklist: _Told = None
@@ -178,7 +187,7 @@ class Update(Struct, frozen=True, kw_only=True):
 
 
 # What a message can be read without: without any other field it would say something else, or in another's name.
-_WORDS: Final = ("entities", "caption_entities", "quote", "venue", "location", "contact", "sticker", "dice", "poll")
+_WORDS: Final = ("entities", "caption_entities", "quote", "venue", "location", "contact", "dice", "poll")
 _SPARE: Final = frozenset(
     (*Files.__struct_fields__, *_WORDS, *_UNREAD, "checklist", "reply_to_message", "external_reply")
 )

@@ -282,7 +282,7 @@ async def test_a_decoder_on_the_machine_shows_frames_of_the_video(
         world.sends("animation", b"moving", name="giphy.mp4", mime_type="video/mp4", thumbnail=PIXEL)
         await bot.until_shown("seen")
         assert pictures(world.heard()) == [b"GIF89a%d moving" % number for number in (1, 2, 3)]
-        assert "of which you see 3 frames in their order" in words(world.heard())
+        assert "of which you see 3 frames in order" in words(world.heard())
         key = (await bot.gateway.store.sessions(None, 1))[0].key
         assert len(await bot.gateway.store.kept_files(key, 9)) == 3
         bot.says("/retry")
@@ -302,6 +302,23 @@ async def test_a_decoder_that_fails_leaves_the_preview_frame(
         world.sends("video", b"moving", name="a.mp4", mime_type="video/mp4", thumbnail=PIXEL)
         await bot.until_shown("seen")
         assert pictures(world.heard()) == [PIXEL]
+
+
+async def test_a_sticker_is_seen_and_told_by_its_emoji(world: World) -> None:
+    content = b"RIFF\x00\x00\x00\x00WEBPVP8 " + bytes(50)
+    files = world.telegram.cloud.files
+    sticker = files.content("sticker", files.add("sticker", content))["sticker"]
+    async with world.bot() as bot:
+        told = {"sticker": {**sticker, "emoji": "😂", "set_name": "Cats"}}
+        world.telegram.people.send(bot.chat, world.anna, told)
+        await bot.until_shown("seen")
+        assert words(world.heard()).startswith('[sticker 😂 of the set "Cats"]\n[sent with this message: a picture')
+        assert pictures(world.heard()) == [content]
+        told = {"sticker": {**sticker, "is_animated": True, "emoji": "👋"}}
+        world.telegram.people.send(bot.chat, world.anna, told)
+        await bot.until_shown("seen", "seen")
+        assert world.heard() == "[sticker 👋]"
+    assert world.model.violations == []
 
 
 # -- what cannot be had --------------------------------------------------------------------------
