@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,10 +19,11 @@ from gateway.domain.message import said_in
 from gateway.domain.notes import QUOTES_END
 from gateway.providers.plugin import ModelPrices
 from gateway.runtime.structs import replace
+from tests.emulators.telegram.people import PIXEL
 from tests.emulators.transcription import Refusal, TranscriptionServer, opus
 from tests.support.gateway import FakeAdapter, KillAt, config_in, running
 from tests.support.model import PATIENCE
-from tests.support.telegram_files import World
+from tests.support.telegram_files import World, pictures, words
 from tests.support.waiting import eventually
 
 pytest_plugins = ["tests.support.telegram_files"]
@@ -291,3 +293,61 @@ async def test_a_slow_recording_holds_nobody_else_up(tmp_path: Path, scribe: Tra
         assert "fetching" in await live.ask("/status", chat="slow", user="ann")
         await live.ask("/stop", chat="slow", user="ann")
         await live.quiet()
+
+
+# -- videos --------------------------------------------------------------------------------------
+
+DECODER = """#!/bin/sh
+echo "$*" >> "{folder}/asked"
+case "$*" in
+*-vn*) [ "$(cat video)" = silent ] && exit 1; head -c 200 /dev/zero > sound.m4a;;
+*) printf 'GIF89a1' > 1.jpg;;
+esac
+"""
+
+
+async def test_the_sound_of_a_video_is_written_down_beside_its_frames(
+    world: World, scribe: TranscriptionServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "bin" / "ffmpeg"
+    program.parent.mkdir()
+    program.write_text(DECODER.format(folder=tmp_path))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    async with world.bot(transcription=by(scribe, max_seconds=60, usd_per_minute=0.6)) as bot:
+        world.sends("video_note", b"moving", thumbnail=PIXEL)
+        await bot.until_shown(QUOTE, "seen")
+        assert "a video (video/mp4, 6 bytes), of which you see 1 frame in order, and whose words were" in words(
+            world.heard()
+        )
+        assert pictures(world.heard()) == [b"GIF89a1"]
+        assert [(call.name, call.content) for call in scribe.calls] == [("voice.m4a", bytes(200))]
+        assert "-t 60.00" in (tmp_path / "asked").read_text()
+        session = (await bot.gateway.store.sessions(None, 1))[0]
+        (hit,) = [each.hit for each in await bot.gateway.store.search("milk", session.key, 9)]
+        assert said_in(hit.message) == "Buy milk and call Ann."
+        bot.says("/retry")
+        await bot.until(lambda: bot.shown()[-1] == "seen" and len(bot.shown()) >= 4)
+        assert (scribe.asked, world.downloads()) == (1, 1)  # neither paid for nor fetched again
+        world.sends("animation", b"silent", name="a.mp4", mime_type="video/mp4", thumbnail=PIXEL)
+        await bot.until(lambda: bot.shown()[-1] == "seen" and len(bot.shown()) >= 5)
+        assert "in order, without its sound]" in words(world.heard())
+        scribe.says = ""
+        world.sends("video", b"music", name="m.mp4", mime_type="video/mp4", thumbnail=PIXEL)
+        await bot.until(lambda: len(bot.shown()) >= 6)  # and nobody is told of the silence
+        assert "in order, and in which nothing was heard]" in words(world.heard())
+    assert scribe.asked == 2
+
+
+async def test_a_model_without_eyes_has_the_words_of_a_video(
+    world: World, scribe: TranscriptionServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "ffmpeg").write_text(DECODER.format(folder=tmp_path))
+    (tmp_path / "ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    async with world.bot(entry={"pictures": False}, transcription=by(scribe)) as bot:
+        world.sends("video", b"moving", name="a.mp4", mime_type="video/mp4", caption="看")
+        await bot.until_shown(QUOTE, "seen")
+        assert "this model takes no pictures, and whose words were written down" in world.heard()
+        world.sends("video", b"long", size=21 * 1024 * 1024, name="b.mp4", mime_type="video/mp4")
+        await bot.until_shown(QUOTE, "seen", "seen")  # too large to be fetched: answered all the same

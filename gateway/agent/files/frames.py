@@ -1,4 +1,5 @@
-"""Frames of a video, by a decoder on the machine. Without one a video has its platform's preview frame alone."""
+"""Frames and the sound of a video, by a decoder on the machine. Without one a video has its platform's preview frame
+alone."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +20,7 @@ from gateway.runtime.clock import Clock
 log = structlog.get_logger(__name__)
 
 MOST_FRAMES: Final = 4
+SOUND: Final = "m4a"
 _LONGEST: Final = 3_600.0  # seconds of a video that are looked at
 _UNKNOWN: Final = 8.0  # seconds, of a video that does not say how long it is
 _SECONDS: Final = 20.0  # that the decoder may take
@@ -26,15 +29,28 @@ _MOST_BYTES: Final = 1_000_000  # of one frame
 
 
 class Frames(Struct, frozen=True, kw_only=True):
-    """Takes frames with ffmpeg (https://ffmpeg.org/ffmpeg.html), in a folder of its own and for a limited time."""
+    """Takes frames and sounds with ffmpeg (https://ffmpeg.org/ffmpeg.html), in a folder of its own, within a time."""
 
     ffmpeg: str
     clock: Clock
 
     async def of(self, video: bytes, seconds: float | None) -> list[bytes]:
         """At most `MOST_FRAMES` frames as JPEGs, evenly from the beginning to the end; none if it cannot be read."""
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="legato-video-"))
         length = min(max(seconds or _UNKNOWN, 1.0), _LONGEST)
+        looks = f"fps={MOST_FRAMES}/{length:.2f}:round=up,scale='min({_WIDTH},iw)':-2"
+        how = ("-an", "-sn", "-frames:v", str(MOST_FRAMES), "-vf", looks, "%d.jpg")
+        return await self._made(video, length, how, _pictures)
+
+    async def sound(self, video: bytes, most: float) -> bytes:
+        """The sound of its first `most` seconds as `SOUND`, small enough to be written down; b"" if it has none."""
+        how = ("-vn", "-sn", "-ac", "1", "-ar", "16000", "-c:a", "aac", "-b:a", "32k", f"sound.{SOUND}")
+        made = await self._made(video, most, how, lambda folder: [(folder / f"sound.{SOUND}").read_bytes()])
+        return made[0] if made else b""
+
+    async def _made(
+        self, video: bytes, length: float, how: Sequence[str], read: Callable[[Path], list[bytes]]
+    ) -> list[bytes]:
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="legato-video-"))
         try:
             await asyncio.to_thread((folder / "video").write_bytes, video)
             # Nothing that a playlist names is opened: a stranger could name any file or address.
@@ -48,14 +64,15 @@ class Frames(Struct, frozen=True, kw_only=True):
                     "-format_whitelist",
                     "mov,mp4,matroska,webm,gif,avi,mpegts,flv",
                 ),
-                *("-i", "video", "-an", "-sn", "-frames:v", str(MOST_FRAMES)),
-                *("-vf", f"fps={MOST_FRAMES}/{length:.2f}:round=up,scale='min({_WIDTH},iw)':-2", "%d.jpg"),
+                *("-i", "video", *how),
             ]
             environment = {"PATH": os.environ.get("PATH", "")}
             ended = await program.run(argv, folder=folder, environment=environment, seconds=_SECONDS, clock=self.clock)
             if ended.late or ended.code:
                 log.info("video_not_decoded", late=ended.late, code=ended.code, output=ended.output[-300:])
-            return await asyncio.to_thread(_pictures, folder)
+            return await asyncio.to_thread(read, folder)
+        except FileNotFoundError:
+            return []  # it has no sound, or there is no decoder any more
         except OSError as error:
             log.warning("decoder_not_run", error=str(error))
             return []

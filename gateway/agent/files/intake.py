@@ -16,7 +16,7 @@ import structlog
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.files.contents import reading as read_content
-from gateway.agent.files.frames import MOST_FRAMES, Frames
+from gateway.agent.files.frames import MOST_FRAMES, SOUND, Frames
 from gateway.agent.files.kinds import NOT_TEXT, Reading, is_opaque, is_sound
 from gateway.agent.files.message import (
     MOST_TEXT,
@@ -47,6 +47,9 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 Show = Callable[[str, str], Awaitable[None]]
 """Shows the person a sentence about the file of this ref, once, whatever is repeated."""
+
+Video = Callable[[], Awaitable[bytes]]
+"""Fetches a video when it is first needed. Raises one of `_NOT_HAD`."""
 
 _SECONDS: Final = 120.0  # for one file, all attempts together
 _ATTEMPTS: Final = 3
@@ -108,7 +111,7 @@ class FileIntake:
         received = []
         for file in inbound.attachments:
             if file.is_video:
-                received.append(await self._watched(key, inbound.source, file, reader, show))
+                received.append(await self._watched(conversation, inbound.source, file, reader, show))
             else:
                 got, content = await self._received(key, inbound.source, file, reader, show)
                 alive()
@@ -149,11 +152,52 @@ class FileIntake:
         async with self._clock.limit(_SECONDS):
             return None, await self._fetched(platform, file)
 
-    async def _watched(self, key: SessionKey, source: Source, file: Attachment, reader: Reader, show: Show) -> Received:
-        """A video with pictures of it: frames where there is a decoder, else the preview frame that came along."""
+    async def _watched(
+        self, conversation: Conversation, source: Source, file: Attachment, reader: Reader, show: Show
+    ) -> Received:
+        """A video with pictures of it, and with the words of its sound where they are written down."""
+        fetched = list[bytes]()
+
+        async def video() -> bytes:
+            if not fetched:
+                fetched.append((await self._content(conversation.stored.session.key, source.platform, file))[1])
+            return fetched[0]
+
+        got = await self._seen(conversation.stored.session.key, source, file, reader, show, video)
+        if (spoken := await self._overheard(conversation, source, file, video)) is None:
+            return got
+        if spoken.words or spoken.problem:
+            await show(file.ref, spoken.told("video"))
+        return replace(got, spoken=spoken, told="")
+
+    async def _overheard(
+        self, conversation: Conversation, source: Source, file: Attachment, video: Video
+    ) -> Spoken | None:
+        """The words of a video, kept under a digest of its name; None: it has no sound, or nobody can take it out."""
+        if self._dictation is None or self._frames is None or file.ref == file.preview:
+            return None
+        session = conversation.stored.session
+        digest = sha256(f"{source.platform}:{file.ref}".encode()).hexdigest()
+        try:
+            if (words := await self._dictation.known(session.key, digest)) is not None:
+                return Spoken(words=words, digest=digest)
+            if problem := self._dictation.refusal(replace(file, size=None)):
+                return Spoken(problem=problem)
+            async with self._room:
+                sound = await self._frames.sound(await video(), self._dictation.settings.max_seconds)
+        except _NOT_HAD as error:
+            log.info("no_sound_taken", error=str(error))
+            return None
+        charge = conversation.ledger.append
+        return await self._dictation.write_down(session, digest, sound, SOUND, charge) if sound else None
+
+    async def _seen(
+        self, key: SessionKey, source: Source, file: Attachment, reader: Reader, show: Show, video: Video
+    ) -> Received:
+        """Frames of a video where there is a decoder, else the preview frame that came along."""
         if not reader.sees:
             return Received(attachment=file, problem=NO_PICTURES)
-        if frames := await self._taken(key, source, file, show):
+        if frames := await self._taken(key, source, file, show, video):
             return Received(attachment=file, frames=frames)
         if not file.preview:
             return Received(attachment=file, problem=NO_FRAME, told=UNSEEN.format(name=_called(file)))
@@ -163,7 +207,9 @@ class FileIntake:
             return Received(attachment=file, frames=(got.kept,), problem=ONE_FRAME)
         return Received(attachment=file, problem=got.problem or NO_FRAME, told=UNSEEN.format(name=_called(file)))
 
-    async def _taken(self, key: SessionKey, source: Source, file: Attachment, show: Show) -> tuple[KeptFile, ...]:
+    async def _taken(
+        self, key: SessionKey, source: Source, file: Attachment, show: Show, video: Video
+    ) -> tuple[KeptFile, ...]:
         """Frames of a video, which are kept in its place. None: the preview frame must do."""
         if self._frames is None or file.ref == file.preview:
             return ()
@@ -173,8 +219,7 @@ class FileIntake:
             if known[0] is not None:
                 return tuple(each for each in known if each is not None)
             async with self._room:
-                _, video = await self._content(key, source.platform, file)
-                pictures = await self._frames.of(video, file.seconds)
+                pictures = await self._frames.of(await video(), file.seconds)
             taken = []
             for number, (ref, picture) in enumerate(zip(refs, pictures, strict=False), 1):
                 name = f"{file.name or 'video'}, frame {number}.jpg"
@@ -205,7 +250,9 @@ class FileIntake:
         form = got.reading.sound
         if self._dictation is not None and got.kept is not None and form is not None and form not in reader.sounds:
             charge = conversation.ledger.append
-            spoken = await self._dictation.write_down(conversation.stored.session, got.kept, content, form, charge)
+            spoken = await self._dictation.write_down(
+                conversation.stored.session, got.kept.digest, content, form, charge
+            )
             got = replace(got, spoken=spoken)
         if got.spoken is not None:
             await show(got.attachment.ref, got.spoken.told(_WHAT.get(got.attachment.kind, "recording")))

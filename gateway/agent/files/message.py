@@ -23,6 +23,7 @@ from gateway.context.prompts import neutralise
 from gateway.domain.chat import WORDS, Attachment, Inbound, KeptFile, SessionKey, file_note, named, one_line, spoken
 from gateway.domain.message import Message, user
 from gateway.domain.quoting import BY_A_BOT, FORWARDED
+from gateway.domain.wording import counted
 
 MOST_TEXT: Final = 30_000  # characters of files' texts in one message
 SHARE: Final = 0.15  # of the model's window that they may take: as much as a tool's result
@@ -81,13 +82,18 @@ def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], rea
     room = _Room(reader)
     for file in files:
         problem = file.problem
-        if file.spoken is not None:
-            problem, quoted = _said(file.spoken, room)
-            texts += quoted
-        elif file.frames:
+        if file.frames:
             seen = [picture_part(frame.digest) for frame in file.frames if room.take_part()]
             parts += seen
-            problem = (problem or FRAMES.format(count=len(seen))) if seen else NO_ROOM
+            problem = (problem or FRAMES.format(count=counted(len(seen), "frame"))) if seen else NO_ROOM
+            if seen and file.spoken is None:
+                problem += WITHOUT_SOUND
+        if file.spoken is not None:
+            heard, quoted = _said(file.spoken, room)
+            problem = f"{problem}, and {heard}" if problem else heard
+            texts += quoted
+        elif file.frames:
+            pass
         elif file.kept is not None and reader is not None:
             part, problem = _part(file.kept, file.reading, reader, room)
             if part is not None:
@@ -134,13 +140,13 @@ def _note(file: Received) -> dict[str, Any]:
     kept, too; `frames`: where those of a video are."""
     note = file_note(file.attachment)
     if file.frames:
-        return {**note, "frames": [frame.ref for frame in file.frames]}
-    if file.spoken is None or not file.spoken.words or file.kept is None:
+        note["frames"] = [frame.ref for frame in file.frames]
+    if file.spoken is None or not file.spoken.words:
         return note
-    return {**note, "words": file.spoken.words, "words_ref": f"{WORDS}{file.kept.digest}"}
+    return {**note, "words": file.spoken.words, "words_ref": f"{WORDS}{file.spoken.digest}"}
 
 
-def _said(said: Spoken, room: _Room) -> tuple[str | None, list[str]]:
+def _said(said: Spoken, room: _Room) -> tuple[str, list[str]]:
     """The clause about a recording, and its words in a line of their own: nothing in it is a line of somebody else."""
     if said.problem is not None:
         return NOT_WRITTEN_DOWN.format(reason=said.problem), []
@@ -194,7 +200,8 @@ WRITTEN_DOWN = "whose words were written down by a machine, in quotes below"
 NOT_WRITTEN_DOWN = "which could not be written down for you: {reason}"
 SILENT = "in which nothing was heard"
 NO_PICTURES = "which you cannot be shown: this model takes no pictures"
-FRAMES = "of which you see {count} frames in their order, without its sound"
+FRAMES = "of which you see {count} in order"
+WITHOUT_SOUND = ", without its sound"
 ONE_FRAME = "of which you see the preview frame alone"
 NO_ROOM = "which you cannot be shown: there is no room for so many"
 NO_ROOM_TO_HEAR = "which you cannot hear: there is no room for so many"

@@ -83,10 +83,11 @@ class TranscriptionSettings(Section):
 
 
 class Spoken(Struct, frozen=True, kw_only=True):
-    """The words of a recording; "" if there are none. `problem`: the reason why nobody knows."""
+    """The words of a recording, kept under `digest`; "" if there are none. `problem`: the reason why nobody knows."""
 
     words: str = ""
     problem: str | None = None
+    digest: str = ""
 
     def told(self, what: str) -> str:
         """Return the line about the recording that the person is shown. `what`: "voice message", say."""
@@ -113,17 +114,17 @@ class Dictation(Struct, kw_only=True):
         return self._refusal(file.size, file.seconds)
 
     async def write_down(
-        self, session: Session, kept: KeptFile, content: bytes, form: str, charge: Callable[[LedgerEntry], None]
+        self, session: Session, digest: str, content: bytes, form: str, charge: Callable[[LedgerEntry], None]
     ) -> Spoken:
-        """Return the words of a kept recording. The call, if there is one, is entered into the ledger at once;
-        `charge` is given one that the store does not take now. Never raises but CancelledError."""
+        """Return the words of a recording, which are kept under this digest. The call, if there is one, is entered into
+        the ledger at once; `charge` is given one that the store does not take now. Never raises but CancelledError."""
         try:
-            words = await self._known(session.key, kept.digest)
+            words = await self.known(session.key, digest)
             if words is None:
                 seconds = recorded_seconds(content, form)
                 if problem := self._refusal(len(content), seconds):
                     return Spoken(problem=problem)
-                words = await self._written(session, kept.digest, content, form, seconds, charge)
+                words = await self._written(session, digest, content, form, seconds, charge)
         except TimeoutError:
             return Spoken(problem=TOO_SLOW.format(seconds=self.settings.timeout))
         except SpendCapReached:
@@ -133,7 +134,7 @@ class Dictation(Struct, kw_only=True):
             return Spoken(problem=str(error))
         except StoreUnavailable as error:
             return Spoken(problem=str(error).rstrip("."))
-        return Spoken(words=words)
+        return Spoken(words=words, digest=digest)
 
     async def _written(
         self,
@@ -168,8 +169,8 @@ class Dictation(Struct, kw_only=True):
             return TOO_LARGE.format(most=self.settings.max_mb)
         return "it is empty" if size == 0 else None
 
-    async def _known(self, key: SessionKey, digest: str) -> str | None:
-        """Return the words of a recording that was written down before; None: it was not."""
+    async def known(self, key: SessionKey, digest: str) -> str | None:
+        """Return the words of a recording that was written down before; None: it was not. Raises StoreUnavailable."""
         kept = await self.store.kept_file(key, WORDS + digest)
         content = None if kept is None else await self.store.file_content(key, kept.digest)
         return None if content is None else content.decode("utf-8", "replace")
