@@ -180,24 +180,28 @@ class DiscordAdapter:
         return await self._shown(outbound, None)
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        return await self.send_album(outbound, [content])
+
+    async def send_album(self, outbound: Outbound, contents: Sequence[bytes]) -> str:
+        """Show the files of a message together. Raises AdapterError."""
         limit = self._largest(outbound.to.chat)
-        if len(content) > limit:
+        if max(map(len, contents)) > limit:
             raise DeliveryRefused(f"it is larger than the {limit // 1024**2} MB that Discord takes here")
-        return await self._shown(outbound, content)
+        return await self._shown(outbound, contents)
 
     def _largest(self, chat: str) -> int:
         channel = None if chat.startswith(WITH) else self._connection.get_channel(int(chat))
         guild = getattr(channel, "guild", None)
         return LIMITS.file_bytes or 0 if guild is None else int(guild.filesize_limit)
 
-    async def _shown(self, outbound: Outbound, content: bytes | None) -> str:
+    async def _shown(self, outbound: Outbound, contents: Sequence[bytes] | None) -> str:
         payload = await self._payload(outbound)
         try:
             calls = await self._connection.opened()
             outbound = replace(outbound, to=await self._addressed(calls, outbound.to))
             interaction = codec.interaction_of(outbound.answers)
             # The place of the answer is kept for the answer: a notice comes before it.
-            if interaction is not None and content is None and outbound.kind != "notice":
+            if interaction is not None and contents is None and outbound.kind != "notice":
                 may_be_public = outbound.kind == "error"
                 told = await self._interactions.show(interaction, payload, may_be_public=may_be_public)
                 if told is not None:
@@ -205,12 +209,12 @@ class DiscordAdapter:
             old = self._clock.now() - outbound.created_at > _NONCE_SECONDS
             if outbound.ambiguous and old and (found := await self._found(calls, outbound, payload)):
                 return self._known(found)
-            message = await self._posted(calls, outbound, payload, content)
-            if content is None and (message.get("content") or "").strip() != payload["content"].strip():
+            message = await self._posted(calls, outbound, payload, contents)
+            if contents is None and (message.get("content") or "").strip() != payload["content"].strip():
                 # Its nonce was known: an earlier attempt showed the beginning of it.
                 await calls.request(_message("PATCH", outbound.to.chat, message["id"]), json=_edit(payload))
         except failures.Foreign as error:
-            if content is not None and getattr(error, "code", 0) == failures.MISSING_PERMISSIONS:
+            if contents is not None and getattr(error, "code", 0) == failures.MISSING_PERMISSIONS:
                 raise DeliveryRefused(_UNWRITABLE) from error
             if isinstance(error, HTTPException):
                 await self._permissions.tell(self._connection.calls, outbound, error)
@@ -236,21 +240,21 @@ class DiscordAdapter:
         return message
 
     async def _posted(
-        self, calls: ApiClient, outbound: Outbound, payload: dict[str, Any], content: bytes | None
+        self, calls: ApiClient, outbound: Outbound, payload: dict[str, Any], contents: Sequence[bytes] | None
     ) -> Mapping[str, Any]:
         chat = outbound.to.chat
         try:
-            if content is None:
+            if contents is None:
                 route = Route("POST", "/channels/{channel_id}/messages", channel_id=chat)
                 message: Mapping[str, Any] = await calls.request(route, json=payload)
             else:
-                assert outbound.file is not None, "only a row with a file is sent as one"
-                message = await files.upload(calls, chat, outbound.file, content, payload)
+                given = zip(outbound.files, contents, strict=True)
+                message = await files.upload(calls, chat, given, payload)
         except HTTPException as error:
             if error.code != failures.NO_HISTORY or "message_reference" not in payload:
                 raise
             plainly = {name: value for name, value in payload.items() if name != "message_reference"}
-            return await self._posted(calls, outbound, plainly, content)
+            return await self._posted(calls, outbound, plainly, contents)
         return message
 
     async def _found(self, calls: ApiClient, outbound: Outbound, payload: Mapping[str, Any]) -> str | None:

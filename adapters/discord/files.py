@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from typing import Any, Final
 
 import aiohttp
@@ -45,8 +46,10 @@ async def fetch(calls: ApiClient, file: Attachment) -> bytes:
     return content
 
 
-async def upload(calls: ApiClient, channel: str, file: KeptFile, content: bytes, payload: dict[str, Any]) -> Any:
-    """Show a file with its text. Raises what the library raises."""
+async def upload(
+    calls: ApiClient, channel: str, files: Iterable[tuple[KeptFile, bytes]], payload: dict[str, Any]
+) -> Any:
+    """Show files with their text. Raises what the library raises."""
     reference = payload.get("message_reference")
     mentions = discord.AllowedMentions(
         everyone=False,
@@ -56,7 +59,7 @@ async def upload(calls: ApiClient, channel: str, file: KeptFile, content: bytes,
     )
     with handle_message_parameters(
         payload["content"] or None,
-        file=discord.File(io.BytesIO(content), filename=file.name or "file"),
+        files=[discord.File(io.BytesIO(content), filename=file.name or "file") for file, content in files],
         nonce=payload["nonce"],
         allowed_mentions=mentions,
         message_reference=reference if reference is not None else discord.utils.MISSING,

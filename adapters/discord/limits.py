@@ -26,6 +26,7 @@ LIMITS: Final = Limits(
     ambiguous_retries=10,  # a repeated send is looked for first, so none is shown twice
     split_reply=split,
     file_bytes=LARGEST_SENT,
+    album=10,  # https://discord.com/developers/docs/resources/message#create-message
     fits_caption=fits_caption,
     direct_chat=lambda user: f"{WITH}{user}",
 )

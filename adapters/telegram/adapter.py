@@ -20,7 +20,7 @@ from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
 from adapters.telegram import codec, drafts, failures
 from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard, show
-from adapters.telegram.files import Downloads, upload
+from adapters.telegram.files import Downloads, upload, upload_album
 from adapters.telegram.formatting import Rendered, caption, plain, render
 from adapters.telegram.limits import LIMITS, Silence, Spacing, draft_rates, in_group, preview_rates, rates
 from adapters.telegram.migrated_chats import MigratedChats
@@ -244,6 +244,16 @@ class TelegramBot:
                 ),
             ),
         )
+
+    async def send_album(self, outbound: Outbound, contents: Sequence[bytes]) -> str:
+        """Show the files of a message together. Raises AdapterError."""
+        thread, files = _thread(outbound.to), list(zip(outbound.files, contents, strict=True))
+
+        async def show(chat: int, laid_out: Rendered) -> tuple[int, int]:
+            answered = _answered(outbound, chat)
+            return await upload_album(self._bot, chat, thread, files, laid_out.text, _entities(laid_out), answered)
+
+        return await self._shown(outbound, lambda chat: self._formatted(outbound, partial(show, chat)))
 
     async def _shown(self, outbound: Outbound, show: Callable[[int], Awaitable[tuple[int, int]]]) -> str:
         """Call `show` with the chat's number, and return the platform id of the message, of which it gives the numbers

@@ -12,10 +12,19 @@ from typing import Any, Final
 
 import httpx
 import structlog
-from telegram import Bot, InputFile, MessageEntity, ReplyParameters
+from telegram import (
+    Bot,
+    InputFile,
+    InputMediaAudio,
+    InputMediaDocument,
+    InputMediaPhoto,
+    MessageEntity,
+    ReplyParameters,
+)
 from telegram.error import TelegramError
 
 from adapters.telegram import failures
+from adapters.telegram.music import is_music, titles
 from gateway.domain.chat import Attachment, KeptFile
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
 
@@ -117,8 +126,8 @@ async def upload(
     entities: Sequence[MessageEntity],
     answered: ReplyParameters | None,
 ) -> tuple[int, int]:
-    """Send a file: a picture as a photo where Telegram takes it, anything else as a document. Gives the numbers of the
-    chat and the message. Raises TelegramError."""
+    """Send a file: a picture as a photo and music as such where Telegram takes it, anything else as a document. Gives
+    the numbers of the chat and the message. Raises TelegramError."""
     given = InputFile(content, filename=file.name, attach=False)
     shown: dict[str, Any] = {
         "caption": caption or None,
@@ -126,13 +135,56 @@ async def upload(
         "message_thread_id": thread,
         "reply_parameters": answered,
     }
-    if is_photo(content):
-        try:
+    try:
+        if is_photo(content):
             sent = await bot.send_photo(chat, given, **shown)
             return sent.chat.id, sent.message_id
-        except TelegramError as error:
-            if not failures.may_be_of_picture(error):
-                raise
-            log.warning("photo_refused", file=file.digest, error=error.message)
+        if is_music(content):
+            sent = await bot.send_audio(chat, given, **shown, **titles(content, file.name))
+            return sent.chat.id, sent.message_id
+    except TelegramError as error:
+        if not failures.may_be_of_picture(error):
+            raise
+        log.warning("shown_as_document", file=file.digest, error=error.message)
     sent = await bot.send_document(chat, given, disable_content_type_detection=True, **shown)
     return sent.chat.id, sent.message_id
+
+
+async def upload_album(
+    bot: Bot,
+    chat: int,
+    thread: int | None,
+    files: Sequence[tuple[KeptFile, bytes]],
+    caption: str,
+    entities: Sequence[MessageEntity],
+    answered: ReplyParameters | None,
+) -> tuple[int, int]:
+    """The same of several in one album, whose kinds Telegram does not mix: photos or music, if all are, else
+    documents. Gives the numbers of the chat and of the first message."""
+    where: dict[str, Any] = {"message_thread_id": thread, "reply_parameters": answered}
+    kinds = {_kind(content) for _, content in files}
+    kind = kinds.pop() if len(kinds) == 1 else "document"
+    try:
+        shown = await bot.send_media_group(chat, _items(kind, files, caption, entities), **where)
+    except TelegramError as error:
+        if kind == "document" or not failures.may_be_of_picture(error):
+            raise
+        log.warning("shown_as_document", file=files[0][0].digest, error=error.message)
+        shown = await bot.send_media_group(chat, _items("document", files, caption, entities), **where)
+    return shown[0].chat.id, shown[0].message_id
+
+
+def _kind(content: bytes) -> str:
+    return "photo" if is_photo(content) else "audio" if is_music(content) else "document"
+
+
+def _items(
+    kind: str, files: Sequence[tuple[KeptFile, bytes]], caption: str, entities: Sequence[MessageEntity]
+) -> list[Any]:
+    how: Any = {"photo": InputMediaPhoto, "audio": InputMediaAudio}.get(kind, InputMediaDocument)
+    items = []
+    for place, (file, content) in enumerate(files):
+        named = titles(content, file.name) if kind == "audio" else {}
+        words = {} if place or not caption else {"caption": caption, "caption_entities": entities}
+        items.append(how(media=content, filename=file.name, **named, **words))
+    return items

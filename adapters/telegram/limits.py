@@ -21,6 +21,7 @@ LIMITS: Final = Limits(
     unit="utf16",
     split_reply=split,
     file_bytes=LARGEST_SENT,
+    album=10,  # https://core.telegram.org/bots/api#sendmediagroup
     fits_caption=fits_caption,
     direct_chat=str,  # a private chat has the number of its person
 )

@@ -307,7 +307,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         exports, and those of the refs `named`; none that came with other messages."""
         events = {note.get("event") for message in gone if (note := note_of(message)).get("event")}
         rows = await self.store.outbox(key.address, _ROWS) if events else ()
-        sent = [row.file.ref for row in rows if row.file is not None and row.answers in events and row.key == key]
+        sent = [file.ref for row in rows if row.answers in events and row.key == key for file in row.files]
         shown = {ref for message in stays for ref in _refs(key, message)}
         came = [ref for message in gone for ref in _refs(key, message)]
         told = [text[:_LOOKED_FOR] for each in gone if len(text := own_words(each).strip()) >= _TELLING]

@@ -29,6 +29,7 @@ from gateway.domain.adapter import (
     CanEdit,
     CanPing,
     CanPreview,
+    CanSendAlbums,
     CanSendFiles,
     HasButtons,
     HasRates,
@@ -229,6 +230,10 @@ class Outbox:
     def has_buttons(self, platform: str) -> bool:
         """Say whether a platform shows buttons under messages."""
         return platform in self._tokens
+
+    def album(self, platform: str) -> int:
+        """Return how many files one message of a platform shows."""
+        return self._limits.get(platform, _UNKNOWN).album
 
     def largest_file(self, platform: str) -> int | None:
         """Bytes of the largest file that a platform shows. None: it shows no files."""
@@ -433,13 +438,19 @@ class Outbox:
             row = await self._marked(adapter.limits, row)
         if row.file is None:
             return await adapter.send(row)
-        digest = row.file.digest
-        content = await insist(
-            lambda: self._store.file_content(row.key, digest), clock=self._clock, what="file_content"
-        )
-        if content is None or not isinstance(adapter, CanSendFiles):
+        contents = [await self._content(row, file) for file in row.files]
+        if len(contents) > 1 and isinstance(adapter, CanSendAlbums):
+            return await adapter.send_album(row, contents)
+        if len(contents) > 1 or not isinstance(adapter, CanSendFiles):
             raise DeliveryRefused(f"the file {row.file.name} cannot be shown here")
-        return await adapter.send_file(row, content)
+        return await adapter.send_file(row, contents[0])
+
+    async def _content(self, row: Outbound, file: KeptFile) -> bytes:
+        step = partial(self._store.file_content, row.key, file.digest)
+        content = await insist(step, clock=self._clock, what="file_content")
+        if content is None:
+            raise DeliveryRefused(f"the file {file.name} cannot be shown here")
+        return content
 
     async def _marked(self, limits: Limits, row: Outbound) -> Outbound:
         """The row, with the mark of what may stand there already."""

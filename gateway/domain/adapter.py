@@ -32,10 +32,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     because the reader can tell repeats apart by their id). `pauses_when_full`: the adapter stops reading while a
     lane is full, instead of having messages refused. `trusted`: everyone who can reach it is the operator; with an
     `operator`, only the person of this id is, and the access lists hold for others. `file_bytes`: the largest file
-    that can be shown (None: none can). `fits_caption`: whether a text, which is Markdown, can be shown with a file
-    (None: any can). `direct_chat`: the chat in which a person is alone with the bot, by their id (None: it cannot
-    be known). `mail_ids`: people's ids hold an `@` inside, as addresses of mail do. `keyed`: who reaches it has shown a
-    key of ours, so may talk, and is an admin by the role `ADMIN_ROLE`."""
+    that can be shown (None: none can); `album`: how many one message shows. `fits_caption`: whether a text, which is
+    Markdown, can be shown with a file (None: any can). `direct_chat`: the chat in which a person is alone with the
+    bot, by their id (None: it cannot be known). `mail_ids`: people's ids hold an `@` inside, as addresses of mail do.
+    `keyed`: who reaches it has shown a key of ours, so may talk, and is an admin by the role `ADMIN_ROLE`."""
 
     text_units: int | None = None
     unit: Literal["codepoints", "utf16"] = "codepoints"
@@ -46,6 +46,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     operator: str | None = None
     file_bytes: int | None = None
     fits_caption: Callable[[str], bool] | None = None
+    album: int = 1
     direct_chat: Callable[[str], str] | None = None
     mail_ids: bool = False
     keyed: bool = False
@@ -450,6 +451,15 @@ class CanSendFiles(Protocol):
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
         """Show `outbound.file` with the text as its caption; returns the platform's id for it. Raises AdapterError."""
+
+
+@runtime_checkable
+class CanSendAlbums(Protocol):
+    """Shows up to `Limits.album` files in one message."""
+
+    async def send_album(self, outbound: Outbound, contents: Sequence[bytes]) -> str:
+        """Show `outbound.files` with the text as their caption; returns the platform's id for it. Raises
+        AdapterError."""
 
 
 # -- rates ---------------------------------------------------------------------------------------------

@@ -430,6 +430,13 @@ class Outbound(Struct, frozen=True, kw_only=True):
     returns: Returns | None = None  # of a reply to a message with `terms`
 
     @property
+    def files(self) -> tuple[KeptFile, ...]:
+        """The file, or the files of an album."""
+        if self.file is None:
+            return ()
+        return (self.file, *self.file.others) if isinstance(self.file, Album) else (self.file,)
+
+    @property
     def unasked(self) -> bool:
         """Say whether nobody waits for it: then the other rows of its chat go before it."""
         return self.kind == "reminder" or (self.answers or "").startswith(SCHEDULED)
@@ -463,3 +470,9 @@ class KeptFile(Struct, frozen=True, kw_only=True):
     mime: str
     size: int
     at: float  # when it was kept, in seconds since the epoch
+
+
+class Album(KeptFile, frozen=True, kw_only=True):
+    """The first of several files that one message shows."""
+
+    others: tuple[KeptFile, ...]

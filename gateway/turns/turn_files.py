@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from gateway.delivery.outbox import Outbox
-from gateway.domain.chat import OUTPUT, WORDS, KeptFile
+from gateway.domain.chat import OUTPUT, WORDS, Album, KeptFile, Outbound
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import ToolError
 from gateway.store.insist import insist
@@ -63,14 +64,28 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
     async def send(self, name: str, mime: str, content: bytes, caption: str = "", *, kind: str = "sent") -> None:
         """Show a file in the chat, with a caption. A turn shows the same file under the same name once, because a model
         that hears of an unknown outcome may repeat its call. Raises ToolError where the platform shows no files."""
+        await self.send_together([(name, mime, content)], caption, kind=kind)
+
+    async def send_together(
+        self, files: Sequence[tuple[str, str, bytes]], caption: str = "", *, kind: str = "sent"
+    ) -> None:
+        """The same of several, in one message where the platform can; the caption stands with the first."""
         platform = self.item.inbound.source.platform.capitalize()
         most = self.outbox.largest_file(self.item.inbound.source.platform)
         if most is None:
             raise ToolError(NOT_HERE.format(platform=platform))
-        if len(content) > most:
-            raise ToolError(TOO_LARGE.format(size=len(content), platform=platform, most=most))
-        kept = await self._kept(kind, name, mime, content)
-        rows = await self.outbox.with_file(self.item, kept, caption, kept.ref.partition(":")[2])
+        if (size := max(len(content) for _, _, content in files)) > most:
+            raise ToolError(TOO_LARGE.format(size=size, platform=platform, most=most))
+        kept = list({file.ref: file for file in [await self._kept(kind, *each) for each in files]}.values())
+        rows, together = list[Outbound](), self.outbox.album(self.item.inbound.source.platform)
+        while kept:
+            first, *others = kept[:together]
+            del kept[:together]
+            shown, row_id = first, first.ref.partition(":")[2]
+            if others:
+                shown = Album(**asdict(first), others=tuple(others))
+                row_id = lasting_id("o", row_id, *(each.ref for each in others))
+            rows += await self.outbox.with_file(self.item, shown, "" if rows else caption, row_id)
         await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="emit")
 
     async def _kept(self, why: str, name: str, mime: str, content: bytes) -> KeptFile:

@@ -105,6 +105,18 @@ async def test_the_model_sends_a_file(tmp_path: Path, discord: DiscordServer, an
         assert [each.name for each in file.attachments] == ["list.txt"]
 
 
+async def test_several_files_are_one_message(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    both = wants("send_file", file="a.txt", more=["b.txt"], caption="**Both** 看")
+    model = FakeModel(in_turn(Say(text="Thanks."), both, Say(text="There.")))
+    async with on_discord(tmp_path, discord, anna, model=model) as bot:
+        files = [Upload(name=name, content=name.encode(), content_type="text/plain") for name in ("a.txt", "b.txt")]
+        bot.says("keep them", files=files)
+        await bot.until_shown("Thanks.")
+        bot.says("send them back")
+        await bot.until_shown("Thanks.", "**Both** 看", "There.")
+        assert [each.name for each in discord.shown(bot.chat)[1].attachments] == ["a.txt", "b.txt"]
+
+
 async def test_a_file_may_be_as_large_as_its_server_takes(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
     small = discord.people.general(discord.people.guild("Small", anna))
     large = discord.people.general(discord.people.guild("Large", anna, tier=2))

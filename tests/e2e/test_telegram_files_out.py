@@ -21,7 +21,7 @@ def writing(name: str, content: str, **more: str) -> Any:
     return sending(name=name, content=content, **more)
 
 
-def sending(**arguments: str) -> Any:
+def sending(**arguments: Any) -> Any:
     """The same of any file."""
 
     def reply(body: dict[str, Any]) -> Reply:
@@ -177,3 +177,76 @@ async def test_a_photo_that_was_not_taken_is_sent_again_as_one(world: World, fau
         world.sends("document", PIXEL, name="cat.png", mime_type="image/png")
         await bot.until(lambda: any("on its way" in text for text in bot.shown()))
         assert ["photo" in message.content for message in shown(bot)] == [True]
+
+
+# -- albums and music ----------------------------------------------------------------------------
+
+MUSIC = b"\xff\xfb" + bytes(99)
+
+
+async def kept(world: World, bot: Bot, **files: bytes) -> None:
+    """Have Anna send these first."""
+    asked, world.model.reply = world.model.reply, lambda _: Reply(text="seen")
+    for number, (name, content) in enumerate(files.items(), 1):
+        world.sends("document", content, name=name)
+        await bot.until(lambda count=number: bot.shown().count("seen") == count)  # type: ignore[misc]
+    world.model.reply = asked
+
+
+def kinds(bot: Bot) -> list[tuple[str, bool]]:
+    """What the bot's messages show, and whether they stand in an album."""
+    known = ("photo", "document", "audio")
+    shown = bot.telegram.shown(bot.chat)
+    return [(next((kind for kind in known if kind in each.content), "text"), "media_group_id" in each.content)
+            for each in shown]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", [None, Flood(seconds=1), Disconnect(), Refuse(status=502)], ids=repr)
+async def test_several_pictures_are_one_album_with_one_caption(world: World, fault: Any) -> None:
+    if fault:
+        world.telegram.faults.add(fault, method="sendMediaGroup")
+    world.model.reply = sending(file="1.png", more=["2.png", "1.png", "三.png"], caption="The **three** 猫")
+    async with world.bot() as bot:
+        pictures = [PIXEL + bytes([number]) for number in range(3)]
+        await kept(world, bot, **dict(zip(("1.png", "2.png", "三.png"), pictures, strict=True)))
+        bot.says("show them")
+        await bot.until(lambda: any("on their way" in text for text in bot.shown()))
+        await bot.quiet()
+        assert [kind for kind in kinds(bot) if kind[1]] == [("photo", True)] * 3
+        album = [each for each in bot.telegram.shown(bot.chat) if "media_group_id" in each.content]
+        assert [each.text.removeprefix("↻ ") for each in album] == ["The three 猫", "", ""]
+        assert [each["type"] for each in album[0].entities] == ["bold"]
+        taken = [world.telegram.cloud.files.take("photo", each.content["photo"][-1]["file_id"]) for each in album]
+        assert [each.content for each in taken] == pictures  # in order, each once
+        world.model.reply = lambda _: Reply(text="gone")
+        bot.says("/last")
+        await bot.until(lambda: len([kind for kind in kinds(bot) if kind[1]]) == 6)  # the album is shown again
+
+
+async def test_an_album_of_many_kinds_is_one_of_documents(world: World) -> None:
+    names = [f"{number}.txt" for number in range(8)]
+    world.model.reply = sending(file="a.png", more=["n.mp3", *names[:7]])
+    async with world.bot() as bot:
+        await kept(world, bot, **{"a.png": PIXEL, "n.mp3": MUSIC, **{name: name.encode() for name in names}})
+        bot.says("all")
+        await bot.until(lambda: any("on their way" in text for text in bot.shown()))
+        assert [kind for kind in kinds(bot) if kind[1]] == [("document", True)] * 9
+
+
+async def test_pictures_that_telegram_will_not_have_are_an_album_of_documents(world: World) -> None:
+    world.model.reply = sending(file="a.png", more=["b.png"])
+    async with world.bot() as bot:
+        await kept(world, bot, **{"a.png": png(9_000, 1_001), "b.png": PIXEL})
+        bot.says("both")
+        await bot.until(lambda: any("on their way" in text for text in bot.shown()))
+        assert [kind for kind in kinds(bot) if kind[1]] == [("document", True)] * 2
+
+
+async def test_music_is_played_by_its_title(world: World) -> None:
+    world.model.reply = sending(file="Ann - 夜.mp3", caption="hear")
+    async with world.bot() as bot:
+        await kept(world, bot, **{"Ann - 夜.mp3": MUSIC})
+        bot.says("play it")
+        await bot.until(lambda: any("on its way" in text for text in bot.shown()))
+        (audio,) = [each.content["audio"] for each in bot.telegram.shown(bot.chat) if "audio" in each.content]
+        assert (audio["title"], audio["performer"]) == ("夜", "Ann")

@@ -84,6 +84,9 @@ class Files(Protocol):
         """Show a file to the person, with a caption in Markdown; its `ref` begins with `kind`. Raises ToolError if the
         platform shows no files."""
 
+    async def send_together(self, files: Sequence[tuple[str, str, bytes]], caption: str = "") -> None:
+        """The same of several (name, type, content), in one message where the platform can."""
+
 
 class MemoryAccess(Protocol):
     """The memory of the caller's conversation. The source of a new fact is the message that the turn answers. Each

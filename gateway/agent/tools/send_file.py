@@ -17,6 +17,7 @@ from gateway.runtime.errors import ToolError
 _OTHER: Final = "application/octet-stream"
 _MOST: Final = 2_000_000  # characters; far more than a model writes in one answer
 _LONGEST_CAPTION: Final = 4_000  # characters: a longer text belongs into the answer
+_MOST_MORE: Final = 9  # files beside the first
 _LONGEST_NAME: Final = 60  # characters, of four bytes at most: file systems take names of 255
 _UNSAFE: Final = re.compile(
     r'[\x00-\x1f\x7f<>:"/\\|?*\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+'
@@ -26,17 +27,18 @@ _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", r
 
 
 class SendFileTool:
-    """Sends one file. After a crash it is not run again, because the file may be on its way."""
+    """Sends files. After a crash it is not run again, because the file may be on its way."""
 
     name = "send_file"
     description = (
-        "Sends the person a text file that you write, for what they want as a file or is too long for a message; or "
-        "`file`, one of the workspace or sent here: pictures are shown."
+        "Sends the person a text file that you write, wanted so or too long for a message; or `file`, a path in the "
+        "workspace or a name or id of one sent here, with `more` such; pictures are shown."
     )
     parameters = schema(
         name={"type": "string"},
         content={"type": "string"},
-        file={"type": "string", "description": "Instead of `content`: its path, name or id."},
+        file={"type": "string"},
+        more={"type": "array", "items": {"type": "string"}},
         caption={"type": "string"},
     )
     read_only = False
@@ -51,22 +53,27 @@ class SendFileTool:
         """The name of the file that was sent."""
         caption = _caption(arguments)
         if arguments.get("file") and not arguments.get("content"):  # some models fill in everything, with nothing
-            name, mime, data = await self._kept(arguments, context)
+            if len(others := arguments.get("more") or ()) > _MOST_MORE:
+                raise ToolError(f"`more` takes {_MOST_MORE} files; send the rest with another call.")
+            first = await self._kept(arguments["file"], context, arguments.get("name"))
+            files = [first, *[await self._kept(each, context) for each in others]]
         else:
-            name, mime, data = _written(arguments)
-        await context.files.send(name, mime, data, caption)
-        return f"The file {name} ({len(data):,} bytes) is on its way to the person; do not repeat its content."
+            files = [_written(arguments)]
+        await context.files.send_together(files, caption)
+        named = " and ".join(f"{name} ({len(data):,} bytes)" for name, _, data in files)
+        if len(files) > 1:
+            return f"The files {named} are on their way to the person; do not repeat their content."
+        return f"The file {named} is on its way to the person; do not repeat its content."
 
-    async def _kept(self, arguments: Mapping[str, Any], context: ToolContext) -> tuple[str, str, bytes]:
+    async def _kept(self, wanted: str, context: ToolContext, called: str | None = None) -> tuple[str, str, bytes]:
         """Name, type and bytes of a file of the workspace or the conversation. Its bytes tell its type."""
-        wanted: str = arguments["file"]
         name, content = wanted, await in_workspace(self._workspaces, wanted, context)
         if content is None:
             file = await chosen(context.files, wanted)
             name, content = file.name or "file", await context.files.content(file)
         if not content:
             raise ToolError(f"{wanted[:100]!r} is empty or not kept any more, so it cannot be sent.")
-        return safe_name(arguments.get("name") or name), picture_type(content) or _OTHER, content
+        return safe_name(called or name), picture_type(content) or _OTHER, content
 
 
 def _written(arguments: Mapping[str, Any]) -> tuple[str, str, bytes]:

@@ -12,7 +12,7 @@ from msgspec.json import decode
 from msgspec.structs import asdict
 
 from gateway.domain.approval import LABELS, Approval
-from gateway.domain.chat import Button, ChatType, Inbound, KeptFile, Returns, SessionKey, Source, Terms, file_in
+from gateway.domain.chat import Album, Button, ChatType, Inbound, KeptFile, Returns, SessionKey, Source, Terms, file_in
 from gateway.domain.message import Message, note_of
 from gateway.domain.reminder import Reminder
 from gateway.domain.rule import Pins
@@ -128,12 +128,13 @@ def pins_from(text: str) -> Pins:
 
 def file_json(file: KeptFile) -> str:
     """A kept file, without its content."""
-    return dumps(asdict(file))
+    return dumps(to_builtins(file))
 
 
 def file_from(text: str) -> KeptFile:
     """The inverse of `file_json`."""
-    return convert(json.loads(text), KeptFile)
+    data = json.loads(text)
+    return convert(data, Album if "others" in data else KeptFile)
 
 
 def returns_json(returns: Returns) -> str:

@@ -47,7 +47,10 @@ class Files:
         return KeptFile(ref=name, digest=sha256(content).hexdigest(), name=name, mime=mime, size=len(content), at=0.0)
 
     async def send(self, name: str, mime: str, content: bytes, caption: str = "", *, kind: str = "sent") -> None:
-        self.sent.append((name, mime, content))
+        await self.send_together([(name, mime, content)], caption)
+
+    async def send_together(self, files: Sequence[tuple[str, str, bytes]], caption: str = "") -> None:
+        self.sent += files
         self.captions.append(caption)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.emulators.telegram import access
 from tests.emulators.telegram.cloud import Cloud
-from tests.emulators.telegram.files import MEDIA, StoredFile
+from tests.emulators.telegram.files import MEDIA
 from tests.emulators.telegram.parameters import Parameters
 from tests.emulators.telegram.refusals import bad
 
@@ -25,6 +25,7 @@ def _send(kind: str, cloud: Cloud, parameters: Parameters) -> Any:
     chat = access.chat_of(cloud, parameters, writing=True)
     place = access.place_of(cloud, chat, parameters)
     content = cloud.files.content(kind, stored, parameters.integer("duration", 3))
+    content[kind] = _titled(kind, content[kind], parameters)
     return cloud.show(chat, {**content, **caption}, reply_markup=markup, **place).as_json()
 
 
@@ -36,17 +37,20 @@ def send_media_group(cloud: Cloud, parameters: Parameters) -> Any:
     if not 2 <= len(items) <= 10:
         raise bad("Wrong number of media in the album")
     files = [_item(cloud, parameters, item) for item in items]
+    kinds = {kind for kind, _, _ in files}
+    if len(kinds) > 1 and kinds & {"audio", "document"}:
+        raise bad("Documents and audio files can be only grouped in an album with messages of the same type")
     chat = access.chat_of(cloud, parameters, writing=True)
     place = access.place_of(cloud, chat, parameters)
     album = str(next(_ALBUMS))
     shown = []
-    for kind, stored, caption in files:
-        content = {**cloud.files.content(kind, stored), **caption, "media_group_id": album}
+    for _, stored, caption in files:
+        content = {**stored, **caption, "media_group_id": album}
         shown.append(cloud.show(chat, content, **place).as_json())
     return shown
 
 
-def _item(cloud: Cloud, parameters: Parameters, item: Any) -> tuple[str, StoredFile, dict[str, Any]]:
+def _item(cloud: Cloud, parameters: Parameters, item: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
     if not isinstance(item, dict):
         raise bad("Can't parse InputMedia: expected an Object")
     kind = str(item.get("type"))
@@ -54,7 +58,14 @@ def _item(cloud: Cloud, parameters: Parameters, item: Any) -> tuple[str, StoredF
         raise bad(f'Can\'t parse InputMedia: type "{kind}" is unsupported')
     fields = {name: value if isinstance(value, str) else json.dumps(value) for name, value in item.items()}
     own = parameters.with_values(fields)
-    return kind, cloud.files.take(kind, own.file("media")), access.caption_of(cloud, own)
+    content = cloud.files.content(kind, cloud.files.take(kind, own.file("media")))
+    return kind, {kind: _titled(kind, content[kind], own)}, access.caption_of(cloud, own)
+
+
+def _titled(kind: str, body: Any, parameters: Parameters) -> Any:
+    """The same with the title and the performer of an audio file, which Telegram shows instead of its name."""
+    told = {name: parameters.text(name)[:64] for name in ("title", "performer") if kind == "audio"}
+    return {**body, **{name: text for name, text in told.items() if text}} if told else body
 
 
 def get_file(cloud: Cloud, parameters: Parameters) -> Any:
