@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import structlog
 from discord import Guild, StageChannel, TextChannel, Thread, VoiceChannel
@@ -24,7 +24,6 @@ from msgspec import Struct, field
 from adapters.discord import codec, failures
 from adapters.discord.commands import SlashCommands
 from adapters.discord.connection import DiscordClient
-from adapters.discord.cursors import Cursors
 from adapters.discord.history import ChannelHistory
 from adapters.discord.interactions import Interactions
 from adapters.discord.listening import Listening
@@ -32,21 +31,17 @@ from adapters.discord.platform import DiscordSettings
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook, Propose
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.command import Proposal
-from gateway.domain.reminder import roughly
-from gateway.runtime.backoff import Backoff
+from gateway.domain.reading import Cursors, absence, insist, stored
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
 
-T = TypeVar("T")
-
 _BATCH: Final = 50
 _THREAD_SECONDS: Final = 5.0
 _SAVE_EVERY: Final = 2.0
 _SETTLED_AFTER: Final = 30.0  # seconds in which Discord has told of every server
-_WORTH_A_WORD: Final = 120.0  # seconds of absence
 _COMMAND, _PRESS, _TYPES = 2, 3, 4  # kinds of interactions; in the last a person types a command
 _DOOR_SECONDS: Final = 1.0  # for the question who may talk, while Discord waits three seconds for a first word
 _MOST_PUT_AWAY: Final = 100  # threads out of use that are looked at
@@ -92,7 +87,7 @@ class Receiver:
         self._clock = clock
         self._commands = commands
         self._listening = listening
-        self._cursors = Cursors()
+        self._cursors = Cursors(codec.snowflake)
         self._queues: dict[str, _Queue] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._said: OrderedDict[str, _Stored] = OrderedDict()  # by the message's id: it may be edited or deleted
@@ -117,7 +112,7 @@ class Receiver:
         self._notebook = notebook
         self._history = ChannelHistory(self._settings, self._clock, connection)
         oldest = self._settings.catch_up.hours * 3600.0
-        await self._insist("cursors_wait", lambda: self._cursors.load(notebook, self._clock.now(), oldest))
+        await insist(self._clock, "cursors_wait", lambda: self._cursors.load(notebook, self._clock.now(), oldest))
         self._accept = accept
         keeping = self._start(connection.keep())
         saving = self._start(self._keep_saved(notebook))
@@ -130,16 +125,6 @@ class Receiver:
             await asyncio.gather(keeping, saving, *self._tasks, return_exceptions=True)
             with suppress(StoreUnavailable):
                 await self._save(notebook)
-
-    async def _insist(self, line: str, step: Callable[[], Awaitable[T]]) -> T:
-        """The result of a step, which is repeated while the store is away."""
-        backoff = Backoff(0.1, 5.0)
-        while True:
-            try:
-                return await step()
-            except StoreUnavailable as error:
-                log.warning(line, error=str(error))
-            await self._clock.sleep(backoff.pause())
 
     async def _keep_saved(self, notebook: Notebook) -> None:
         while True:
@@ -301,7 +286,7 @@ class Receiver:
         behind = 0  # events that came during a catch-up: they wait for room like what was missed, which fills the lane
         try:
             if queue.alone and self._cursors.meet(queue.channel):
-                await self._insist("cursors_wait", lambda: self._save(self._notebook))
+                await insist(self._clock, "cursors_wait", lambda: self._save(self._notebook))
             while queue.events or queue.channel not in self._current:
                 if queue.channel not in self._current:
                     await self._catch_up(queue)
@@ -326,7 +311,8 @@ class Receiver:
             if inbound is not None:
                 batch.append(replace(inbound, notice=notice, can_wait=missed))
                 notice = ""
-        accepted = await self._stored(batch) if batch else ()
+        assert self._accept is not None
+        accepted = await stored(self._clock, self._accept, batch) if batch else ()
         by_event = {each.event_id: each for each in accepted}
         for event in events:
             if event.kind == "interaction":
@@ -339,26 +325,6 @@ class Receiver:
         number = event.data["id"]
         ends = (f":b{number}", f":c{number}")
         return next((each for name, each in accepted.items() if name.endswith(ends) or f"{number}:" in name), None)
-
-    async def _stored(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
-        """Store these, and return the fate of each: missed messages wait until their lanes have room."""
-        assert self._accept is not None
-        accepted: list[Accepted] = []
-        backoff = Backoff(0.1, 5.0)
-        while True:
-            try:
-                results = await self._accept(batch)
-            except StoreUnavailable as error:
-                log.warning("messages_wait", count=len(batch), error=str(error))
-            else:
-                accepted += [each for each in results if each.status != "full"]
-                full = {each.event_id for each in results if each.status == "full"}
-                if not full:
-                    return accepted
-                if len(full) < len(batch):
-                    backoff.reset()
-                batch = [each for each in batch if each.event_id in full]
-            await self._clock.sleep(backoff.pause())
 
     # -- one event --------------------------------------------------------------------------
 
@@ -416,7 +382,7 @@ class Receiver:
         event = codec.event_id(self._me, place, message["id"], message["author"]["id"])
         writer = codec.source(place, message["author"], message.get("member") or {})
         said = Inbound(event_id=event, source=writer, text="")
-        return await self._insist("messages_wait", lambda: admits(said))
+        return await insist(self._clock, "messages_wait", lambda: admits(said))
 
     def _remember(self, data: Mapping[str, Any], place: codec.Place, inbound: Inbound) -> None:
         message, (*newer, first) = data["id"], dict.fromkeys((inbound.event_id, *inbound.amends))
@@ -507,22 +473,13 @@ class Receiver:
             found, is_cut = await self._history.missed(queue.channel, self._cursors.of(queue.channel), queue.oldest)
         except failures.Unreadable:
             self._unreadable("history")
-        notice = self._absence(is_cut=is_cut)
+        notice = absence(self._away, self._settings.catch_up.messages if is_cut else None)
         for each in found:
             await self._contained("thread", self._look_at_opened(each))
         for first in range(0, len(found), _BATCH):
             events = [_Event("message", each) for each in found[first : first + _BATCH]]
             notice = await self._take(queue, events, notice=notice, missed=True)
         self._current.add(queue.channel)
-
-    def _absence(self, *, is_cut: bool) -> str:
-        """Return a chat's notice before the first answer to a missed message."""
-        if self._away is None or self._away < _WORTH_A_WORD:
-            return ""
-        told = f"I was away for {roughly(self._away)}; now I answer what was written here meanwhile."
-        if is_cut:
-            told += f" That was a lot: I looked only at the last {self._settings.catch_up.messages:,} messages."
-        return told
 
 
 def _is_rewording(data: Mapping[str, Any]) -> bool:

@@ -18,6 +18,7 @@
     time           reminder        reminders and schedules
                    recurrence      repeated moments (cron: by cron expressions)
     platforms      adapter         the port, and how quickly a platform lets a bot send
+                   reading         what an adapter does about messages that it missed
                    views           what a platform may read that shows the store
                    platform        the description of a package
     texts          settings        the kinds of values in config.yaml

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from adapters.discord.codec import snowflake
-from adapters.discord.cursors import Cursors
+from gateway.domain.reading import Cursors
 from gateway.runtime.errors import StoreUnavailable
 
 NOW = 1_795_348_800.0
@@ -36,7 +36,7 @@ class Notes:
 
 
 async def loaded(notes: Notes) -> Cursors:
-    cursors = Cursors()
+    cursors = Cursors(snowflake)
     await cursors.load(notes, NOW, DAY)
     return cursors
 
@@ -44,7 +44,7 @@ async def loaded(notes: Notes) -> Cursors:
 async def test_a_run_that_dies_at_once_does_not_move_the_beginning() -> None:
     notes = Notes()
     first = await loaded(notes)
-    again = Cursors()
+    again = Cursors(snowflake)
     await again.load(notes, NOW + 60, DAY)
     assert again.of("c") == first.of("c") == snowflake(NOW)
 

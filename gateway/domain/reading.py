@@ -1,30 +1,46 @@
-"""The last message that was read in each channel, remembered from one run to the next.
+"""Reading a platform that does not send again what a process was sent before its death, so that the adapter has to
+fetch what was missed. Adapters of such platforms have this in common.
 
-Discord does not send again what a process was sent before its death. So each channel, thread and chat of two has a
-cursor, the id of a message up to which everything is stored. A cursor may lag: what is fetched again is known. A
-channel without a cursor goes by the account's, which stands a minute before the newest message that was read.
+Each channel, thread and chat of two has a cursor, the id of a message up to which everything is stored. A cursor may
+lag: what is fetched again is known. A channel without a cursor goes by the account's, which stands a minute before the
+newest message that was read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from typing import Final
+from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
+from typing import Final, TypeVar
 
-from adapters.discord.codec import snowflake
-from gateway.domain.adapter import Notebook
+import structlog
 
-_MARGIN: Final = 60_000 << 22  # of the account's cursor: channels tell of their messages in no common order
+from gateway.domain.adapter import Accept, Accepted, Notebook
+from gateway.domain.chat import Inbound
+from gateway.domain.reminder import roughly
+from gateway.runtime.backoff import Backoff
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_MARGIN: Final = 60.0  # seconds of the account's cursor: channels tell of their messages in no common order
+_WORTH_A_WORD: Final = 120.0  # seconds of absence
 _ALONE: Final = "alone "  # begins the name of a chat of two, which a bot cannot list
 _MOST_ALONE: Final = 1_000  # chats of two that are remembered
 _BASE: Final = "base"
 _ALIVE: Final = "alive"
 _ALIVE_EVERY: Final = 30.0  # seconds
+_EVEN: Final = 2e9  # any time at which platforms give out ids
 
 
 class Cursors:
-    """The cursors of one account. `alive_at`: when it was last known to be read (seconds since the epoch)."""
+    """The cursors of one account. `id_at`: the least id of a message that was written at this time (seconds since the
+    epoch); ids grow evenly with the time. `alive_at`: when it was last known to be read (the same)."""
 
-    def __init__(self) -> None:
+    def __init__(self, id_at: Callable[[float], int]) -> None:
+        self._id_at = id_at
+        self._margin = id_at(_EVEN + _MARGIN) - id_at(_EVEN)
         self._read: dict[str, int] = {}
         self._alone: set[str] = set()
         self._base = 0  # as it stood when the session began: a server may be told of late
@@ -38,9 +54,9 @@ class Cursors:
         """Read them as any process left them. Those older than `oldest` seconds are of no use, but for chats of two.
         Raises StoreUnavailable."""
         notes = await notebook.read()
-        self.__init__()  # type: ignore[misc]
+        self.__init__(self._id_at)  # type: ignore[misc]
         if _BASE not in notes:  # before the first event: a process may die before it has saved anything
-            notes = {**notes, _BASE: str(snowflake(now))}
+            notes = {**notes, _BASE: str(self._id_at(now))}
             await notebook.write({_BASE: notes[_BASE]})
         self._base = self._noted_base = int(notes[_BASE])
         self.alive_at = float(notes[_ALIVE]) if _ALIVE in notes else None
@@ -48,7 +64,7 @@ class Cursors:
         for name, value in notes.items():
             if name in (_BASE, _ALIVE):
                 continue
-            if not name.startswith(_ALONE) and int(value) < snowflake(now - oldest):
+            if not name.startswith(_ALONE) and int(value) < self._id_at(now - oldest):
                 old[name] = None
                 continue
             self._read[name.removeprefix(_ALONE)] = int(value)
@@ -105,7 +121,7 @@ class Cursors:
             changes[(_ALONE if channel in self._alone else "") + channel] = str(self._read[channel])
         if connected:
             self.alive_at = now
-        base = max(self._newest - _MARGIN, self._noted_base) if idle else self._noted_base
+        base = max(self._newest - self._margin, self._noted_base) if idle else self._noted_base
         if base > self._noted_base:
             self._noted_base = base
             changes[_BASE] = str(base)
@@ -119,3 +135,49 @@ class Cursors:
         except BaseException:
             self._dirty |= dirty
             raise
+
+
+# -- storing what was read -----------------------------------------------------------------------------
+
+
+async def insist(clock: Clock, line: str, step: Callable[[], Awaitable[T]]) -> T:
+    """The result of a step, which is repeated while the store is away; `line`: of the log, each time it is."""
+    backoff = Backoff(0.1, 5.0)
+    while True:
+        try:
+            return await step()
+        except StoreUnavailable as error:
+            log.warning(line, error=str(error))
+        await clock.sleep(backoff.pause())
+
+
+async def stored(clock: Clock, accept: Accept, batch: Sequence[Inbound]) -> Sequence[Accepted]:
+    """Store these, however long the store is away, and return the fate of each: those that can wait do so until their
+    lanes have room."""
+    accepted: list[Accepted] = []
+    backoff = Backoff(0.1, 5.0)
+    while True:
+        try:
+            results = await accept(batch)
+        except StoreUnavailable as error:
+            log.warning("messages_wait", count=len(batch), error=str(error))
+        else:
+            accepted += [each for each in results if each.status != "full"]
+            full = {each.event_id for each in results if each.status == "full"}
+            if not full:
+                return accepted
+            if len(full) < len(batch):
+                backoff.reset()
+            batch = [each for each in batch if each.event_id in full]
+        await clock.sleep(backoff.pause())
+
+
+def absence(away: float | None, looked_at: int | None) -> str:
+    """A chat's notice before the first answer to a missed message; "" after a short absence (seconds; None: there was
+    none before). `looked_at`: so many of the newest messages were, of more; None: all were."""
+    if away is None or away < _WORTH_A_WORD:
+        return ""
+    told = f"I was away for {roughly(away)}; now I answer what was written here meanwhile."
+    if looked_at is not None:
+        told += f" That was a lot: I looked only at the last {looked_at:,} messages."
+    return told
