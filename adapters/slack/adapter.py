@@ -1,0 +1,359 @@
+"""The bot: what it shows, from any process; and how it reads."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from functools import partial
+from hashlib import blake2s
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+import structlog
+
+from adapters.slack import codec, files, formatting
+from adapters.slack.calls import APPS, SlackCalls, code_of, is_auth, mapped, repeatable
+from adapters.slack.commands import SlashCommands
+from adapters.slack.endpoint import EventEndpoint
+from adapters.slack.history import SlackHistory
+from adapters.slack.limits import LIMITS, LONGEST_TOKEN, WITH, actions, draft_rates, rates
+from adapters.slack.platform import SlackSettings
+from adapters.slack.receiving import Receiver
+from adapters.slack.socket import SILENT_SECONDS, SocketMode
+from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.adapter import REPEATED, Accept, Admits, Finding, MenuEntry, Notebook
+from gateway.domain.chat import Attachment, ChatAddress, Outbound
+from gateway.domain.place import NOT_SAID, ListenRules
+from gateway.domain.platform import AdapterHost
+from gateway.runtime.aside import RunsAside, at_once
+from gateway.runtime.backoff import Backoff
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, MessageGone, TookTooLong
+from gateway.runtime.tasks import Renewed
+
+log = structlog.get_logger(__name__)
+
+SCOPES: Final = (
+    "app_mentions:read",
+    "assistant:write",
+    "channels:history",
+    "channels:read",
+    "chat:write",
+    "commands",
+    "files:read",
+    "files:write",
+    "groups:history",
+    "groups:read",
+    "im:history",
+    "im:read",
+    "im:write",
+    "mpim:history",
+    "mpim:read",
+    "reactions:read",
+    "reactions:write",
+    "users:read",
+)
+_PATIENCE: Final = 20.0  # seconds for an answer of Slack's
+_STATUS_SECONDS: Final = 60.0  # Slack shows a status for two minutes
+_ROW: Final = "legato_row"  # the kind of a message's metadata: https://docs.slack.dev/messaging/message-metadata
+_CLOCKS_DIFFER: Final = 120.0  # seconds
+_REMEMBERED: Final = 1_000
+_UNEDITABLE: Final = ("cant_update_message", "edit_window_closed", "message_not_found", "channel_not_found")
+_HOOKS: Final = "https://hooks.slack.com"
+
+
+class SlackBot:
+    """One bot: what it shows. `menu`: the commands of the program. `patience`: seconds for an answer of Slack's.
+    `aside` fits replies into messages. `paced`: keep to Slack's rates of its own accord."""
+
+    name = codec.PLATFORM
+    limits = LIMITS
+    longest_token = LONGEST_TOKEN
+    notebook: Notebook | None = None
+    admits: Admits | None = None
+    draft_rates = staticmethod(draft_rates)
+
+    def __init__(
+        self,
+        settings: SlackSettings,
+        *,
+        clock: Clock,
+        menu: Sequence[MenuEntry] = (),
+        patience: float = _PATIENCE,
+        aside: RunsAside = at_once,
+        listens: ListenRules = NOT_SAID,
+        paced: bool = True,
+    ) -> None:
+        assert settings.token is not None, "the configuration sees to it that there is one"
+        token = settings.token.get_secret_value().strip()
+        self.account = account_of(token)
+        self._settings, self._clock, self._aside, self._paced = settings, clock, aside, paced
+        self._calls = SlackCalls(
+            token, clock=clock, base_url=settings.base_url, proxy=settings.proxy, patience=patience
+        )
+        self._history = SlackHistory(self._calls, clock)
+        self._receiver = Receiver(settings, clock, SlashCommands(menu), self._history, listens)
+        self._typing = Renewed(clock, _STATUS_SECONDS)
+        self._direct: OrderedDict[str, str] = OrderedDict()  # person → their chat with the bot
+
+    # -- reading ----------------------------------------------------------------------------
+
+    async def _received(self, accept: Accept, reading: Coroutine[Any, Any, None]) -> None:
+        assert self.notebook is not None, "the program gives one before it lets anybody read"
+        self._receiver.admits = self.admits
+        try:
+            me = await self._introduced()
+        except BaseException:
+            reading.close()
+            raise
+        await self._receiver.run(accept, self.notebook, me, reading)
+
+    async def _introduced(self) -> codec.Me:
+        """The bot's own facts as soon as Slack can be reached."""
+        backoff = Backoff(1.0, 30.0)
+        while True:
+            try:
+                return _me(await self._calls("auth.test"))
+            except AdapterError as error:
+                if is_auth(error):
+                    raise
+                wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
+                log.warning("slack_unreachable", error=str(error), again_in=wait)
+            await self._clock.sleep(wait)
+
+    def _heard(self, kind: str, payload: dict[str, Any]) -> Awaitable[dict[str, Any] | None]:
+        return self._receiver.answered(kind, self._receiver.heard(kind, payload))
+
+    async def ping(self) -> None:
+        await self._calls("auth.test")
+
+    async def probe(self) -> Sequence[Finding]:
+        """Say whether Slack knows the token, which scopes the bot lacks, and in which channels it is."""
+        try:
+            told, headers = await self._calls.with_headers("auth.test")
+            found = [Finding(what="slack", ok=True, detail=f"{told['user']} in {told['team']} (bot {self.account})")]
+            given = [each.strip() for each in headers.get("x-oauth-scopes", "").split(",")]
+            if lacking := [each for each in SCOPES if each not in given]:
+                detail = f"missing: {', '.join(lacking)}; add them at {APPS}, page OAuth & Permissions, and reinstall"
+                found.append(Finding(what="slack scopes", ok=None, detail=detail, public=True))
+            listed = await self._calls("users.conversations", types="public_channel,private_channel", limit=200)
+        except AdapterError as error:
+            return [Finding(what="slack", ok=False, detail=str(error))]
+        names = [f"#{each['name']}" for each in listed["channels"]]
+        where = "the bot is in no channel yet; /invite it there, or write it a direct message"
+        if names:
+            where = f"{len(names)}: {', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
+        return [*found, Finding(what="slack channels", ok=bool(names) or None, detail=where)]
+
+    # -- showing ----------------------------------------------------------------------------
+
+    def rates(self, to: ChatAddress) -> Sequence[Any]:
+        """The rates of Slack, unless `paced` is off."""
+        return rates(to) if self._paced else ()
+
+    async def send(self, outbound: Outbound) -> str:
+        """Show a message. Raises AdapterError."""
+        content = await self._content(outbound)
+        command = codec.command_of(outbound.answers)
+        if command is not None and command[1] and outbound.kind != "notice":
+            return await self._whispered(command[0], content)
+        channel = await self._channel(outbound.to)
+        if outbound.ambiguous:
+            found = await self._found(outbound, channel)
+            if found:
+                await self._calls("chat.update", channel=channel, ts=found, **content)
+                return found
+            if found is None:  # nobody can know: the reader is told
+                content["text"] = REPEATED + content["text"]
+                content["blocks"] = [formatting.plain(REPEATED).block, *content["blocks"]]
+        try:
+            sent = await self._calls(
+                "chat.postMessage",
+                channel=channel,
+                thread_ts=outbound.to.thread,
+                unfurl_links=False,
+                unfurl_media=False,
+                metadata={"event_type": _ROW, "event_payload": {"id": outbound.id}},
+                **content,
+            )
+        except ChatGone:
+            if command is None:
+                raise
+            return await self._whispered(command[0], content)  # the bot need not be where a command is given
+        return str(sent["ts"])
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        assert outbound.file is not None, "only a row with a file is sent as one"
+        channel = await self._channel(outbound.to)
+        if outbound.ambiguous and (found := await self._found(outbound, channel)):
+            return found
+        said = {"blocks": (await self._content(outbound))["blocks"]} if outbound.text.strip() else {}
+        return await files.upload(
+            self._calls, outbound.file, content, channel_id=channel, thread_ts=outbound.to.thread, **said
+        )
+
+    async def _content(self, outbound: Outbound) -> dict[str, Any]:
+        shown = await self._laid_out(outbound)
+        return {"text": shown.fallback, "blocks": [shown.block, *actions(outbound.buttons)]}
+
+    async def _laid_out(self, outbound: Outbound) -> formatting.Shown:
+        if outbound.kind not in ("reply", "remark") and outbound.file is None:
+            return formatting.plain(without_columns(outbound.text) if outbound.kind == "command" else outbound.text)
+        try:
+            return await self._aside(formatting.shown, outbound.text)
+        except TookTooLong:
+            log.warning("shown_plainly", outbound=outbound.id, size=len(outbound.text))
+            return formatting.plain(outbound.text)
+
+    async def _channel(self, to: ChatAddress) -> str:
+        """The id of a chat, also where that is named by its person."""
+        if not to.chat.startswith(WITH):
+            return to.chat
+        person = to.chat.removeprefix(WITH)
+        if person not in self._direct:
+            self._direct[person] = str((await self._calls("conversations.open", users=person))["channel"]["id"])
+            while len(self._direct) > _REMEMBERED:
+                self._direct.popitem(last=False)
+        return self._direct[person]
+
+    async def _found(self, outbound: Outbound, channel: str) -> str | None:
+        """The message of an earlier attempt whose answer was lost; "": there is none; None: nobody may look."""
+        thread = outbound.to.thread
+        method, how = ("conversations.replies", {"ts": thread}) if thread else ("conversations.history", {})
+        oldest = codec.ts(codec.id_at(outbound.created_at - _CLOCKS_DIFFER))
+        try:
+            page = await self._calls(
+                method, channel=channel, oldest=oldest, limit=200, include_all_metadata=True, **how
+            )
+        except DeliveryRefused as error:
+            log.info("sent_before_unknown", chat=channel, error=str(error))
+            return None
+        for each in page["messages"]:
+            if ((each.get("metadata") or {}).get("event_payload") or {}).get("id") == outbound.id:
+                return str(each["ts"])
+            if outbound.file is not None and self._is_file(each, outbound):
+                return str(each["files"][0]["id"])
+        return ""
+
+    def _is_file(self, message: Mapping[str, Any], outbound: Outbound) -> bool:
+        file = outbound.file
+        sent = [(each.get("name"), each.get("size")) for each in message.get("files") or ()]
+        return file is not None and bool(message.get("bot_id")) and sent == [(file.name or "file", file.size)]
+
+    async def _whispered(self, path: str, content: Mapping[str, Any]) -> str:
+        """Show the answer to a slash command to its person alone. Raises AdapterError."""
+        root = _HOOKS
+        if self._settings.base_url is not None:
+            parts = urlsplit(self._settings.base_url)
+            root = f"{parts.scheme}://{parts.netloc}"
+        body = {"response_type": "ephemeral", **content}
+        try:
+            async with self._calls.http.post(root + path, json=body, proxy=self._calls.client.proxy) as response:
+                if response.status == 404:
+                    raise DeliveryRefused("Slack takes no answer to this command any more; give it again")
+                response.raise_for_status()
+        except (aiohttp.ClientError, OSError) as error:
+            raise mapped(error) from error
+        return f"@{path.rpartition('/')[2]}"
+
+    # -- editing ----------------------------------------------------------------------------
+
+    async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
+        if platform_message_id[:1] in ("@", "F"):
+            raise MessageGone("only one person sees it, and it stays as it is", stays=True)
+        content = await self._content(outbound)
+        try:
+            channel = await self._channel(outbound.to)
+            await self._calls("chat.update", channel=channel, ts=platform_message_id, **content)
+        except AdapterError as error:
+            if (code := code_of(error)) in _UNEDITABLE:
+                raise MessageGone(f"Slack says {code}", stays=code != "message_not_found") from error
+            raise repeatable(error) from error
+
+    # -- files and signs --------------------------------------------------------------------
+
+    async def fetch(self, file: Attachment) -> bytes:
+        return await files.fetch(self._calls, file)
+
+    async def typing(self, to: ChatAddress, active: bool) -> None:
+        if not to.thread:
+            return  # Slack shows a status in threads alone
+        if active:
+            self._typing.begin(to, partial(self._show_status, to))
+        else:
+            self._typing.end(to)
+
+    async def _show_status(self, to: ChatAddress) -> None:
+        await self._calls("assistant.threads.setStatus", channel_id=to.chat, thread_ts=to.thread, status="is thinking…")
+
+    async def aclose(self) -> None:
+        await self._typing.aclose()
+        await self._calls.aclose()
+
+
+class SlackAdapter(SlackBot):
+    """A bot that is connected to Slack. One process at a time is; `silence`: as of `SILENT_SECONDS`."""
+
+    waits_for_account = True
+    reader_sends = False
+
+    def __init__(self, settings: SlackSettings, *, silence: float = SILENT_SECONDS, **how: Any) -> None:
+        super().__init__(settings, **how)
+        assert settings.app_token is not None, "the configuration sees to it that there is one"
+        self._socket = SocketMode(
+            self._calls,
+            settings.app_token.get_secret_value().strip(),
+            clock=self._clock,
+            heard=self._heard,
+            begun=self._receiver.begun,
+            silence=silence,
+            proxy=settings.proxy,
+        )
+
+    @property
+    def unreached_since(self) -> float | None:
+        """Since when Slack cannot be reached (monotonic); None: it can."""
+        return self._socket.unreached_since
+
+    async def run(self, accept: Accept) -> None:
+        """Read until cancelled. Raises AdapterError if Slack does not know the tokens."""
+        await self._received(accept, self._socket.keep())
+
+
+class SlackEvents(SlackBot):
+    """A bot that Slack calls. Slack may call any process, so all of them listen and none owns the account."""
+
+    async def run(self, accept: Accept) -> None:
+        """Listen until cancelled. Raises AdapterError if the port is taken or Slack does not know the token."""
+        endpoint = EventEndpoint(
+            self._settings.http,
+            self._clock,
+            self._heard,
+            lambda: self._receiver.begun(True),
+        )
+        await self._received(accept, endpoint.serve())
+
+
+def create(settings: SlackSettings, host: AdapterHost) -> SlackBot:
+    """The bot of these settings, in Socket Mode or called by Slack."""
+    kind = SlackAdapter if settings.mode == "socket" else SlackEvents
+    return kind(settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens)
+
+
+def account_of(token: str) -> str:
+    """The ids of the workspace and of the bot, with which its token begins."""
+    match token.split("-"):
+        case ["xoxb", team, bot, _, *_] if team.isdecimal() and bot.isdecimal():
+            return f"{team}-{bot}"
+    return blake2s(token.encode(), digest_size=8).hexdigest()
+
+
+def _me(told: Mapping[str, Any]) -> codec.Me:
+    return codec.Me(
+        id=str(told["user_id"]),
+        bot=str(told.get("bot_id") or ""),
+        team=str(told.get("team_id") or ""),
+        enterprise=str(told.get("enterprise_id") or ""),
+        name=str(told.get("user") or ""),
+    )

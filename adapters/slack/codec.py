@@ -1,0 +1,296 @@
+"""Inbounds from Slack's JSON. Pure.
+
+Messages are those of https://docs.slack.dev/reference/events/message, texts are written as
+https://docs.slack.dev/messaging/formatting-message-text says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from gateway.domain.chat import Attachment, Inbound, Source, straight
+from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, clipped, flat, listed
+from gateway.runtime.structs import replace
+
+PLATFORM: Final = "slack"
+
+_SAID: Final = (None, "file_share", "thread_broadcast", "me_message", "bot_message")  # subtypes of what somebody said
+_MARKUP: Final = re.compile(r"<(?P<sign>[@#!]?)(?P<what>[^<>|]*)(?:\|(?P<label>[^<>]*))?>")
+_PERSON: Final = re.compile(r"<@([UW][A-Z0-9]+)")
+_OTHERS: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`|^&gt;[^\n]*", re.DOTALL | re.MULTILINE)  # quotes and code
+_LONGEST_CARD: Final = 2_000  # characters
+_RESPONSE: Final = "/commands/"  # in the address for the answer to a slash command
+_MICROSECONDS: Final = 1_000_000
+
+Json = Mapping[str, Any]
+Names = Mapping[str, str]
+
+
+class Me(Struct, frozen=True, kw_only=True):
+    """The bot itself: its ids as a person, as a bot and as an app, and those of its workspace and its enterprise."""
+
+    id: str
+    bot: str = ""
+    team: str = ""
+    enterprise: str = ""
+    name: str = ""
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """The place of a message. `thread`: the message that its thread begins with; `name`: what people call the
+    channel."""
+
+    channel: str
+    thread: str | None = None
+    name: str = ""
+
+    @property
+    def alone(self) -> bool:
+        """Say whether a person is alone with the bot there."""
+        return self.channel.startswith("D")
+
+    @property
+    def cursor(self) -> str:
+        """The name under which it is remembered how far the place is read."""
+        return self.channel if self.thread is None else f"{self.channel}/{self.thread}"
+
+
+def id_at(seconds: float) -> int:
+    """The least id of a message at this time, as a number."""
+    return max(0, int(seconds * _MICROSECONDS))
+
+
+def number(ts: str) -> int:
+    """The id of a message as a number. Raises ValueError."""
+    seconds, _, rest = ts.partition(".")
+    return int(seconds) * _MICROSECONDS + int(rest[:6].ljust(6, "0") or 0)
+
+
+def ts(number: int) -> str:
+    """The inverse."""
+    return f"{number // _MICROSECONDS}.{number % _MICROSECONDS:06d}"
+
+
+def is_said(message: Json) -> bool:
+    """Say whether a message holds what somebody said, and not that something happened."""
+    return message.get("subtype") in _SAID and "ts" in message and not message.get("hidden")
+
+
+def place_of(message: Json, channel: str) -> Place:
+    """The place of a message: a thread's first message stands in the channel."""
+    thread = message.get("thread_ts")
+    return Place(channel=channel, thread=None if thread in (None, message["ts"]) else thread)
+
+
+def author_of(message: Json) -> str:
+    """The person, or the bot, who wrote a message."""
+    return str(message.get("user") or message.get("bot_id") or "")
+
+
+def is_bots(message: Json) -> bool:
+    """Say whether a program wrote it."""
+    return bool(message.get("bot_id")) or message.get("subtype") == "bot_message"
+
+
+def is_named(message: Json, me: Me) -> bool:
+    """Say whether the text names the bot."""
+    return f"<@{me.id}" in (message.get("text") or "")
+
+
+def people_in(messages: Sequence[Json]) -> set[str]:
+    """The ids of those who wrote these, and whom they name."""
+    named = {person for each in messages for person in _PERSON.findall(each.get("text") or "")}
+    return named | {each["user"] for each in messages if each.get("user")}
+
+
+def event_id(me: Me, place: Place, author: str, message: str) -> str:
+    """The event's name."""
+    return f"{me.team}:{place.channel}:{author}:{message}"
+
+
+def source(place: Place, me: Me, author: str, names: Names, team: str = "") -> Source:
+    """The speaker and the place. `team`: the speaker's own workspace, if it is known."""
+    return Source(
+        platform=PLATFORM,
+        chat=place.channel,
+        chat_type="direct" if place.alone else "thread" if place.thread else "group",
+        user=author,
+        thread=place.thread,
+        user_name=straight(names.get(author, "")),
+        chat_name=straight(place.name),
+        within=() if place.alone else tuple(filter(None, (me.team, me.enterprise))),
+        roles=(team,) if team else (),
+    )
+
+
+def message_inbound(
+    message: Json, place: Place, me: Me, names: Names, before: str = "", amends: tuple[str, ...] = ()
+) -> Inbound | None:
+    """A message to the bot; None: there is nothing to be read in it. `before`: what the model is shown of the messages
+    before it; `amends`: the events of its earlier wordings, newest first."""
+    said, files = words(message, me, names), tuple(attachments(message))
+    if not (said or files or is_named(message, me)):
+        return None
+    bots = is_bots(message)
+    own = "" if bots else _written(_OTHERS.sub("", message.get("text") or ""), me, names)
+    text = said
+    if own.startswith("/"):
+        if amends:
+            return None  # a command was carried out as it was
+    else:
+        context = before + (BY_A_BOT if bots else "")
+        text = context + (said or (CALLED if not files else ""))
+    author, when = author_of(message), (message.get("edited") or {}).get("ts", "")
+    return Inbound(
+        event_id=event_id(me, place, author, message["ts"] + (f"/{when}" if amends else "")),
+        source=source(place, me, author, names, team_of(message)),
+        text=text,
+        attachments=files,
+        place=message["ts"],
+        sent_at=float(message["ts"]),
+        own=None if own == text else own,
+        amends=amends,
+    )
+
+
+def team_of(message: Json) -> str:
+    """The workspace of who wrote a message, if Slack says it."""
+    return str(message.get("user_team") or message.get("team") or "")
+
+
+def withdrawn_inbound(said_by: Source, amends: tuple[str, ...]) -> Inbound:
+    """A message was deleted: the events of its wordings, newest first."""
+    return Inbound(event_id=f"{amends[-1]}/deleted", source=said_by, text="", kind="withdrawn", amends=amends)
+
+
+# -- commands and buttons -------------------------------------------------------------------
+
+
+def command_inbound(data: Json, place: Place, me: Me, text: str, *, private: bool) -> Inbound:
+    """A slash command, as if a person had typed it. The event's name holds the address for its answer, so that any
+    process can answer for half an hour; `private`: only the person sees that."""
+    path = str(data.get("response_url", "")).partition(_RESPONSE)[2]
+    mark = f"{'p' if private else 's'}{data['trigger_id']}"
+    author = data["user_id"]
+    return Inbound(
+        event_id=f"{event_id(me, place, author, mark)}:{path}",
+        source=source(place, me, author, {author: data.get("user_name", "")}, str(data.get("team_id") or "")),
+        text=text,
+        sent_at=0.0,
+    )
+
+
+def press_inbound(data: Json, me: Me) -> Inbound:
+    """A button that somebody pressed."""
+    where, user, action = data["container"], data["user"], data["actions"][0]
+    thread = where.get("thread_ts") or (data.get("message") or {}).get("thread_ts")
+    place = Place(channel=where["channel_id"], thread=None if thread == where["message_ts"] else thread)
+    author = user["id"]
+    return Inbound(
+        event_id=event_id(me, place, author, f"b{action['action_ts']}"),
+        source=source(place, me, author, {author: user.get("name", "")}, str(user.get("team_id") or "")),
+        text=str(action.get("value", "")),
+        kind="press",
+        sent_at=float(action["action_ts"]),
+    )
+
+
+def command_of(event: str | None) -> tuple[str, bool] | None:
+    """The address of a slash command's answer, behind the server's name, and whether only its person sees that."""
+    match (event or "").split(":", 4):
+        case [_, _, _, mark, path] if mark[:1] in ("p", "s") and path:
+            return _RESPONSE + path, mark[0] == "p"
+    return None
+
+
+def person_of(event: str | None) -> str:
+    """Who said or pressed what an event brought."""
+    parts = (event or "").split(":")
+    return parts[2] if len(parts) > 3 else ""
+
+
+# -- texts ----------------------------------------------------------------------------------
+
+
+def words(message: Json, me: Me, names: Names) -> str:
+    """A message's text and its cards, without the bot's name, as people see them."""
+    text = _written(message.get("text") or "", me, names)
+    return "\n".join([*([text] if text else []), *_cards(message, names)])
+
+
+def _written(text: str, me: Me, names: Names) -> str:
+    if f"<@{me.id}" in text:
+        name = rf"<@{me.id}(?:\|[^<>]*)?>"
+        text = re.sub(rf"\A\s*{name}[\s,:]*", "", text)
+        text = re.sub(rf"{name}\s*\Z", "", text)
+    return seen(text, names).strip()
+
+
+def seen(text: str, names: Names) -> str:
+    """A text as people see it."""
+
+    def shown(found: re.Match[str]) -> str:
+        what, label = found["what"], found["label"]
+        match found["sign"]:
+            case "@":
+                return f"@{names.get(what) or label or what}"
+            case "#":
+                return f"#{label or what}"
+            case "!":
+                return label or f"@{what.partition('^')[0]}"
+        address = what.removeprefix("mailto:").removeprefix("tel:")
+        return address if label in (None, "", address) else f"{label} ({address})"
+
+    text = _MARKUP.sub(shown, text) if "<" in text else text
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") if "&" in text else text
+
+
+def _cards(message: Json, names: Names) -> Iterator[str]:
+    """Messages that are shared, and the cards of programs; the previews of links are not told."""
+    for each in message.get("attachments") or ():
+        if each.get("is_msg_unfurl") or each.get("is_share"):
+            yield FORWARDED + seen(each.get("text") or each.get("fallback") or "", names)
+        elif is_bots(message):
+            fields = [f"{field.get('title', '')}: {field.get('value', '')}" for field in each.get("fields") or ()]
+            said = [each.get(part) for part in ("pretext", "author_name", "title", "text", "footer")]
+            said = [part for part in (*said[:4], *fields, said[4]) if part] or [each.get("fallback")]
+            yield f"[card: {' | '.join(flat(seen(part, names)) for part in said if part)[:_LONGEST_CARD]}]"
+
+
+def quoted(messages: Sequence[Json], me: Me, names: Names) -> str:
+    """Messages that others wrote before a mention, oldest first, as the model is shown them."""
+    lines = [
+        f"{flat(names.get(author_of(each)) or each.get('username') or author_of(each))}: {flat(clipped(text))}"
+        for each in messages
+        if is_said(each) and (text := words(each, me, names) or listed(attachments(each)))
+    ]
+    return "[before this, in the same channel:\n" + "\n".join(lines) + "]\n" if lines else ""
+
+
+# -- files ----------------------------------------------------------------------------------
+
+
+def attachments(message: Json) -> Iterator[Attachment]:
+    """The files of a message, named by their ids: addresses are asked for when a file is fetched."""
+    for file in message.get("files") or ():
+        if file.get("mode") in ("tombstone", "hidden_by_limit"):
+            continue
+        mime, voice = file.get("mimetype") or "", file.get("subtype") == "slack_audio"
+        seconds = file.get("duration_ms")
+        yield Attachment(
+            kind="voice" if voice else "image" if mime.startswith("image/") else "document",
+            ref=file["id"],
+            name="" if voice else straight(file.get("name") or file.get("title") or ""),
+            mime=mime,
+            size=file.get("size"),
+            seconds=seconds / 1000 if seconds is not None else None,
+        )
+
+
+def named(place: Place, name: str) -> Place:
+    """A place with what people call it."""
+    return replace(place, name=name) if name else place

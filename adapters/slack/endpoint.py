@@ -1,0 +1,105 @@
+"""The address that Slack calls: https://docs.slack.dev/apis/events-api/using-http-request-urls
+
+Each request is signed (https://docs.slack.dev/authentication/verifying-requests-from-slack). An event that is stored is
+answered with 200. One that cannot be stored in time gets 503, and Slack sends it again, three times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import structlog
+from aiohttp import ClientError, web
+from slack_sdk.signature import SignatureVerifier
+
+from adapters.slack.platform import Events
+from gateway.runtime.clock import Clock
+from gateway.runtime.door import Door
+from gateway.runtime.errors import AdapterError
+
+log = structlog.get_logger(__name__)
+
+_MOST_BYTES: Final = 1_048_576
+_PATIENCE: Final = 15.0  # seconds for a request's head, and for a body that stands still
+_LAST_WORDS: Final = 3.0
+_ANSWERED_IN: Final = 2.8  # seconds: Slack waits three
+_SIGNATURE: Final = b"\r\nx-slack-signature: v0="
+
+
+class EventEndpoint:
+    """Listens at `settings`. `heard`: as of Socket Mode. `begun` is called once it listens."""
+
+    def __init__(
+        self,
+        settings: Events,
+        clock: Clock,
+        heard: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]],
+        begun: Callable[[], None],
+    ) -> None:
+        assert settings.secret is not None, "the configuration sees to it that there is one"
+        self._settings, self._clock, self._heard, self._begun = settings, clock, heard, begun
+        self._verifier = SignatureVerifier(settings.secret.get_secret_value().strip(), clock)  # type: ignore[arg-type]
+
+    async def serve(self) -> None:
+        """Answer requests until cancelled. Raises AdapterError if the port is taken."""
+        self._door = Door(
+            "slack", self._asked, self._clock, patience=_PATIENCE, admits=lambda head: _SIGNATURE in head.lower()
+        )
+        host, port = self._settings.host, self._settings.port
+        try:
+            await self._door.open(host=host, port=port, reuse_port=True)
+        except OSError as error:
+            raise AdapterError(
+                f"Slack's events cannot be heard at {host}:{port} ({error.strerror or error}); free that port, or set "
+                "another in adapters.slack.http."
+            ) from error
+        log.info("slack_listens", host=host, port=port)
+        self._begun()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._door.close(_LAST_WORDS)
+
+    async def _asked(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method != "POST" or (request.content_length or 0) > _MOST_BYTES:
+            return self._refused(405 if request.method != "POST" else 413, request)
+        try:
+            body = await request.read()
+            signed = self._verifier.is_valid_request(body, dict(request.headers))
+        except (ValueError, ClientError, web.RequestPayloadError, web.HTTPRequestEntityTooLarge):
+            signed = False
+        if not signed:
+            return self._refused(401, request)
+        try:
+            kind, payload = _read(body, request.content_type)
+        except (ValueError, LookupError):
+            return self._refused(400, request)
+        if kind == "url_verification":
+            return web.json_response({"challenge": payload["challenge"]})
+        try:
+            async with self._clock.limit(_ANSWERED_IN):
+                said = await self._heard(kind, payload)
+        except TimeoutError:
+            return web.Response(status=503)
+        return web.json_response(said) if said else web.Response()
+
+    def _refused(self, status: int, request: web.BaseRequest) -> web.Response:
+        self._door.count(status, request.remote)
+        response = web.Response(status=status)
+        response.force_close()
+        return response
+
+
+def _read(body: bytes, content_type: str) -> tuple[str, dict[str, Any]]:
+    """The kind of a request, as Socket Mode names it, and what it brings. Raises ValueError or LookupError."""
+    if content_type == "application/json":
+        payload = json.loads(body)
+        return ("url_verification" if payload["type"] == "url_verification" else "events_api"), payload
+    form = {name: values[0] for name, values in parse_qs(body.decode(), keep_blank_values=True).items()}
+    if "payload" in form:
+        return "interactive", json.loads(form["payload"])
+    return "slash_commands", {"channel_id": form["channel_id"], "trigger_id": form["trigger_id"], **form}

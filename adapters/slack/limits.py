@@ -1,0 +1,86 @@
+"""The limits of Slack: https://docs.slack.dev/apis/web-api/rate-limits and
+https://docs.slack.dev/reference/block-kit/blocks/actions-block"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from adapters.slack.formatting import LONGEST, marks, plain, split
+from gateway.delivery.markdown.characters import length
+from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.adapter import REPEATED, Limits, Rate
+from gateway.domain.chat import Button, ChatAddress, OutboundKind
+from gateway.domain.platform import Bubble, Mark, Stage
+
+LARGEST_SENT: Final = 50 * 1024 * 1024
+LARGEST_FETCHED: Final = 25 * 1024 * 1024
+LONGEST_TOKEN: Final = 2_000  # of a button's value
+_MOST_ROWS: Final = 49  # blocks of one message, beside its text
+_MOST_IN_ROW: Final = 25
+_LONGEST_LABEL: Final = 75
+
+WITH: Final = "@"
+"""Before a person's id: the chat in which they are alone with the bot. Its own id is known once it is opened."""
+
+LIMITS: Final = Limits(
+    text_units=LONGEST - len(REPEATED),
+    unit="utf16",
+    ambiguous_retries=10,  # a repeated send is looked for first, so none is shown twice
+    split_reply=split,
+    file_bytes=LARGEST_SENT,
+    fits_caption=lambda text: length(text, "utf16") <= LONGEST,
+    direct_chat=lambda user: f"{WITH}{user}",
+)
+
+_CHAT_SECONDS: Final = 1.0  # "chat.postMessage generally allows posting one message per second per channel"
+_DRAFT_SECONDS: Final = 3.0  # between two looks at an unfinished reply
+_ALL_DRAFTS: Final = 30  # a minute, of the fifty edits that Slack takes: the rest is for messages that count
+
+
+def rates(to: ChatAddress) -> Sequence[Rate]:
+    """The limits that a message to this chat counts against."""
+    return [Rate(bucket=f"chat {to.chat}", most=1, seconds=_CHAT_SECONDS)]
+
+
+def draft_rates(to: ChatAddress) -> Sequence[Rate]:
+    """The share of unfinished replies."""
+    return [
+        Rate(bucket=f"drafts {to.chat} {to.thread or ''}", most=1, seconds=_DRAFT_SECONDS),
+        Rate(bucket="drafts", most=_ALL_DRAFTS, seconds=60.0),
+    ]
+
+
+def actions(rows: Sequence[Sequence[Button]]) -> list[dict[str, Any]]:
+    """The buttons as Slack's blocks."""
+    return [
+        {
+            "type": "actions",
+            "elements": [
+                {
+                    "type": "button",
+                    "action_id": f"{number} {place}",
+                    "text": {"type": "plain_text", "text": button.label[:_LONGEST_LABEL]},
+                    "value": button.token,
+                }
+                for place, button in enumerate(row[:_MOST_IN_ROW])
+            ],
+        }
+        for number, row in enumerate(rows[:_MOST_ROWS])
+    ]
+
+
+# -- rehearsal -----------------------------------------------------------------------------------------
+
+
+def bubble(part: str, kind: OutboundKind) -> Bubble:
+    """One message. What is no reply and no remark is no Markdown."""
+    if kind not in ("reply", "remark"):
+        text = plain(without_columns(part) if kind == "command" else part).text
+        return Bubble(text=text, units=length(text, "utf16"), most=LONGEST)
+    text, spans = marks(part)
+    marked = tuple(Mark(start=each.start, end=each.end, kind=each.kind, target=each.url or "") for each in spans)
+    return Bubble(text=text, marks=marked, units=length(text, "utf16"), most=LONGEST)
+
+
+STAGE: Final = Stage(limits=LIMITS, bubble=bubble)

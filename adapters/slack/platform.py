@@ -1,0 +1,103 @@
+"""The description of Slack as a platform: its section `adapters.slack` of config.yaml, the names of its people, and
+the function that makes its adapter. It loads nothing of the library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from gateway.domain.place import Listen
+from gateway.domain.platform import AdapterSettings, Platform
+from gateway.domain.settings import Contradiction, Flag, HttpUrl, Natural, Port, Secret, Section, Text
+
+
+class Events(Section):
+    """For mode http: Slack calls an https:// address of yours, and your proxy passes the call on to host and port."""
+
+    host: Text = Field("127.0.0.1", description="the address at which this program listens")
+    port: Port = Field(8444, description="its port")
+    secret: Secret | None = Field(
+        None,
+        description="the Signing Secret, from the app's page Basic Information",
+        json_schema_extra={"variable": "SLACK_SIGNING_SECRET"},
+    )
+
+
+class CatchUp(Section):
+    """The limits on the messages that are fetched after an absence of the bot, for each channel."""
+
+    hours: Natural = Field(24, description="nothing older is answered")
+    messages: Natural = Field(200, description="the newest so many of a channel are looked at; 0: none")
+
+
+class SlackSettings(AdapterSettings):
+    """The Slack bot. docs/slack.md leads to a first reply, and tells of channels and threads."""
+
+    token: Secret | None = Field(
+        None,
+        description="xoxb-…, from the app's page OAuth & Permissions",
+        json_schema_extra={"variable": "SLACK_BOT_TOKEN"},
+    )
+    app_token: Secret | None = Field(
+        None,
+        description="xapp-…, from the app's page Basic Information; for mode socket",
+        json_schema_extra={"variable": "SLACK_APP_TOKEN"},
+    )
+    mode: Literal["socket", "http"] = Field("socket", description="Legato connects to Slack, or Slack calls Legato")
+    http: Events = Events()
+    listen: Listen = Field("mention", description="when the bot answers in channels; `chats` says it of single ones")
+    threads: Flag = Field(
+        True, description="answer a mention in a thread, which is a conversation of its own; false: in the channel"
+    )
+    quoted: Natural = Field(20, description="messages before a mention that the model is shown")
+    bots: Natural = Field(0, description="mentions by another bot that are answered in a row")
+    catch_up: CatchUp = CatchUp()
+    proxy: Text | None = Field(None, description="http://HOST:PORT; null: as HTTPS_PROXY says")
+    base_url: HttpUrl | None = Field(None, description="of another server with Slack's Web API, such as an emulator")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """A bot needs a token, and a second secret for either way of reading."""
+        if not self.enabled:
+            return
+        needed: list[tuple[str, Secret | None, str]] = [("token", self.token, "SLACK_BOT_TOKEN")]
+        if self.mode == "socket":
+            needed.append(("app_token", self.app_token, "SLACK_APP_TOKEN"))
+        else:
+            needed.append(("http.secret", self.http.secret, "SLACK_SIGNING_SECRET"))
+        for key, given, variable in needed:
+            if given is None:
+                told = f'is needed: write "${{{variable}}}" and set that variable, or set enabled to false'
+                yield (key, "enabled"), told
+
+
+def person_problem(name: str) -> str | None:
+    """Slack's people, channels and workspaces go by ids here, whatever they are called there."""
+    if re.fullmatch(r"([UWT][A-Z0-9]{2,}|\*)(@([CDGTE][A-Z0-9]{2,}|\*))?", name):
+        return None
+    return (
+        'must give a member ID, as in "slack:U012AB3CD", or a workspace\'s, as in "slack:T012AB3CD"; behind an @ a '
+        "channel's ID or a workspace's, as in \"slack:*@C012AB3CD\""
+    )
+
+
+def place_problem(name: str) -> str | None:
+    """Channels, threads and workspaces, too."""
+    if re.fullmatch(r"[CDGTE][A-Z0-9]{2,}(/\d+\.\d+)?|\*", name):
+        return None
+    return 'must give a channel\'s ID, as in "slack:C012AB3CD", or a workspace\'s, as in "slack:T012AB3CD"'
+
+
+PLATFORM = Platform(
+    name="slack",
+    title="Slack",
+    create="adapters.slack.adapter:create",
+    settings=SlackSettings,
+    person="U012AB3CD",
+    person_problem=person_problem,
+    place_problem=place_problem,
+    listens=("mention", "free", "thread", "off"),
+    rehearse="adapters.slack.limits:STAGE",
+)

@@ -1,0 +1,390 @@
+"""Receipt of events: each is stored before Slack is told so, and before the next one of its channel is looked at.
+
+Events are put into the queue of their channel in the moment that they come. A worker for each channel that has any
+stores them in their order. After a gap a channel's worker first fetches what was missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import structlog
+from msgspec import Struct, field
+
+from adapters.slack import codec
+from adapters.slack.commands import SlashCommands
+from adapters.slack.history import SlackHistory
+from adapters.slack.platform import SlackSettings
+from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
+from gateway.domain.chat import Inbound, Source
+from gateway.domain.place import EVERYWHERE, Listen, ListenRules
+from gateway.domain.reading import Cursors, absence, insist, stored
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.structs import replace
+
+log = structlog.get_logger(__name__)
+
+_BATCH: Final = 50
+_SAVE_EVERY: Final = 2.0
+_SETTLED_AFTER: Final = 30.0  # seconds after which Slack has sent again what it could not deliver at once
+_REMEMBERED: Final = 2_000  # messages that may be edited or deleted while they wait
+_WORDINGS: Final = 5  # of one message that are remembered
+_ANSWERED_IN: Final = 2.5  # seconds: Slack waits three for the first word about a command or a press
+_LEFT: Final = ("channel_left", "group_left", "channel_deleted", "group_deleted", "channel_archive", "group_archive")
+
+LEFT: Final = "the channel was closed, or the bot was removed from it"
+LATER: Final = "This takes a little longer."
+
+# What a reader meets that is given something of another shape than Slack documents.
+Unreadable = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+Json = Mapping[str, Any]
+
+
+class _Event(Struct, frozen=True):
+    kind: str
+    data: Any
+    taken: asyncio.Future[Accepted | None] | None = None
+
+
+class _Stored(Struct, frozen=True):
+    """A stored message: by whom, where, and the events of its wordings, newest first."""
+
+    source: Source
+    place: codec.Place
+    events: tuple[str, ...]
+
+
+class _Queue(Struct):
+    channel: str
+    events: deque[_Event] = field(default_factory=deque)
+
+
+class Receiver:
+    """Hands what Slack sends to `accept`."""
+
+    def __init__(
+        self, settings: SlackSettings, clock: Clock, commands: SlashCommands, history: SlackHistory, places: ListenRules
+    ) -> None:
+        self._settings, self._clock, self._commands, self._history = settings, clock, commands, history
+        self._places = places
+        self._cursors = Cursors(codec.id_at)
+        self._queues: dict[str, _Queue] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._said: OrderedDict[tuple[str, str], _Stored] = OrderedDict()
+        self._bots: dict[tuple[str, str], int] = {}  # mentions of each bot that were answered, by place, in a row
+        self._current: set[str] = set()  # channels whose missed messages were fetched since the last gap
+        self._away: float | None = None  # seconds before the present connection that nobody read
+        self._since: float | None = None  # when that began
+        self._looked = False  # at the channels without a cursor
+        self._odd: set[str] = set()  # kinds of events that could not be read
+        self.admits: Admits | None = None
+
+    # -- lifetime ---------------------------------------------------------------------------
+
+    async def run(self, accept: Accept, notebook: Notebook, me: codec.Me, reading: Coroutine[Any, Any, None]) -> None:
+        """Take what `reading` hears until that ends. Raises AdapterError."""
+        self._accept, self._me, self._notebook = accept, me, notebook
+        self._queues, self._looked, self._since = {}, False, None
+        self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        oldest = self._settings.catch_up.hours * 3600.0
+        reading_task = None
+        try:
+            await insist(self._clock, "cursors_wait", lambda: self._cursors.load(notebook, self._clock.now(), oldest))
+            reading_task = self._start(reading)
+            self._start(self._keep_saved(notebook))
+            await self._broken
+        finally:
+            if reading_task is None:
+                reading.close()
+            tasks = [*self._tasks]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            with suppress(StoreUnavailable):
+                await self._save(notebook)
+
+    async def _keep_saved(self, notebook: Notebook) -> None:
+        while True:
+            await self._clock.sleep(_SAVE_EVERY)
+            try:
+                await self._save(notebook)
+            except StoreUnavailable as error:
+                log.info("cursors_not_saved", error=str(error))
+
+    async def _save(self, notebook: Notebook) -> None:
+        now = self._clock.now()
+        settled = self._since is not None and now - self._since > _SETTLED_AFTER
+        idle = settled and not self._queues
+        await self._cursors.save(notebook, now, connected=self._since is not None, idle=idle)
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) and not self._broken.done():
+            self._broken.set_exception(error)
+
+    # -- events -----------------------------------------------------------------------------
+
+    def begun(self, missed: bool) -> None:
+        """From now on Slack is heard; what was `missed` before that is fetched."""
+        if not missed:
+            return
+        alive, self._since = self._cursors.alive_at, self._clock.now()
+        self._away = None if alive is None else self._since - alive
+        self._current.clear()
+        self._cursors.begin_session()
+        for channel in dict.fromkeys(each.partition("/")[0] for each in self._cursors.put_away(())):
+            self._queue(channel)
+        if not self._looked:
+            self._looked = True
+            self._start(self._look_around())
+
+    async def _look_around(self) -> None:
+        """Look for missed messages where nothing was ever read."""
+        async for channel in self._history.channels():
+            if channel not in self._current:
+                self._queue(channel)
+
+    def heard(self, kind: str, payload: Json) -> asyncio.Future[Accepted | None]:
+        """What happened is in its queue when this returns; the result comes when it is stored."""
+        taken: asyncio.Future[Accepted | None] = asyncio.get_running_loop().create_future()
+        try:
+            found = self._sorted(kind, payload)
+        except Unreadable:
+            self._unreadable(kind)
+            found = None
+        if found is None:
+            taken.set_result(None)
+        else:
+            channel, what, data = found
+            self._queue(channel).events.append(_Event(what, data, taken))
+        return taken
+
+    def _sorted(self, kind: str, payload: Json) -> tuple[str, str, Any] | None:
+        """The channel, the kind and the data of what an envelope brought; None: nobody here wants it."""
+        if kind == "slash_commands":
+            return payload["channel_id"], "command", payload
+        if kind == "interactive":
+            is_press = payload.get("type") == "block_actions" and payload["container"].get("type") == "message"
+            return (payload["container"]["channel_id"], "press", payload) if is_press else None
+        event = payload["event"] if kind == "events_api" else {}
+        match event.get("type"), event.get("subtype"):
+            case "message", "message_changed":
+                gone = event["message"].get("subtype") == "tombstone"
+                return event["channel"], "delete" if gone else "edit", event
+            case "message", "message_deleted":
+                return event["channel"], "delete", event
+            case (("message" | "app_mention"), _) if codec.is_said(event) and event["channel"]:
+                return event["channel"], "message", event
+            case what, _ if what in _LEFT:
+                return event["channel"], "left", event
+        return None
+
+    def _unreadable(self, kind: str) -> None:
+        """Tell of the error at hand, once for each kind of events."""
+        if kind not in self._odd:
+            self._odd.add(kind)
+            log.exception("event_unreadable", kind=kind)
+
+    def _queue(self, channel: str) -> _Queue:
+        queue = self._queues.get(channel)
+        if queue is None:
+            queue = self._queues[channel] = _Queue(channel)
+            self._start(self._work(queue))
+        return queue
+
+    # -- one channel ------------------------------------------------------------------------
+
+    async def _work(self, queue: _Queue) -> None:
+        """Store what the queue holds, until it is empty."""
+        behind = 0  # events that came during a catch-up: they wait for room like what was missed, which fills the lane
+        try:
+            while queue.events or queue.channel not in self._current:
+                if queue.channel not in self._current:
+                    await self._catch_up(queue.channel)
+                    behind = len(queue.events)
+                    continue
+                taken = [queue.events.popleft() for _ in range(min(behind or _BATCH, _BATCH, len(queue.events)))]
+                await self._take(queue.channel, taken, missed=behind > 0)
+                behind = max(0, behind - len(taken))
+        finally:
+            del self._queues[queue.channel]
+
+    async def _catch_up(self, channel: str) -> None:
+        """Store what was written in a channel while nobody read it, oldest first."""
+        self._current.add(channel)
+        threads = [name.partition("/")[2] for name in self._cursors.put_away(()) if name.startswith(f"{channel}/")]
+        found: list[Json] = []
+        cut = False
+        if self._settings.catch_up.messages:
+            try:
+                found, cut = await self._history.missed(channel, self._cursors.of, threads, self._settings.catch_up)
+            except Unreadable:
+                self._unreadable("history")
+        notice = absence(self._away, self._settings.catch_up.messages if cut else None)
+        events = [_Event("message", {**each, "channel": channel}) for each in found if codec.is_said(each)]
+        for first in range(0, len(events), _BATCH):
+            notice = await self._take(channel, events[first : first + _BATCH], notice=notice, missed=True)
+
+    async def _take(self, channel: str, events: Sequence[_Event], *, notice: str = "", missed: bool = False) -> str:
+        """Store what these events mean; then the channel is read up to them. The chat is told `notice` before the first
+        answer; gives it back if there is none."""
+        batch: list[Inbound] = []
+        brought: list[str] = []  # the event of each, "" for none
+        for event in events:
+            inbound = None
+            try:
+                inbound = await self._inbound(event)
+            except Unreadable:
+                self._unreadable(event.kind)
+            brought.append(inbound.event_id if inbound is not None else "")
+            if inbound is not None:
+                batch.append(replace(inbound, notice=notice, can_wait=missed))
+                notice = ""
+        accepted = await stored(self._clock, self._accept, batch) if batch else ()
+        fates = {each.event_id: each for each in accepted}
+        for event, name in zip(events, brought, strict=True):
+            if event.taken is not None and not event.taken.done():
+                event.taken.set_result(fates.get(name))
+            if event.kind == "message":
+                self._advance(channel, event.data, heard=bool(name))
+        return notice
+
+    def _advance(self, channel: str, message: Json, *, heard: bool) -> None:
+        """A channel is read up to its own messages, a thread of the bot's up to the thread's."""
+        with suppress(*Unreadable):
+            place = codec.place_of(message, channel)
+            if place.thread is None or heard:
+                self._cursors.advance(place.cursor, codec.number(message["ts"]), alone=False)
+            if place.thread is None and (said := self._said.get((channel, message["ts"]))) and said.place.thread:
+                self._cursors.advance(said.place.cursor, codec.number(message["ts"]), alone=False)
+
+    # -- one event --------------------------------------------------------------------------
+
+    async def _inbound(self, event: _Event) -> Inbound | None:
+        data = event.data
+        if event.kind == "message":
+            return await self._of_message(data, data["channel"])
+        if event.kind == "edit":
+            return await self._of_edit(data)
+        if event.kind == "delete":
+            gone = data.get("deleted_ts") or data["message"]["ts"]
+            said = self._said.get((data["channel"], gone))
+            return codec.withdrawn_inbound(said.source, said.events) if said is not None else None
+        if event.kind == "press":
+            return codec.press_inbound(data, self._me)
+        if event.kind == "command":
+            place = codec.named(codec.Place(channel=data["channel_id"]), str(data.get("channel_name") or ""))
+            text = self._commands.typed(data)
+            private = not place.alone and self._commands.is_private(text)
+            return codec.command_inbound(data, place, self._me, text, private=private)
+        source = codec.source(codec.Place(channel=data["channel"]), self._me, "", {})
+        return Inbound(event_id=f"left:{data['channel']}:{data['event_ts']}", source=source, kind="left", text=LEFT)
+
+    async def _of_message(self, message: Json, channel: str) -> Inbound | None:
+        if (channel, message["ts"]) in self._said:
+            return None  # a mention comes as a message, too
+        place = codec.place_of(message, channel)
+        admitted = await self._is_admitted(message, place)
+        if not await self._hears(message, place, admitted=admitted):
+            return None
+        mode = self._mode(place)
+        opens = mode == "thread" or (mode == "mention" and self._settings.threads)
+        if place.thread is None and not place.alone and opens:
+            place = codec.Place(channel=channel, thread=message["ts"])
+            self._history.note_thread(place, own=True)
+        before: list[Json] = []
+        names: Mapping[str, str] = {}
+        if admitted:
+            place = codec.named(place, await self._history.channel_name(place))
+            if mode == "mention" and not place.alone and self._settings.quoted and codec.is_named(message, self._me):
+                before = await self._history.before(message, place, self._me, self._settings.quoted)
+            names = await self._history.names(codec.people_in([message, *before]) - {self._me.id})
+        is_command = codec.words(message, self._me, names).startswith("/")
+        quoted = "" if is_command else codec.quoted(before, self._me, names)
+        inbound = codec.message_inbound(message, place, self._me, names, before=quoted)
+        if inbound is not None:
+            self._remember(channel, message["ts"], place, inbound)
+        return inbound
+
+    async def _hears(self, message: Json, place: codec.Place, *, admitted: bool) -> bool:
+        """Say whether the bot answers this message."""
+        author = codec.author_of(message)
+        if author in ("", self._me.id, self._me.bot) or message.get("bot_id") == self._me.bot != "":
+            return False
+        mode, named = self._mode(place), codec.is_named(message, self._me)
+        if mode == "off":
+            return False
+        if codec.is_bots(message):  # two bots that answer each other would never end
+            answered = self._bots.get((place.channel, author), 0)
+            self._bots[place.channel, author] = answered + named
+            return named and answered < self._settings.bots
+        for pair in [pair for pair in self._bots if pair[0] == place.channel]:
+            del self._bots[pair]  # a person spoke, so nobody talks in circles
+        if place.alone or named or mode in ("free", "thread"):
+            return True
+        if place.thread is None or not admitted:
+            return False
+        return message.get("parent_user_id") == self._me.id or await self._history.is_own(place, self._me)
+
+    def _mode(self, place: codec.Place) -> Listen:
+        """The rule of a place: its own, else of what it lies in, else the general one."""
+        if place.alone:
+            return "free"
+        named = (place.cursor, place.channel, self._me.team, self._me.enterprise, EVERYWHERE)
+        return self._places.of(*named) or self._settings.listen
+
+    async def _is_admitted(self, message: Json, place: codec.Place) -> bool:
+        """Say whether a message's writer may talk there: Slack is asked for nothing because of a stranger."""
+        admits, author = self.admits, codec.author_of(message)
+        if admits is None:
+            return True
+        writer = codec.source(place, self._me, author, {}, codec.team_of(message))
+        said = Inbound(event_id=codec.event_id(self._me, place, author, message["ts"]), source=writer, text="")
+        return await insist(self._clock, "messages_wait", lambda: admits(said))
+
+    async def _of_edit(self, data: Json) -> Inbound | None:
+        """A new wording. Slack tells of the preview of a link, and of an answer in a thread, in the same way."""
+        message, before, channel = data["message"], data.get("previous_message") or {}, data["channel"]
+        said = self._said.get((channel, message["ts"]))
+        if said is None or not message.get("edited") or message.get("text") == before.get("text"):
+            return None
+        names = await self._history.names(codec.people_in([message]) - {self._me.id})
+        inbound = codec.message_inbound(message, said.place, self._me, names, amends=said.events)
+        if inbound is not None:
+            self._remember(channel, message["ts"], said.place, inbound)
+        return inbound
+
+    def _remember(self, channel: str, ts: str, place: codec.Place, inbound: Inbound) -> None:
+        (*newer, first) = dict.fromkeys((inbound.event_id, *inbound.amends))
+        self._said[channel, ts] = _Stored(inbound.source, place, (*newer[:_WORDINGS], first))
+        self._said.move_to_end((channel, ts))
+        while len(self._said) > _REMEMBERED:
+            self._said.popitem(last=False)
+
+    # -- the first word ---------------------------------------------------------------------
+
+    async def answered(self, kind: str, taken: asyncio.Future[Accepted | None]) -> dict[str, Any] | None:
+        """What Slack is told of an envelope: of an event once it is stored; of a command or a press in time."""
+        if kind == "events_api":
+            await taken
+            return None
+        fate: Accepted | None = None
+        try:
+            async with self._clock.limit(_ANSWERED_IN):
+                fate = await asyncio.shield(taken)
+        except TimeoutError:
+            return {"text": LATER} if kind == "slash_commands" else None
+        refused = fate is not None and fate.status == "refused" and fate.told
+        return {"text": fate.told} if refused and fate and kind == "slash_commands" else None

@@ -1,0 +1,179 @@
+"""People on Slack, as they see the bot: in direct messages, in channels, in threads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.emulators.slack import Flood, LoseAnswer, Refuse, SlackServer, User
+from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.slack_live import on_slack
+from tests.support.tools import Payment, payments
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[SlackServer]:
+    """Without its rate limits; who breaks one of its rules fails the test."""
+    async with SlackServer(limited=False) as running:
+        yield running
+        assert [str(each) for each in running.violations] == []
+
+
+@pytest.fixture
+def anna(slack: SlackServer) -> User:
+    """Somebody who may talk to the bot."""
+    return slack.people.person("Anna")
+
+
+async def test_an_answer_grows_and_a_restart_loses_nothing(tmp_path: Path, slack: SlackServer, anna: User) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(first="Look", gate=gate, text=" here.")))
+    async with on_slack(tmp_path, slack, anna, model=model) as bot:
+        bot.says("Hello")
+        await bot.until_shown("Look …")
+        gate.open()
+        await bot.until_shown("Look here.")
+        assert slack.shown(bot.chat)[0].texts[0] == "Look …"
+    bot.says("Are you there?")  # nobody is
+    async with on_slack(tmp_path, slack, anna) as bot:
+        await bot.until_shown("Look here.", "echo: Are you there?")
+        await bot.quiet()
+
+
+async def test_a_mention_is_answered_in_a_thread_that_goes_on(tmp_path: Path, slack: SlackServer, anna: User) -> None:
+    ben, robot = slack.people.person("Ben"), slack.people.person("Robot", bot=True)
+    place = slack.people.channel("choir", anna, ben, robot)
+    async with on_slack(tmp_path, slack, anna, allow=(f"slack:{ben.id}",)) as bot:
+        slack.people.say(place, ben, "I sing <alto>")
+        slack.people.say(place, robot, "@Legato hear me")
+        asked = bot.says("@Legato who sings *what*?", place)
+        await bot.until(lambda: slack.shown(place, asked))
+        assert bot.model.spoken(0)[-1][1] == (
+            "[Anna] [before this, in the same channel:\nBen: I sing <alto>\nRobot: hear me]\nwho sings *what*?"
+        )
+        slack.people.say(place, ben, "And tenor?", thread=asked)  # nobody has to name the bot in a thread of its own
+        await bot.until(lambda: len(slack.shown(place, asked)) == 2)
+        assert bot.model.spoken(1)[-1] == ("user", "[Ben] And tenor?")
+        other = slack.people.say(place, ben, "Lunch?")
+        slack.people.say(place, ben, "Pizza", thread=other)
+        slack.people.say(place, slack.people.person("Eve"), "@Legato let me in", thread=asked)
+        await bot.quiet()
+        assert slack.shown(place) == slack.shown(place, other) == []
+        assert len(slack.shown(place, asked)) == 2
+    async with on_slack(tmp_path, slack, anna, rules={"threads": False}) as bot:
+        slack.people.say(place, anna, "And bass?", thread=asked)  # the bot finds out anew whose the thread is
+        bot.says("@Legato hello", place)
+        await bot.until(lambda: len(slack.shown(place, asked)) == 3 and slack.shown(place))
+
+
+async def test_code_tables_and_links_are_rich_text_that_pings_nobody(
+    tmp_path: Path, slack: SlackServer, anna: User
+) -> None:
+    answer = (
+        "# Plan\n<!channel> *see* [docs](https://example.org/a) or https://example.org/b.\n\n"
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint('<@U1>')\n```\n> quoted\n\n**done**"
+    )
+    long = "\n\n".join(f"Paragraph {number} " + "word " * 60 for number in range(60))
+    async with on_slack(tmp_path, slack, anna, model=FakeModel(in_turn(Say(text=answer), Say(text=long)))) as bot:
+        bot.says("Hello")
+        await bot.until(lambda: slack.shown(bot.chat))
+        (block,) = slack.shown(bot.chat)[0].blocks
+        kinds = [each["type"].removeprefix("rich_text_") for each in block["elements"]]
+        assert kinds == ["section", "preformatted", "preformatted", "quote", "section"]
+        links = [each["url"] for group in block["elements"] for each in group["elements"] if each["type"] == "link"]
+        assert links == ["https://example.org/a", "https://example.org/b"]
+        bot.says("More")
+        await bot.until(lambda: "Paragraph 59" in bot.shown()[-1])
+        assert all(len(each) <= 4_000 for each in bot.shown())
+
+
+async def test_slash_commands_come_from_the_registry(tmp_path: Path, slack: SlackServer, anna: User) -> None:
+    place, eve = slack.people.channel("choir", anna), slack.people.person("Eve")
+    async with on_slack(tmp_path, slack, anna) as bot:
+        known = slack.people.command(bot.chat, anna, "/legato", "version")
+        await bot.until(lambda: bot.shown())
+        assert known.acknowledged.is_set()
+        private = slack.people.command(place, anna, "/whoami")
+        await bot.until(lambda: slack.whispered(anna))
+        slack.people.command(place, anna, "/legato", "What is up?")
+        await bot.until(lambda: bot.shown(place) == ["echo: What is up?"])
+        refused = slack.people.command(place, eve, "/new")
+        await bot.until(lambda: refused.acknowledged.is_set())
+        assert private.answer is None
+        assert "text" in (refused.answer or {})
+        assert not slack.whispered(eve)
+
+
+async def test_a_tool_asks_with_buttons(tmp_path: Path, slack: SlackServer, anna: User) -> None:
+    payment = Payment()
+    async with on_slack(tmp_path, slack, anna, model=FakeModel(in_turn(payments(42))), with_tools=[payment]) as bot:
+        bot.says("pay")
+        await bot.until(lambda: slack.shown(bot.chat) and slack.shown(bot.chat)[-1].buttons)
+        asked = slack.shown(bot.chat)[-1]
+        pressed = slack.people.press(asked, anna, "Approve")
+        await bot.until(lambda: len(payment.paid) == 1 and not asked.buttons)
+        assert pressed.acknowledged.is_set()
+
+
+async def test_files_go_both_ways(tmp_path: Path, slack: SlackServer, anna: User) -> None:
+    async with on_slack(tmp_path, slack, anna) as bot:
+        bot.says("Read this", files=(slack.people.file("notes.txt", b"Alto: Ben", "text/plain"),))
+        await bot.until(lambda: bot.shown())
+        assert "notes.txt" in bot.shown()[0]
+        bot.says(" /export")
+        await bot.until(lambda: any(each.files for each in slack.shown(bot.chat)))
+        (sent,) = [file for each in slack.shown(bot.chat) for file in each.files]
+        assert sent.content
+
+
+async def test_a_corrected_message_is_answered_again_and_a_deleted_one_not(
+    tmp_path: Path, slack: SlackServer, anna: User
+) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="one", gate=gate)))
+    async with on_slack(tmp_path, slack, anna, model=model) as bot:
+        bot.says("first")
+        await gate.until_waiting()
+        second, third = bot.says("secnd"), bot.says("third")
+        await bot.until_waiting("secnd", "third")
+        slack.people.edit(second, "second")
+        slack.people.delete(third)
+        await bot.until_waiting("second", "")
+        gate.open()
+        await bot.until_shown("one", "echo: second")
+        slack.people.edit(second, "2nd")
+        await bot.until_shown("one", "echo: second", "echo: [an earlier message, corrected]\n2nd")
+
+
+async def test_what_breaks_on_the_way_is_neither_lost_nor_shown_twice(
+    tmp_path: Path, slack: SlackServer, anna: User
+) -> None:
+    slack.settings.acknowledged_within, slack.settings.retries = 0.3, (0.0, 0.1, 0.1)
+    slack.delivery.frames.add(LoseAnswer(), method="acknowledge events_api", times=2)
+    slack.faults.add(LoseAnswer(seconds=0.0), method="chat.postMessage")
+    slack.faults.add(Flood(seconds=1), method="chat.postMessage", nth=2)
+    slack.faults.add(Refuse(status=503), method="chat.postMessage", nth=3)
+    async with on_slack(tmp_path, slack, anna) as bot:
+        bot.says("one")
+        await bot.until_shown("echo: one")
+        await slack.delivery.goodbye()
+        bot.says("two")
+        await bot.until_shown("echo: one", "echo: two")
+        await slack.delivery.cut()
+        bot.says("three")
+        await bot.until_shown("echo: one", "echo: two", "echo: three")
+        await bot.quiet()
+
+
+async def test_a_missing_scope_is_named(tmp_path: Path, slack: SlackServer, anna: User) -> None:
+    slack.settings.scopes -= {"chat:write", "files:read"}
+    async with on_slack(tmp_path, slack, anna) as bot:
+        found = {each.what: each.detail for each in await bot.adapter.probe()}
+        assert found["slack scopes"].startswith("missing: chat:write, files:read; add them at")
+        bot.says("Hello")
+        await bot.until(lambda: list(slack.journal.of("chat.postMessage")))
+        await bot.quiet()
+        row, *_ = [each for each in await bot.gateway.store.outbox(None, 9) if each.state == "refused"]
+        assert "the bot lacks the scope chat:write: add it at https://api.slack.com/apps" in (row.error or "")
