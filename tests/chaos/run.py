@@ -37,6 +37,8 @@ from tests.chaos.schedule import make_schedule
 from tests.chaos.script import make_plan
 from tests.chaos.shrink import Shrinking
 from tests.chaos.single_run import benches, report
+from tests.chaos.slack import laboratory as slack
+from tests.chaos.slack import script as slack_script
 from tests.chaos.telegram import laboratory as telegram
 from tests.chaos.telegram import script as telegram_script
 
@@ -88,6 +90,7 @@ KINDS: Final = {
     "hands-redis": _hands("redis"),
     "telegram": _bot(telegram, telegram_script.make_schedule),
     "discord": _bot(discord, discord_script.make_schedule),
+    "slack": _bot(slack, slack_script.make_schedule),
     "page": Kind(
         drawn=page_script.make_schedule,
         laboratory=page.laboratories,

@@ -132,7 +132,7 @@ class SlackServer:
 
     async def _called(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
-        given: Json = {**request.query, **(dict(await request.post()))}
+        given: Json = {**request.query, **await _body(request)}
         call = self.journal.open(method, str(given.get("channel", "") or given.get("channel_id", "")), given)
         try:
             return await self._disturbed(request, call, given)
@@ -259,6 +259,14 @@ class SlackServer:
         call.done = call.answered = True
         self.journal.changed()
         return web.Response(text="ok")
+
+
+async def _body(request: web.Request) -> Json:
+    """The arguments of a call as a form has them, also where they came as JSON."""
+    if request.content_type != "application/json":
+        return dict(await request.post())
+    given = await request.json()
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
 
 
 def _cut(request: web.Request) -> web.StreamResponse:
