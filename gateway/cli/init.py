@@ -61,8 +61,8 @@ def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Ru
     talk.tell("Enter keeps what stands in brackets. Keys and tokens are not shown while you type them.\n")
     _ask_model(talk, draft, setup, known, run)
     for platform in platforms().values():
-        if variable := _token_of(platform):
-            _ask_platform(talk, draft, setup.config, platform, variable, known)
+        if _tokens_of(platform):
+            _ask_platform(talk, draft, setup.config, platform, known)
         elif platform.beside_shell:
             _ask_beside(talk, draft, setup.config, platform)
     _ask_people(talk, draft, setup.config)
@@ -86,8 +86,8 @@ def by_flags(
     elif model or base_url:
         raise UserError("--model and --base-url need --provider, too.")
     for platform in platforms().values():
-        variable = _token_of(platform)
-        if variable and known.get(variable):
+        tokens = _tokens_of(platform)
+        if tokens and all(known.get(each) for each in tokens):
             draft.settings[f"adapters.{platform.name}.enabled"] = True
     if allow:
         draft.settings["access.allow"] = list(allow)
@@ -242,14 +242,14 @@ def _search_named(name: str) -> str:
 # -- platforms and people ---------------------------------------------------------------------
 
 
-def _token_of(platform: Platform) -> str:
-    """The variable of a platform's token; "" for a platform without one."""
+def _tokens_of(platform: Platform) -> dict[str, str]:
+    """The variables of a platform's tokens, and what each token is; empty for a platform without one."""
     fields = platform.settings.model_fields if platform.settings else {}
-    return next(filter(None, map(variable_of, fields.values())), "")
+    return {variable: each.description or "" for each in fields.values() if (variable := variable_of(each))}
 
 
 def _ask_platform(
-    talk: Dialogue, draft: SetupChanges, config: Config, platform: Platform, variable: str, known: dict[str, str]
+    talk: Dialogue, draft: SetupChanges, config: Config, platform: Platform, known: dict[str, str]
 ) -> None:
     present = config.adapters.get(platform.name)
     is_on = present is not None and present.enabled
@@ -257,14 +257,17 @@ def _ask_platform(
         if is_on:
             draft.settings[f"adapters.{platform.name}.enabled"] = False
         return
-    if known.get(variable):
-        talk.tell(f"The token is in {variable}.")
-    elif token := talk.secret(f"Token of the bot on {platform.title}").strip():
-        draft.secrets[variable] = known[variable] = token
-    if known.get(variable):
+    tokens = _tokens_of(platform)
+    for variable, what in tokens.items():
+        which = f" ({what})" if len(tokens) > 1 else ""
+        if known.get(variable):
+            talk.tell(f"The token is in {variable}.")
+        elif token := talk.secret(f"Token of the bot on {platform.title}{which}").strip():
+            draft.secrets[variable] = known[variable] = token
+    if all(known.get(each) for each in tokens):
         draft.settings[f"adapters.{platform.name}.enabled"] = True
     else:
-        talk.tell(f"Without a token {platform.title} stays off.")
+        talk.tell(f"Without {'its tokens' if len(tokens) > 1 else 'a token'} {platform.title} stays off.")
 
 
 def _ask_beside(talk: Dialogue, draft: SetupChanges, config: Config, platform: Platform) -> None:
@@ -277,11 +280,11 @@ def _ask_beside(talk: Dialogue, draft: SetupChanges, config: Config, platform: P
 
 
 def _ask_people(talk: Dialogue, draft: SetupChanges, config: Config) -> None:
-    public = [each for each in platforms().values() if _token_of(each)]
+    public = [each for each in platforms().values() if _tokens_of(each)]
     on = [each for each in public if draft.settings.get(f"adapters.{each.name}.enabled")]
     if not on and not any(each.name in config.adapters and config.adapters[each.name].enabled for each in public):
         return
-    example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if _token_of(each)), "")
+    example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if _tokens_of(each)), "")
     present = ", ".join(config.access.allow)
     talk.tell("Nobody else can use the bot unless you let them in; who writes to it can ask for a pairing code.")
     said = talk.ask(f"Who may talk, such as {example}, several with commas (- for nobody yet)", present or "-")
