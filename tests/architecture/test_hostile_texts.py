@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from adapters.discord import formatting as discord
+from adapters.slack import formatting as slack
 from adapters.telegram import formatting as telegram
 from gateway.delivery.markdown.characters import split_text
 from gateway.domain import when
@@ -28,11 +29,20 @@ _OPERATORS: Final = ("gateway.app.", "gateway.cli.")  # rooms that read what the
 _PART: Final = 6_000  # characters of Markdown that are read at once
 _CUTS: Final = {  # what is given shorter texts, the longest of them in characters, and why
     **dict.fromkeys(
-        ("adapters.telegram.formatting.", "adapters.discord.formatting.", "gateway.delivery.markdown."),
+        (
+            "adapters.telegram.formatting.",
+            "adapters.discord.formatting.",
+            "adapters.slack.formatting.",
+            "gateway.delivery.markdown.",
+        ),
         (_PART, "Markdown is read in parts of one message, and beyond its end by what is looked at for a cut"),
     ),
     **dict.fromkeys(
-        ("adapters.telegram.formatting.split", "adapters.discord.formatting.split"),
+        (
+            "adapters.telegram.formatting.split",
+            "adapters.discord.formatting.split",
+            "adapters.slack.formatting.split",
+        ),
         (5_000, "a longer answer may take longer: this is done aside, and given up after a second (`Outbox.written`)"),
     ),
     **dict.fromkeys(
@@ -55,6 +65,7 @@ _REDACT: Final = Redactor(("a configured secret",))
 _DOORS: Final[dict[str, Work]] = {  # readers that need more than a text, or are no functions
     "adapters.telegram.formatting.split": telegram.split,
     "adapters.discord.formatting.split": discord.split,
+    "adapters.slack.formatting.split": slack.split,
     "gateway.delivery.markdown.characters.split_text": lambda text: split_text(text, 4_096, "utf16"),
     "gateway.runtime.redaction.Redactor": _REDACT,
     "gateway.runtime.redaction.Redactor, Turkish": lambda text: _REDACT(f"ı{text}"),  # a letter of many cases

@@ -1,4 +1,4 @@
-"""`python -m tests.emulators NAME`: play Telegram, Discord or a server of models by hand. README.md says how.
+"""`python -m tests.emulators NAME`: play Telegram, Discord, Slack or a server of models by hand. README.md says how.
 
 It prints what goes into config.yaml. At a terminal, Telegram and Discord show a chat to type in.
 """
@@ -21,6 +21,9 @@ from tests.emulators.embeddings import EmbeddingServer
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import by_hand, summarising
 from tests.emulators.search import SearchServer
+from tests.emulators.slack import SlackServer
+from tests.emulators.slack.lines import Lines as SlackLines
+from tests.emulators.slack.lines import configuration as slack_lines
 from tests.emulators.telegram.terminal import Terminal as TelegramTerminal
 from tests.emulators.telegram.terminal import configuration as telegram_lines
 from tests.emulators.transcription import TranscriptionServer
@@ -47,6 +50,14 @@ async def _discord(given: argparse.Namespace) -> None:
             reader = asyncio.StreamReader()
             await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
             await Lines(server, lambda text: print(text, flush=True)).run(reader)
+
+
+async def _slack(given: argparse.Namespace) -> None:
+    async with SlackServer(limited=not given.no_limits, host=given.host, port=given.port) as server:
+        print(slack_lines(server), flush=True)
+        reader = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        await SlackLines(server, lambda text: print(text, flush=True)).run(reader)
 
 
 async def _llm(given: argparse.Namespace) -> None:
@@ -100,6 +111,9 @@ def main() -> None:
     add = emulator("discord", 8082, _discord, "A loopback Discord, with you as its people.")
     add("--host", default="127.0.0.1")
     add("--no-content", action="store_true", help="the portal does not allow Message Content")
+    add("--no-limits", action="store_true", help="no rate limits")
+    add = emulator("slack", 8083, _slack, "A loopback Slack, which reads what a person says there from its input.")
+    add("--host", default="127.0.0.1")
     add("--no-limits", action="store_true", help="no rate limits")
     add = emulator("llm", 8900, _llm, "A strict server of the APIs of models, which does what a message says.")
     add("--host", default="127.0.0.1")

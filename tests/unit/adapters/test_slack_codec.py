@@ -1,0 +1,67 @@
+"""What Slack's JSON means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from adapters.slack import codec
+from adapters.slack.adapter import SCOPES, account_of
+from adapters.slack.commands import SlashCommands
+from adapters.slack.platform import person_problem, place_problem
+from gateway.domain.adapter import MenuEntry
+
+ME = codec.Me(id="UBOT", bot="BBOT", team="T1", enterprise="E1")
+
+
+def test_the_documents_manifest_asks_for_what_the_bot_uses() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "slack.md").read_text()
+    manifest = yaml.safe_load(
+        text.partition("```yaml\ndisplay_information")[2].partition("```")[0].join(("display_information", ""))
+    )
+    assert tuple(manifest["oauth_config"]["scopes"]["bot"]) == SCOPES
+
+
+def test_people_read_names_and_not_signs() -> None:
+    said = "<@UBOT> ask <@U1> in <#C1|choir>, <!here>: <https://a.org|this> &lt;b&gt; <mailto:x@a.org|x@a.org> <@UBOT>"
+    message = {"ts": "1.000001", "user": "U2", "text": said, "team": "T9"}
+    place = codec.place_of(message, "C1")
+    inbound = codec.message_inbound(message, place, ME, {"U1": "Ben", "U2": "Anna"})
+    assert inbound is not None
+    assert inbound.text == "ask @Ben in #choir, @here: this (https://a.org) <b> x@a.org"
+    assert (inbound.source.within, inbound.source.roles, inbound.own) == (("T1", "E1"), ("T9",), None)
+
+
+def test_what_is_forwarded_or_quoted_commands_nothing() -> None:
+    shared = {"is_msg_unfurl": True, "text": "/new"}
+    message = {"ts": "1.000001", "user": "U2", "text": "&gt; /forget\nlook", "attachments": [shared]}
+    inbound = codec.message_inbound(message, codec.Place(channel="D1"), ME, {})
+    assert inbound is not None
+    assert (inbound.text, inbound.own) == ("> /forget\nlook\n[forwarded]\n/new", "look")
+    assert inbound.command is None
+
+
+def test_ids_are_numbers_in_the_order_of_time() -> None:
+    assert codec.ts(codec.number("1795981218.440847")) == "1795981218.440847"
+    assert codec.number("1795981218.440847") > codec.id_at(1795981218.0)
+
+
+def test_commands_are_those_of_the_registry_by_either_way() -> None:
+    commands = SlashCommands([MenuEntry(name="new", help="", aliases=("reset",)), MenuEntry(name="status", help="")])
+    given = [
+        ("/new", ""),
+        ("/legato", "Reset now"),
+        ("/legato", "/status"),
+        ("/legato", "What is up?"),
+        ("/legato", ""),
+    ]
+    typed = [commands.typed({"command": command, "text": text}) for command, text in given]
+    assert typed == ["/new", "/Reset now", "/status", "What is up?", "/help"]
+
+
+def test_names_in_lists() -> None:
+    assert [person_problem(each) for each in ("U012AB3CD", "W12345", "T1234", "*@C0456", "*")] == [None] * 5
+    assert person_problem("anna") is not None
+    assert [place_problem(each) for each in ("C0456", "T1234", "E1234", "C0456/12.000034", "*")] == [None] * 5
+    assert account_of("xoxb-11-22-secret") == "11-22"
