@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from functools import partial
@@ -22,7 +23,7 @@ from adapters.slack.platform import SlackSettings
 from adapters.slack.receiving import Receiver
 from adapters.slack.socket import SILENT_SECONDS, SocketMode
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import REPEATED, Accept, Admits, Finding, MenuEntry, Notebook
+from gateway.domain.adapter import REPEATED, Accept, Accepted, Admits, Finding, MenuEntry, Notebook
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
@@ -30,37 +31,25 @@ from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, MessageGone, TookTooLong
-from gateway.runtime.tasks import Renewed
+from gateway.runtime.tasks import Renewed, best_effort
 
 log = structlog.get_logger(__name__)
 
 SCOPES: Final = (
-    "app_mentions:read",
-    "assistant:write",
-    "channels:history",
-    "channels:read",
-    "chat:write",
-    "commands",
-    "files:read",
-    "files:write",
-    "groups:history",
-    "groups:read",
-    "im:history",
-    "im:read",
-    "im:write",
-    "mpim:history",
-    "mpim:read",
-    "reactions:read",
-    "reactions:write",
-    "users:read",
+    "app_mentions:read assistant:write channels:history channels:read chat:write commands files:read "
+    "files:write groups:history groups:read im:history im:read im:write mpim:history mpim:read "
+    "reactions:read reactions:write users:read"
 )
 _PATIENCE: Final = 20.0  # seconds for an answer of Slack's
+_ANSWERED_IN: Final = 2.5  # seconds: Slack waits three for the first word about a command or a press
 _STATUS_SECONDS: Final = 60.0  # Slack shows a status for two minutes
 _ROW: Final = "legato_row"  # the kind of a message's metadata: https://docs.slack.dev/messaging/message-metadata
 _CLOCKS_DIFFER: Final = 120.0  # seconds
 _REMEMBERED: Final = 1_000
 _UNEDITABLE: Final = ("cant_update_message", "edit_window_closed", "message_not_found", "channel_not_found")
 _HOOKS: Final = "https://hooks.slack.com"
+
+LATER: Final = "This takes a little longer."
 
 
 class SlackBot:
@@ -123,7 +112,33 @@ class SlackBot:
             await self._clock.sleep(wait)
 
     def _heard(self, kind: str, payload: dict[str, Any]) -> Awaitable[dict[str, Any] | None]:
-        return self._receiver.answered(kind, self._receiver.heard(kind, payload))
+        return self._answered(kind, payload, self._receiver.heard(kind, payload))
+
+    async def _answered(
+        self, kind: str, payload: Mapping[str, Any], taken: asyncio.Future[Accepted | None]
+    ) -> dict[str, Any] | None:
+        """What Slack is told of an envelope: of an event once it is stored; of a command or a press in time."""
+        if kind == "events_api":
+            await taken
+            return None
+        try:
+            async with self._clock.limit(_ANSWERED_IN):
+                fate = await asyncio.shield(taken)
+        except TimeoutError:
+            return {"text": LATER} if kind == "slash_commands" else None
+        if fate is None or not fate.told:
+            return None
+        if kind == "slash_commands":
+            return {"text": fate.told} if fate.status == "refused" else None
+        await best_effort(self._tell(payload, fate.told), what="press")
+        return None
+
+    async def _tell(self, press: Mapping[str, Any], told: str) -> None:
+        """Tell a sentence to who pressed a button, and to nobody else."""
+        where = press["container"]
+        thread = where.get("thread_ts") or (press.get("message") or {}).get("thread_ts")
+        whom = {"channel": where["channel_id"], "user": press["user"]["id"], "thread_ts": thread}
+        await self._calls("chat.postEphemeral", text=formatting.plain(told).fallback, **whom)
 
     async def ping(self) -> None:
         await self._calls("auth.test")
@@ -134,7 +149,7 @@ class SlackBot:
             told, headers = await self._calls.with_headers("auth.test")
             found = [Finding(what="slack", ok=True, detail=f"{told['user']} in {told['team']} (bot {self.account})")]
             given = [each.strip() for each in headers.get("x-oauth-scopes", "").split(",")]
-            if lacking := [each for each in SCOPES if each not in given]:
+            if lacking := [each for each in SCOPES.split() if each not in given]:
                 detail = f"missing: {', '.join(lacking)}; add them at {APPS}, page OAuth & Permissions, and reinstall"
                 found.append(Finding(what="slack scopes", ok=None, detail=detail, public=True))
             listed = await self._calls("users.conversations", types="public_channel,private_channel", limit=200)
@@ -310,6 +325,7 @@ class SlackAdapter(SlackBot):
             silence=silence,
             proxy=settings.proxy,
         )
+        self._receiver.connected = lambda: self._socket.connected_at is not None
 
     @property
     def unreached_since(self) -> float | None:

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from gateway.domain.chat import Attachment, Inbound, Source, straight
 from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, clipped, flat, listed
-from gateway.runtime.structs import replace
 
 PLATFORM: Final = "slack"
 
@@ -289,8 +288,3 @@ def attachments(message: Json) -> Iterator[Attachment]:
             size=file.get("size"),
             seconds=seconds / 1000 if seconds is not None else None,
         )
-
-
-def named(place: Place, name: str) -> Place:
-    """A place with what people call it."""
-    return replace(place, name=name) if name else place

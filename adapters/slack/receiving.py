@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -34,11 +34,9 @@ _SAVE_EVERY: Final = 2.0
 _SETTLED_AFTER: Final = 30.0  # seconds after which Slack has sent again what it could not deliver at once
 _REMEMBERED: Final = 2_000  # messages that may be edited or deleted while they wait
 _WORDINGS: Final = 5  # of one message that are remembered
-_ANSWERED_IN: Final = 2.5  # seconds: Slack waits three for the first word about a command or a press
 _LEFT: Final = ("channel_left", "group_left", "channel_deleted", "group_deleted", "channel_archive", "group_archive")
 
 LEFT: Final = "the channel was closed, or the bot was removed from it"
-LATER: Final = "This takes a little longer."
 
 # What a reader meets that is given something of another shape than Slack documents.
 Unreadable = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -84,6 +82,7 @@ class Receiver:
         self._looked = False  # at the channels without a cursor
         self._odd: set[str] = set()  # kinds of events that could not be read
         self.admits: Admits | None = None
+        self.connected: Callable[[], bool] = lambda: True
 
     # -- lifetime ---------------------------------------------------------------------------
 
@@ -119,9 +118,9 @@ class Receiver:
 
     async def _save(self, notebook: Notebook) -> None:
         now = self._clock.now()
+        connected = self._since is not None and self.connected()
         settled = self._since is not None and now - self._since > _SETTLED_AFTER
-        idle = settled and not self._queues
-        await self._cursors.save(notebook, now, connected=self._since is not None, idle=idle)
+        await self._cursors.save(notebook, now, connected=connected, idle=connected and settled and not self._queues)
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
@@ -285,14 +284,14 @@ class Receiver:
         if event.kind == "press":
             return codec.press_inbound(data, self._me)
         if event.kind == "command":
-            place = codec.named(codec.Place(channel=data["channel_id"]), str(data.get("channel_name") or ""))
+            place = codec.Place(channel=data["channel_id"], name=str(data.get("channel_name") or ""))
             text = self._commands.typed(data)
             private = not place.alone and self._commands.is_private(text)
             return codec.command_inbound(data, place, self._me, text, private=private)
         source = codec.source(codec.Place(channel=data["channel"]), self._me, "", {})
         return Inbound(event_id=f"left:{data['channel']}:{data['event_ts']}", source=source, kind="left", text=LEFT)
 
-    async def _of_message(self, message: Json, channel: str) -> Inbound | None:
+    async def _of_message(self, message: Json, channel: str, amends: tuple[str, ...] = ()) -> Inbound | None:
         if (channel, message["ts"]) in self._said:
             return None  # a mention comes as a message, too
         place = codec.place_of(message, channel)
@@ -307,13 +306,13 @@ class Receiver:
         before: list[Json] = []
         names: Mapping[str, str] = {}
         if admitted:
-            place = codec.named(place, await self._history.channel_name(place))
+            place = replace(place, name=await self._history.channel_name(place))
             if mode == "mention" and not place.alone and self._settings.quoted and codec.is_named(message, self._me):
                 before = await self._history.before(message, place, self._me, self._settings.quoted)
             names = await self._history.names(codec.people_in([message, *before]) - {self._me.id})
         is_command = codec.words(message, self._me, names).startswith("/")
         quoted = "" if is_command else codec.quoted(before, self._me, names)
-        inbound = codec.message_inbound(message, place, self._me, names, before=quoted)
+        inbound = codec.message_inbound(message, place, self._me, names, before=quoted, amends=amends)
         if inbound is not None:
             self._remember(channel, message["ts"], place, inbound)
         return inbound
@@ -357,9 +356,12 @@ class Receiver:
     async def _of_edit(self, data: Json) -> Inbound | None:
         """A new wording. Slack tells of the preview of a link, and of an answer in a thread, in the same way."""
         message, before, channel = data["message"], data.get("previous_message") or {}, data["channel"]
-        said = self._said.get((channel, message["ts"]))
-        if said is None or not message.get("edited") or message.get("text") == before.get("text"):
+        if not message.get("edited") or message.get("text") == before.get("text"):
             return None
+        said = self._said.get((channel, message["ts"]))
+        if said is None:  # before this process began
+            first = codec.event_id(self._me, codec.Place(channel=channel), codec.author_of(message), message["ts"])
+            return await self._of_message(message, channel, amends=(first,))
         names = await self._history.names(codec.people_in([message]) - {self._me.id})
         inbound = codec.message_inbound(message, said.place, self._me, names, amends=said.events)
         if inbound is not None:
@@ -372,19 +374,3 @@ class Receiver:
         self._said.move_to_end((channel, ts))
         while len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)
-
-    # -- the first word ---------------------------------------------------------------------
-
-    async def answered(self, kind: str, taken: asyncio.Future[Accepted | None]) -> dict[str, Any] | None:
-        """What Slack is told of an envelope: of an event once it is stored; of a command or a press in time."""
-        if kind == "events_api":
-            await taken
-            return None
-        fate: Accepted | None = None
-        try:
-            async with self._clock.limit(_ANSWERED_IN):
-                fate = await asyncio.shield(taken)
-        except TimeoutError:
-            return {"text": LATER} if kind == "slash_commands" else None
-        refused = fate is not None and fate.status == "refused" and fate.told
-        return {"text": fate.told} if refused and fate and kind == "slash_commands" else None

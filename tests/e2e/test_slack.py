@@ -114,7 +114,8 @@ async def test_a_tool_asks_with_buttons(tmp_path: Path, slack: SlackServer, anna
         asked = slack.shown(bot.chat)[-1]
         pressed = slack.people.press(asked, anna, "Approve")
         await bot.until(lambda: len(payment.paid) == 1 and not asked.buttons)
-        assert pressed.acknowledged.is_set()
+        await bot.until(pressed.acknowledged.is_set)
+        assert [each.text for each in slack.whispered(anna)] == ["Approved."]
 
 
 async def test_files_go_both_ways(tmp_path: Path, slack: SlackServer, anna: User) -> None:
@@ -145,6 +146,10 @@ async def test_a_corrected_message_is_answered_again_and_a_deleted_one_not(
         await bot.until_shown("one", "echo: second")
         slack.people.edit(second, "2nd")
         await bot.until_shown("one", "echo: second", "echo: [an earlier message, corrected]\n2nd")
+        await bot.quiet()
+    async with on_slack(tmp_path, slack, anna) as bot:
+        slack.people.edit(second, "2nd.")  # of what was said before this process began
+        await bot.until(lambda: bot.shown()[-1] == "echo: [an earlier message, corrected]\n2nd.")
 
 
 async def test_what_breaks_on_the_way_is_neither_lost_nor_shown_twice(

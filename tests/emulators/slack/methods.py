@@ -103,6 +103,17 @@ class Methods:
         self.told(channel, message.json())
         return {"channel": channel.id, "ts": message.ts, "message": message.json()}
 
+    def whisper(self, given: Json) -> Json:
+        """chat.postEphemeral"""
+        channel, user = self.channel(given), self.world.users.get(given.get("user", ""))
+        if user not in channel.members:
+            raise Refusal("user_not_in_channel")
+        text, shown = self.content(given, blocks.LONGEST_TEXT)
+        message = Message(ts=self.world.ts(), channel=channel, user=self.world.bot, texts=[text], blocks=shown)
+        message.only_for, message.thread_ts = user, given.get("thread_ts")
+        channel.messages.append(message)
+        return {"message_ts": message.ts}
+
     def update(self, given: Json) -> Json:
         """chat.update"""
         channel = self.channel(given, inside=False)
@@ -259,6 +270,7 @@ class Methods:
 METHODS: Final[dict[str, tuple[Method, tuple[str, ...]]]] = {
     "auth.test": (Methods.test, ()),
     "chat.postMessage": (Methods.post, ("chat:write",)),
+    "chat.postEphemeral": (Methods.whisper, ("chat:write",)),
     "chat.update": (Methods.update, ("chat:write",)),
     "conversations.history": (Methods.history, ("KIND:history",)),
     "conversations.replies": (Methods.replies, ("KIND:history",)),

@@ -20,7 +20,7 @@ def test_the_documents_manifest_asks_for_what_the_bot_uses() -> None:
     manifest = yaml.safe_load(
         text.partition("```yaml\ndisplay_information")[2].partition("```")[0].join(("display_information", ""))
     )
-    assert tuple(manifest["oauth_config"]["scopes"]["bot"]) == SCOPES
+    assert " ".join(manifest["oauth_config"]["scopes"]["bot"]) == SCOPES
 
 
 def test_people_read_names_and_not_signs() -> None:
