@@ -16,7 +16,7 @@ import structlog
 from discord.errors import HTTPException, LoginFailure
 from discord.http import Route
 
-from adapters.discord import codec, failures, files
+from adapters.discord import codec, failures, files, reactions
 from adapters.discord.commands import SlashCommands
 from adapters.discord.connection import SILENT_SECONDS, ApiClient, DiscordClient
 from adapters.discord.formatting import plain, shown
@@ -27,7 +27,7 @@ from adapters.discord.permissions import MissingPermissions
 from adapters.discord.platform import DiscordSettings
 from adapters.discord.receiving import Receiver
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Propose
+from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Propose, Sign
 from gateway.domain.chat import Attachment, Button, ChatAddress, Outbound
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
@@ -346,6 +346,13 @@ class DiscordAdapter:
         try:
             calls = await self._connection.opened()
             await calls.send_typing(int((await self._addressed(calls, to)).chat))
+        except failures.Foreign as error:
+            raise failures.mapped_edit(error) from error
+
+    async def react(self, to: ChatAddress, message: str, sign: Sign) -> None:
+        try:
+            calls = await self._connection.opened()
+            await reactions.show(calls, (await self._addressed(calls, to)).chat, message, sign)
         except failures.Foreign as error:
             raise failures.mapped_edit(error) from error
 

@@ -166,14 +166,21 @@ class _State(ConnectionState["DiscordClient"]):
         for number in data["ids"]:
             self.heard("delete", {**data, "id": number})
 
+    def parse_message_reaction_add(self, data: Any) -> None:
+        self.heard("reaction", {**data, "came": True})
+
+    def parse_message_reaction_remove(self, data: Any) -> None:
+        self.heard("reaction", {**data, "came": False})
+
     def parse_interaction_create(self, data: Any) -> None:
         self.heard("interaction", data)
 
 
 class DiscordClient(Client):
-    """One bot's. `heard` is given each event in the moment that it comes: "message", "edit", "delete" and
-    "interaction" with Discord's JSON, "connected" (None) when a new session begins, "guild" with a guild whose channels
-    are known, "ready" (None) when no more guilds come, "gone" with the id of a channel."""
+    """One bot's. `heard` is given each event in the moment that it comes: "message", "edit", "delete", "reaction" (with
+    `came`: it was put there) and "interaction" with Discord's JSON, "connected" (None) when a new session begins,
+    "guild" with a guild whose channels are known, "ready" (None) when no more guilds come, "gone" with the id of a
+    channel."""
 
     def __init__(
         self,
@@ -191,7 +198,9 @@ class DiscordClient(Client):
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told in a line here
         logging.getLogger("discord.http").setLevel(logging.ERROR)
         self._heard = heard
-        self._wished = Intents(guilds=True, guild_messages=True, dm_messages=True)
+        self._wished = Intents(
+            guilds=True, guild_messages=True, dm_messages=True, guild_reactions=True, dm_reactions=True
+        )
         super().__init__(
             intents=self._wished,
             max_messages=None,

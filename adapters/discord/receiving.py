@@ -28,6 +28,7 @@ from adapters.discord.history import ChannelHistory
 from adapters.discord.interactions import Interactions
 from adapters.discord.listening import Listening
 from adapters.discord.platform import DiscordSettings
+from adapters.discord.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook, Propose
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.command import Proposal
@@ -176,6 +177,9 @@ class Receiver:
                 channel = _numbers(data["channel_id"], data["id"])
                 if channel in self._queues or data["id"] in self._said:
                     self._put(channel, _Event(kind, data), alone="guild_id" not in data)
+            case "reaction" if self._is_on_own(data):
+                channel = _numbers(data["channel_id"], data["message_id"])
+                self._put(channel, _Event(kind, data), alone="guild_id" not in data)
             case "message" if self._is_own(data):
                 self._cursors.advance(data["channel_id"], int(data["id"]), alone="guild_id" not in data)
             case "message" | "edit":
@@ -185,6 +189,12 @@ class Receiver:
         """Say whether the bot wrote a message, in a channel in which nothing waits before it: nothing is to do."""
         channel = _numbers(data["channel_id"], data["id"])
         return data["author"]["id"] == self._me.id and channel in self._current and channel not in self._queues
+
+    def _is_on_own(self, data: Mapping[str, Any]) -> bool:
+        """Say whether a person's reaction may be on a message of the bot's, which Discord says of new ones alone. What
+        somebody takes away in a channel that nobody reads begins no reading."""
+        author: str = data.get("message_author_id", self._me.id if data["channel_id"] in self._current else "")
+        return author == self._me.id and self._me.id != str(data["user_id"])
 
     async def _contained(self, kind: str, work: Coroutine[Any, Any, None]) -> None:
         """Do what an event asks for; one that cannot be read ends nothing else."""
@@ -332,6 +342,8 @@ class Receiver:
         data = event.data
         if event.kind == "gone":
             return self._of_gone(str(data))
+        if event.kind == "reaction":
+            return reaction_inbound(data, self._place(queue.channel, data.get("guild_id"), alone=queue.alone), self._me)
         said = self._said.get(data["id"])
         if event.kind == "delete":
             return codec.withdrawn_inbound(said.source, said.events) if said is not None else None

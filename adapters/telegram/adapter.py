@@ -25,10 +25,11 @@ from adapters.telegram.formatting import Rendered, caption, plain, render
 from adapters.telegram.limits import LIMITS, Silence, Spacing, draft_rates, in_group, preview_rates, rates
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import TelegramSettings
+from adapters.telegram.reactions import SIGNS
 from adapters.telegram.receiving import POLL_SECONDS, UNREADABLE, Receiver, ReceivingBot, poll
 from adapters.telegram.requests import TelegramRequest, way
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import Accept, Finding, MenuEntry, Rate, Renamed
+from gateway.domain.adapter import Accept, Finding, MenuEntry, Rate, Renamed, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.runtime.aside import RunsAside, at_once
@@ -360,6 +361,17 @@ class TelegramBot:
                 chat, "typing", message_thread_id=int(to.thread) if to.thread else None
             ),
         )
+
+    # -- signs ------------------------------------------------------------------------------
+
+    async def react(self, to: ChatAddress, message: str, sign: Sign) -> None:
+        self._silence.check(to.chat)
+        try:
+            await self._migrated.reach(
+                to.chat, lambda chat: self._bot.set_message_reaction(chat, int(message), SIGNS[sign])
+            )
+        except TelegramError as error:  # answers wait for no pause that Telegram asks of signs
+            raise failures.mapped(error) from error
 
     async def aclose(self) -> None:
         await self._typing.aclose()

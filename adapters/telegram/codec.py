@@ -8,7 +8,19 @@ from typing import Any, Final
 from msgspec import Struct
 
 from adapters.telegram.characters import LONGEST, units
-from adapters.telegram.updates import Entity, Files, Membership, Message, Origin, Party, Press, Sticker, Update
+from adapters.telegram.reactions import changes
+from adapters.telegram.updates import (
+    Entity,
+    Files,
+    Membership,
+    Message,
+    Origin,
+    Party,
+    Press,
+    Reacted,
+    Sticker,
+    Update,
+)
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source, one_line, straight
 from gateway.domain.place import EVERYWHERE, NOT_SAID, ListenRules
 from gateway.domain.quoting import BY_A_BOT, CALLED, CORRECTED, FORWARDED, in_reply_to, listed
@@ -40,6 +52,8 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
         return _membership(update.update_id, update.my_chat_member, me)
     if update.callback_query is not None:
         return _press(update.callback_query, me)
+    if update.message_reaction is not None:
+        return _reaction(update.update_id, update.message_reaction, me)
     message = update.message or update.edited_message
     if message is not None and (message.migrate_to_chat_id or message.migrate_from_chat_id):
         return _renamed(update.update_id, message, me)
@@ -126,6 +140,27 @@ def _membership(update: int, change: Membership, me: Me) -> Inbound | None:
         kind="left" if now else "joined",
         text=why if now else "",
         sent_at=change.date,
+    )
+
+
+def _reaction(update: int, reacted: Reacted, me: Me) -> Inbound | None:
+    """A person changed their reactions on a message."""
+    said, chat = changes(reacted), reacted.chat
+    if reacted.user is None or reacted.user.is_bot or not said or chat.type not in _CHAT_TYPES:
+        return None
+    return Inbound(
+        event_id=f"{me.id}:{update}",
+        source=Source(
+            platform=PLATFORM,
+            chat=str(chat.id),
+            chat_type=_CHAT_TYPES[chat.type],
+            user=str(reacted.user.id),
+            user_name=reacted.user.name,
+        ),
+        kind="reaction",
+        text=said,
+        reply_to=str(reacted.message_id),
+        sent_at=reacted.date,
     )
 
 

@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 POLL_SECONDS: Final = 30  # for how long Telegram may hold a request open
 _FAILED_SECONDS: Final = 300.0  # since Telegram's last failed call, within which a webhook counts as failing
 _LAST_WORDS: Final = 3.0  # seconds for confirming what was stored
-WANTED: Final = ("message", "edited_message", "callback_query", "my_chat_member")  # kinds of updates
+WANTED: Final = ("message", "edited_message", "callback_query", "my_chat_member", "message_reaction")
 
 UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)  # what Telegram sent is of another shape
 

@@ -176,6 +176,17 @@ class Membership(Struct, frozen=True, kw_only=True):
     new_chat_member: dict[str, Any]
 
 
+class Reacted(Struct, frozen=True, kw_only=True):
+    """The reactions of a person on a message, before and now; those of anonymous people are nobody's."""
+
+    chat: Party
+    message_id: int
+    date: _Date
+    user: Party | None = None
+    old_reaction: tuple[dict[str, Any], ...] = ()
+    new_reaction: tuple[dict[str, Any], ...] = ()
+
+
 class Update(Struct, frozen=True, kw_only=True):
     """Something that happened; nothing, if it is of another kind."""
 
@@ -184,6 +195,7 @@ class Update(Struct, frozen=True, kw_only=True):
     edited_message: Message | None = None
     callback_query: Press | None = None
     my_chat_member: Membership | None = None
+    message_reaction: Reacted | None = None
 
 
 # What a message can be read without: without any other field it would say something else, or in another's name.

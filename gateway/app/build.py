@@ -79,6 +79,7 @@ from gateway.domain.adapter import (
     AnswerMcp,
     AsksFirst,
     AsksForKeys,
+    CanReact,
     LearnsNames,
     Limits,
     ShowsProposals,
@@ -113,6 +114,7 @@ from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
+from gateway.turns.reactions import Reactions, Signs
 from gateway.turns.reception import Reception
 from gateway.turns.turn import Turns
 from gateway.turns.turn_files import TurnFiles
@@ -294,6 +296,7 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
             groups=config.by_place("groups"),
             threads=config.by_place("threads"),
             busy_mode=config.by_place("busy_mode"),
+            reactions=config.by_place("reactions"),
         ),
         clock=clock,
         ids=ids,
@@ -649,7 +652,14 @@ def _reception(base: _Base, people: People, commands: CommandRunner) -> Receptio
         clock=base.clock,
         points=base.points,
         rules=base.rules,
+        reactions=Reactions(store=base.store, rules=base.rules, pairing=people.pairing, clock=base.clock, told=reacting)
+        if (reacting := _reacting(base))
+        else None,
     )
+
+
+def _reacting(base: _Base) -> dict[str, CanReact]:
+    return {name: adapter for name, adapter in base.adapters.items() if isinstance(adapter, CanReact)}
 
 
 def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner) -> Turns:
@@ -665,6 +675,9 @@ def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner)
         clock=base.clock,
         began=base.clock.monotonic(),
         points=base.points,
+        signs=Signs(adapters=reacting, shows=base.rules.shows_signs, background=base.background, clock=base.clock)
+        if (reacting := _reacting(base)) and (base.rules.sessions.reactions or any(base.rules.reactions.values()))
+        else None,
     )
 
 
@@ -791,7 +804,7 @@ def _prompts(base: _Base) -> PromptBuilder:
 
 def _chats_in_words(config: Config) -> dict[str, dict[str, str]]:
     """Return the entries of `chats` beside personas and models, as /context shows them."""
-    keys: tuple[ChatKey, ...] = ("tools", "listen", "busy_mode", "groups", "threads", "daily_usd")
+    keys: tuple[ChatKey, ...] = ("tools", "listen", "busy_mode", "reactions", "groups", "threads", "daily_usd")
     return {
         key: {
             place: (", ".join(value) or "none") if isinstance(value, tuple) else f"{value}"

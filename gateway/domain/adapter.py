@@ -411,6 +411,19 @@ class CanType(Protocol):
         """Best effort."""
 
 
+Sign = Literal["taken", "done", "failed"]
+
+
+@runtime_checkable
+class CanReact(Protocol):
+    """Puts a sign of the bot's on a person's message, and tells of people's reactions to the bot's messages: an Inbound
+    of kind `reaction`."""
+
+    async def react(self, to: ChatAddress, message: str, sign: Sign) -> None:
+        """Show the sign in the place of the one before. `message`: the platform's name for it, an Inbound's `place`.
+        Raises AdapterError."""
+
+
 @runtime_checkable
 class CanShowWork(Protocol):
     """Shows the present work of a turn in a status line, which costs no message."""

@@ -34,6 +34,7 @@ InboundKind = Literal[
     "joined",
     "renamed",
     "unread",
+    "reaction",
 ]
 OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error", "reminder"]
 Sharing = Literal["per_user", "shared"]
@@ -256,8 +257,9 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     tools with effects that need no yes in its turn), `forget` for the gateway's own request to forget all that the
     source's person said under this key, (they asked for that elsewhere), and `unreadable` for one that its store can no
     longer read. Never stored are `left` and `joined`, the bot can show nothing in the chat any more, `text` says why,
-    and it can again; `renamed`, the chat was called `text` before; and `unread`, a person sent what the bot cannot
-    read, which `text` names.
+    and it can again; `renamed`, the chat was called `text` before; `unread`, a person sent what the bot cannot
+    read, which `text` names; and `reaction`, a person put signs such as `+👎` on the message `reply_to`, or took some
+    away, as in `-👎 +👍`.
 
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by

@@ -24,6 +24,7 @@ class SessionSettings(Section):
     busy_mode: BusyMode = Field(
         "queue", description="messages during a turn wait, are answered as one, join it, or end it"
     )
+    reactions: Flag = Field(True, description="👀 on a message that I am answering, and at the end whether it worked")
     titles: Flag = Field(True, description="a model names a conversation, once, after its second exchange")
     expiry: ExpiryPolicy = ExpiryPolicy()
 
@@ -39,13 +40,14 @@ class TurnSettings(Section):
 
 
 class TurnRules(Struct, frozen=True, kw_only=True):
-    """The configured behaviour of turns. `groups`, `threads` and `busy_mode`: of places with rules of their own."""
+    """The configured behaviour of turns. The mappings are of places with rules of their own."""
 
     sessions: SessionSettings
     turns: TurnSettings
     groups: Mapping[str, Sharing] = field(default_factory=dict)
     threads: Mapping[str, Sharing] = field(default_factory=dict)
     busy_mode: Mapping[str, BusyMode] = field(default_factory=dict)
+    reactions: Mapping[str, bool] = field(default_factory=dict)
 
     def key(self, source: Source) -> SessionKey:
         """Return the key of a conversation in which somebody speaks."""
@@ -64,3 +66,8 @@ class TurnRules(Struct, frozen=True, kw_only=True):
         """Return a message's effect on a running turn."""
         found = narrowest(self.busy_mode, source.platform, names(source)) if self.busy_mode else None
         return found.value if found else self.sessions.busy_mode
+
+    def shows_signs(self, source: Source) -> bool:
+        """Say whether the bot reacts to the messages that it answers there."""
+        found = narrowest(self.reactions, source.platform, names(source))
+        return found.value if found else self.sessions.reactions

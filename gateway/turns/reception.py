@@ -41,6 +41,7 @@ from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.turns.notices import Quota, Throttle, tell_of_outage
 from gateway.turns.parts import RecentAlbums, is_continuation
+from gateway.turns.reactions import Reactions
 
 log = structlog.get_logger(__name__)
 
@@ -86,6 +87,7 @@ class Reception(Struct, kw_only=True):
     clock: Clock
     points: Points
     rules: TurnRules
+    reactions: Reactions | None = None
     heard_at: dict[str, float] = field(default_factory=dict)
     _told: Throttle = field(default_factory=Throttle)
     _unread: Throttle = field(default_factory=lambda: Throttle(every=_UNREAD_EVERY))
@@ -118,6 +120,9 @@ class Reception(Struct, kw_only=True):
         for receipt in receipts:  # before anything that may fail: the store gives out such an item only once
             if receipt.item is not None:
                 said[receipt.event_id] = self.run_bypassed(receipt.item)
+        if self.reactions is not None:
+            with suppress(StoreUnavailable):  # the messages are stored
+                await self.reactions.settle(receipts)
         until = self.clock.monotonic() + _AFTERWARDS
         status = dict[str, Accepted]()
         for arrival in too_many:
@@ -154,6 +159,10 @@ class Reception(Struct, kw_only=True):
             if read.kind in _NEWS:
                 await self._take_note(read)
                 continue
+            if read.kind == "reaction":
+                if self.reactions is not None:
+                    await self.reactions.take(await self._at_home(read))
+                continue
             inbound = await self._at_home(read)
             if inbound.kind == "press":
                 inbound = self._as_typed(inbound)
@@ -173,6 +182,8 @@ class Reception(Struct, kw_only=True):
             if (command := await self.approvals.command_in(inbound)) is not None:
                 inbound = replace(inbound, text=f"/{command}", own=None)
             arrival = self.arrival(replace(inbound, only_as_part=False) if inbound.only_as_part else inbound)
+            if self.reactions is not None and not inbound.only_as_part:
+                arrival = await self.reactions.before(arrival)
             if not inbound.only_as_part or await self._is_part(arrival, arrivals):
                 if inbound.part_of is not None:
                     arrivals += self._albums.before(arrival, now)

@@ -77,6 +77,7 @@ from gateway.turns.limits import STOPPED, TurnTime
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import TurnObserver
 from gateway.turns.parts import following, joined, patience
+from gateway.turns.reactions import Signs
 from gateway.turns.recorder import TurnRecorder
 from gateway.turns.reminded import reminded
 from gateway.turns.steering import NOT_FETCHED, Steering
@@ -150,6 +151,7 @@ class Turns(Struct, kw_only=True):
     clock: Clock
     points: Points
     began: float
+    signs: Signs | None = None
     _outages: Throttle = field(default_factory=Throttle)
 
     # -- 1. the lane has come to an item ----------------------------------------------------
@@ -345,6 +347,8 @@ class Turns(Struct, kw_only=True):
     ) -> Ending:
         """Let the agent answer the message `said`, or go on with a turn that a crash broke off. `reminders`: the key
         has some."""
+        if self.signs is not None:
+            self.signs.put(recorder.item, "taken")
         observer = self._observer(recorder, journal.reply)
         observer.reply.conversation = conversation
         questions = self._questions(recorder, journal)
@@ -535,6 +539,8 @@ class Turns(Struct, kw_only=True):
             took = max(0.0, self.clock.now() - item.accepted_at)
             TURNS.observe(took, item.key.platform, ending.outcome)
         self.outbox.deliver(end.outbound)
+        if self.signs is not None and ending.outcome != "withdrawn":
+            self.signs.put(item, "done" if ending.outcome == "answered" else "failed")
         if goes_on is not None:
             self.agents.sessions.preparations.consider(goes_on)
             if titles is not None and named:

@@ -222,6 +222,7 @@ class Chat(Section):
     busy_mode: Literal["queue", "collect", "steer", "interrupt"] | None = Field(
         None, description="as sessions.busy_mode"
     )
+    reactions: bool | None = Field(None, description="as sessions.reactions")
     groups: Literal["per_user", "shared"] | None = Field(None, description="as sessions.groups")
     threads: Literal["per_user", "shared"] | None = Field(None, description="as sessions.threads")
     daily_usd: SpendCap | None = Field(None, description="a spend cap for all that is in this place, one day")
@@ -232,7 +233,7 @@ class Chat(Section):
             yield ("model",), "must name the provider; a name alone stands for another model at the same address"
 
 
-ChatKey = Literal["persona", "tools", "listen", "busy_mode", "groups", "threads", "daily_usd"]
+ChatKey = Literal["persona", "tools", "listen", "busy_mode", "reactions", "groups", "threads", "daily_usd"]
 
 
 class Plugins(Section):

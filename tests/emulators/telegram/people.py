@@ -224,15 +224,17 @@ class People(Membership):
         """Press a button that is not there (any more): clients can send what they like."""
         return self._cloud.press(user, message, data)
 
-    def react(self, message: Message, user: User, emoji: str) -> None:
-        """Put a reaction on a message. The bot is told only if it asked for it, and in groups as an administrator."""
+    def react(self, message: Message, user: User, *emoji: str) -> None:
+        """Have these reactions on a message, and no others. The bot is told only if it asked for it, and in groups as
+        an administrator."""
+        before, message.of_people[user.id] = message.of_people.get(user.id, ()), emoji
         body = {
             "chat": message.chat.as_json(),
             "message_id": message.id,
             "user": user.as_json(),
             "date": self._cloud.world.date(),
-            "old_reaction": [],
-            "new_reaction": [{"type": "emoji", "emoji": emoji}],
+            "old_reaction": [{"type": "emoji", "emoji": each} for each in before],
+            "new_reaction": [{"type": "emoji", "emoji": each} for each in emoji],
         }
         if not message.chat.grouplike or self._bot_status(message.chat) == "administrator":
             self._put("message_reaction", body, message.chat)

@@ -58,6 +58,7 @@ class Message:
     deleted: bool = False
     texts: list[str] = field(default_factory=list)
     reactions: list[str] = field(default_factory=list)
+    of_people: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def text(self) -> str:

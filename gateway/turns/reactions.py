@@ -1,0 +1,186 @@
+"""Reactions: the bot's own signs on the messages that it answers, and people's on the bot's messages.
+
+A person's reaction begins no turn. It waits under their conversation, one note for each message, until they write: then
+it stands before their words. A plain message costs a look into the store once in a minute, and nothing where no
+platform has reactions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct, field
+
+from gateway.domain.adapter import CanReact, Sign
+from gateway.domain.chat import ChatAddress, Inbound, SessionKey, Source, speaker
+from gateway.domain.quoting import clipped, flat
+from gateway.domain.turn import TurnRules
+from gateway.people.pairing import Pairing
+from gateway.runtime.clock import Clock
+from gateway.runtime.structs import replace
+from gateway.runtime.tasks import Background, best_effort
+from gateway.store.port import Store, under
+from gateway.store.records import Arrival, InboxItem, Receipt
+from gateway.turns.notices import Quota, Throttle
+
+_FOLDER: Final = "reactions"
+_PLAIN: Final = ("message", "queue", "steer")  # kinds of what people write
+_REMEMBERED: Final = 10_000  # conversations, messages
+_LOOK_AGAIN: Final = 60.0  # seconds: another process may have taken a reaction
+_WRITE_AGAIN: Final = 10.0  # seconds between two writes about one message
+_MOST: Final = 20  # messages with reactions that wait in a conversation
+_LOOKED_AT: Final = 50  # rows of the chat, for the message that a reaction is on
+_MOST_SIGNS: Final = 5  # of one person on one message
+_LONGEST_SIGN: Final = 40  # characters
+_SIGNED: Final = 20  # messages of a conversation that get signs in a minute
+_RESTS: Final = 3_600.0  # seconds without signs in a conversation where one failed
+
+
+class Signs(Struct, kw_only=True):
+    """Puts the bot's signs on messages, beside everything else, and as well as it can. The signs of one message come
+    one after the other."""
+
+    adapters: Mapping[str, CanReact]
+    shows: Callable[[Source], bool]
+    background: Background
+    clock: Clock
+    _waiting: dict[str, list[Sign]] = field(default_factory=dict)
+    _quota: Quota = field(default_factory=lambda: Quota(most=_SIGNED, seconds=60.0))
+    _failed: Throttle = field(default_factory=lambda: Throttle(every=_RESTS))
+
+    def put(self, item: InboxItem, sign: Sign) -> None:
+        """Put a sign on the message of an item, if it is one."""
+        inbound, now = item.inbound, self.clock.monotonic()
+        adapter = self.adapters.get(inbound.source.platform)
+        if adapter is None or inbound.place is None or inbound.kind not in _PLAIN or inbound.command is not None:
+            return
+        if not self.shows(inbound.source) or self._failed.left(item.key, now) or not self._quota.left(item.key, now):
+            return
+        if sign == "taken":
+            self._quota.take(item.key, now)
+        waiting = self._waiting.setdefault(item.id, [])
+        waiting.append(sign)
+        if len(waiting) == 1:
+            self.background.start(self._show(adapter, item, inbound.place, waiting), name=f"signs {item.id}")
+
+    async def _show(self, adapter: CanReact, item: InboxItem, place: str, waiting: list[Sign]) -> None:
+        try:
+            while waiting:
+                if not await best_effort(adapter.react(item.inbound.source.address, place, waiting[0]), what="sign"):
+                    self._failed.due(item.key, self.clock.monotonic())
+                    return
+                waiting.pop(0)
+        finally:
+            del self._waiting[item.id]
+
+
+class _Held(Struct):
+    """The reactions of one conversation: the notes as they are now, by message and person, when the store was asked,
+    when each was written (monotonic), and which wait to be."""
+
+    notes: dict[str, str]
+    looked_at: float
+    written: dict[str, float] = field(default_factory=dict)
+    unwritten: set[str] = field(default_factory=set)
+
+
+class Reactions(Struct, kw_only=True):
+    """People's reactions, on the platforms that tell of them."""
+
+    store: Store
+    rules: TurnRules
+    pairing: Pairing
+    clock: Clock
+    told: Collection[str]
+    _held: OrderedDict[SessionKey, _Held] = field(default_factory=OrderedDict)
+    _shown: OrderedDict[tuple[ChatAddress, str], str | None] = field(default_factory=OrderedDict)
+    _given: dict[str, tuple[SessionKey, Sequence[str]]] = field(default_factory=dict)  # by event, until it is stored
+
+    async def take(self, inbound: Inbound) -> None:
+        """Note a reaction to a message of the bot's. Raises StoreUnavailable."""
+        source, message, changes = inbound.source, inbound.reply_to or "", inbound.text.split()
+        adds = any(change[0] == "+" for change in changes)
+        if adds and not await self.pairing.lets_in(source):
+            return
+        text = await self._text(source.address, message)
+        if text is None:
+            return
+        key, name = self.rules.key(source), f"{message} {source.user}"
+        held = await self._look(key)
+        signs = list[str](json.loads(held.notes[name])[0]) if name in held.notes else []
+        for change in changes:
+            sign = flat(change[1 : _LONGEST_SIGN + 1])
+            if change[0] == "+" and sign not in signs and len(signs) < _MOST_SIGNS:
+                signs.append(sign)
+            elif change[0] == "-" and sign in signs:
+                signs.remove(sign)
+        held.notes.pop(name, None)
+        if signs:
+            held.notes[name] = json.dumps([signs, text], ensure_ascii=False)
+        held.unwritten |= {name, *list(held.notes)[:-_MOST]}
+        held.notes = dict(list(held.notes.items())[-_MOST:])
+        now = self.clock.monotonic()
+        if now - held.written.get(name, -_WRITE_AGAIN) >= _WRITE_AGAIN:
+            held.written = {each: at for each, at in held.written.items() if now - at < _WRITE_AGAIN} | {name: now}
+            await self._write(key, held)
+
+    async def before(self, arrival: Arrival) -> Arrival:
+        """A person's message behind a line for each reaction of theirs. Raises StoreUnavailable."""
+        inbound, key = arrival.inbound, arrival.key
+        source = inbound.source
+        if source.platform not in self.told or inbound.kind not in _PLAIN or inbound.command or inbound.terms:
+            return arrival
+        held = await self._look(key)
+        mine = [name for name in held.notes if name.endswith(f" {source.user}")]
+        if not mine:
+            return arrival
+        await self._write(key, held)
+        there = await self.store.notes(under(key, _FOLDER))  # some may be forgotten
+        self._given[inbound.event_id] = key, mine
+        lines = [_line(speaker(source), *json.loads(there[name])) for name in mine if name in there]
+        own = inbound.text if inbound.own is None else inbound.own
+        return replace(arrival, inbound=replace(inbound, text="".join([*lines, inbound.text]), own=own))
+
+    async def settle(self, receipts: Sequence[Receipt]) -> None:
+        """Forget the reactions that messages hold which are stored now. Raises StoreUnavailable."""
+        for receipt in receipts if self._given else ():
+            key, names = self._given.pop(receipt.event_id, (None, ()))
+            if key is not None and receipt.status != "full":
+                held = await self._look(key)
+                held.notes = {name: note for name, note in held.notes.items() if name not in names}
+                await self.store.set_notes(under(key, _FOLDER), dict.fromkeys(names))
+
+    async def _look(self, key: SessionKey) -> _Held:
+        now, held = self.clock.monotonic(), self._held.get(key)
+        if held is None or now - held.looked_at >= _LOOK_AGAIN:
+            if held is not None:
+                await self._write(key, held)
+            held = self._held[key] = _Held(dict(await self.store.notes(under(key, _FOLDER))), now)
+        self._held.move_to_end(key)
+        while len(self._held) > _REMEMBERED:
+            self._held.popitem(last=False)
+        return held
+
+    async def _write(self, key: SessionKey, held: _Held) -> None:
+        if held.unwritten:
+            changes = {name: held.notes.get(name) for name in held.unwritten}
+            await self.store.set_notes(under(key, _FOLDER), changes)
+            held.unwritten = set()
+
+    async def _text(self, chat: ChatAddress, message: str) -> str | None:
+        """The beginning of a message of the bot's; None: it is somebody else's, or an old one."""
+        if (chat, message) not in self._shown:
+            rows = await self.store.outbox(chat, _LOOKED_AT)
+            found = next((each for each in rows if each.platform_message_id == message and each.edits is None), None)
+            said = "" if found is None else found.text or (found.file.name if found.file else "")
+            self._shown[chat, message] = None if found is None else flat(clipped(said))
+            while len(self._shown) > _REMEMBERED:
+                self._shown.popitem(last=False)
+        return self._shown[chat, message]
+
+
+def _line(who: str, signs: Sequence[str], text: str) -> str:
+    return f'[{who} reacted {" ".join(signs)} to: "{text}"]\n'
