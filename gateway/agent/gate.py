@@ -54,6 +54,8 @@ class Gate(Struct, frozen=True, kw_only=True):
         names = {
             call_id: self._name(call_id) for call_id, question in self.asked.items() if self._asks(call_id, question)
         }
+        for call_id in await self.questions.allowed({names[each]: self.asked[each].deed for each in names}):
+            names = {each: name for each, name in names.items() if name != call_id}
         resumed = any(map(self.questions.has_asked, names.values()))
         said = "" if resumed else text_of(holder(self.conversation)).strip() or self.reply.standing_in()
         for call_id, name in names.items():

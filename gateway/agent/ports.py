@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -71,6 +71,10 @@ class Questions(Protocol):
 
     async def ask(self, call: str, question: Question, said: str, said_as: str | None) -> None:
         """Put a question to the person, behind the text that the model `said` ("": none) under the id `said_as`."""
+
+    async def allowed(self, deeds: Mapping[str, str]) -> Collection[str]:
+        """Return those of these calls, with what each does, that an earlier yes of the person's covers. Their answer
+        is yes."""
 
     async def answer(self, call: str) -> Verdict:
         """Wait for the decision and return it."""

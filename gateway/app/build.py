@@ -223,6 +223,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         agents.sessions.helpers.budget_usd = changed.tools.delegate.budget_usd
         agents.sessions.write_with(prompts)
         people.approvals.seconds = changed.tools.approval_deadline
+        people.approvals.lasts = changed.tools.approval_lasts
         people.keep_to(Access.of(changed.access, base.limits))
         program.chats = _chats_in_words(changed)
         watchdog.alerts.to = changed.alerts.chat
@@ -600,7 +601,13 @@ def _people(base: _Base) -> People:
     config, store, outbox, clock = base.config, base.store, base.outbox, base.clock
     access = Access.of(config.access, base.limits)
     approvals = Approvals(
-        store=store, outbox=outbox, access=access, clock=clock, ids=base.ids, seconds=config.tools.approval_deadline
+        store=store,
+        outbox=outbox,
+        access=access,
+        clock=clock,
+        ids=base.ids,
+        seconds=config.tools.approval_deadline,
+        lasts=config.tools.approval_lasts,
     )
     keys = import_module("gateway.people.keys").Keys(store=store, clock=clock) if access.keyed else None
     pairing = Pairing(access=access, store=store, clock=clock, rng=random.SystemRandom(), keys=keys)

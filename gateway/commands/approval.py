@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.commands.base import CommandContext, command
-from gateway.domain.approval import Approval, Verdict
+from gateway.domain.approval import Approval, Lasts, Verdict
 from gateway.domain.command import Proposal
 from gateway.people.approvals import listed
+from gateway.people.lasting import standing, take_back
 from gateway.runtime.errors import UserError
 
 _NONE = "Nothing waits for your yes or no here."
@@ -16,7 +17,18 @@ _WORDLESS = "Write your words behind it, as in /answer the blue one."
 _TOO_NEW = "I asked this only as you wrote, so nothing was decided; read it, then answer again:\n{questions}"
 
 
-@command("approve [n|all]", "While I work", "say yes to what I ask (also y)", bypass=True, urgent=True)
+_NONE_STAND = "Every call that needs a yes is asked about here: you have allowed none for longer."
+_STAND = "Allowed without asking, just as they stand here:\n{yeses}\n/approvals remove <n> asks again, or remove all."
+
+
+@command(
+    "approve [n|all]",
+    "While I work",
+    "say yes to what I ask (also y)",
+    options="session, always",
+    bypass=True,
+    urgent=True,
+)
 async def approve(ctx: CommandContext) -> str:
     """Say yes."""
     return await _decide(ctx, "approved")
@@ -37,10 +49,14 @@ async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
     if not there:
         return _NONE
     name = "approve" if verdict == "approved" else "deny"
-    chosen = _chosen(ctx.argument.strip().lower(), there, name, ctx.inbound.source.user)
+    which, _, last = ctx.argument.strip().lower().rpartition(" ")
+    lasts: Lasts = "session" if last == "session" else "always" if last == "always" else "once"
+    if lasts != "once" and verdict == "approved" and not any(each.deed for each in there):
+        raise UserError("A yes to this holds once; /approve says it.")
+    chosen = _chosen(which if lasts != "once" else f"{which} {last}".strip(), there, name, ctx.inbound.source.user)
     if unread := [each for each in chosen if approvals.came_before(ctx.inbound, each)]:
         raise UserError(_TOO_NEW.format(questions=listed(unread)))
-    said = [await approvals.answer(each, verdict, ctx.inbound.source) for each in chosen]
+    said = [await approvals.answer(each, verdict, ctx.inbound.source, lasts) for each in chosen]
     if len(chosen) == 1:
         return said[0]
     return "\n".join(f"{each.number}. {what}" for each, what in zip(chosen, said, strict=True))
@@ -72,4 +88,26 @@ async def answer(ctx: CommandContext) -> str:
     return await ctx.people.approvals.answer_in_words(ctx.inbound.source, ctx.key, ctx.argument.strip())
 
 
-COMMANDS = (approve, deny, answer)
+@command("approvals [remove n]", "While I work", "what you allowed for longer", bypass=True)
+async def approvals(ctx: CommandContext) -> str:
+    """List the open questions and the yeses that last, or take one back."""
+    present, person = await ctx.present(), ctx.inbound.source.user
+    held = await standing(ctx.store, ctx.key, person, present.id if present else "")
+    verb, _, which = ctx.argument.strip().lower().partition(" ")
+    if verb in ("remove", "delete"):
+        chosen = held if which == "all" else [each for number, each in enumerate(held, 1) if str(number) == which]
+        if not chosen:
+            raise UserError(f"There is no number {which[:9]}; /approvals lists them." if which else "Say which number.")
+        for each in chosen:
+            await take_back(ctx.store, ctx.key, each)
+        return "I ask about this again:\n" + "\n".join(f"- {each.question}" for each in chosen)
+    if verb:
+        raise UserError("/approvals lists what you allowed, /approvals remove <n> takes one back.")
+    asked = await ctx.people.approvals.answerable(ctx.inbound.source)
+    lasts = ("always", "in this session")
+    yeses = "\n".join(f"{at}. {each.question} ({lasts[bool(each.session)]})" for at, each in enumerate(held, 1))
+    told = [f"Waiting for your answer:\n{listed(asked)}"] if asked else []
+    return "\n\n".join([*told, _STAND.format(yeses=yeses) if held else _NONE_STAND])
+
+
+COMMANDS = (approve, deny, answer, approvals)

@@ -9,6 +9,7 @@ from msgspec import Struct
 from gateway.domain.chat import SessionKey, Source
 
 Verdict = Literal["approved", "denied", "expired"]
+Lasts = Literal["once", "session", "always"]  # for how long a yes holds
 ApprovalState = Literal["open", "approved", "denied", "expired"]
 
 _WORDS: Final[dict[str, Literal["approve", "deny"]]] = {"y": "approve", "yes": "approve", "n": "deny", "no": "deny"}
@@ -37,6 +38,8 @@ class Approval(Struct, frozen=True, kw_only=True):
     asked_at: float
     expires_at: float
     labels: Labels = LABELS
+    deed: str = ""  # names the very call that is asked about, where a yes to it may last; "": it may not
+    session: str = ""  # in which it is asked
     state: ApprovalState = "open"
     decided_by: str | None = None
     decided_at: float | None = None

@@ -8,7 +8,7 @@ this is in the store, so a turn that starts again after a crash finds its questi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, Literal
 
@@ -16,9 +16,10 @@ from msgspec import Struct, field
 
 from gateway.agent.tools.base import Question
 from gateway.delivery.outbox import Outbox
-from gateway.domain.approval import LABELS, WORDS, Approval, Labels, Verdict, command_meant
+from gateway.domain.approval import LABELS, WORDS, Approval, Labels, Lasts, Verdict, command_meant
 from gateway.domain.chat import Button, Inbound, Outbound, SessionKey, Source
 from gateway.people.access import Access
+from gateway.people.lasting import keep, standing
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import unbroken
@@ -47,6 +48,17 @@ ANSWERED: Final = "Thank you, that is the answer."
 NO_WORDS: Final = "Nothing waits for your words here."
 _ANSWERS: Final = "answers"  # the folder of the words that answer questions, by token, until their turns have read them
 _LONGEST_LABEL: Final = 40  # characters
+_LASTS: Final[dict[Lasts, str]] = {"session": "This session", "always": "Always for this"}
+_MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
+    "once": (),
+    "session": ("session",),
+    "always": ("session", "always"),
+}
+_LASTING: Final = "{yes} {lasting} allows just this again."
+KEPT: Final[dict[Lasts, str]] = {
+    "session": "Approved, and in this session I ask about just this no more; /approvals takes that back.",
+    "always": "Approved, and I ask about just this no more here; /approvals takes that back.",
+}
 WITHDRAWN: Final = "No longer needed: it was not done."
 NOT_YOURS: Final = "This is for somebody else; nothing was done."
 GONE: Final = "This question is not open any more, so this answer changed nothing."
@@ -67,8 +79,9 @@ class _Wait(Struct):
 
 
 class Approvals(Struct, kw_only=True):
-    """The service of approvals. `seconds`: how long an answer may take. Two fields change: `_waiting` has the turns of
-    this process that wait for an answer, and `unattended` says that nobody can write here any more."""
+    """The service of approvals. `seconds`: how long an answer may take; `lasts`: how long a yes may hold at most. Two
+    fields change: `_waiting` has the turns of this process that wait for an answer, and `unattended` says that nobody
+    can write here any more."""
 
     store: Store
     outbox: Outbox
@@ -76,6 +89,7 @@ class Approvals(Struct, kw_only=True):
     clock: Clock
     ids: Ids
     seconds: float
+    lasts: Lasts = "once"
     unattended: bool = False
     _waiting: dict[SessionKey, _Wait] = field(default_factory=dict)
 
@@ -91,8 +105,10 @@ class Approvals(Struct, kw_only=True):
         before: Sequence[Outbound],
         labels: Labels = LABELS,
         choices: Sequence[str] = (),
+        deed: tuple[str, str] = ("", ""),
     ) -> Approval:
-        """Store a question and show it, behind the rows `before`. `choices`: of one that is answered in words."""
+        """Store a question and show it, behind the rows `before`. `choices`: of one that is answered in words. `deed`:
+        names what a lasting yes would allow, and the session."""
         token, now = self.ids.new("a"), self.clock.now()
         which = f" {number}" if number > 1 else ""
         plain = number == 1 and item.inbound.source.chat_type == "direct"
@@ -103,6 +119,12 @@ class Approvals(Struct, kw_only=True):
         text = question if self.unattended else ASKED.format(question=question, how=how, span=span)
         refuse = Button(label=labels[1], token=f"deny {token}")
         buttons: tuple[tuple[Button, ...], ...] = ((Button(label=labels[0], token=f"approve {token}"), refuse),)
+        lasting = _MAY_LAST[self.lasts] if deed[0] and not self.unattended else ()
+        if lasting and not self.outbox.has_buttons(item.key.platform):
+            text = f"{text} {_LASTING.format(yes=f'/approve{which}', lasting=' or '.join(lasting))}"
+        if lasting:
+            longer = tuple(Button(label=_LASTS[each], token=f"{each} {token}") for each in lasting)
+            buttons = ((buttons[0][0], *longer), (refuse,))
         if labels == WORDS:
             text = ASKED_WORDS.format(question=question, which=which, span=span)
             named = [(number, label[:_LONGEST_LABEL]) for number, label in enumerate(choices, 1)]
@@ -121,6 +143,8 @@ class Approvals(Struct, kw_only=True):
             asked_at=now,
             expires_at=now + self.seconds,
             labels=labels,
+            deed=deed[0] if lasting else "",
+            session=deed[1] if lasting else "",
         )
         step = insist(lambda: self.store.ask(lease, asked, rows), clock=self.clock, what="ask approval")
         self.outbox.deliver(await step)
@@ -157,14 +181,16 @@ class Approvals(Struct, kw_only=True):
     async def pressed(self, inbound: Inbound) -> str:
         """Do what a button says, if it still means something. Returns a sentence for the person who pressed it."""
         verb, _, token = inbound.text.partition(" ")
-        verdict: Verdict | None = "approved" if verb == "approve" else "denied" if verb == "deny" else None
+        lasts: Lasts = "session" if verb == "session" else "always" if verb == "always" else "once"
+        yes = verb == "approve" or lasts != "once"
+        verdict: Verdict | None = "approved" if yes else "denied" if verb == "deny" else None
         asked = await self.store.approvals(inbound.source.address)
         approval = next((each for each in asked if each.token == token), None)
         if verdict is None or approval is None:
             return GONE
         if not approval.may_be_answered_by(inbound.source, admin=self.access.is_admin(inbound.source)):
             return NOT_YOURS
-        return await self.answer(approval, verdict, inbound.source)
+        return await self.answer(approval, verdict, inbound.source, lasts)
 
     async def answerable(self, source: Source) -> list[Approval]:
         """The open questions that a person may answer in a chat: their own, else, for an admin, everybody's."""
@@ -236,8 +262,9 @@ class Approvals(Struct, kw_only=True):
             return False
         return approval.asked_at > inbound.sent_at - _READ_WITHIN
 
-    async def answer(self, approval: Approval, verdict: Verdict, source: Source) -> str:
-        """Decide a question for a person who may. Returns what became of it, as a sentence."""
+    async def answer(self, approval: Approval, verdict: Verdict, source: Source, lasts: Lasts = "once") -> str:
+        """Decide a question for a person who may. Returns what became of it, as a sentence. A yes lasts where it may,
+        and if it is the person's own."""
         late = self.clock.now() >= approval.expires_at
         decision = await self.decide(approval, "expired" if late else verdict, source.user)
         if decision is None:
@@ -245,6 +272,10 @@ class Approvals(Struct, kw_only=True):
         state = decision.approval.state
         if state == "open":
             raise AssertionError("a verdict leaves no question open")
+        may_last = lasts in _MAY_LAST[self.lasts] and bool(approval.deed) and source.user == approval.person
+        if may_last and decision.first and state == "approved":
+            await keep(self.store, approval, lasts, self.clock.now())
+            return KEPT[lasts]
         return _told(decision.approval, state, before=late or not decision.first)
 
     async def decide(self, approval: Approval, verdict: Verdict, by: str | None) -> Decision | None:
@@ -293,6 +324,8 @@ class TurnQuestions(Struct, kw_only=True):
     item: InboxItem
     known: dict[str, Approval]
     labels: Labels = LABELS
+    session: str = ""
+    _allowed: set[str] = field(default_factory=set)  # the calls that an earlier yes covers
     _unheard: set[str] = field(default_factory=set)  # the calls that counted as a no because nobody could answer
     _settings: dict[str, str] = field(default_factory=dict)  # by call: the setting that decides whether it is asked
     _own: set[str] = field(default_factory=set)  # the calls about which this process asked
@@ -309,11 +342,23 @@ class TurnQuestions(Struct, kw_only=True):
         settings = sorted({f"`{self._settings[call]}`" for call in self._unheard if self._settings.get(call)})
         return NOBODY.format(where=" and ".join(settings)) if settings else f"{UNHEARD}."
 
+    async def allowed(self, deeds: Mapping[str, str]) -> Collection[str]:
+        """Return those of these calls that an earlier yes of the person's covers; nobody's, in a turn that no person
+        began."""
+        inbound = self.item.inbound
+        if self.approvals.lasts == "once" or not any(deeds.values()) or inbound.kind in ("event", "ended", "helper"):
+            return ()
+        held = await standing(self.approvals.store, self.item.key, inbound.source.user, self.session)
+        named = {each.deed for each in held if self.approvals.lasts == "always" or each.session}
+        self._allowed |= {call for call, deed in deeds.items() if deed in named and call not in self.known}
+        return self._allowed & deeds.keys()
+
     async def ask(self, call: str, question: Question, said: str, said_as: str | None) -> None:
         """Put a question, behind the words that the model said before it."""
         approvals, number = self.approvals, len(self.known) + 1
         before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
-        asking = approvals.ask(self.lease, self.item, call, question.text, number, before, self.labels)
+        deed = question.deed, self.session
+        asking = approvals.ask(self.lease, self.item, call, question.text, number, before, self.labels, deed=deed)
         self._own.add(call)
         self._settings[call] = question.setting
         self.known[call] = await unbroken(asking)
@@ -343,6 +388,8 @@ class TurnQuestions(Struct, kw_only=True):
     async def answer(self, call: str) -> Verdict:
         """Wait until the question is decided, at the latest by its deadline."""
         approvals, looked = self.approvals, False
+        if call in self._allowed:
+            return "approved"
         with approvals.listening(self.item.key) as wait:
             while True:
                 wait.news.clear()  # before looking: a decision in between is heard after it

@@ -352,6 +352,7 @@ class Turns(Struct, kw_only=True):
         observer = self._observer(recorder, journal.reply)
         observer.reply.conversation = conversation
         questions = self._questions(recorder, journal)
+        questions.session = conversation.stored.session.id
         steering = self._steering(recorder.item, observer)
         agent = self._agent(recorder, observer, questions, steering)
         shown: list[tuple[OutboundKind, str]]

@@ -311,11 +311,13 @@ class Rests(Protocol):
 
 class Question(NamedTuple):
     """The question before a call, and the key of the configuration that decides whether it is asked; "": none does.
-    `of`: the call under which it is asked, where one question is about several calls."""
+    `of`: the call under which it is asked, where one question is about several calls. `deed`: names this very call,
+    where a yes may hold for later ones like it."""
 
     text: str
     setting: str = ""
     of: str = ""
+    deed: str = ""
 
 
 def schema(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:

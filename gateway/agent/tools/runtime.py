@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from hashlib import blake2s
 from typing import Any, Protocol
 
 import structlog
@@ -156,8 +157,11 @@ class ToolRuntime(Struct, frozen=True):
         if tool is None or (tool.admins_only and not admin) or name in (self.lets or ()):
             return None
         try:
-            text = tool.question(self.offer.arguments(name, call["function"]["arguments"]))
-            return Question(text, tool.setting) if text else None
+            arguments = self.offer.arguments(name, call["function"]["arguments"])
+            text = tool.question(arguments)
+            deed = f"{name} {json.dumps(arguments, sort_keys=True)}\n{text}"  # all that was shown, and what will be run
+            named = blake2s(deed.encode("utf-8", "replace"), digest_size=16).hexdigest() if self.lets is None else ""
+            return Question(text, tool.setting, deed=named) if text else None
         except Exception:
             return None  # it raises again when the call comes to run, and the call fails with it
 

@@ -40,6 +40,7 @@ from gateway.agent.tools.web_fetch import WebSearchSettings, WebSettings
 from gateway.agent.workspace.folders import WorkspaceSettings
 from gateway.app.backup.generations import Keep
 from gateway.context.policy import CompressionSettings, HygieneRules
+from gateway.domain.approval import Lasts
 from gateway.domain.chat import ChatAddress
 from gateway.domain.expiry import TimeOfDay
 from gateway.domain.place import Listen
@@ -186,6 +187,7 @@ class ToolSettings(OutputLimits):
         default_factory=dict, description="MCP servers, each a section under a name of its own (docs/mcp.md)"
     )
     approval_deadline: Seconds = Field(300, description="seconds for a yes or no to a tool; then it counts as a no")
+    approval_lasts: Lasts = Field("always", description="for how long a person may allow one very call at most")
     delegate: DelegateSettings = DelegateSettings()
     shell: ShellSettings = ShellSettings()
     skills: SkillsSettings = SkillsSettings()

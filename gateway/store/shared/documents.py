@@ -179,11 +179,13 @@ def unkept_note(message: Message) -> dict[str, Any]:
 
 
 _ASKED = ("token", "call", "number", "person", "question", "shown_as", "asked_at", "expires_at", "labels")
+_ASKED_LATER = ("deed", "session")  # older questions have none
 
 
 def approval_json(approval: Approval) -> str:
     """A question without its item and its verdict, which a store keeps beside the document."""
-    return dumps({"key": str(approval.key), **{name: getattr(approval, name) for name in _ASKED}})
+    names = (*_ASKED, *(name for name in _ASKED_LATER if getattr(approval, name)))
+    return dumps({"key": str(approval.key), **{name: getattr(approval, name) for name in names}})
 
 
 def verdict_json(state: str, by: str | None, at: float) -> str:
@@ -196,7 +198,7 @@ def approval_from(asked: str, item: str, verdict: str | None) -> Approval:
     data: dict[str, Any] = json.loads(asked)
     found: Any = json.loads(verdict) if verdict else ("open", None, None)
     state, by, at = found
-    known = _known(data, _ASKED)
+    known = _known(data, (*_ASKED, *_ASKED_LATER))
     known["labels"] = tuple(data.get("labels", LABELS))  # older questions have none
     return Approval(key=SessionKey.parse(data["key"]), item=item, state=state, decided_by=by, decided_at=at, **known)
 
