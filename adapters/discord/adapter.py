@@ -18,6 +18,7 @@ from discord.http import Route
 
 from adapters.discord import codec, failures, files, reactions
 from adapters.discord.commands import SlashCommands
+from adapters.discord.components import components
 from adapters.discord.connection import SILENT_SECONDS, ApiClient, DiscordClient
 from adapters.discord.formatting import plain, shown
 from adapters.discord.interactions import Interactions
@@ -28,7 +29,7 @@ from adapters.discord.platform import DiscordSettings
 from adapters.discord.receiving import Receiver
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Propose, Sign
-from gateway.domain.chat import Attachment, Button, ChatAddress, Outbound
+from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
 from gateway.runtime.aside import RunsAside, at_once
@@ -49,9 +50,6 @@ _LOOKED_AT: Final = 50  # messages, for one that may have been sent
 _NONCE_SECONDS: Final = 60.0  # for which Discord surely knows a nonce: it says "the past few minutes"
 _CLOCKS_DIFFER: Final = 120.0  # seconds
 _REMEMBERED: Final = 1_000  # questions that an answer pointed at, messages that were shown
-_MOST_ROWS: Final = 5  # https://discord.com/developers/docs/components/reference#action-row
-_MOST_IN_ROW: Final = 5
-_LONGEST_LABEL: Final = 80
 _UNWRITABLE: Final = "the bot needs the permission Attach Files here"
 
 
@@ -387,17 +385,3 @@ def _edit(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def _message(method: str, channel: str, message: str) -> Route:
     return Route(method, "/channels/{channel_id}/messages/{message_id}", channel_id=channel, message_id=message)
-
-
-def components(rows: Sequence[Sequence[Button]]) -> list[dict[str, Any]]:
-    """The buttons as Discord's JSON; none: an edit takes those away that a message has."""
-    return [
-        {
-            "type": 1,
-            "components": [
-                {"type": 2, "style": 2, "label": button.label[:_LONGEST_LABEL], "custom_id": button.token}
-                for button in row[:_MOST_IN_ROW]
-            ],
-        }
-        for row in rows[:_MOST_ROWS]
-    ]

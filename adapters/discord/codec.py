@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from adapters.discord.components import said
 from gateway.delivery.markdown.characters import length
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source, straight
 from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, clipped, flat, in_reply_to, listed
@@ -401,12 +402,12 @@ def command_inbound(data: Json, place: Place, me: Me, text: str, *, private: boo
 
 
 def press_inbound(data: Json, place: Place, me: Me) -> Inbound:
-    """A button that somebody pressed."""
+    """A button that somebody pressed, or a menu or a form that they sent."""
     author, member = _person(data)
     return Inbound(
         event_id=event_id(me, place, f"b{data['id']}", author["id"]),
         source=source(place, author, member),
-        text=data["data"]["custom_id"],
+        text=said(data["data"]),
         kind="press",
         sent_at=moment(data["id"]),
     )

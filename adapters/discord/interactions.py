@@ -14,6 +14,7 @@ from discord.http import Route
 
 from adapters.discord import codec, failures
 from adapters.discord.commands import SlashCommands
+from adapters.discord.components import form_for
 from adapters.discord.connection import DiscordClient
 from gateway.domain.adapter import Accepted
 from gateway.domain.command import Proposal
@@ -24,8 +25,8 @@ log = structlog.get_logger(__name__)
 
 _FIRST_WORD: Final = 2.8  # seconds
 _GOOD_FOR: Final = 14 * 60.0  # seconds of the fifteen minutes: what begins later may be too late on arrival
-_PRESSED: Final = 3
-_MESSAGE, _WAIT, _NOTHING_YET, _CHOICES = 4, 5, 6, 8  # kinds of first words
+PRESSES: Final = (3, 5)  # kinds of interactions: buttons and menus, forms that were sent
+_MESSAGE, _WAIT, _NOTHING_YET, _CHOICES, _FORM = 4, 5, 6, 8, 9  # kinds of first words
 _MOST_CHOICES: Final = 25
 _LONGEST_CHOICE: Final = 100
 _PRIVATE: Final = 1 << 6  # flags of messages
@@ -50,8 +51,9 @@ class Interactions:
         `refused`: only the person is told why nothing is done."""
         private = private or refused
         first: dict[str, Any] = {"type": _WAIT, "data": {"flags": _PRIVATE if private else 0}}
-        if data["type"] == _PRESSED:
-            first = {"type": _NOTHING_YET}
+        if data["type"] in PRESSES:
+            form = form_for(data["data"])
+            first = {"type": _NOTHING_YET} if form is None else {"type": _FORM, "data": form}
         elif not refused and self._commands.passes_on(data["data"]["name"]):
             first = {"type": _MESSAGE, "data": {**_sentence(PASSED_ON), "flags": _PRIVATE}}
         try:
@@ -121,7 +123,7 @@ class Interactions:
         """An interaction was stored, or refused: nobody may be left waiting for an answer that does not come."""
         each = codec.Interaction(id=data["id"], token=data["token"], private=True)
         try:
-            if data["type"] == _PRESSED:
+            if data["type"] in PRESSES:
                 if result is not None and result.told:
                     await self._call("POST", each, "", json={**_sentence(result.told), "flags": _PRIVATE})
                 return

@@ -23,9 +23,10 @@ from msgspec import Struct, field
 
 from adapters.discord import codec, failures
 from adapters.discord.commands import SlashCommands
+from adapters.discord.components import form_for
 from adapters.discord.connection import DiscordClient
 from adapters.discord.history import ChannelHistory
-from adapters.discord.interactions import Interactions
+from adapters.discord.interactions import PRESSES, Interactions
 from adapters.discord.listening import Listening
 from adapters.discord.platform import DiscordSettings
 from adapters.discord.reactions import reaction_inbound
@@ -43,7 +44,7 @@ _BATCH: Final = 50
 _THREAD_SECONDS: Final = 5.0
 _SAVE_EVERY: Final = 2.0
 _SETTLED_AFTER: Final = 30.0  # seconds in which Discord has told of every server
-_COMMAND, _PRESS, _TYPES = 2, 3, 4  # kinds of interactions; in the last a person types a command
+_COMMAND, _TYPES = 2, 4  # kinds of interactions; in the last a person types a command
 _DOOR_SECONDS: Final = 1.0  # for the question who may talk, while Discord waits three seconds for a first word
 _MOST_PUT_AWAY: Final = 100  # threads out of use that are looked at
 _REMEMBERED: Final = 2_000  # messages that may be edited or deleted while they wait
@@ -166,10 +167,11 @@ class Receiver:
                 self._start(self._look_at_threads())
             case "gone":
                 self._put(str(data), _Event(kind, data), alone=False)
-            case "interaction" if data.get("type") in (_COMMAND, _PRESS):
+            case "interaction" if data.get("type") in (_COMMAND, *PRESSES):
                 channel = _numbers(data.get("channel_id") or data["channel"]["id"], data["id"])
                 acknowledged = self._start(self._contained(kind, self._acknowledge(data, channel)))
-                self._put(channel, _Event(kind, data, acknowledged), alone="guild_id" not in data)
+                if form_for(data["data"]) is None:  # one that opens a form says nothing yet
+                    self._put(channel, _Event(kind, data, acknowledged), alone="guild_id" not in data)
             case "interaction" if data.get("type") == _TYPES:
                 channel = _numbers(data.get("channel_id") or data["channel"]["id"], data["id"])
                 self._start(self._contained(kind, self._propose(data, channel)))
@@ -409,7 +411,7 @@ class Receiver:
         return Inbound(event_id=f"gone:{channel}", source=source, kind="left", text=DELETED)
 
     def _of_interaction(self, data: Mapping[str, Any], place: codec.Place) -> Inbound:
-        if data["type"] == _PRESS:
+        if data["type"] in PRESSES:
             return codec.press_inbound(data, place, self._me)
         text, name = self._commands.typed(data["data"]), data["data"]["name"]
         waited_for = self._is_private(data) or not self._commands.passes_on(name)

@@ -38,8 +38,9 @@ def keyboard(rows: Sequence[Sequence[Button]]) -> InlineKeyboardMarkup | None:
     """Return the buttons under a message; None: an edit takes the present ones away."""
     if not rows:
         return None
+    shown = [[each for each in row if each.kind != "words"] for row in rows]  # the next message has the words
     return InlineKeyboardMarkup(
-        [[InlineKeyboardButton(button.label, callback_data=button.token) for button in row] for row in rows]
+        [[InlineKeyboardButton(each.label, callback_data=each.token) for each in row] for row in shown if row]
     )
 
 

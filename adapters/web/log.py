@@ -166,6 +166,7 @@ class Log(Struct, kw_only=True):
             el("button", button.label, type="submit", form="press", name="token", value=button.token)
             for line in row.buttons
             for button in line
+            if button.kind != "words"  # they are written below
         ]
         kind, file = row.kind, None
         if row.file is not None:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
+from gateway.agent.provenance import turn_in
 from gateway.agent.tools.base import Question
 from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
 from gateway.runtime.errors import ToolDenied
@@ -54,8 +55,10 @@ class Gate(Struct, frozen=True, kw_only=True):
         names = {
             call_id: self._name(call_id) for call_id, question in self.asked.items() if self._asks(call_id, question)
         }
-        for call_id in await self.questions.allowed({names[each]: self.asked[each].deed for each in names}):
-            names = {each: name for each, name in names.items() if name != call_id}
+        turn = map(note_of, turn_in(self.conversation.newest_first()))
+        people = {str(note["person"]) for note in turn if "person" in note}
+        allowed = await self.questions.allowed({names[each]: self.asked[each].deed for each in names}, people)
+        names = {each: name for each, name in names.items() if name not in allowed}
         resumed = any(map(self.questions.has_asked, names.values()))
         said = "" if resumed else text_of(holder(self.conversation)).strip() or self.reply.standing_in()
         for call_id, name in names.items():

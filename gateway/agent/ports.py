@@ -9,7 +9,7 @@ from typing import Protocol
 from gateway.agent.conversation import Conversation
 from gateway.agent.running import Phase
 from gateway.agent.tools.base import Question
-from gateway.domain.approval import Labels, Verdict
+from gateway.domain.approval import Choices, Labels, Verdict
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction
 from gateway.store.records import ToolIntent
@@ -72,15 +72,15 @@ class Questions(Protocol):
     async def ask(self, call: str, question: Question, said: str, said_as: str | None) -> None:
         """Put a question to the person, behind the text that the model `said` ("": none) under the id `said_as`."""
 
-    async def allowed(self, deeds: Mapping[str, str]) -> Collection[str]:
+    async def allowed(self, deeds: Mapping[str, str], people: Collection[str]) -> Collection[str]:
         """Return those of these calls, with what each does, that an earlier yes of the person's covers. Their answer
-        is yes."""
+        is yes. `people`: whose words the turn holds."""
 
     async def answer(self, call: str) -> Verdict:
         """Wait for the decision and return it."""
 
     async def put(
-        self, text: str, labels: Labels | None, choices: Sequence[str], said: str, said_as: str | None
+        self, text: str, labels: Labels | None, choices: Choices, said: str, said_as: str | None
     ) -> tuple[Verdict, str]:
         """Put a question in the middle of a call, and wait for the decision. Without `labels` it is answered in words,
         which stand behind the decision."""

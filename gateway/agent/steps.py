@@ -19,7 +19,7 @@ from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
 from gateway.agent.waking import is_alone
-from gateway.domain.approval import Labels, Verdict
+from gateway.domain.approval import Choices, Labels, Verdict
 from gateway.domain.chat import NO_TERMS, Inbound, Terms
 from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
 from gateway.domain.session import Session
@@ -268,7 +268,7 @@ class ToolSteps:
         asked: bool,
         text: str,
         labels: Labels | None,
-        choices: Sequence[str],
+        choices: Choices,
     ) -> tuple[Verdict, str]:
         async with one_by_one, self.observer.asking():
             said = "" if asked else text_of(holder(conversation)).strip() or self.reply.standing_in()

@@ -114,7 +114,6 @@ from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
-from gateway.turns.reactions import Reactions, Signs
 from gateway.turns.reception import Reception
 from gateway.turns.turn import Turns
 from gateway.turns.turn_files import TurnFiles
@@ -125,6 +124,7 @@ if TYPE_CHECKING:
     from gateway.agent.titles import Titles
     from gateway.app.backup.schedule import DailyBackups
     from gateway.app.tracing import Tracing
+    from gateway.turns.reactions import Reactions, Signs
 
 _PAGE_SECONDS = 10.0  # for the text of one page of the web or one file; 100,000 rows of a table take three
 
@@ -659,14 +659,33 @@ def _reception(base: _Base, people: People, commands: CommandRunner) -> Receptio
         clock=base.clock,
         points=base.points,
         rules=base.rules,
-        reactions=Reactions(store=base.store, rules=base.rules, pairing=people.pairing, clock=base.clock, told=reacting)
-        if (reacting := _reacting(base))
-        else None,
+        reactions=_reactions(base, people.pairing),
     )
 
 
 def _reacting(base: _Base) -> dict[str, CanReact]:
     return {name: adapter for name, adapter in base.adapters.items() if isinstance(adapter, CanReact)}
+
+
+def _reactions(base: _Base, pairing: Pairing) -> Reactions | None:
+    """What hears people's reactions; None where no platform tells of any."""
+    if not (told := _reacting(base)):
+        return None
+    reactions: Reactions = import_module("gateway.turns.reactions").Reactions(
+        store=base.store, rules=base.rules, pairing=pairing, clock=base.clock, told=told
+    )
+    return reactions
+
+
+def _signs(base: _Base) -> Signs | None:
+    """What reacts to messages; None where that is off everywhere, or no platform can."""
+    rules, adapters = base.rules, _reacting(base)
+    if not adapters or not (rules.sessions.reactions or any(rules.reactions.values())):
+        return None
+    signs: Signs = import_module("gateway.turns.reactions").Signs(
+        adapters=adapters, shows=rules.shows_signs, background=base.background, clock=base.clock
+    )
+    return signs
 
 
 def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner) -> Turns:
@@ -682,9 +701,7 @@ def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner)
         clock=base.clock,
         began=base.clock.monotonic(),
         points=base.points,
-        signs=Signs(adapters=reacting, shows=base.rules.shows_signs, background=base.background, clock=base.clock)
-        if (reacting := _reacting(base)) and (base.rules.sessions.reactions or any(base.rules.reactions.values()))
-        else None,
+        signs=_signs(base),
     )
 
 

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from gateway.commands.base import CommandContext, command
 from gateway.domain.approval import Approval, Lasts, Verdict
-from gateway.domain.command import Proposal
-from gateway.people.approvals import listed
-from gateway.people.lasting import standing, take_back
+from gateway.people.approvals import listed, standing, take_back
 from gateway.runtime.errors import UserError
 
 _NONE = "Nothing waits for your yes or no here."
@@ -76,13 +74,9 @@ def _chosen(argument: str, there: Sequence[Approval], name: str, user: str) -> S
     raise UserError(f"{unknown}Say which one, as in /{name} {there[0].number}, or /{name} all:\n{listed(there)}")
 
 
-async def _none(ctx: CommandContext) -> Sequence[Proposal]:
-    return ()
-
-
-@command("answer <text>", "While I work", "answer a tool's question", bypass=True, urgent=True, proposals=_none)
+@command("answer <text>", "While I work", "answer a tool's question", bypass=True, urgent=True)
 async def answer(ctx: CommandContext) -> str:
-    """Answer in words; the buttons of a question with choices call it, too."""
+    """Answer in words."""
     if not ctx.argument.strip():
         raise UserError(_WORDLESS)
     return await ctx.people.approvals.answer_in_words(ctx.inbound.source, ctx.key, ctx.argument.strip())

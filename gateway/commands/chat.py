@@ -25,7 +25,6 @@ from gateway.store.shared.documents import storable
 
 LONGEST_PERSONA: Final = 2_000  # characters
 _BUTTONS: Final = 8
-_LONGEST_CALL: Final = 64  # bytes that platforms let a button carry
 _NAMED: Final = 30  # models in one message
 _BRIEF: Final = 60  # characters of a persona in a line
 _NOT_YOURS: Final = "In a group only an admin of this bot can choose that. In a private chat with me, you can."
@@ -79,12 +78,9 @@ async def model(ctx: CommandContext) -> Answer | str:
 
 
 def _choices(present: str, others: Sequence[str]) -> tuple[Proposal, ...]:
-    """Buttons for the models whose names are most like the present one's: a router has hundreds."""
-    near = get_close_matches(present, others, n=_BUTTONS, cutoff=0.0)
-    calls = {name: f"/model {name}" for name in near}
-    return tuple(
-        Proposal(value=call, label=name) for name, call in calls.items() if len(call.encode()) <= _LONGEST_CALL
-    )
+    """Buttons for the models, those first whose names are most like the present one's: a router has hundreds."""
+    near = get_close_matches(present, others, n=_BUTTONS, cutoff=0.0) if others else ()
+    return tuple(Proposal(value=f"/model {name}", label=name) for name in dict.fromkeys([*near, *others]))
 
 
 def _window(models: Models, spec: ModelSpec) -> str:
@@ -109,14 +105,19 @@ _LONGEST_NAME: Final = 200  # characters of a model's name; those of registries 
 _OFF: Final = ("off", "none", "reset", "default")  # nobody wants the bot to be that
 
 
+async def _no_persona(ctx: CommandContext) -> tuple[Proposal, ...]:
+    return (Proposal(value="/persona off", label="Back to the usual persona"),)
+
+
 @command(
     "persona [text|off]",
     "About",
     "who I am in this chat",
     bypass="bare",
     elsewhere=("personality", "character", "system"),
+    proposals=_no_persona,
 )
-async def persona(ctx: CommandContext) -> str:
+async def persona(ctx: CommandContext) -> Answer | str:
     """Show the chat's persona, replace it, or go back to the configured one."""
     text = storable(ctx.argument)
     if not text:
@@ -127,7 +128,9 @@ async def persona(ctx: CommandContext) -> str:
             shown = f"My persona is that of config.yaml:\n{own}" if own else _IDENTITY
             return f"{shown}\n/persona <text> makes me somebody else here."
         back = " /persona off goes back to the configured one." if held.choice else ""
-        return f"My persona here, {_origin(ctx, held)}:\n{held.value}\n/persona <text> changes it.{back}"
+        text = f"My persona here, {_origin(ctx, held)}:\n{held.value}\n/persona <text> changes it.{back}"
+        may = held.choice is not None and _may_choose(ctx)
+        return Answer(text=text, choices=await _no_persona(ctx) if may else ())
     _refuse_others(ctx)
     if text.lower() in _OFF:
         await _choose(ctx, "persona", None)

@@ -10,9 +10,9 @@ from typing import Final
 from gateway.agent.memory.memories import source_of
 from gateway.agent.memory.rules import Edit, Source, found, saying
 from gateway.agent.memory.snapshot import day, flat
-from gateway.commands.base import CommandContext, command
+from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.chat import SessionKey
-from gateway.domain.command import Parameter
+from gateway.domain.command import Parameter, Proposal
 from gateway.domain.memory import Fact, Memory, is_alone, scope_of
 from gateway.domain.message import is_request
 from gateway.domain.wording import counted
@@ -36,6 +36,14 @@ _CORRECT: Final = re.compile(r"(?:correct|change|replace)\b\s*#?(\d{0,6})[.:]?\s
 _NUMBERS: Final = re.compile(r"#?\d{1,6}(?:[\s,]+#?\d{1,6})*")
 
 
+async def _to_forget(ctx: CommandContext) -> tuple[Proposal, ...]:
+    facts = (await ctx.sessions.memories.of(_scope(ctx))).listed()[:_MOST_LISTED]
+    return tuple(
+        Proposal(value=f"/memory forget {each.number}", label=f"Forget {each.number}. {flat(ctx.redact(each.text))}")
+        for each in facts
+    )
+
+
 @command(
     "memory [forget n]",
     "What I remember",
@@ -43,8 +51,9 @@ _NUMBERS: Final = re.compile(r"#?\d{1,6}(?:[\s,]+#?\d{1,6})*")
     options="correct n words, search words",
     parameters=(Parameter(name="what", help="forget n, correct n words, or search words"),),
     elsewhere=("memories", "remember"),
+    proposals=_to_forget,
 )
-async def memory(ctx: CommandContext) -> str:
+async def memory(ctx: CommandContext) -> Answer | str:
     """List what is remembered, find some of it, correct it, or take it away."""
     if correct := _CORRECT.fullmatch(ctx.argument):
         return await _correct(ctx, correct[1], correct[2])
@@ -55,7 +64,7 @@ async def memory(ctx: CommandContext) -> str:
         return _search(ctx, remembered, search[1].strip())
     if ctx.argument.lower() not in ("", "list"):
         raise UserError(f"/memory shows what I remember. {_HOW}")
-    return _listed(ctx, remembered.listed())
+    return Answer(text=_listed(ctx, remembered.listed()), choices=await _to_forget(ctx))
 
 
 def _search(ctx: CommandContext, remembered: Memory, words: str) -> str:

@@ -1,15 +1,23 @@
-"""Runs a command and contains what it raises: a command may be foreign code."""
+"""Runs a command and contains what it raises: a command may be foreign code.
+
+The choices of its answer are buttons, a page at a time. A button of a choice gives a command, as if its presser had
+typed it. One that turns the page has the answer made anew in the place of the old one, only for those who share the
+conversation that it was for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 import structlog
 from msgspec import Struct
 
 from gateway.commands.base import Answer, CommandContext, CommandRegistry, HeldLane
-from gateway.domain.command import CommandCall, Proposal
+from gateway.delivery.outbox import Outbox
+from gateway.domain.chat import Button, Outbound
+from gateway.domain.command import CommandCall, Proposal, parse_command
+from gateway.people.approvals import GONE, NOT_YOURS
 from gateway.runtime.errors import (
     ConfigError,
     EmptyAnswer,
@@ -21,6 +29,7 @@ from gateway.runtime.errors import (
     StoreUnavailable,
 )
 from gateway.runtime.structs import replace
+from gateway.store.port import Store
 from gateway.store.records import InboxItem
 
 log = structlog.get_logger(__name__)
@@ -28,6 +37,10 @@ log = structlog.get_logger(__name__)
 FILES_LEFT = "I did not look at the file that came with this command; send it again without one."
 UNREACHABLE = "I cannot reach my model right now; /retry tries again."
 BROKEN = "Something went wrong on my side while answering; it is logged. Please send your message again."
+TURNS: Final = "page "  # begins the token of a button that turns the page
+_PAGE: Final = 8  # choices
+_LONGEST_TOKEN: Final = 64  # bytes that platforms let a button carry
+_LONGEST_LABEL: Final = 60  # characters
 _OF_THE_MODEL = (ProviderUnavailable, ProviderRateLimited, ProviderRejected, ConfigError)
 
 
@@ -67,8 +80,36 @@ class CommandRunner(Struct, kw_only=True):
         if command is None or command.proposals is None:
             return ()
         found = await command.proposals(self.context(item=item, argument=call.argument, lane=None))
+        found = [replace(each, value=each.value.removeprefix(f"/{command.name} ")) for each in found]
         typed = call.argument.lower()
         return [each for each in found if typed in each.label.lower() or typed in each.value.lower()]
+
+    async def turned(self, item: InboxItem, store: Store, outbox: Outbox) -> tuple[str, list[Outbound]]:
+        """Turn the page as the press of an item says: what the presser is told, and the rows to show."""
+        _, page, shown, text = [*item.inbound.text.split(" ", 3), "", "", ""][:4]
+        call = parse_command(text)
+        command = self.registry.get(call.name) if call is not None else None
+        rows = await store.rows(item.inbound.source.address, [shown])
+        if call is None or call.argument or command is None or not (command.proposals and rows and page.isdecimal()):
+            return GONE, []
+        if rows[0].key != item.key:
+            return NOT_YOURS, []
+        answer = await self.answer(item, call)
+        *_, last = outbox.rows(item, answer.kind, answer.text)
+        return "", [with_choices(replace(last, edits=shown), answer.choices, call, min(int(page[:3]), 99))]
+
+
+def with_choices(row: Outbound, choices: Sequence[Proposal], call: CommandCall, page: int = 0) -> Outbound:
+    """The answer to a `call` of a command, with a page of its choices."""
+    fitting = [each for each in choices if len(each.value.encode()) <= _LONGEST_TOKEN]
+    first, shown = page * _PAGE, row.edits or row.id
+    lines: list[tuple[Button, ...]] = [
+        (Button(label=each.label[:_LONGEST_LABEL], token=each.value),) for each in fitting[first : first + _PAGE]
+    ]
+    turning = [("◂", page - 1)] * (page > 0) + [("▸", page + 1)] * (len(fitting) > first + _PAGE)
+    if turning:
+        lines.append(tuple(Button(label=label, token=f"{TURNS}{to} {shown} /{call.name}") for label, to in turning))
+    return replace(row, buttons=tuple(lines))
 
 
 def sentence_for(error: Exception, *, details: bool = True) -> str:

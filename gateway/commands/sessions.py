@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
 from gateway.agent.caps import written
-from gateway.commands.base import CommandContext, command
+from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.chat import SessionKey
 from gateway.domain.command import Proposal
 from gateway.domain.message import last_requests, said_in
@@ -19,6 +19,7 @@ from gateway.runtime.errors import SessionNotFound, UserError
 from gateway.store.port import Store
 
 _LISTED = 10
+_PICKED = 30  # sessions that buttons offer
 _LOOKED_AT = 500
 _DIGITS = 9  # of the longest number that is read; Python refuses to read one of thousands
 _HOUR, _DAY, _MONTH = 60, 1_440, 43_200  # minutes
@@ -42,20 +43,18 @@ async def new(ctx: CommandContext) -> str:
     return "Started a fresh session. The one before is kept: /sessions lists it, /resume goes back."
 
 
-@command("sessions", "Sessions", "list earlier sessions", elsewhere=("history",), bypass=True)
-async def sessions(ctx: CommandContext) -> str:
-    """List the caller's earlier conversations, newest first."""
-    return await _overview(ctx)
-
-
-async def _overview(ctx: CommandContext) -> str:
+async def _overview(ctx: CommandContext) -> Answer | str:
     present, listed = await ctx.present(), await earlier(ctx)
     here = f"You are in {await _described(ctx, present)}." if present and present.message_count else ""
     if not listed:
         return f"{here} There are no earlier sessions yet." if here else "There are no earlier sessions yet."
     names = [await heading(ctx.store, session) for session in listed]
     lines = [await _line(ctx, number, session, names) for number, session in enumerate(listed, 1)]
-    return "\n".join([*([here] if here else []), *lines, "/resume <number> goes on from one of them, as in /resume 1."])
+    text = "\n".join([*([here] if here else []), *lines, "/resume <number> goes on from one of them, as in /resume 1."])
+    # By their ids: the numbers may be other ones by the time that somebody presses.
+    more = [await heading(ctx.store, session) for session in (await earlier(ctx, _PICKED))[len(names) :]]
+    picked = zip(await earlier(ctx, _PICKED), [*names, *more], strict=False)
+    return Answer(text=text, choices=tuple(Proposal(value=f"/resume {each.id}", label=name) for each, name in picked))
 
 
 async def _sessions_to_resume(ctx: CommandContext) -> list[Proposal]:
@@ -66,6 +65,19 @@ async def _sessions_to_resume(ctx: CommandContext) -> list[Proposal]:
 
 
 @command(
+    "sessions",
+    "Sessions",
+    "list earlier sessions",
+    elsewhere=("history",),
+    bypass=True,
+    proposals=_sessions_to_resume,
+)
+async def sessions(ctx: CommandContext) -> Answer | str:
+    """List the caller's earlier conversations, newest first."""
+    return await _overview(ctx)
+
+
+@command(
     "resume [n]",
     "Sessions",
     "go back to an earlier session",
@@ -73,7 +85,7 @@ async def _sessions_to_resume(ctx: CommandContext) -> list[Proposal]:
     bypass="bare",
     proposals=_sessions_to_resume,
 )
-async def resume(ctx: CommandContext) -> str:
+async def resume(ctx: CommandContext) -> Answer | str:
     """Go on from an earlier session, in a new one that refers to the same messages."""
     if not ctx.argument:
         return await _overview(ctx)
@@ -141,7 +153,7 @@ async def title(ctx: CommandContext) -> str:
     return f"This session is now “{name}”."
 
 
-async def earlier(ctx: CommandContext) -> list[Session]:
+async def earlier(ctx: CommandContext, most: int = _LISTED) -> list[Session]:
     """The sessions that the caller can go back to: the last one of each lineage but the present, and without those
     from which /resume went on, because all of such a session is in the later one."""
     present = await ctx.present()
@@ -156,7 +168,7 @@ async def earlier(ctx: CommandContext) -> list[Session]:
         and session.id not in resumed
         and session.id != (present and present.id)
     ]
-    return kept[:_LISTED]
+    return kept[:most]
 
 
 async def heading(store: Store, session: Session) -> str:

@@ -12,6 +12,7 @@ from gateway.agent.tools.shell import quoted_lines
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.approval import LABELS
 from gateway.domain.chat import SessionKey, is_shared, one_line
+from gateway.domain.command import Proposal
 from gateway.domain.views import SkillLine
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
@@ -29,12 +30,18 @@ _LEARN: Final = (
 )
 
 
+async def _switches(ctx: CommandContext) -> tuple[Proposal, ...]:
+    verbs = {each.name: "off" if each.state == "on" else "on" for each in await skill_lines(ctx) or ()}
+    return tuple(Proposal(value=f"/skills {verb} {name}", label=f"{name}: {verb}") for name, verb in verbs.items())
+
+
 @command(
     "skills [on|off name]",
     "About",
     "show or switch my skills",
     options="learn, share, remove",
     elsewhere=("skill",),
+    proposals=_switches,
 )
 async def skills(ctx: CommandContext) -> Answer | str:
     """List the skills of the conversation; switch, learn, remove or share one."""
@@ -43,7 +50,8 @@ async def skills(ctx: CommandContext) -> Answer | str:
         return "Skills are switched off here (tools.skills.enabled)."
     if verb.lower() in ("", "list"):
         lines = await skill_lines(ctx)
-        return "\n".join([*map(_shown, lines), _HOW]) if lines else _NONE
+        text = "\n".join([*map(_shown, lines), _HOW]) if lines else _NONE
+        return Answer(text=text, choices=await _switches(ctx) if _may_choose(ctx) else ())
     _refuse_others(ctx)
     said: Answer | str
     if verb.lower() == "learn":
@@ -138,9 +146,13 @@ async def _agreed(ctx: CommandContext, question: str, text: str) -> bool:
 
 def _refuse_others(ctx: CommandContext) -> None:
     """Raise UserError unless the caller may choose for the conversation."""
-    source = ctx.inbound.source
-    if is_shared(ctx.key, source) and not ctx.people.pairing.access.is_admin(source):
+    if not _may_choose(ctx):
         raise UserError(_NOT_YOURS)
+
+
+def _may_choose(ctx: CommandContext) -> bool:
+    source = ctx.inbound.source
+    return not is_shared(ctx.key, source) or ctx.people.pairing.access.is_admin(source)
 
 
 def _chooses(ctx: CommandContext) -> SessionKey:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from gateway.domain.chat import SessionKey, Source
+from gateway.runtime.patterns import late
 
 Verdict = Literal["approved", "denied", "expired"]
 Lasts = Literal["once", "session", "always"]  # for how long a yes holds
@@ -17,6 +19,30 @@ _WORDS: Final[dict[str, Literal["approve", "deny"]]] = {"y": "approve", "yes": "
 Labels: TypeAlias = tuple[str, str]  # of the buttons: the yes, and the no
 LABELS: Final[Labels] = ("Approve", "Deny")
 WORDS: Final[Labels] = ("Answer", "Refuse")  # of a question that is answered in words
+
+
+class Choices(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a question in words may be answered with: one of the `options`, with `several` some of them, and unless it
+    is `closed` any words."""
+
+    options: tuple[str, ...] = ()
+    several: bool = False
+    closed: bool = False
+
+    def named(self, said: str) -> str | None:
+        """The options that an answer names, by their numbers or by one's own words; else the answer itself, or None
+        where it can be none."""
+        said = said.strip()
+        if self.options and _NUMBERS.fullmatch(said):
+            numbers = [int(each) for each in re.findall(r"\d+", said)]
+            if all(1 <= number <= len(self.options) for number in numbers) and (len(numbers) == 1 or self.several):
+                return "; ".join(self.options[number - 1] for number in dict.fromkeys(numbers))
+        same = next((each for each in self.options if each.casefold() == said.casefold()), None)
+        return same if self.closed else same or said
+
+
+ANYTHING: Final = Choices()
+_NUMBERS: Final = late(r"(?i)\d{1,2}(?:\s*(?:[,;&+\s]|and|und|et|y)\s*\d{1,2})*[.!]?")
 
 
 class Approval(Struct, frozen=True, kw_only=True):
@@ -40,6 +66,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     labels: Labels = LABELS
     deed: str = ""  # names the very call that is asked about, where a yes to it may last; "": it may not
     session: str = ""  # in which it is asked
+    choices: Choices = ANYTHING  # of one that wants words
     state: ApprovalState = "open"
     decided_by: str | None = None
     decided_at: float | None = None

@@ -359,10 +359,16 @@ def file_in(note: Mapping[str, Any]) -> Attachment:
 
 
 class Button(Struct, frozen=True, kw_only=True):
-    """A button under a message. Its `token` comes back when somebody presses it; to the platform it means nothing."""
+    """A button under a message. Its `token` comes back when somebody presses it; to the platform it means nothing.
+
+    Of several `tick`s some are meant, and a `send` says that these are all. A platform
+    may show them as a menu: then one press has the token of `send`, and those of the chosen `tick`s in lines behind.
+    `words` asks for words; a platform with forms gives them in the lines behind its token, one without shows no such
+    button."""
 
     label: str
     token: str
+    kind: Literal["press", "tick", "send", "words"] = "press"
 
 
 class OutboundState(StrEnum):

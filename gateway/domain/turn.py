@@ -24,7 +24,7 @@ class SessionSettings(Section):
     busy_mode: BusyMode = Field(
         "queue", description="messages during a turn wait, are answered as one, join it, or end it"
     )
-    reactions: Flag = Field(True, description="👀 on a message that I am answering, and at the end whether it worked")
+    reactions: Flag = Field(False, description="👀 on a message that I am answering, and at the end whether it worked")
     titles: Flag = Field(True, description="a model names a conversation, once, after its second exchange")
     expiry: ExpiryPolicy = ExpiryPolicy()
 

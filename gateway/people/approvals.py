@@ -13,18 +13,18 @@ from contextlib import contextmanager, suppress
 from typing import Final, Literal
 
 from msgspec import Struct, field
+from msgspec.json import decode, encode
 
 from gateway.agent.tools.base import Question
 from gateway.delivery.outbox import Outbox
-from gateway.domain.approval import LABELS, WORDS, Approval, Labels, Lasts, Verdict, command_meant
-from gateway.domain.chat import Button, Inbound, Outbound, SessionKey, Source
+from gateway.domain.approval import ANYTHING, LABELS, WORDS, Approval, Choices, Labels, Lasts, Verdict, command_meant
+from gateway.domain.chat import Button, ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.people.access import Access
-from gateway.people.lasting import keep, standing
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import unbroken
 from gateway.store.insist import insist
-from gateway.store.port import Store
+from gateway.store.port import Store, under
 from gateway.store.records import Arrival, Decision, InboxItem, Lease
 
 _LOOK_AGAIN: Final = 5.0  # seconds: news of a decision may be lost on their way
@@ -44,10 +44,19 @@ ASKED_WORDS: Final = (
     "{question}\n\nYour next message is the answer, or send /answer and your words; /deny{which} refuses. Without an "
     "answer within {span} I take it as a no."
 )
+ASKED_CHOICE: Final = (
+    "{question}\n\nPress a button or send the number; /deny{which} refuses. Without an answer within {span} I take it "
+    "as a no."
+)
+NOT_CHOSEN: Final = "Only one of the options is an answer here: press a button or send a number, or /deny."
+NO_FORM: Final = "Write your answer as your next message."
 ANSWERED: Final = "Thank you, that is the answer."
 NO_WORDS: Final = "Nothing waits for your words here."
 _ANSWERS: Final = "answers"  # the folder of the words that answer questions, by token, until their turns have read them
+_TICKS: Final = "ticks "  # begins the names of notes there: the options that are ticked so far
 _LONGEST_LABEL: Final = 40  # characters
+_STANDING: Final = "approved"
+_MOST_STAND: Final = 100  # of a conversation; the oldest go
 _LASTS: Final[dict[Lasts, str]] = {"session": "This session", "always": "Always for this"}
 _MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
     "once": (),
@@ -104,7 +113,7 @@ class Approvals(Struct, kw_only=True):
         number: int,
         before: Sequence[Outbound],
         labels: Labels = LABELS,
-        choices: Sequence[str] = (),
+        choices: Choices = ANYTHING,
         deed: tuple[str, str] = ("", ""),
     ) -> Approval:
         """Store a question and show it, behind the rows `before`. `choices`: of one that is answered in words. `deed`:
@@ -126,9 +135,10 @@ class Approvals(Struct, kw_only=True):
             longer = tuple(Button(label=_LASTS[each], token=f"{each} {token}") for each in lasting)
             buttons = ((buttons[0][0], *longer), (refuse,))
         if labels == WORDS:
-            text = ASKED_WORDS.format(question=question, which=which, span=span)
-            named = [(number, label[:_LONGEST_LABEL]) for number, label in enumerate(choices, 1)]
-            buttons = (*((Button(label=label, token=f"/answer {number}"),) for number, label in named), (refuse,))
+            how = ASKED_CHOICE if choices.closed else ASKED_WORDS
+            text = how.format(question=question, which=which, span=span)
+            ticks = choices.several and self.outbox.grows(item.key.platform)
+            buttons = _options(choices, token, set() if ticks or not choices.several else None)
         *first, last = self.outbox.rows(item, "question", text)
         rows = [*before, *first, replace(last, buttons=buttons)]
         asked = Approval(
@@ -145,6 +155,7 @@ class Approvals(Struct, kw_only=True):
             labels=labels,
             deed=deed[0] if lasting else "",
             session=deed[1] if lasting else "",
+            choices=choices,
         )
         step = insist(lambda: self.store.ask(lease, asked, rows), clock=self.clock, what="ask approval")
         self.outbox.deliver(await step)
@@ -186,6 +197,8 @@ class Approvals(Struct, kw_only=True):
         verdict: Verdict | None = "approved" if yes else "denied" if verb == "deny" else None
         asked = await self.store.approvals(inbound.source.address)
         approval = next((each for each in asked if each.token == token), None)
+        if (wanted := await self._of_words(verb, token, inbound.source.address)) is not None:
+            return await self._answered(wanted, inbound) if wanted.person == inbound.source.user else NOT_YOURS
         if verdict is None or approval is None:
             return GONE
         if not approval.may_be_answered_by(inbound.source, admin=self.access.is_admin(inbound.source)):
@@ -222,12 +235,59 @@ class Approvals(Struct, kw_only=True):
         numbers = [there[row.id].number for row in rows if row.platform_message_id == inbound.reply_to]
         return f"{word} {numbers[0]}" if numbers else None
 
+    async def _of_words(self, verb: str, rest: str, chat: ChatAddress) -> Approval | None:
+        token = rest.partition("\n")[0].partition(" ")[0] if verb in ("choose", "tick", "send", "words") else ""
+        there = await self.store.approvals(chat) if token else []
+        return next((each for each in there if each.token == token and each.wants_words), None)
+
+    async def _answered(self, asked: Approval, press: Inbound) -> str:
+        """Take a press, a menu or a form for the answer to a question in words, or a part of it."""
+        first, *lines = press.text.split("\n")
+        verb, number = first.partition(" ")[0], first.rpartition(" ")[2]
+        if asked.state != "open":
+            return _told(asked, asked.state, before=True)
+        if verb == "tick":
+            return await self._tick(asked, number)
+        if verb == "send":
+            chosen = [line.rpartition(" ")[2] for line in lines]
+            words = ", ".join(chosen or await self._ticked(asked))
+        else:
+            words = number if verb == "choose" else "\n".join(lines).strip()
+        if not words or asked.choices.named(words) is None:
+            return NOT_CHOSEN if asked.choices.closed or verb == "send" else NO_FORM
+        return await self._finish_words(asked, words, press.source)
+
+    async def _ticked(self, asked: Approval) -> list[str]:
+        noted = (await self.store.notes(_ANSWERS)).get(f"{_TICKS}{asked.token}", "")
+        return noted.split()
+
+    async def _tick(self, asked: Approval, number: str) -> str:
+        """Tick an option, or take its tick away, and show that."""
+        while True:
+            before = await self._ticked(asked)
+            after = (
+                sorted({*before} ^ {number}, key=int) if asked.choices.named(number) and number.isdecimal() else before
+            )
+            name, noted = f"{_TICKS}{asked.token}", " ".join(before) or None
+            if await self.store.set_notes(_ANSWERS, {name: " ".join(after) or None}, {name: noted}):
+                break
+        rows = await self.store.rows(asked.key.address, [asked.shown_as])
+        if rows:
+            *_, last = self.outbox.compose(asked.key, asked.key.address, "question", rows[0].text)
+            buttons = _options(asked.choices, asked.token, set(after))
+            await self.outbox.emit([replace(last, edits=asked.shown_as, buttons=buttons)])
+        return ""
+
+    async def _finish_words(self, asked: Approval, words: str, source: Source) -> str:
+        """Decide a question by words: the first that came."""
+        await self.store.set_notes(_ANSWERS, {asked.token: words}, {asked.token: None})
+        return await self.answer(asked, "approved", source)
+
     async def answer_in_words(self, source: Source, key: SessionKey, words: str) -> str:
         """Answer the person's own question in words. Returns what became of it, as a sentence."""
         if (asked := await self._wanting_words(source, key)) is None:
             return NO_WORDS
-        await self.store.set_notes(_ANSWERS, {asked.token: words})
-        return await self.answer(asked, "approved", source)
+        return NOT_CHOSEN if asked.choices.named(words) is None else await self._finish_words(asked, words, source)
 
     async def takes(self, arrival: Arrival) -> str:
         """Take a message that waits behind a question for the answer to it in words. Returns the event of the turn that
@@ -237,7 +297,7 @@ class Approvals(Struct, kw_only=True):
         if inbound.kind != "message" or inbound.command is not None or inbound.attachments or not words:
             return ""
         asked = await self._wanting_words(inbound.source, arrival.key)
-        if asked is None or self.came_before(inbound, asked):
+        if asked is None or self.came_before(inbound, asked) or asked.choices.named(words) is None:
             return ""
         asking = await self.store.running(arrival.key)
         if not await self.store.amend(replace(arrival, inbound=replace(inbound, kind="withdrawn"))):
@@ -252,7 +312,7 @@ class Approvals(Struct, kw_only=True):
     async def words(self, asked: Approval) -> str:
         """The words with which a question was answered, which are forgotten."""
         said = (await self.store.notes(_ANSWERS)).get(asked.token, "")
-        await self.store.set_notes(_ANSWERS, {asked.token: None})
+        await self.store.set_notes(_ANSWERS, {asked.token: None, f"{_TICKS}{asked.token}": None})
         return said
 
     def came_before(self, inbound: Inbound, approval: Approval) -> bool:
@@ -342,11 +402,12 @@ class TurnQuestions(Struct, kw_only=True):
         settings = sorted({f"`{self._settings[call]}`" for call in self._unheard if self._settings.get(call)})
         return NOBODY.format(where=" and ".join(settings)) if settings else f"{UNHEARD}."
 
-    async def allowed(self, deeds: Mapping[str, str]) -> Collection[str]:
-        """Return those of these calls that an earlier yes of the person's covers; nobody's, in a turn that no person
-        began."""
+    async def allowed(self, deeds: Mapping[str, str], people: Collection[str]) -> Collection[str]:
+        """Return those of these calls that an earlier yes of the person's covers; none in a turn that no person began,
+        or that others had a word in."""
         inbound = self.item.inbound
-        if self.approvals.lasts == "once" or not any(deeds.values()) or inbound.kind in ("event", "ended", "helper"):
+        own = inbound.kind not in ("event", "ended", "helper") and {*people} <= {inbound.source.user}
+        if self.approvals.lasts == "once" or not any(deeds.values()) or not own:
             return ()
         held = await standing(self.approvals.store, self.item.key, inbound.source.user, self.session)
         named = {each.deed for each in held if self.approvals.lasts == "always" or each.session}
@@ -364,11 +425,11 @@ class TurnQuestions(Struct, kw_only=True):
         self.known[call] = await unbroken(asking)
 
     async def put(
-        self, text: str, labels: Labels | None, choices: Sequence[str], said: str, said_as: str | None
+        self, text: str, labels: Labels | None, choices: Choices, said: str, said_as: str | None
     ) -> tuple[Verdict, str]:
         """Put a question in the middle of a call, behind the words that the model said before it, and wait: for one of
-        the two `labels`, or where there are none for words, one of the `choices` if there are any. One that an earlier
-        process put is not put again."""
+        the two `labels`, or where there are none for words, among `choices`. One that an earlier process put is not put
+        again."""
         approvals, number = self.approvals, len(self.known) + 1
         call = self._put_before(text) or f"asked/{number}"
         if call not in self.known:
@@ -437,6 +498,22 @@ class TurnQuestions(Struct, kw_only=True):
         return True
 
 
+def _options(choices: Choices, token: str, ticked: Collection[str] | None) -> tuple[tuple[Button, ...], ...]:
+    """The buttons of a question in words. `ticked`: numbers of the options; None: one of them is the answer, unless
+    there may be several, which then only words say."""
+    refuse = Button(label=WORDS[1], token=f"deny {token}")
+    words = [] if choices.closed else [Button(label="In other words …", token=f"words {token}", kind="words")]
+    named = [(f"{number}", each[:_LONGEST_LABEL]) for number, each in enumerate(choices.options, 1)]
+    if ticked is None or not choices.several:
+        options = [] if choices.several else [(Button(label=label, token=f"choose {token} {n}"),) for n, label in named]
+        return (*options, (*words, refuse))
+    ticks = [
+        (Button(label=f"{'✓ ' if n in ticked else ''}{label}", token=f"tick {token} {n}", kind="tick"),)
+        for n, label in named
+    ]
+    return (*ticks, (Button(label="Done", token=f"send {token}", kind="send"), *words, refuse))
+
+
 def listed(approvals: Collection[Approval]) -> str:
     """Open questions with their numbers, one line each."""
     return "\n".join(f"{each.number}. {each.question}" for each in approvals)
@@ -458,3 +535,47 @@ def _told(approval: Approval, verdict: Verdict, *, before: bool = False) -> str:
 
 def _span(seconds: float) -> str:
     return f"{seconds:g} seconds" if seconds < 120 else f"{seconds / 60:g} minutes"
+
+
+# -- yeses that last -----------------------------------------------------------------------------------
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """A yes to one very call with just these arguments, for one person in one conversation, in turns that a person
+    began. `question`: as they read it; `session`: where it holds, with the continuations; "": in all."""
+
+    deed: str
+    person: str
+    question: str
+    at: float
+    session: str = ""
+
+
+async def keep(store: Store, asked: Approval, lasts: Lasts, at: float) -> None:
+    """Let the yes to a question last. Raises StoreUnavailable."""
+    session = asked.session if lasts == "session" else ""
+    made = Standing(deed=asked.deed, person=asked.person, question=asked.question, at=at, session=session)
+    folder = under(asked.key, _STANDING)
+    kept = sorted(await _all_standing(store, asked.key), key=lambda each: each.at)
+    gone = {_note_of(each): None for each in kept[: max(0, len(kept) + 1 - _MOST_STAND)]}
+    await store.set_notes(folder, {**gone, _note_of(made): encode(made).decode()})
+
+
+async def standing(store: Store, key: SessionKey, person: str, session: str) -> list[Standing]:
+    """The yeses of a person that hold in a session, oldest first. Raises StoreUnavailable."""
+    mine = [each for each in await _all_standing(store, key) if each.person == person]
+    chain = {each.id for each in await store.lineage(session)} if session and any(each.session for each in mine) else ()
+    return sorted((each for each in mine if not each.session or each.session in chain), key=lambda each: each.at)
+
+
+async def take_back(store: Store, key: SessionKey, yes: Standing) -> None:
+    """Let a yes hold no more. Raises StoreUnavailable."""
+    await store.set_notes(under(key, _STANDING), {_note_of(yes): None})
+
+
+async def _all_standing(store: Store, key: SessionKey) -> list[Standing]:
+    return [decode(text, type=Standing) for text in (await store.notes(under(key, _STANDING))).values()]
+
+
+def _note_of(yes: Standing) -> str:
+    return f"{yes.deed} {yes.session} {yes.person}"

@@ -14,6 +14,7 @@
                   notices         notices of the gateway's own troubles
                   delegated       the turn of a helper, which nobody but its caller reads
                   reminded        what reminders said since the last message
+                  reactions       the bot's signs on messages, and people's reactions
     by the clock  expiry          sessions whose time is over
 
 `app/build.py` puts them together, and `app/gateway.py` starts and ends them.

@@ -1,14 +1,12 @@
 """Reactions: the bot's own signs on the messages that it answers, and people's on the bot's messages.
 
 A person's reaction begins no turn. It waits under their conversation, one note for each message, until they write: then
-it stands before their words. A plain message costs a look into the store once in a minute, and nothing where no
-platform has reactions.
+it stands before their words. The store is asked once about each conversation; after that a plain message costs nothing.
 """
 
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
@@ -29,7 +27,6 @@ from gateway.turns.notices import Quota, Throttle
 _FOLDER: Final = "reactions"
 _PLAIN: Final = ("message", "queue", "steer")  # kinds of what people write
 _REMEMBERED: Final = 10_000  # conversations, messages
-_LOOK_AGAIN: Final = 60.0  # seconds: another process may have taken a reaction
 _WRITE_AGAIN: Final = 10.0  # seconds between two writes about one message
 _MOST: Final = 20  # messages with reactions that wait in a conversation
 _LOOKED_AT: Final = 50  # rows of the chat, for the message that a reaction is on
@@ -78,48 +75,44 @@ class Signs(Struct, kw_only=True):
 
 
 class _Held(Struct):
-    """The reactions of one conversation: the notes as they are now, by message and person, when the store was asked,
-    when each was written (monotonic), and which wait to be."""
+    """The reactions of one conversation as they are now, by message and person; those that are not written so, and when
+    each was written last (monotonic)."""
 
     notes: dict[str, str]
-    looked_at: float
-    written: dict[str, float] = field(default_factory=dict)
     unwritten: set[str] = field(default_factory=set)
+    written: dict[str, float] = field(default_factory=dict)
 
 
 class Reactions(Struct, kw_only=True):
-    """People's reactions, on the platforms that tell of them."""
+    """People's reactions, on the platforms that tell of them. `none`: conversations without any, of which the store is
+    asked no more; `given`: those that messages hold, by event, until these are stored."""
 
     store: Store
     rules: TurnRules
     pairing: Pairing
     clock: Clock
     told: Collection[str]
-    _held: OrderedDict[SessionKey, _Held] = field(default_factory=OrderedDict)
-    _shown: OrderedDict[tuple[ChatAddress, str], str | None] = field(default_factory=OrderedDict)
-    _given: dict[str, tuple[SessionKey, Sequence[str]]] = field(default_factory=dict)  # by event, until it is stored
+    none: set[SessionKey] = field(default_factory=set)
+    given: dict[str, tuple[SessionKey, Sequence[str]]] = field(default_factory=dict)
+    _held: dict[SessionKey, _Held] = field(default_factory=dict)
+    _others: set[tuple[ChatAddress, str]] = field(default_factory=set)  # messages that the bot did not write
 
     async def take(self, inbound: Inbound) -> None:
         """Note a reaction to a message of the bot's. Raises StoreUnavailable."""
         source, message, changes = inbound.source, inbound.reply_to or "", inbound.text.split()
-        adds = any(change[0] == "+" for change in changes)
-        if adds and not await self.pairing.lets_in(source):
-            return
-        text = await self._text(source.address, message)
-        if text is None:
-            return
         key, name = self.rules.key(source), f"{message} {source.user}"
+        if "+" in inbound.text and not await self.pairing.lets_in(source):
+            return
         held = await self._look(key)
-        signs = list[str](json.loads(held.notes[name])[0]) if name in held.notes else []
+        signs, text = json.loads(held.notes.pop(name)) if name in held.notes else ([], None)
+        if text is None and (text := await self._text(source.address, message)) is None:
+            return
         for change in changes:
             sign = flat(change[1 : _LONGEST_SIGN + 1])
-            if change[0] == "+" and sign not in signs and len(signs) < _MOST_SIGNS:
-                signs.append(sign)
-            elif change[0] == "-" and sign in signs:
-                signs.remove(sign)
-        held.notes.pop(name, None)
+            signs = [each for each in signs if each != sign] + [sign] * (change[0] == "+")
         if signs:
-            held.notes[name] = json.dumps([signs, text], ensure_ascii=False)
+            held.notes[name] = json.dumps([signs[-_MOST_SIGNS:], text], ensure_ascii=False)
+        self.none.discard(key)
         held.unwritten |= {name, *list(held.notes)[:-_MOST]}
         held.notes = dict(list(held.notes.items())[-_MOST:])
         now = self.clock.monotonic()
@@ -134,52 +127,54 @@ class Reactions(Struct, kw_only=True):
         if source.platform not in self.told or inbound.kind not in _PLAIN or inbound.command or inbound.terms:
             return arrival
         held = await self._look(key)
-        mine = [name for name in held.notes if name.endswith(f" {source.user}")]
+        await self._write(key, held)
+        there = await self.store.notes(under(key, _FOLDER)) if held.notes else {}  # some may be forgotten
+        if not there:
+            self._held.pop(key, None)
+            self.none = self.none if len(self.none) < _REMEMBERED else set()
+            self.none.add(key)
+        mine = [name for name in held.notes if name in there and name.endswith(f" {source.user}")]
         if not mine:
             return arrival
-        await self._write(key, held)
-        there = await self.store.notes(under(key, _FOLDER))  # some may be forgotten
-        self._given[inbound.event_id] = key, mine
-        lines = [_line(speaker(source), *json.loads(there[name])) for name in mine if name in there]
+        self.given[inbound.event_id] = key, mine
+        lines = [_line(speaker(source), *json.loads(there[name])) for name in mine]
         own = inbound.text if inbound.own is None else inbound.own
         return replace(arrival, inbound=replace(inbound, text="".join([*lines, inbound.text]), own=own))
 
     async def settle(self, receipts: Sequence[Receipt]) -> None:
         """Forget the reactions that messages hold which are stored now. Raises StoreUnavailable."""
-        for receipt in receipts if self._given else ():
-            key, names = self._given.pop(receipt.event_id, (None, ()))
+        for receipt in receipts:
+            key, names = self.given.pop(receipt.event_id, (None, ()))
             if key is not None and receipt.status != "full":
                 held = await self._look(key)
                 held.notes = {name: note for name, note in held.notes.items() if name not in names}
                 await self.store.set_notes(under(key, _FOLDER), dict.fromkeys(names))
 
     async def _look(self, key: SessionKey) -> _Held:
-        now, held = self.clock.monotonic(), self._held.get(key)
-        if held is None or now - held.looked_at >= _LOOK_AGAIN:
-            if held is not None:
-                await self._write(key, held)
-            held = self._held[key] = _Held(dict(await self.store.notes(under(key, _FOLDER))), now)
-        self._held.move_to_end(key)
-        while len(self._held) > _REMEMBERED:
-            self._held.popitem(last=False)
-        return held
+        if key not in self._held:
+            notes = await self.store.notes(under(key, _FOLDER))
+            while len(self._held) >= _REMEMBERED:
+                del self._held[next(iter(self._held))]
+            self._held[key] = _Held(dict(notes))
+        return self._held[key]
 
     async def _write(self, key: SessionKey, held: _Held) -> None:
         if held.unwritten:
             changes = {name: held.notes.get(name) for name in held.unwritten}
-            await self.store.set_notes(under(key, _FOLDER), changes)
             held.unwritten = set()
+            await self.store.set_notes(under(key, _FOLDER), changes)
 
     async def _text(self, chat: ChatAddress, message: str) -> str | None:
         """The beginning of a message of the bot's; None: it is somebody else's, or an old one."""
-        if (chat, message) not in self._shown:
-            rows = await self.store.outbox(chat, _LOOKED_AT)
-            found = next((each for each in rows if each.platform_message_id == message and each.edits is None), None)
-            said = "" if found is None else found.text or (found.file.name if found.file else "")
-            self._shown[chat, message] = None if found is None else flat(clipped(said))
-            while len(self._shown) > _REMEMBERED:
-                self._shown.popitem(last=False)
-        return self._shown[chat, message]
+        if (chat, message) in self._others:
+            return None
+        rows = await self.store.outbox(chat, _LOOKED_AT)
+        found = next((each for each in rows if each.platform_message_id == message and each.edits is None), None)
+        if found is None:
+            self._others = self._others if len(self._others) < _REMEMBERED else set()
+            self._others.add((chat, message))
+            return None
+        return flat(clipped(found.text or (found.file.name if found.file else "")))
 
 
 def _line(who: str, signs: Sequence[str], text: str) -> str:

@@ -13,21 +13,21 @@ from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from operator import attrgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 from msgspec import Struct, field
 
 from gateway.commands.base import Answer
-from gateway.commands.runner import CommandRunner
+from gateway.commands.runner import TURNS, CommandRunner, with_choices
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
 from gateway.domain.approval import Approval
-from gateway.domain.chat import Button, Inbound, SessionKey, is_shared
+from gateway.domain.chat import Inbound, Outbound, SessionKey, is_shared
 from gateway.domain.command import Proposal
 from gateway.domain.quoting import CORRECTED
 from gateway.domain.turn import BusyMode, TurnRules
-from gateway.people.approvals import NOT_YOURS, Approvals
+from gateway.people.approvals import NOT_CHOSEN, NOT_YOURS, Approvals
 from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders
 from gateway.people.welcome import Welcome
@@ -41,7 +41,9 @@ from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.turns.notices import Quota, Throttle, tell_of_outage
 from gateway.turns.parts import RecentAlbums, is_continuation
-from gateway.turns.reactions import Reactions
+
+if TYPE_CHECKING:
+    from gateway.turns.reactions import Reactions
 
 log = structlog.get_logger(__name__)
 
@@ -120,7 +122,7 @@ class Reception(Struct, kw_only=True):
         for receipt in receipts:  # before anything that may fail: the store gives out such an item only once
             if receipt.item is not None:
                 said[receipt.event_id] = self.run_bypassed(receipt.item)
-        if self.reactions is not None:
+        if self.reactions is not None and self.reactions.given:
             with suppress(StoreUnavailable):  # the messages are stored
                 await self.reactions.settle(receipts)
         until = self.clock.monotonic() + _AFTERWARDS
@@ -182,7 +184,7 @@ class Reception(Struct, kw_only=True):
             if (command := await self.approvals.command_in(inbound)) is not None:
                 inbound = replace(inbound, text=f"/{command}", own=None)
             arrival = self.arrival(replace(inbound, only_as_part=False) if inbound.only_as_part else inbound)
-            if self.reactions is not None and not inbound.only_as_part:
+            if self.reactions is not None and arrival.key not in self.reactions.none and not inbound.only_as_part:
                 arrival = await self.reactions.before(arrival)
             if not inbound.only_as_part or await self._is_part(arrival, arrivals):
                 if inbound.part_of is not None:
@@ -454,7 +456,8 @@ class Reception(Struct, kw_only=True):
         there = [each for each in there if not each.wants_words or each.person == source.user]
         if there and self._reminded.due(arrival.key, self.clock.monotonic()):
             yes_or_no = ASKING if source.chat_type == "direct" else ASKING_IN_GROUP
-            await self.outbox.tell(arrival, ASKING_WORDS if there[-1].wants_words else yes_or_no)
+            words = NOT_CHOSEN if there[-1].choices.closed else ASKING_WORDS
+            await self.outbox.tell(arrival, words if there[-1].wants_words else yes_or_no)
         return bool(there)
 
     async def give_up(self, inbound: Inbound) -> bool:
@@ -486,8 +489,12 @@ class Reception(Struct, kw_only=True):
 
     async def _bypass(self, item: InboxItem, said: asyncio.Future[str]) -> None:
         call = item.inbound.command
+        turns = list[Outbound]()
         try:
-            if call is None:
+            if item.inbound.text.startswith(TURNS) and call is None:
+                told, turns = await self.commands.turned(item, self.store, self.outbox)
+                answer = Answer(text=told)
+            elif call is None:
                 buttons = self.reminders if self.reminders.presses(item.inbound) else self.approvals
                 answer = Answer(text=await buttons.pressed(item.inbound))
             else:
@@ -497,10 +504,9 @@ class Reception(Struct, kw_only=True):
         said.set_result(answer.text)
         # A platform has its own way to tell the person who pressed.
         rows = self.outbox.rows(item, answer.kind, answer.text) if call is not None and answer.text else []
-        if answer.choices and rows and self.outbox.has_buttons(item.inbound.source.platform):
-            lines = tuple((Button(label=each.label, token=each.value),) for each in answer.choices)
-            rows[-1] = replace(rows[-1], buttons=lines)
-        rows += answer.again
+        if call is not None and answer.choices and rows and self.outbox.has_buttons(item.inbound.source.platform):
+            rows[-1] = with_choices(rows[-1], answer.choices, call)
+        rows += [*turns, *answer.again]
         with suppress(SessionConflict):  # another process took this one for dead, and has answered
             answered = await insist(
                 partial(self.store.finish_bypassed, item, rows),

@@ -38,7 +38,7 @@ from gateway.agent.tools.base import Question
 from gateway.agent.tools.offer import Caller
 from gateway.agent.waking import woken
 from gateway.commands.base import HeldLane
-from gateway.commands.runner import CommandRunner, sentence_for
+from gateway.commands.runner import CommandRunner, sentence_for, with_choices
 from gateway.context import feedback
 from gateway.context.standing import ended
 from gateway.delivery.outbox import Outbox
@@ -57,7 +57,7 @@ from gateway.domain.chat import (
     Terms,
     readable,
 )
-from gateway.domain.command import CommandCall
+from gateway.domain.command import CommandCall, Proposal
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
 from gateway.domain.turn import BusyMode, TurnRules
@@ -77,7 +77,6 @@ from gateway.turns.limits import STOPPED, TurnTime
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import TurnObserver
 from gateway.turns.parts import following, joined, patience
-from gateway.turns.reactions import Signs
 from gateway.turns.recorder import TurnRecorder
 from gateway.turns.reminded import reminded
 from gateway.turns.steering import NOT_FETCHED, Steering
@@ -85,6 +84,7 @@ from gateway.turns.turn_files import TurnFiles
 
 if TYPE_CHECKING:
     from gateway.turns.delegated import HelperTurn
+    from gateway.turns.reactions import Signs
 
 log = structlog.get_logger(__name__)
 
@@ -134,6 +134,7 @@ class Ending(Struct, frozen=True, kw_only=True):
     reply_id: str | None = None  # of a reply that was shown while it grew
     has_asked: bool = False  # its chat may show questions that are not answered
     returns: Returns | None = None  # with its reply
+    choices: Sequence[Proposal] = ()  # buttons under a command's answer
 
 
 class Turns(Struct, kw_only=True):
@@ -234,7 +235,12 @@ class Turns(Struct, kw_only=True):
             files = (*item.inbound.attachments, *answer.files)
             told = replace(item.inbound, text=answer.then, own=answer.own, attachments=files, after=None)
             return await self._converse(recorder, told)
-        return Ending(outcome="answered", shown=[(answer.kind, answer.text)], conversation=answer.conversation)
+        return Ending(
+            outcome="answered",
+            shown=[(answer.kind, answer.text)],
+            conversation=answer.conversation,
+            choices=answer.choices if self.outbox.has_buttons(item.inbound.source.platform) else (),
+        )
 
     def _held(self, recorder: TurnRecorder) -> HeldLane:
         compress, confirm = partial(self._compress, recorder), partial(self._confirm, recorder)
@@ -530,6 +536,8 @@ class Turns(Struct, kw_only=True):
             rows += await self.outbox.written(item, kind, text, session_id=session_id, first_id=first_id)
             if ending.returns is not None and kind == ("error" if ending.returns.fault else "reply"):
                 rows[-1] = replace(rows[-1], returns=ending.returns)
+        if ending.choices and rows and item.inbound.command is not None:
+            rows[-1] = with_choices(rows[-1], ending.choices, item.inbound.command)
         asked_back = ending.returns is not None and bool(ending.returns.calls)
         goes_on = conversation if ending.outcome == "answered" and not asked_back else None
         titles, metering = self.agents.sessions.titles, self.agents.metering

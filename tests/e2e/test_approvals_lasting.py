@@ -9,7 +9,7 @@ from tests.emulators.telegram import TelegramServer
 from tests.support.asking import questions, scene, settings
 from tests.support.fast_clock import FastClock
 from tests.support.gateway import FakeModel, Say, running
-from tests.support.model import newest
+from tests.support.model import Gate, newest
 from tests.support.telegram_live import on_telegram
 from tests.support.tools import Payment, payments
 
@@ -18,12 +18,14 @@ def labels(row: object) -> list[str]:
     return [button.label for line in row.buttons for button in line]  # type: ignore[attr-defined]
 
 
-def pays() -> FakeModel:
-    """Pays the sum that it is told."""
+def pays(gate: Gate | None = None) -> FakeModel:
+    """Pays the sum that it is told; first a small one, at the gate, where it is told to wait."""
 
     def script(_: object, request: object) -> Say:
         if request.messages[-1]["role"] == "tool":  # type: ignore[attr-defined]
             return Say(text="done")
+        if newest(request).split()[-2].endswith("wait"):  # type: ignore[arg-type]
+            return Say(gate=gate, calls=payments(5).calls)
         return payments(int(newest(request).split()[-1]))  # type: ignore[arg-type]
 
     return FakeModel(script)
@@ -72,7 +74,8 @@ async def test_it_holds_for_just_this_and_for_this_person_until_it_is_taken_back
 
 async def test_in_a_group_nobody_else_is_covered_and_a_setting_forbids_it(tmp_path: Path) -> None:
     stage = scene(tmp_path, tools=ToolSettings(approval_lasts="session"))
-    stage.model = pays()
+    gate = Gate()
+    stage.model = pays(gate)
     group = {"chat": "g", "chat_type": "thread", "thread": "t"}
     async with stage.open() as live:
         await live.adapter.receive(live.adapter.inbound("pay 50", **group))
@@ -92,6 +95,14 @@ async def test_in_a_group_nobody_else_is_covered_and_a_setting_forbids_it(tmp_pa
         await live.quiet()
         assert stage.tool.paid == [50, 50, 50]
         assert len(questions(live)) == 3
+        # somebody else's word in the same turn
+        await live.adapter.receive(live.adapter.inbound("please wait 5", **group))
+        await gate.until_waiting()
+        await live.adapter.receive(live.adapter.inbound("/steer pay 50", user="v", **group))
+        gate.open()
+        await stage.adapter.press(await stage.adapter.question(4), "Deny", **group)
+        await live.quiet()
+        assert stage.tool.paid == [50, 50, 50, 5]
 
 
 async def test_in_words_and_after_a_restart(tmp_path: Path) -> None:

@@ -44,7 +44,12 @@ async def test_options_are_buttons_and_any_words_are_an_answer(tmp_path: Path) -
         event = await live.tell("order a shirt")
         assert (await asked(live)).startswith("Which colour?\n1. red\n2. blue\n\nYour next message is the answer")
         row = next(each for each in live.adapter.sent if each.kind == "question")
-        assert [button.label for line in row.buttons for button in line] == ["red", "blue", "Refuse"]
+        assert [button.label for line in row.buttons for button in line] == [
+            "red",
+            "blue",
+            "In other words …",
+            "Refuse",
+        ]
         await live.adapter.receive(live.adapter.inbound(row.buttons[1][0].token, kind="press", user="somebody"))
         await live.adapter.receive(live.adapter.inbound(row.buttons[1][0].token, kind="press"))
         for number, said in enumerate(("1 and 3", "my brother, he is 2 m tall", "7", "/deny"), 2):

@@ -15,6 +15,8 @@ from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.telegram_live import on_telegram
 
+SHOWN = SessionSettings(reactions=True)
+
 
 def heard(model: FakeModel) -> str:
     """What the model was told last."""
@@ -27,7 +29,7 @@ async def test_on_telegram_they_come_with_the_next_words_and_begin_no_turn(tmp_p
         group = telegram.people.group("Choir", anna, ben, bot="administrator")
         gate = Gate()
         model = FakeModel(in_turn(Say(text="Tuesday [at 8]", gate=gate)))
-        async with on_telegram(tmp_path, telegram, anna, model=model) as bot:
+        async with on_telegram(tmp_path, telegram, anna, model=model, sessions=SHOWN) as bot:
             asked = bot.says("When?")
             await bot.until(lambda: asked.reactions == ["👀"])
             gate.open()
@@ -92,7 +94,7 @@ async def test_a_sign_that_fails_is_not_tried_again_and_costs_no_answer(tmp_path
     async with TelegramServer(limits=None, clock=FastClock()) as telegram:
         anna = telegram.people.person("Anna")
         telegram.faults.add(Refuse(status=400), method="setMessageReaction")
-        async with on_telegram(tmp_path, telegram, anna) as bot:
+        async with on_telegram(tmp_path, telegram, anna, sessions=SHOWN) as bot:
             for number, said in enumerate(("one", "two"), 1):
                 bot.says(said)
                 await bot.until(lambda number=number: len(bot.shown()) == number)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from gateway.agent.mcp.server import Beside
 from gateway.agent.tools.shell import shown
-from gateway.domain.approval import Labels, Verdict
+from gateway.domain.approval import Choices, Labels, Verdict
 
 _MOST_FIELDS: Final = 10  # of a form
 _MOST_CHOICES: Final = 20
@@ -134,7 +134,7 @@ class Elicitation(Struct, frozen=True, kw_only=True):
         self.beside.asked += 1
         if self.beside.asked > _MOST_ASKED or self.beside.person is None:
             raise _Unfit(f"it asked more than {_MOST_ASKED} questions")
-        return await self.beside.person(text, labels, choices)
+        return await self.beside.person(text, labels, Choices(options=tuple(choices)))
 
 
 def _fields(message: str, schema: Any) -> list[_Field]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway.agent.tools.base import FOR_PEOPLE, ToolContext, schema
+from gateway.domain.approval import Choices
 from gateway.runtime.errors import ToolError
 
 _MOST_OPTIONS: Final = 10
 _LONGEST: Final = 1_000  # characters of a question
 _LONGEST_OPTION: Final = 200  # characters
-_NUMBERS: Final = re.compile(r"\d{1,2}(?:\s*(?:[,;&+\s]|and|und|et|y)\s*\d{1,2})*[.!]?", re.IGNORECASE)
 
 REFUSED: Final = "The person does not want to answer this. Go on without it, and say what you took for granted."
 KEPT_BACK: Final = "A plug-in keeps the person's answer from you. Go on without it, and tell them: {sentence}"
@@ -27,7 +26,7 @@ class AskPersonTool:
     name = "ask_person"
     description = (
         "Asks the person one question and waits for the answer, where you cannot go on well without it. "
-        "`options`: what they may choose from; they may also answer in their own words."
+        "`options`: what they may choose from; unless `free_text` is false they may also answer in their own words."
     )
     parameters = schema(
         "question",
@@ -38,6 +37,7 @@ class AskPersonTool:
             "items": {"type": "string", "minLength": 1, "maxLength": _LONGEST_OPTION},
         },
         multiple={"type": "boolean", "description": "Several options may be chosen."},
+        free_text={"type": "boolean", "description": "false: nothing but an option is an answer."},
     )
     read_only = True
     idempotent = True
@@ -51,24 +51,16 @@ class AskPersonTool:
             raise ToolError(NOBODY)
         options = list(dict.fromkeys(" ".join(each.split()) for each in arguments.get("options") or ()))
         several = bool(arguments.get("multiple")) and len(options) > 1
+        closed = bool(options) and arguments.get("free_text") is False
+        choices = Choices(options=tuple(options), several=several, closed=closed)
         lines = [arguments["question"].strip(), *(f"{number}. {option}" for number, option in enumerate(options, 1))]
         lines += ["Several numbers are fine, such as 1, 2."] if several else []
-        verdict, said = await context.ask("\n".join(lines), None, () if several else options)
+        verdict, said = await context.ask("\n".join(lines), None, choices)
         if verdict == "denied" and said:
             return KEPT_BACK.format(sentence=said)
         if verdict != "approved":
             return REFUSED if verdict == "denied" else UNANSWERED
-        return f"The person answered: {_chosen(said, options, several=several) or LOST}"
-
-
-def _chosen(said: str, options: Sequence[str], *, several: bool) -> str:
-    """The options that an answer names by their numbers, else the answer itself."""
-    if not options or not _NUMBERS.fullmatch(said.strip()):
-        return said
-    numbers = [int(each) for each in re.findall(r"\d+", said)]
-    if not all(1 <= number <= len(options) for number in numbers) or (len(numbers) > 1 and not several):
-        return said
-    return "; ".join(options[number - 1] for number in dict.fromkeys(numbers))
+        return f"The person answered: {choices.named(said) or said or LOST}"
 
 
 TOOLS = (lambda _: AskPersonTool(),)

@@ -21,7 +21,7 @@ from gateway.agent.delegation import Order
 from gateway.agent.provenance import Kept, Provenance
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
-from gateway.domain.approval import Labels, Verdict
+from gateway.domain.approval import Choices, Labels, Verdict
 from gateway.domain.chat import KeptFile, Source
 from gateway.domain.memory import About, Fact
 from gateway.domain.message import Message
@@ -152,9 +152,9 @@ Delegates = Callable[[Order], Awaitable[str]]
 
 class AsksPerson(Protocol):
     """Put a question to the caller in the middle of a call, and wait: for one of two `labels`, a yes and a no; or
-    without them for words, one of the `choices` if there are any. Returns the decision, and the words."""
+    without them for words, among `choices`. Returns the decision, and the words."""
 
-    async def __call__(self, text: str, labels: Labels | None, choices: Sequence[str]) -> tuple[Verdict, str]: ...
+    async def __call__(self, text: str, labels: Labels | None, choices: Choices) -> tuple[Verdict, str]: ...
 
 
 class ToolContext(Struct, kw_only=True):

@@ -11,7 +11,7 @@ from msgspec import MsgspecError, convert, to_builtins
 from msgspec.json import decode
 from msgspec.structs import asdict
 
-from gateway.domain.approval import LABELS, Approval
+from gateway.domain.approval import LABELS, Approval, Choices
 from gateway.domain.chat import Album, Button, ChatType, Inbound, KeptFile, Returns, SessionKey, Source, Terms, file_in
 from gateway.domain.message import Message, note_of
 from gateway.domain.reminder import Reminder
@@ -179,13 +179,13 @@ def unkept_note(message: Message) -> dict[str, Any]:
 
 
 _ASKED = ("token", "call", "number", "person", "question", "shown_as", "asked_at", "expires_at", "labels")
-_ASKED_LATER = ("deed", "session")  # older questions have none
+_ASKED_LATER = ("deed", "session", "choices")  # older questions have none
 
 
 def approval_json(approval: Approval) -> str:
     """A question without its item and its verdict, which a store keeps beside the document."""
     names = (*_ASKED, *(name for name in _ASKED_LATER if getattr(approval, name)))
-    return dumps({"key": str(approval.key), **{name: getattr(approval, name) for name in names}})
+    return dumps({"key": str(approval.key), **{name: to_builtins(getattr(approval, name)) for name in names}})
 
 
 def verdict_json(state: str, by: str | None, at: float) -> str:
@@ -199,6 +199,7 @@ def approval_from(asked: str, item: str, verdict: str | None) -> Approval:
     found: Any = json.loads(verdict) if verdict else ("open", None, None)
     state, by, at = found
     known = _known(data, (*_ASKED, *_ASKED_LATER))
+    known["choices"] = convert(data.get("choices", {}), Choices)
     known["labels"] = tuple(data.get("labels", LABELS))  # older questions have none
     return Approval(key=SessionKey.parse(data["key"]), item=item, state=state, decided_by=by, decided_at=at, **known)
 
@@ -210,13 +211,18 @@ def in_order(approvals: Iterable[Approval]) -> tuple[Approval, ...]:
 
 def buttons_json(rows: Sequence[Sequence[Button]]) -> str:
     """Rows of buttons."""
-    return dumps([[[button.label, button.token] for button in row] for row in rows])
+    return dumps(
+        [[[each.label, each.token, *([each.kind] if each.kind != "press" else ())] for each in row] for row in rows]
+    )
 
 
 def buttons_from(text: str | None) -> tuple[tuple[Button, ...], ...]:
     """The inverse of `buttons_json`; None: there are no buttons."""
     rows = json.loads(text) if text else ()
-    return tuple(tuple(Button(label=label, token=token) for label, token in row) for row in rows)
+    return tuple(
+        tuple(Button(label=label, token=token, kind=kind[0] if kind else "press") for label, token, *kind in row)
+        for row in rows
+    )
 
 
 _BESIDE: Final = ("number", "parked")  # facts of a reminder that a store keeps beside the document

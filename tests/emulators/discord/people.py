@@ -234,6 +234,15 @@ class People:
             data["values"] = list(values)
         return self._cloud.interactions.start(Asking.COMPONENT, user, message.channel, data, message)
 
+    def fill_in(self, opened: Interaction, user: User, text: str) -> Interaction:
+        """Send the form that a press opened. Raises LookupError if it opened none."""
+        if opened.modal is None:
+            raise LookupError("This press opened no form.")
+        (row,) = opened.modal["components"]
+        inputs = [{"type": each["type"], "custom_id": each["custom_id"], "value": text} for each in row["components"]]
+        data = {"custom_id": opened.modal["custom_id"], "components": [{"type": 1, "components": inputs}]}
+        return self._cloud.interactions.start(Asking.MODAL, user, opened.channel, data, opened.message)
+
     def failed(self, interaction: Interaction) -> bool:
         """Say whether the person reads that the application did not respond."""
         return self._cloud.interactions.failed(interaction)
