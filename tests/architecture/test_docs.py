@@ -120,7 +120,10 @@ def unknown_commands(path: Path, targets: set[str]) -> Iterator[str]:
     for line in typed(path):
         for part in re.split(r"\s(?:\||&&)\s", line):
             words = shlex.split(part, comments=True) if part.count('"') % 2 == part.count("'") % 2 == 0 else []
-            if words and Path(words[0]).name == "legato" and (unknown := missing(words[1:])) is not None:
+            is_ours = (
+                bool(words) and Path(words[0]).name == "legato" and words[0] != "/legato"
+            )  # which people type on Slack
+            if is_ours and (unknown := missing(words[1:])) is not None:
                 yield f"{name_of(path)}: {part}: {unknown}"
             if len(words) > 1 and words[0] == "make" and words[1] not in targets:
                 yield f"{name_of(path)}: {part}"
