@@ -227,7 +227,7 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
         data_most=LARGEST_FILE,
     )
     attach = el("label", icon("clip"), el("span", "Add files", class_="vh"), files, class_="attach", title="Add files")
-    hint = el("p", "Sending takes your last message back, with its answer. Esc cancels.", id="editing", hidden=True)
+    hint = el("p", "Sending takes that message back, with all that followed. Esc cancels.", id="editing", hidden=True)
     send = el("button", icon("send"), el("span", "Send", class_="vh"), type="submit", class_="send", title="Send")
     row = el("div", attach, field, send, class_="row")
     return el(

@@ -92,6 +92,10 @@ _HEADERS: Final = {
 }
 _FILE_POLICY: Final = "default-src 'none'; sandbox"
 REFUSED: Final = "You may read here, but not write: the operator can add you to access.allow."
+GONE: Final = (
+    "That message is not in the window any more, so it cannot be said anew: it was taken back, or compressed. "
+    "Nothing was sent."
+)
 AWAY: Final = "Messages cannot be stored just now. Yours is kept here: send it again in a moment."
 
 
@@ -493,6 +497,7 @@ class Server(Struct, kw_only=True):
                 # Pages without the script give all their buttons one id.
                 said = "\n".join([text, *(each.ref for each in kept)]).encode(errors="replace")
                 event = f"{login.person}:{id_}.{sha256(said).hexdigest()[:8]}"
+                await self._take_back(source, f"{login.person}:{id_}.undo", form.fields.get("instead", ""))
                 accepted = await self._take(source, event, text, files=kept)
                 await self._tell_of(source, accepted)
                 problem = accepted.told if accepted.status == "refused" else ""
@@ -504,6 +509,15 @@ class Server(Struct, kw_only=True):
         if _wants_json(request):
             return web.json_response({"problem": problem}, status=status)
         return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect("/")
+
+    async def _take_back(self, source: Source, event: str, instead: str) -> None:
+        """Take back the message `instead` and all that followed, once for this `event`. Raises Problem."""
+        if not instead:
+            return
+        if count := await self.views.since(source, instead):
+            await self._take(source, event, f"/undo {count}")
+        elif not await self.views.ended(source, event):
+            raise Problem(409, GONE)
 
     async def _tell_of(self, source: Source, accepted: Accepted) -> None:
         """Have the person's open pages show what they said."""

@@ -36,7 +36,7 @@ from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Limits, MenuEntry
 from gateway.domain.chat import Inbound, KeptFile, Outbound, OutboundKind, OutboundState, Source
 from gateway.domain.memory import scope_of
-from gateway.domain.message import Message, is_summary, note_of, said_in, summaries_in, text_of
+from gateway.domain.message import Message, is_summary, last_requests, note_of, said_in, summaries_in, text_of
 from gateway.domain.place import names
 from gateway.domain.platform import Bubble, Stage
 from gateway.domain.reminder import next_moments
@@ -109,6 +109,12 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         for to in {row.to for row in asked.values()}:  # what was decided stands in rows behind it
             found += [row for row in await self.store.outbox(to, _LOOKED_AT) if row.edits in asked]
         return sorted(_standing(sorted(found, key=_made_at, reverse=True)), key=_made_at)
+
+    async def since(self, source: Source, event_id: str) -> int:
+        ctx = self._context(source)
+        messages = await ctx.messages(await ctx.present())
+        asked = [note_of(messages[at]).get("event") for at in last_requests(messages, len(messages))]
+        return len(asked) - asked.index(event_id) if event_id in asked else 0
 
     async def ended(self, source: Source, event_id: str) -> bool:
         named = await self.store.named(event_id, [source.platform])

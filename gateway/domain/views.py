@@ -144,6 +144,9 @@ class Views(Protocol):
     async def rows(self, source: Source, ids: Sequence[str]) -> Sequence[Outbound]:
         """These rows of the person's chat, in whichever thread, as they stand now, oldest first."""
 
+    async def since(self, source: Source, event_id: str) -> int:
+        """How many exchanges /undo takes back for this message and all that followed to go; 0: it cannot."""
+
     async def ended(self, source: Source, event_id: str) -> bool:
         """Say whether the message of this event has had its turn."""
 

@@ -130,7 +130,7 @@ async def test_commands_complete_and_a_click_approves(tmp_path: Path, chromium: 
         await equals_reload(me)
 
 
-async def test_the_last_message_is_said_anew(tmp_path: Path, chromium: Browser) -> None:
+async def test_a_message_is_said_anew_with_all_that_followed_taken_back(tmp_path: Path, chromium: Browser) -> None:
     async with page(tmp_path) as live, person(chromium, live) as me:
         await say(me, "two apples")
         await expect(me.locator("#log")).to_contain_text("echo: two apples")
@@ -143,6 +143,19 @@ async def test_the_last_message_is_said_anew(tmp_path: Path, chromium: Browser) 
         await me.keyboard.press("Enter")
         await expect(me.locator("#log")).to_contain_text("echo: two pears")
         assert "two apples" not in str(live.model.requests[-1].messages)
+        await say(me, "and three plums")
+        await expect(me.locator("#log")).to_contain_text("echo: and three plums")
+        await me.locator("#log > li", has=me.locator(".said", has_text="two pears")).hover()
+        await me.locator(".said", has_text="two pears").get_by_role("button", name="Edit").click()
+        await me.fill("#text", "two figs")
+        await me.keyboard.press("Enter")
+        await expect(me.locator("#log")).to_contain_text("echo: two figs")
+        assert not re.search("pears|plums", str(live.model.requests[-1].messages))
+        (plums,) = [id_ for id_, (_, html) in (await live.me.shown()).entries.items() if ">and three plums</p>" in html]
+        fields = {"text": "three kiwis", "id": "kiwis-12345", "instead": plums}
+        for _ in range(2):
+            answer = await live.me.post("/say", fields)
+            assert (answer.status, "not in the window any more" in await answer.text()) == (409, True)
         await equals_reload(me)
 
 

@@ -81,7 +81,7 @@ async def test_a_long_message_is_not_edited_into_its_beginning(tmp_path: Path, c
         await say(me, "short")
         await say(me, "word " * 2_000)
         await expect(me.locator("#log article.reply:not(.draft)")).to_have_count(2)
-        await me.get_by_role("button", name="Edit").click()
+        await me.get_by_role("button", name="Edit").last.click()
         await expect(me.locator("#problem")).to_contain_text("it is not all here")
         await expect(me.locator("#text")).to_have_value("")
 

@@ -78,7 +78,7 @@
     const code = button.closest(".code");
     if (button.dataset.do === "wrap") code.classList.toggle("wrapped");
     if (button.dataset.do === "again") say("/retry");
-    if (button.dataset.do === "edit") document.dispatchEvent(new Event("edit"));
+    if (button.dataset.do === "edit") document.dispatchEvent(new CustomEvent("edit", { detail: button.closest("article") }));
     if (button.dataset.do !== "copy") return;
     const from = code ? code.querySelector("code") : button.closest("article").querySelector(".body");
     try {
@@ -109,12 +109,12 @@
     return Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
   }
   function keep() {
-    const texts = unsent.filter((each) => !each.files.length).map(({ id, text }) => ({ id, text }));
+    const texts = unsent.filter((each) => !each.files.length).map(({ id, text, instead }) => ({ id, text, instead }));
     try { sessionStorage.setItem(KEPT, JSON.stringify(texts)); } catch { /* private mode: only a reload loses it */ }
     if ($("problem")) showWaiting();
   }
-  function say(words, files = []) {
-    unsent.push({ id: newId(), text: words, files });
+  function say(words, files = [], instead = "") {
+    unsent.push({ id: newId(), text: words, files, instead });
     keep();
     sendNext();
   }
@@ -134,7 +134,7 @@
     const first = unsent[0];
     let again = false;
     try {
-      const response = await post(command, { id: first.id, text: first.text }, first.files);
+      const response = await post(command, { id: first.id, text: first.text, instead: first.instead || "" }, first.files);
       const answer = (response.headers.get("Content-Type") || "").includes("json") ? await response.json() : {};
       if (response.status === 401) return void location.reload();
       again = response.status >= 500;
@@ -205,12 +205,14 @@
   addEventListener("scroll", () => { end.hidden = atEnd(); }, { passive: true });
   end.addEventListener("click", toEnd);
 
-  // The last answer can be made again, and the last words be said anew; commands count for neither.
+  // The last answer can be made again, and words be said anew that are no command.
   const words = (said) => said.querySelector(".plain")?.textContent || "";
   const lastSaid = () => [...log.querySelectorAll(".said")].filter((each) => !words(each).startsWith("/")).at(-1);
   function offerLast() {
-    const last = lastSaid(), replies = [...log.querySelectorAll("article.reply")];
-    for (const each of log.querySelectorAll("[data-do=edit]")) each.hidden = !composer || each.closest("article") !== last;
+    const replies = [...log.querySelectorAll("article.reply")];
+    for (const each of log.querySelectorAll("[data-do=edit]")) {
+      each.hidden = !composer || words(each.closest("article")).startsWith("/");
+    }
     for (const each of log.querySelectorAll("[data-do=again]")) each.hidden = !composer || each.closest("article") !== replies.at(-1);
   }
   dress(log);
@@ -335,20 +337,20 @@
     if (pasted.length) { event.preventDefault(); pick(pasted); }
   });
 
-  // The last message can be said anew: then the one before is taken back with its answer.
+  // A message can be said anew: then it is taken back with all that followed.
   const hint = $("editing");
-  function editing(on) {
-    const last = on && lastSaid();
-    if (on && !last) return;
-    if (last && last.querySelector(".cut, .file")) {
+  let instead = "";
+  function editing(said) {
+    if (said?.querySelector(".cut, .file")) {
       return problem("This message is long or has files: it is not all here. Take it back with /undo, and send it again.");
     }
-    hint.hidden = !on;
-    text.value = on ? last.querySelector(".plain").textContent : "";
+    hint.hidden = !said;
+    instead = said ? said.closest("li").id.slice(2) : "";
+    text.value = said ? words(said) : "";
     grow();
     text.focus();
   }
-  document.addEventListener("edit", () => editing(hint.hidden));
+  document.addEventListener("edit", (event) => editing(hint.hidden ? event.detail : null));
 
   composer.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -359,14 +361,15 @@
       return problem(`The files of one message may have ${most / 1e6} MB together.`);
     }
     const sent = picked;
-    if (!hint.hidden) say("/undo");
+    const taken = instead;
+    instead = "";
     hint.hidden = true;
     text.value = "";
     picked = [];
     pick([]);
     complete();
     grow();
-    say(words, sent);
+    say(words, sent, taken);
     toEnd();
     text.focus();
   });
@@ -428,8 +431,8 @@
   text.addEventListener("input", () => { grow(); complete(); });
   text.addEventListener("keydown", (event) => {
     if (event.isComposing) return;
-    if (event.key === "ArrowUp" && !text.value) { event.preventDefault(); return editing(true); }
-    if (event.key === "Escape" && !hint.hidden) return editing(false);
+    if (event.key === "ArrowUp" && !text.value && lastSaid()) { event.preventDefault(); return editing(lastSaid()); }
+    if (event.key === "Escape" && !hint.hidden) return editing(null);
     if (event.key === "Escape" && menu.hidden && !text.value && !$("working").hidden) return say("/stop");
     if (!menu.hidden) {
       if (event.key === "ArrowDown" || event.key === "ArrowUp") {
