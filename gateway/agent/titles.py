@@ -71,33 +71,17 @@ class Titles(Struct, frozen=True, kw_only=True):
         self.background.start_once(self._name(conversation, metering), name=name)
 
     async def _name(self, conversation: Conversation, metering: Metering) -> None:
-        session, spec, calls = conversation.stored.session, conversation.spec, list[LedgerEntry]()
-        auxiliary = AuxiliaryModel(
-            metering=metering,
-            purpose="title",
-            session=lambda: session,
-            live=lambda: spec,
-            prefix=Prefix(),
-            charge=calls.append,
-            clock=self.clock,
-        )
+        session = conversation.stored.session
         request = ModelRequest(messages=self._asked(conversation.stored.messages), max_tokens=_MOST_OUTPUT)
-        try:
-            async with self.clock.limit(_SECONDS):
-                completed, _ = await auxiliary.completed(request)
-            if title := name_in(self.redact(completed.text)):
-                await self.store.note_title(session, title)
-        except (TimeoutError, GatewayError) as error:
-            log.info("not_named", session=session.id, error=str(error) or "took too long")
-        finally:
-            if calls:
-                await self.store.charge(session, calls)
+        answer = await asked_aside(conversation, metering, self.store, self.clock, request)
+        if title := name_in(self.redact(answer)):
+            await self.store.note_title(session, title)
 
     def _asked(self, messages: tuple[Message, ...]) -> list[Message]:
         """The request: the last two exchanges, each message cut."""
         shown = messages[last_requests(messages, _EXCHANGES)[0] :]
         told = [
-            f"{'Person' if each['role'] == 'user' else 'Assistant'}: {_cut(self.redact(text))}"
+            f"{'Person' if each['role'] == 'user' else 'Assistant'}: {cut(self.redact(text))}"
             for each in shown
             if each["role"] in ("user", "assistant") and (text := said_in(each) if is_request(each) else text_of(each))
         ]
@@ -108,5 +92,31 @@ class Titles(Struct, frozen=True, kw_only=True):
         ]
 
 
-def _cut(text: str) -> str:
+async def asked_aside(
+    conversation: Conversation, metering: Metering, store: Store, clock: Clock, request: ModelRequest
+) -> str:
+    """The answer to a small request beside a conversation, which pays for it; "": there was none."""
+    session, spec, calls = conversation.stored.session, conversation.spec, list[LedgerEntry]()
+    auxiliary = AuxiliaryModel(
+        metering=metering,
+        purpose="title",
+        session=lambda: session,
+        live=lambda: spec,
+        prefix=Prefix(),
+        charge=calls.append,
+        clock=clock,
+    )
+    try:
+        async with clock.limit(_SECONDS):
+            completed, _ = await auxiliary.completed(request)
+        return completed.text
+    except (TimeoutError, GatewayError) as error:
+        log.info("not_answered_aside", session=session.id, error=str(error) or "took too long")
+        return ""
+    finally:
+        if calls:
+            await store.charge(session, calls)
+
+
+def cut(text: str) -> str:
     return neutralise(clipped(" ".join(text[: 2 * _LONGEST].split()), _LONGEST))

@@ -124,7 +124,7 @@ if TYPE_CHECKING:
     from gateway.agent.titles import Titles
     from gateway.app.backup.schedule import DailyBackups
     from gateway.app.tracing import Tracing
-    from gateway.turns.reactions import Reactions, Signs
+    from gateway.turns.reactions import Reactions
 
 _PAGE_SECONDS = 10.0  # for the text of one page of the web or one file; 100,000 rows of a table take three
 
@@ -166,8 +166,9 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         started_at=base.clock.now(),
     )
     commands = _commands(base, program, agents, people)
-    reception = _reception(base, people, commands)
-    turns = _turns(base, agents, people, commands)
+    reactions = _reactions(base, people.pairing)
+    reception = _reception(base, people, commands, reactions)
+    turns = _turns(base, agents, people, commands, reactions)
     events = Events(store=base.store, outbox=base.outbox, pairing=people.pairing, rules=base.rules, clock=base.clock)
     _connect(base, reception, events)
     worker = base.ids.new("w")
@@ -646,7 +647,7 @@ def _commands(base: _Base, program: Program, agents: Agents, people: People) -> 
     return CommandRunner(registry=program.registry, context=context)
 
 
-def _reception(base: _Base, people: People, commands: CommandRunner) -> Reception:
+def _reception(base: _Base, people: People, commands: CommandRunner, reactions: Reactions | None) -> Reception:
     return Reception(
         store=base.store,
         outbox=base.outbox,
@@ -659,36 +660,28 @@ def _reception(base: _Base, people: People, commands: CommandRunner) -> Receptio
         clock=base.clock,
         points=base.points,
         rules=base.rules,
-        reactions=_reactions(base, people.pairing),
+        reactions=reactions,
     )
-
-
-def _reacting(base: _Base) -> dict[str, CanReact]:
-    return {name: adapter for name, adapter in base.adapters.items() if isinstance(adapter, CanReact)}
 
 
 def _reactions(base: _Base, pairing: Pairing) -> Reactions | None:
-    """What hears people's reactions; None where no platform tells of any."""
-    if not (told := _reacting(base)):
+    """The bot's reactions and people's; None where no platform has any."""
+    adapters = {name: adapter for name, adapter in base.adapters.items() if isinstance(adapter, CanReact)}
+    if not adapters:
         return None
-    reactions: Reactions = import_module("gateway.turns.reactions").Reactions(
-        store=base.store, rules=base.rules, pairing=pairing, clock=base.clock, told=told
+    made: Reactions = import_module("gateway.turns.reactions").Reactions(
+        store=base.store,
+        rules=base.rules,
+        pairing=pairing,
+        clock=base.clock,
+        background=base.background,
+        adapters=adapters,
+        signs=base.rules.sessions.reactions or any(base.rules.reactions.values()),
     )
-    return reactions
+    return made
 
 
-def _signs(base: _Base) -> Signs | None:
-    """What reacts to messages; None where that is off everywhere, or no platform can."""
-    rules, adapters = base.rules, _reacting(base)
-    if not adapters or not (rules.sessions.reactions or any(rules.reactions.values())):
-        return None
-    signs: Signs = import_module("gateway.turns.reactions").Signs(
-        adapters=adapters, shows=rules.shows_signs, background=base.background, clock=base.clock
-    )
-    return signs
-
-
-def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner) -> Turns:
+def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner, reactions: Reactions | None) -> Turns:
     return Turns(
         store=base.store,
         agents=agents,
@@ -701,7 +694,12 @@ def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner)
         clock=base.clock,
         began=base.clock.monotonic(),
         points=base.points,
-        signs=_signs(base),
+        reactions=reactions,
+        suggestions=import_module("gateway.agent.suggestions").Suggestions(
+            store=base.store, outbox=base.outbox, background=base.background, clock=base.clock, redact=base.redact
+        )
+        if base.config.sessions.suggestions
+        else None,
     )
 
 

@@ -44,17 +44,17 @@ async def new(ctx: CommandContext) -> str:
 
 
 async def _overview(ctx: CommandContext) -> Answer | str:
-    present, listed = await ctx.present(), await earlier(ctx)
+    present, listed = await ctx.present(), await earlier(ctx, _PICKED)
     here = f"You are in {await _described(ctx, present)}." if present and present.message_count else ""
     if not listed:
         return f"{here} There are no earlier sessions yet." if here else "There are no earlier sessions yet."
     names = [await heading(ctx.store, session) for session in listed]
-    lines = [await _line(ctx, number, session, names) for number, session in enumerate(listed, 1)]
+    told = enumerate(listed[:_LISTED], 1)
+    lines = [await _line(ctx, number, session, names[:_LISTED]) for number, session in told]
     text = "\n".join([*([here] if here else []), *lines, "/resume <number> goes on from one of them, as in /resume 1."])
     # By their ids: the numbers may be other ones by the time that somebody presses.
-    more = [await heading(ctx.store, session) for session in (await earlier(ctx, _PICKED))[len(names) :]]
-    picked = zip(await earlier(ctx, _PICKED), [*names, *more], strict=False)
-    return Answer(text=text, choices=tuple(Proposal(value=f"/resume {each.id}", label=name) for each, name in picked))
+    choices = [Proposal(value=f"/resume {each.id}", label=name) for each, name in zip(listed, names, strict=True)]
+    return Answer(text=text, choices=tuple(choices))
 
 
 async def _sessions_to_resume(ctx: CommandContext) -> list[Proposal]:

@@ -26,6 +26,7 @@ class SessionSettings(Section):
     )
     reactions: Flag = Field(False, description="👀 on a message that I am answering, and at the end whether it worked")
     titles: Flag = Field(True, description="a model names a conversation, once, after its second exchange")
+    suggestions: Flag = Field(False, description="up to three next things to say, as buttons under an answer")
     expiry: ExpiryPolicy = ExpiryPolicy()
 
 

@@ -56,7 +56,6 @@ _ANSWERS: Final = "answers"  # the folder of the words that answer questions, by
 _TICKS: Final = "ticks "  # begins the names of notes there: the options that are ticked so far
 _LONGEST_LABEL: Final = 40  # characters
 _STANDING: Final = "approved"
-_MOST_STAND: Final = 100  # of a conversation; the oldest go
 _LASTS: Final[dict[Lasts, str]] = {"session": "This session", "always": "Always for this"}
 _MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
     "once": (),
@@ -555,10 +554,7 @@ async def keep(store: Store, asked: Approval, lasts: Lasts, at: float) -> None:
     """Let the yes to a question last. Raises StoreUnavailable."""
     session = asked.session if lasts == "session" else ""
     made = Standing(deed=asked.deed, person=asked.person, question=asked.question, at=at, session=session)
-    folder = under(asked.key, _STANDING)
-    kept = sorted(await _all_standing(store, asked.key), key=lambda each: each.at)
-    gone = {_note_of(each): None for each in kept[: max(0, len(kept) + 1 - _MOST_STAND)]}
-    await store.set_notes(folder, {**gone, _note_of(made): encode(made).decode()})
+    await store.set_notes(under(asked.key, _STANDING), {_note_of(made): encode(made).decode()})
 
 
 async def standing(store: Store, key: SessionKey, person: str, session: str) -> list[Standing]:

@@ -7,13 +7,13 @@ it stands before their words. The store is asked once about each conversation; a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
 
 from gateway.domain.adapter import CanReact, Sign
-from gateway.domain.chat import ChatAddress, Inbound, SessionKey, Source, speaker
+from gateway.domain.chat import ChatAddress, Inbound, SessionKey, speaker
 from gateway.domain.quoting import clipped, flat
 from gateway.domain.turn import TurnRules
 from gateway.people.pairing import Pairing
@@ -36,44 +36,6 @@ _SIGNED: Final = 20  # messages of a conversation that get signs in a minute
 _RESTS: Final = 3_600.0  # seconds without signs in a conversation where one failed
 
 
-class Signs(Struct, kw_only=True):
-    """Puts the bot's signs on messages, beside everything else, and as well as it can. The signs of one message come
-    one after the other."""
-
-    adapters: Mapping[str, CanReact]
-    shows: Callable[[Source], bool]
-    background: Background
-    clock: Clock
-    _waiting: dict[str, list[Sign]] = field(default_factory=dict)
-    _quota: Quota = field(default_factory=lambda: Quota(most=_SIGNED, seconds=60.0))
-    _failed: Throttle = field(default_factory=lambda: Throttle(every=_RESTS))
-
-    def put(self, item: InboxItem, sign: Sign) -> None:
-        """Put a sign on the message of an item, if it is one."""
-        inbound, now = item.inbound, self.clock.monotonic()
-        adapter = self.adapters.get(inbound.source.platform)
-        if adapter is None or inbound.place is None or inbound.kind not in _PLAIN or inbound.command is not None:
-            return
-        if not self.shows(inbound.source) or self._failed.left(item.key, now) or not self._quota.left(item.key, now):
-            return
-        if sign == "taken":
-            self._quota.take(item.key, now)
-        waiting = self._waiting.setdefault(item.id, [])
-        waiting.append(sign)
-        if len(waiting) == 1:
-            self.background.start(self._show(adapter, item, inbound.place, waiting), name=f"signs {item.id}")
-
-    async def _show(self, adapter: CanReact, item: InboxItem, place: str, waiting: list[Sign]) -> None:
-        try:
-            while waiting:
-                if not await best_effort(adapter.react(item.inbound.source.address, place, waiting[0]), what="sign"):
-                    self._failed.due(item.key, self.clock.monotonic())
-                    return
-                waiting.pop(0)
-        finally:
-            del self._waiting[item.id]
-
-
 class _Held(Struct):
     """The reactions of one conversation as they are now, by message and person; those that are not written so, and when
     each was written last (monotonic)."""
@@ -84,18 +46,52 @@ class _Held(Struct):
 
 
 class Reactions(Struct, kw_only=True):
-    """People's reactions, on the platforms that tell of them. `none`: conversations without any, of which the store is
-    asked no more; `given`: those that messages hold, by event, until these are stored."""
+    """Reactions on the platforms that have them. `signs`: the bot puts its own somewhere. `none`: conversations without
+    any, of which the store is asked no more; `given`: those that messages hold, by event, until these are stored."""
 
     store: Store
     rules: TurnRules
     pairing: Pairing
     clock: Clock
-    told: Collection[str]
+    background: Background
+    adapters: Mapping[str, CanReact]
+    signs: bool
     none: set[SessionKey] = field(default_factory=set)
     given: dict[str, tuple[SessionKey, Sequence[str]]] = field(default_factory=dict)
     _held: dict[SessionKey, _Held] = field(default_factory=dict)
     _others: set[tuple[ChatAddress, str]] = field(default_factory=set)  # messages that the bot did not write
+    _signed: dict[str, list[Sign]] = field(default_factory=dict)  # by item, what is still to be shown
+    _quota: Quota = field(default_factory=lambda: Quota(most=_SIGNED, seconds=60.0))
+    _failed: Throttle = field(default_factory=lambda: Throttle(every=_RESTS))
+
+    def put(self, item: InboxItem, sign: Sign) -> None:
+        """Put a sign of the bot's on the message of an item, if it is one, beside everything else, and as well as it
+        can. The signs of one message come one after the other."""
+        inbound, now = item.inbound, self.clock.monotonic()
+        adapter = self.adapters.get(inbound.source.platform)
+        if adapter is None or inbound.place is None or inbound.kind not in _PLAIN or inbound.command is not None:
+            return
+        if sign == "taken":
+            rests = self._failed.left(item.key, now) or not self._quota.left(item.key, now)
+            if rests or not self.rules.shows_signs(inbound.source):
+                return
+            self._quota.take(item.key, now)
+            self._signed[item.id] = []
+        waiting = self._signed.get(item.id)
+        if waiting is None:
+            return
+        if sign != "taken":
+            del self._signed[item.id]
+        waiting.append(sign)
+        if len(waiting) == 1:
+            self.background.start(self._show(adapter, item, inbound.place, waiting), name=f"signs {item.id}")
+
+    async def _show(self, adapter: CanReact, item: InboxItem, place: str, waiting: list[Sign]) -> None:
+        while waiting:
+            if not await best_effort(adapter.react(item.inbound.source.address, place, waiting[0]), what="sign"):
+                self._failed.due(item.key, self.clock.monotonic())
+                return
+            waiting.pop(0)
 
     async def take(self, inbound: Inbound) -> None:
         """Note a reaction to a message of the bot's. Raises StoreUnavailable."""
@@ -124,7 +120,7 @@ class Reactions(Struct, kw_only=True):
         """A person's message behind a line for each reaction of theirs. Raises StoreUnavailable."""
         inbound, key = arrival.inbound, arrival.key
         source = inbound.source
-        if source.platform not in self.told or inbound.kind not in _PLAIN or inbound.command or inbound.terms:
+        if source.platform not in self.adapters or inbound.kind not in _PLAIN or inbound.command or inbound.terms:
             return arrival
         held = await self._look(key)
         await self._write(key, held)

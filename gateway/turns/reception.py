@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
+from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +38,7 @@ from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
-from gateway.store.port import Store
+from gateway.store.port import Store, under
 from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.turns.notices import Quota, Throttle, tell_of_outage
 from gateway.turns.parts import RecentAlbums, is_continuation
@@ -167,7 +168,7 @@ class Reception(Struct, kw_only=True):
                 continue
             inbound = await self._at_home(read)
             if inbound.kind == "press":
-                inbound = self._as_typed(inbound)
+                inbound = await self._as_said(self._as_typed(inbound))
             if inbound.kind == "withdrawn":
                 if not self._amends_one_of(arrivals, inbound):
                     await self._amends(inbound)
@@ -282,6 +283,14 @@ class Reception(Struct, kw_only=True):
         call = typed.command if typed is not None else None
         command = self.commands.registry.get(call.name) if call is not None and call.argument else None
         return typed if typed is not None and command is not None and command.proposals is not None else inbound
+
+    async def _as_said(self, press: Inbound) -> Inbound:
+        """The press of a suggestion in the presser's own conversation, as if they had written it."""
+        if not press.text.startswith("say ") or not await self.pairing.lets_in(press.source):
+            return press
+        folder = under(self.rules.key(press.source), "suggested")
+        text: str = await import_module("gateway.agent.suggestions").taken(self.store, folder, press.text)
+        return replace(press, kind="message", text=text, notice=f"“{text}”") if text else press
 
     async def _is_part(self, arrival: Arrival, before: Sequence[Arrival]) -> bool:
         """Say whether a message goes on with one that waits in its lane or comes `before` it in its batch. The store

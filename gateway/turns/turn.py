@@ -83,8 +83,9 @@ from gateway.turns.steering import NOT_FETCHED, Steering
 from gateway.turns.turn_files import TurnFiles
 
 if TYPE_CHECKING:
+    from gateway.agent.suggestions import Suggestions
     from gateway.turns.delegated import HelperTurn
-    from gateway.turns.reactions import Signs
+    from gateway.turns.reactions import Reactions
 
 log = structlog.get_logger(__name__)
 
@@ -152,7 +153,8 @@ class Turns(Struct, kw_only=True):
     clock: Clock
     points: Points
     began: float
-    signs: Signs | None = None
+    reactions: Reactions | None = None
+    suggestions: Suggestions | None = None
     _outages: Throttle = field(default_factory=Throttle)
 
     # -- 1. the lane has come to an item ----------------------------------------------------
@@ -353,8 +355,8 @@ class Turns(Struct, kw_only=True):
     ) -> Ending:
         """Let the agent answer the message `said`, or go on with a turn that a crash broke off. `reminders`: the key
         has some."""
-        if self.signs is not None:
-            self.signs.put(recorder.item, "taken")
+        if self.reactions is not None and self.reactions.signs:
+            self.reactions.put(recorder.item, "taken")
         observer = self._observer(recorder, journal.reply)
         observer.reply.conversation = conversation
         questions = self._questions(recorder, journal)
@@ -548,10 +550,12 @@ class Turns(Struct, kw_only=True):
             took = max(0.0, self.clock.now() - item.accepted_at)
             TURNS.observe(took, item.key.platform, ending.outcome)
         self.outbox.deliver(end.outbound)
-        if self.signs is not None and ending.outcome != "withdrawn":
-            self.signs.put(item, "done" if ending.outcome == "answered" else "failed")
+        if self.reactions is not None and self.reactions.signs and ending.outcome != "withdrawn":
+            self.reactions.put(item, "done" if ending.outcome == "answered" else "failed")
         if goes_on is not None:
             self.agents.sessions.preparations.consider(goes_on)
+            if self.suggestions is not None and end.next is None and item.inbound.terms is None:
+                self.suggestions.begin(goes_on, rows, self._metering(item.inbound.source))
             if titles is not None and named:
                 titles.begin(goes_on, self._metering(item.inbound.source))
         return end.next

@@ -34,7 +34,7 @@ def test_what_must_reach_a_running_turn_or_only_looks_bypasses_its_lane_and_noth
     bypassing = {command.name: command.bypass for command in REGISTRY.commands if command.bypass}
     reaching, looking = (
         ("stop", "approve", "deny", "answer"),
-        ("mcp", "status", "help", "usage", "context", "version", "whoami"),
+        ("approvals", "mcp", "status", "help", "usage", "context", "version", "whoami"),
     )
     always = dict.fromkeys((*reaching, *looking, "sessions", "export", "last", "insights"), True)
     assert bypassing == {
