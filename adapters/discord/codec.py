@@ -15,8 +15,9 @@ from msgspec import Struct
 
 from adapters.discord.components import said
 from gateway.delivery.markdown.characters import length
-from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source, straight
-from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, clipped, flat, in_reply_to, listed
+from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Said, Source, straight
+from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, flat, in_reply_to, listed
+from gateway.runtime.structs import replace
 
 PLATFORM: Final = "discord"
 LONGEST: Final = 2_000  # UTF-16 units of one message: Discord counts characters, of which this is never less
@@ -80,17 +81,17 @@ def snowflake(seconds: float) -> int:
 
 
 def message_inbound(
-    message: Json, place: Place, me: Me, before: str = "", amends: tuple[str, ...] = ()
+    message: Json, place: Place, me: Me, before: tuple[Said, ...] = (), amends: tuple[str, ...] = ()
 ) -> Inbound | None:
-    """Return a person's message to the bot. None: there is nothing to be read in it. `before`: what the model is
-    shown of the messages before it; `amends`: the events of its earlier wordings, newest first."""
+    """Return a person's message to the bot. None: there is nothing to be read in it. `before`: what was said before
+    it; `amends`: the events of its earlier wordings, newest first."""
     said, files = words(message, me), tuple(_attachments(message))
     if not (said or files or is_named(message, me)):
         return None if amends else _unread(message, place, me)
     own = _own(message, me)
     if not own.startswith("/"):
         answered = _answered(message)
-        context = before + _context(message, answered, me)
+        context = _context(message, answered, me)
         text = context + (said or (CALLED if context and not files else ""))
         if answered and message.get("content") and not amends:
             files += tuple(_attachments(answered))
@@ -110,6 +111,7 @@ def message_inbound(
         part_of=_part_of(message),
         own=None if own == text else own,
         amends=amends,
+        before=before,
     )
 
 
@@ -305,14 +307,17 @@ def _is_forward(message: Json) -> bool:
     return (message.get("message_reference") or {}).get("type") == _FORWARD
 
 
-def quoted(messages: Sequence[Json], me: Me) -> str:
-    """Messages that others wrote before a mention, oldest first, as the model is shown them."""
-    lines = [
-        f"{flat(name_of(each['author'], each.get('member')))}: {flat(clipped(text))}"
-        for each in messages
-        if each["type"] in _MESSAGES and (text := words(each, me) or listed(_attachments(each)))
-    ]
-    return "[before this, in the same channel:\n" + "\n".join(lines) + "]\n" if lines else ""
+def said(messages: Iterable[Json], place: Place, me: Me) -> tuple[Said, ...]:
+    """Messages that were written there, not to the bot."""
+    found: list[Said] = []
+    for each in messages:
+        text = words(each, me) or listed(_attachments(each)) if each["type"] in _MESSAGES else ""
+        if text:
+            writer = source(place, each["author"], each.get("member") or {})
+            if writer.user == me.id:
+                writer = replace(writer, user="", user_name="you")
+            found.append(Said(source=writer, text=text, at=moment(each["id"]), place=each["id"]))
+    return tuple(found)
 
 
 # -- files ----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from discord.http import Route
 from adapters.discord import codec, failures
 from adapters.discord.connection import DiscordClient
 from adapters.discord.platform import DiscordSettings
+from gateway.domain.chat import Said
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 
@@ -27,14 +28,15 @@ T = TypeVar("T")
 
 _PAGE: Final = 100  # https://discord.com/developers/docs/resources/message#get-channel-messages
 _LOOK_BACK_SECONDS: Final = 3.0  # for what was said before a mention: the mention itself must not wait long
+_MOST_SEEN: Final = 10_000  # people whose roles are remembered
 _AT_ONCE: Final = 8  # channels whose missed messages are fetched at once
 
 Json = Mapping[str, Any]
 
 
 class ChannelHistory:
-    """The past of the channels, as far as it is asked for. Only `_members` changes: of those who wrote while nobody
-    read, by guild and person."""
+    """The past of the channels, as far as it is asked for. Two fields change: `_members`, of those who wrote while
+    nobody read, by guild and person; and `_seen`, of those who wrote since."""
 
     def __init__(self, settings: DiscordSettings, clock: Clock, connection: DiscordClient) -> None:
         self._settings = settings
@@ -42,12 +44,19 @@ class ChannelHistory:
         self._connection = connection
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._members: dict[tuple[str, str], Json] = {}
+        self._seen: dict[tuple[str, str], Json] = {}
 
     # -- before a mention -------------------------------------------------------------------
 
-    async def before(self, message: Json, place: codec.Place, me: codec.Me) -> str:
-        """Return the messages before a mention, since the bot's own last words; in a thread with the one that it began
-        from. They are not stored by themselves."""
+    def see(self, message: Json) -> None:
+        """Remember the roles of a message's writer: one that is looked up later does not tell them."""
+        if "member" in message and "author" in message:
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
+            self._seen[message.get("guild_id", ""), message["author"]["id"]] = message["member"]
+
+    async def before(self, message: Json, place: codec.Place, me: codec.Me) -> tuple[Said, ...]:
+        """Return what people wrote before a mention; in a thread with the message that it began from."""
         limit = min(self._settings.quoted, _PAGE)
         with suppress(*failures.Foreign):
             async with self._clock.limit(_LOOK_BACK_SECONDS):
@@ -56,15 +65,15 @@ class ChannelHistory:
             for each in found:
                 if each["type"] == codec.STARTER:
                     newer.append(cast(Any, each.get("referenced_message") or each))
-                elif each["author"]["id"] == me.id:
-                    break
-                else:
+                elif each["author"]["id"] != me.id:
                     newer.append(each)
-            else:
-                if place.is_thread and len(found) == limit:
-                    newer += await self._first_of(place)
-            return codec.quoted(newer[::-1], me)
-        return ""
+            if place.is_thread and len(found) == limit:
+                newer += await self._first_of(place)
+            known = [
+                {"member": self._seen.get((place.guild or "", each["author"]["id"]), {}), **each} for each in newer
+            ]
+            return codec.said(known[::-1], place, me)
+        return ()
 
     async def _first_of(self, thread: codec.Place) -> list[Json]:
         """The message that a thread began from, which has the thread's id; a forum's stands in the thread itself."""

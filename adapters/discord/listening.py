@@ -36,17 +36,20 @@ class Listening(Struct):
 
     def mode(self, place: Place) -> Listen:
         """The rule of a place: its own, else of what it lies in, else the general one."""
-        guild = (f"guild-{place.guild}",) if place.guild else ()
-        for each in (place.channel, *place.within, *guild):
+        for each in self._names(place):
             if each in self._rules:
                 return self._rules[each]
         return self.places.of(EVERYWHERE) or self.settings.listen
+
+    @staticmethod
+    def _names(place: Place) -> tuple[str, ...]:
+        return (place.channel, *place.within, *((f"guild-{place.guild}",) if place.guild else ()))
 
     @property
     def reads_content(self) -> bool:
         """Say whether some channel is listened to as a whole, for which Discord must show messages' content."""
         named = {self.settings.listen, *self.places.rules.values()}
-        return bool(named & {"free", "thread"} or self.settings.free or self.settings.thread)
+        return bool(named & {"free", "thread"} or self.settings.free or self.settings.thread or self.places.called)
 
     def hears(self, message: Mapping[str, Any], place: Place, me: Me) -> bool:
         """Say whether the bot answers this message."""
@@ -60,7 +63,20 @@ class Listening(Struct):
             return self._hears_bot(message, place, me)
         for pair in [pair for pair in self._bots if pair[0] == place.channel]:
             del self._bots[pair]  # a person spoke, so nobody talks in circles
-        return mode != "mention" or place.own or self._is_meant(message, place, me)
+        return (
+            place.guild is None
+            or self._is_meant(message, place, me)
+            or ((mode != "mention" or place.own) and not _is_for_others(message))
+        )
+
+    def overhears(self, message: Mapping[str, Any], place: Place, me: Me) -> bool:
+        """Say whether a message that is not for the bot, as far as Discord knows, may be for it all the same."""
+        names = (*self._names(place), EVERYWHERE)
+        if place.guild is None or self.places.called.isdisjoint(names) or self.mode(place) == "off":
+            return False
+        author = message["author"]
+        by_a_person = not (author.get("bot") or message.get("webhook_id") or author["id"] == me.id)
+        return by_a_person and message.get("type") in _MESSAGES
 
     def _hears_bot(self, message: Mapping[str, Any], place: Place, me: Me) -> bool:
         """Two bots that answer each other would never end."""
@@ -84,3 +100,9 @@ class Listening(Struct):
     def opens_thread(self, place: Place) -> bool:
         """Say whether an answer here gets a thread of its own."""
         return place.guild is not None and not place.is_thread and self.mode(place) == "thread"
+
+
+def _is_for_others(message: Mapping[str, Any]) -> bool:
+    """Say whether a message which does not mean the bot names or answers somebody else."""
+    author, answered = message["author"]["id"], (message.get("referenced_message") or {}).get("author")
+    return bool(message.get("mentions")) or (answered is not None and answered["id"] != author)

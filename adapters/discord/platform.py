@@ -36,7 +36,7 @@ class DiscordSettings(AdapterSettings):
     free: Channels = Field((), description="ids of channels where the bot answers everything")
     thread: Channels = Field((), description="the same, each time in a new thread")
     off: Channels = Field((), description="ids of channels where the bot is silent")
-    quoted: Natural = Field(20, description="messages before a mention that the model is shown")
+    quoted: Natural = Field(50, description="messages before a mention that are looked up; `context` says more")
     bots: Natural = Field(0, description="mentions by another bot that are answered in a row")
     catch_up: CatchUp = CatchUp()
     proxy: Text | None = Field(None, description="http://HOST:PORT; null: none")

@@ -31,7 +31,7 @@ from adapters.discord.listening import Listening
 from adapters.discord.platform import DiscordSettings
 from adapters.discord.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook, Propose
-from gateway.domain.chat import Inbound, Source
+from gateway.domain.chat import Inbound, Said, Source
 from gateway.domain.command import Proposal
 from gateway.domain.reading import Cursors, absence, insist, stored
 from gateway.runtime.clock import Clock
@@ -358,13 +358,15 @@ class Receiver:
             return None
         if event.kind == "edit" and said is not None:
             place = said.place
-        if not self._listening.hears(data, self._with_role(place, data), self._me):
+        self._history.see(data)
+        is_meant = self._listening.hears(data, self._with_role(place, data), self._me)
+        if not is_meant and not self._listening.overhears(data, place, self._me):
             return None
         me = replace(self._me, called=partial(self._called, place.guild)) if place.guild else self._me
         data = await self._history.with_member(data, place)
-        opens = event.kind == "message" and self._listening.opens_thread(place)
-        before = ""
-        if (opens or self._looks_back(data, place)) and await self._is_admitted(data, place):
+        opens = is_meant and event.kind == "message" and self._listening.opens_thread(place)
+        before: tuple[Said, ...] = ()
+        if is_meant and (opens or self._looks_back(data, place)) and await self._is_admitted(data, place):
             if not opens:
                 before = await self._history.before(data, place, me)
             elif await self._opened_thread(data, place, me):
@@ -375,6 +377,8 @@ class Receiver:
             first = codec.event_id(self._me, place, data["id"], data["author"]["id"])
             earlier = said.events if said is not None else (first,)
         inbound = codec.message_inbound(data, place, me, before=before, amends=earlier)
+        if inbound is not None and not is_meant:
+            return replace(inbound, kind="overheard")
         if inbound is not None:
             self._remember(data, place, inbound)
         return inbound

@@ -44,9 +44,10 @@ class Me(Struct, frozen=True, kw_only=True):
 def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tuple[str, ...] = ()) -> Inbound | None:
     """The message of a person to the bot; None for every other update.
 
-    In a group, a message to the bot is a command, a mention or an answer to the bot, unless `listens` says otherwise.
-    The bot may see all messages of a group, as an admin or without privacy mode. Of the others it takes those that can
-    be a later part of such a message.
+    In a group, a message to the bot is a command, a mention or an answer to the bot, unless `listens` says otherwise;
+    one that names or answers somebody else never is. The bot may see all messages of a group, as an admin or without
+    privacy mode. Of the others it takes those that can be a later part of such a message, and where `listens` wants
+    that, the rest as `overheard`.
     """
     if update.my_chat_member is not None:
         return _membership(update.update_id, update.my_chat_member, me)
@@ -73,8 +74,9 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
     rule = None if private else listens.of(*_places(message), EVERYWHERE)
     if rule == "off":
         return None
-    is_meant = private or rule == "free" or _is_meant(message, me)
-    if not is_meant and not _may_be_part(message):
+    is_meant = private or _is_meant(message, me) or (rule == "free" and not _is_for_others(message))
+    overheard = not is_meant and not _may_be_part(message)
+    if overheard and (not listens.talk or said.startswith("/")):
         return None
     text = without_mention(said, me.username)
     context = _context(message, me, is_known=bool(amends))
@@ -88,12 +90,13 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
         event_id=f"{me.id}:{update.update_id}:{message.chat.id}:{message.message_id}",  # as `message_of` reads it
         source=_source(message, writer, chat_type),
         text=text,
+        kind="overheard" if overheard else "message",
         attachments=files,
         reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
         place=str(message.message_id),
         sent_at=message.date,
         part_of=_part_of(message),
-        only_as_part=not is_meant,
+        only_as_part=not is_meant and not overheard,
         own=own,
         amends=amends,
     )
@@ -366,6 +369,17 @@ def _is_meant(message: Message, me: Me) -> bool:
     text = message.text or message.caption
     entities = message.entities if message.text else message.caption_entities
     return any(_names(entity, text, me) for entity in entities)
+
+
+def _is_for_others(message: Message) -> bool:
+    """Say whether a message which does not mean the bot names or answers somebody else."""
+    answered = message.reply_to_message
+    if answered is not None and not _begins_topic(answered):
+        author = answered.sender_chat or answered.writer
+        if author is not None and author != (message.sender_chat or message.writer):
+            return True
+    entities = message.entities if message.text else message.caption_entities
+    return any(each.type in ("mention", "text_mention") for each in entities)
 
 
 def _may_be_part(message: Message) -> bool:

@@ -6,7 +6,7 @@ the `Observer`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from gateway.agent.asking import Asking
 from gateway.agent.caps import millionths, written
 from gateway.agent.conversation import Conversation
 from gateway.agent.fitting import Fitting
-from gateway.agent.quotes import Holding, Quoting, marked
+from gateway.agent.quotes import Holding, Quoting, marked, with_talk
 from gateway.agent.steps import ToolSteps, close_open_calls, open_calls
 from gateway.agent.tools.web_fetch import SEARCH
 from gateway.domain.chat import Finish, Returns
@@ -37,6 +37,7 @@ DECLINED_LATER = (
     "then put it differently, or try another model with /model."
 )
 _FINISHES: Final[Mapping[StopReason, Finish]] = {"length": "length", "refused": "content_filter"}
+TALKED: Final = "what others said in the group"
 NOT_SENT = "[The model's provider refused this message of the person, so the model is not shown it.]"
 
 
@@ -52,6 +53,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     servers_tried: Callable[[], Awaitable[None]]  # waits a little for servers that are being started
     settings: TurnSettings
     clock: Clock
+    talk: Sequence[str] = ()  # lines of what was said in the group around the message
 
     async def run(self, conversation: Conversation, intents: Collection[ToolIntent] = ()) -> str:
         """Carry the turn to its final text; the person's message is already in `conversation`.
@@ -83,6 +85,9 @@ class Agent(Struct, frozen=True, kw_only=True):
                 quotes = await self.quoting.find(conversation, self.holding)
                 if quotes is not None or conversation.fresh.announced:
                     conversation.quote(quotes, marked(conversation.fresh.announced, quotes))
+            if step == 1 and self.talk:
+                conversation.quote(with_talk(self.talk, conversation), conversation.fresh.announced)
+                self.steps.has_read(TALKED)
             completed = await self.asking.answer(conversation, step, last=step == self.settings.max_steps)
             if not completed.tool_calls or await self.steps.run(conversation, completed.tool_calls, step):
                 return completed.text

@@ -25,7 +25,7 @@ from gateway.context.mentions import mentions
 from gateway.context.prompts import neutralise
 from gateway.context.shapes import calls_of
 from gateway.domain.message import Message, is_of, is_request, note_of, text_of
-from gateway.domain.notes import QUOTES, QUOTES_END
+from gateway.domain.notes import QUOTES, QUOTES_END, TALK
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
 from gateway.runtime.tokens import TokenCounter
@@ -35,6 +35,7 @@ log = structlog.get_logger(__name__)
 
 MOST: Final = 4  # originals beside one message
 MOST_TOKENS: Final = 600
+MOST_TALK: Final = 6_000  # tokens of what was said in the group around a message
 QUOTED: Final = "quoted:"  # in a session's `announced`: how many the newest message brought, and their tokens
 
 _NAMED: Final = 3  # identifiers of a message that are looked for
@@ -85,13 +86,11 @@ class Quoting(Struct, frozen=True, kw_only=True):
 
     def _quoted(self, said: Sequence[tuple[str, Found]], conversation: Conversation, newest: Message) -> Quotes | None:
         """The best of them that fit."""
-        spec = conversation.spec
-        room = int(_ROOM * (spec.context_length - spec.reserved_output)) - conversation.prompt_tokens()
         while said:
             lines = [self._line(value, each) for value, each in sorted(said, key=lambda pair: pair[1].at)]
             text = "\n".join([QUOTES, *lines, QUOTES_END])
             tokens = self.counter.text(text)
-            if tokens <= min(MOST_TOKENS, room):
+            if tokens <= min(MOST_TOKENS, _room(conversation)):
                 return Quotes(message=newest, text=text, count=len(said), tokens=tokens)
             said = said[:-1]
         return None
@@ -101,6 +100,26 @@ class Quoting(Struct, frozen=True, kw_only=True):
         speaker = speaker_of(found, _SPEAKERS)
         day = datetime.fromtimestamp(found.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
         return f"- {day}, {speaker}: “{_bent(_around(text, value))}”"
+
+
+def with_talk(lines: Sequence[str], conversation: Conversation) -> Quotes | None:
+    """The quotes with what was said in the group around the newest message in front of them, of that as much as fits:
+    the newest lines."""
+    quotes, counter = conversation.quotes, conversation.counter
+    newest = next(filter(is_request, conversation.newest_first()), None)
+    room = min(MOST_TALK, _room(conversation))
+    while lines and newest is not None:
+        text = "\n".join([TALK, *lines])
+        if (tokens := counter.text(text)) <= room:
+            behind, more, count = (quotes.text, quotes.tokens, quotes.count) if quotes else (QUOTES_END, 0, 0)
+            return Quotes(message=newest, text=f"{text}\n{behind}", count=count, tokens=tokens + more)
+        lines = lines[1 + len(lines) // 4 :]
+    return quotes
+
+
+def _room(conversation: Conversation) -> int:
+    spec = conversation.spec
+    return int(_ROOM * (spec.context_length - spec.reserved_output)) - conversation.prompt_tokens()
 
 
 def _named(message: Message) -> list[str]:

@@ -93,6 +93,10 @@ class ToolSteps:
         more = self.toolbox.count(self.terms.tools) if self._theirs else 0
         conversation.show(self._offer.order, self._offer.tokens + more)
 
+    def has_read(self, origin: str) -> None:
+        """Note that the turn has read foreign words that no message holds."""
+        self._foreign[origin] = None
+
     async def schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
         """Return the schemas of the tools on offer, and of the engine's; those of the program's own tools come last."""
         if self._theirs:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct, field
 from tzlocal import get_localzone_name
@@ -124,6 +124,7 @@ if TYPE_CHECKING:
     from gateway.agent.titles import Titles
     from gateway.app.backup.schedule import DailyBackups
     from gateway.app.tracing import Tracing
+    from gateway.turns.overheard import Overheard
     from gateway.turns.reactions import Reactions
 
 _PAGE_SECONDS = 10.0  # for the text of one page of the web or one file; 100,000 rows of a table take three
@@ -167,8 +168,9 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     )
     commands = _commands(base, program, agents, people)
     reactions = _reactions(base, people.pairing)
-    reception = _reception(base, people, commands, reactions)
-    turns = _turns(base, agents, people, commands, reactions)
+    overheard = _overheard(base)
+    reception = _reception(base, people, commands, reactions, overheard)
+    turns = _turns(base, agents, people, commands, reactions, overheard)
     events = Events(store=base.store, outbox=base.outbox, pairing=people.pairing, rules=base.rules, clock=base.clock)
     _connect(base, reception, events)
     worker = base.ids.new("w")
@@ -299,6 +301,8 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
             threads=config.by_place("threads"),
             busy_mode=config.by_place("busy_mode"),
             reactions=config.by_place("reactions"),
+            context=config.by_place("context"),
+            names=config.by_place("names"),
         ),
         clock=clock,
         ids=ids,
@@ -647,7 +651,17 @@ def _commands(base: _Base, program: Program, agents: Agents, people: People) -> 
     return CommandRunner(registry=program.registry, context=context)
 
 
-def _reception(base: _Base, people: People, commands: CommandRunner, reactions: Reactions | None) -> Reception:
+def _overheard(base: _Base) -> Overheard | None:
+    """What hears groups; None where only the operator, or people with a key, can talk, each alone."""
+    if all(each.trusted or each.keyed for each in base.limits.values()):
+        return None
+    heard: Overheard = import_module("gateway.turns.overheard").Overheard(rules=base.rules, redact=base.redact)
+    return heard
+
+
+def _reception(
+    base: _Base, people: People, commands: CommandRunner, reactions: Reactions | None, overheard: Overheard | None
+) -> Reception:
     return Reception(
         store=base.store,
         outbox=base.outbox,
@@ -660,6 +674,7 @@ def _reception(base: _Base, people: People, commands: CommandRunner, reactions: 
         clock=base.clock,
         points=base.points,
         rules=base.rules,
+        overheard=overheard,
         reactions=reactions,
     )
 
@@ -681,7 +696,14 @@ def _reactions(base: _Base, pairing: Pairing) -> Reactions | None:
     return made
 
 
-def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner, reactions: Reactions | None) -> Turns:
+def _turns(
+    base: _Base,
+    agents: Agents,
+    people: People,
+    commands: CommandRunner,
+    reactions: Reactions | None,
+    overheard: Overheard | None,
+) -> Turns:
     return Turns(
         store=base.store,
         agents=agents,
@@ -691,6 +713,7 @@ def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner,
         outbox=base.outbox,
         adapters=base.adapters,
         rules=base.rules,
+        overheard=overheard,
         clock=base.clock,
         began=base.clock.monotonic(),
         points=base.points,
@@ -826,7 +849,7 @@ def _prompts(base: _Base) -> PromptBuilder:
 
 def _chats_in_words(config: Config) -> dict[str, dict[str, str]]:
     """Return the entries of `chats` beside personas and models, as /context shows them."""
-    keys: tuple[ChatKey, ...] = ("tools", "listen", "busy_mode", "reactions", "groups", "threads", "daily_usd")
+    keys: list[ChatKey] = [key for key in get_args(ChatKey) if key != "persona"]
     return {
         key: {
             place: (", ".join(value) or "none") if isinstance(value, tuple) else f"{value}"

@@ -34,7 +34,7 @@ from gateway.commands.sessions import farewell, greeting
 from gateway.domain import adapter as ports
 from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures, OpensFirst
 from gateway.domain.chat import Source
-from gateway.domain.place import ListenRules, names
+from gateway.domain.place import EVERYWHERE, ListenRules, names
 from gateway.domain.platform import AdapterHost, AdapterSettings, Platform
 from gateway.people.access import Access
 from gateway.runtime.aside import SHORT, RunsAside, WorkerProcess, at_once
@@ -152,7 +152,7 @@ def _adapter(
         fresh=call.fresh,
         aside=aside,
         tell=tell,
-        listens=_listens(config, platform.name),
+        listens=listens(config, platform.name),
         served=[each.name for each in platforms().values() if not each.settings or each in served(config)],
     )
     create: Callable[[Any, AdapterHost], Adapter] = imported(platform.create)
@@ -173,9 +173,15 @@ def _prompts(config: Config) -> CommandRegistry:
     return CommandRegistry(all_commands().commands, partial(prompt_commands, on, prompts))
 
 
-def _listens(config: Config, platform: str) -> ListenRules:
+def listens(config: Config, platform: str) -> ListenRules:
+    """When the bot answers in the chats of this platform."""
+    called = {*config.by_place("names")}
     said = ((*place.partition(":"), rule) for place, rule in config.by_place("listen").items())
-    return ListenRules({name: rule for where, _, name, rule in said if where == platform})
+    return ListenRules(
+        rules={name: rule for where, _, name, rule in said if where == platform},
+        talk=bool(called) or config.by_place("context").get(f"{platform}:{EVERYWHERE}") != 0,
+        called=frozenset(name for where, _, name in (each.partition(":") for each in called) if where == platform),
+    )
 
 
 async def serve_platforms(

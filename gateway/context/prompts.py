@@ -19,6 +19,7 @@ from gateway.domain.notes import (
     QUOTES_END,
     SECTIONS,
     SUMMARY_REQUEST,
+    TALK,
     TASK,
     TITLE_REQUEST,
     section,
@@ -127,7 +128,7 @@ _STRICTER: Final = (
 )
 
 _REQUESTS: Final = (SUMMARY_REQUEST, MEMORY_REQUEST, TITLE_REQUEST)
-_MARKERS: Final = (OPENER, *EARLIER_OPENERS, _RULE, END_MARKER, *_REQUESTS, QUOTES, QUOTES_END)
+_MARKERS: Final = (OPENER, *EARLIER_OPENERS, _RULE, END_MARKER, *_REQUESTS, QUOTES, QUOTES_END, TALK)
 _TAGS: Final = (
     "conversation",
     "previous-notes",

@@ -30,6 +30,7 @@ InboundKind = Literal[
     "helper",
     "forget",
     "unreadable",
+    "overheard",
     "left",
     "joined",
     "renamed",
@@ -243,6 +244,16 @@ class Returns(Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: CanonicalUsage = CanonicalUsage()
 
 
+class Said(Struct, frozen=True, kw_only=True):
+    """What somebody said in a group, not to the bot; a source without `user` is the bot itself. `place` is what the
+    platform calls the message."""
+
+    source: Source
+    text: str
+    at: float  # seconds since the epoch
+    place: str | None = None
+
+
 class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     """One thing a lane must deal with, normalised.
 
@@ -258,12 +269,14 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     source's person said under this key, (they asked for that elsewhere), and `unreadable` for one that its store can no
     longer read. Never stored are `left` and `joined`, the bot can show nothing in the chat any more, `text` says why,
     and it can again; `renamed`, the chat was called `text` before; `unread`, a person sent what the bot cannot
-    read, which `text` names; and `reaction`, a person put signs such as `+👎` on the message `reply_to`, or took some
+    read, which `text` names; `overheard`, what was said in a group and is not for the bot, as far as its platform
+    knows; and `reaction`, a person put signs such as `+👎` on the message `reply_to`, or took some
     away, as in `-👎 +👍`.
 
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by
-    itself it was not meant for the bot; it is taken if it goes on with a message that was. `notice`, never stored:
+    itself it was not meant for the bot; it is taken if it goes on with a message that was. `before`, never stored: what
+    was said in the group before it, oldest first, where the adapter can look that up. `notice`, never stored:
     a sentence that the chat is told once the message is taken. `can_wait`, never stored: while its lane is full its
     adapter keeps it and offers it again, so it is not refused. `amends`, never stored: the events of a message's
     earlier wordings, newest first, where this is its new wording, or its withdrawal; what waits of them is changed.
@@ -298,6 +311,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     after: str | None = None
     lets: tuple[str, ...] = ()
     terms: Terms | None = None
+    before: tuple[Said, ...] = ()
 
     @cached_property  # asked again and again on the way to a turn
     def command(self) -> CommandCall | None:

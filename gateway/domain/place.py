@@ -78,9 +78,13 @@ def choosing(key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> tupl
 
 
 class ListenRules(Struct, frozen=True):
-    """The rules of one platform about the messages that the bot answers, by the names of places."""
+    """The rules of one platform about the messages that the bot answers, by the names of places. `talk`: what is said
+    in a group to others is handed over, too, as `overheard`; `called`: the places where such a message may be for the
+    bot all the same."""
 
     rules: Mapping[str, Listen] = field(default_factory=dict)
+    talk: bool = False
+    called: frozenset[str] = frozenset()
 
     def of(self, *named: str) -> Listen | None:
         """The rule of the first of these names that has one."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, Literal
 
 from msgspec import Struct, field
 from pydantic import Field
@@ -14,6 +16,9 @@ from gateway.domain.place import names, narrowest
 from gateway.domain.settings import Count, Flag, Seconds, Section
 
 BusyMode = Literal["queue", "collect", "steer", "interrupt"]
+
+OVERHEARD: Final = 50  # messages of a group that the model is shown with one to the bot, where no rule says otherwise
+_READ: Final = 4_000  # characters of a message in which the bot's names are looked for
 
 
 class SessionSettings(Section):
@@ -41,7 +46,9 @@ class TurnSettings(Section):
 
 
 class TurnRules(Struct, frozen=True, kw_only=True):
-    """The configured behaviour of turns. The mappings are of places with rules of their own."""
+    """The configured behaviour of turns. The mappings are of places with rules of their own; `context`: how many
+    messages of a group the model is shown with one to the bot; `names`: what people call the bot there; `joins`: how
+    often in an hour it may look whether to speak unasked."""
 
     sessions: SessionSettings
     turns: TurnSettings
@@ -49,6 +56,9 @@ class TurnRules(Struct, frozen=True, kw_only=True):
     threads: Mapping[str, Sharing] = field(default_factory=dict)
     busy_mode: Mapping[str, BusyMode] = field(default_factory=dict)
     reactions: Mapping[str, bool] = field(default_factory=dict)
+    context: Mapping[str, int] = field(default_factory=dict)
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    joins: Mapping[str, int] = field(default_factory=dict)
 
     def key(self, source: Source) -> SessionKey:
         """Return the key of a conversation in which somebody speaks."""
@@ -72,3 +82,30 @@ class TurnRules(Struct, frozen=True, kw_only=True):
         """Say whether the bot reacts to the messages that it answers there."""
         found = narrowest(self.reactions, source.platform, names(source))
         return found.value if found else self.sessions.reactions
+
+    def overheard(self, source: Source) -> int:
+        """How many messages of this group the model is shown with one to the bot."""
+        found = narrowest(self.context, source.platform, names(source)) if self.context else None
+        return OVERHEARD if found is None else found.value
+
+    def hears_everybody(self, source: Source) -> bool:
+        """Say whether that is said of this group, so that it means the words of those as well who may not talk."""
+        return bool(self.context) and narrowest(self.context, source.platform, names(source)) is not None
+
+    def calls_bot(self, source: Source, text: str) -> bool:
+        """Say whether a text of a group has a name that people call the bot by."""
+        found = narrowest(self.names, source.platform, names(source))
+        return found is not None and _pattern(tuple(found.value)).search(text[:_READ]) is not None
+
+    def looks(self, source: Source) -> int:
+        """How often in an hour the bot may look whether to speak unasked in this group."""
+        found = narrowest(self.joins, source.platform, names(source))
+        return 0 if found is None else found.value
+
+
+@lru_cache(maxsize=256)
+def _pattern(called: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds these words: not inside a longer word, an address or somebody else's mention. Every part is a plain text,
+    so no message makes the search slow."""
+    words = "|".join(r"\s".join(map(re.escape, each.split())) for each in called) or r"(?!)"
+    return re.compile(rf"(?<![\w@./-])(?:{words})(?!\w|[@./-]\w)", re.IGNORECASE)

@@ -24,9 +24,9 @@ from gateway.commands.runner import TURNS, CommandRunner, with_choices
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
 from gateway.domain.approval import Approval
-from gateway.domain.chat import Inbound, Outbound, SessionKey, is_shared
+from gateway.domain.chat import Inbound, Outbound, SessionKey, Source, is_shared
 from gateway.domain.command import Proposal
-from gateway.domain.quoting import CORRECTED
+from gateway.domain.quoting import CALLED, CORRECTED
 from gateway.domain.turn import BusyMode, TurnRules
 from gateway.people.approvals import NOT_CHOSEN, NOT_YOURS, Approvals
 from gateway.people.pairing import Pairing
@@ -44,6 +44,7 @@ from gateway.turns.notices import Quota, Throttle, tell_of_outage
 from gateway.turns.parts import RecentAlbums, is_continuation
 
 if TYPE_CHECKING:
+    from gateway.turns.overheard import Overheard
     from gateway.turns.reactions import Reactions
 
 log = structlog.get_logger(__name__)
@@ -90,6 +91,7 @@ class Reception(Struct, kw_only=True):
     clock: Clock
     points: Points
     rules: TurnRules
+    overheard: Overheard | None
     reactions: Reactions | None = None
     heard_at: dict[str, float] = field(default_factory=dict)
     _told: Throttle = field(default_factory=Throttle)
@@ -139,6 +141,8 @@ class Reception(Struct, kw_only=True):
                 self._crowded.discard(arrival.key)
             elif is_shared(arrival.key, arrival.inbound.source):
                 self._crowded.add(arrival.key)
+            if self.overheard and (arrival.inbound.source.chat_type != "direct" or arrival.inbound.command is not None):
+                self.overheard.note(arrival)
             status[receipt.event_id] = await self._accepted(adapter, arrival, receipt, until)
             if receipt.reopened:
                 with suppress(StoreUnavailable):
@@ -167,6 +171,11 @@ class Reception(Struct, kw_only=True):
                     await self.reactions.take(await self._at_home(read))
                 continue
             inbound = await self._at_home(read)
+            if inbound.only_as_part or inbound.kind == "overheard":
+                inbound = self._if_called(inbound)
+            if inbound.kind == "overheard":
+                await self._overhear(inbound)
+                continue
             if inbound.kind == "press":
                 inbound = await self._as_said(self._as_typed(inbound))
             if inbound.kind == "withdrawn":
@@ -174,7 +183,11 @@ class Reception(Struct, kw_only=True):
                     await self._amends(inbound)
                 continue
             if not await self._is_known(inbound):
+                if inbound.only_as_part:
+                    await self._overhear(inbound)
                 continue
+            if inbound.before or not (inbound.text or inbound.attachments):
+                inbound = await self._looking_back(inbound)
             if inbound.kind == "unread":
                 await self._say_unread(inbound)
                 continue
@@ -193,7 +206,35 @@ class Reception(Struct, kw_only=True):
                 arrivals.append(arrival)
             else:
                 self._albums.keep(arrival, now)
+                await self._overhear(inbound)
         return arrivals
+
+    def _if_called(self, inbound: Inbound) -> Inbound:
+        """What was said to others, as a message to the bot if it has one of the names that the bot goes by there."""
+        if self.rules.names and self.rules.calls_bot(inbound.source, inbound.text):
+            return replace(inbound, kind="message", only_as_part=False)
+        return inbound
+
+    async def _overhear(self, inbound: Inbound) -> None:
+        """Hear what was said to others."""
+        if self.overheard and await self._may_be_heard(inbound.source):
+            self.overheard.hear(inbound)
+
+    async def _may_be_heard(self, source: Source) -> bool:
+        """Say whether this person's words may be context for others' messages."""
+        return self.rules.hears_everybody(source) or await self.pairing.lets_in(source)
+
+    async def _looking_back(self, inbound: Inbound) -> Inbound:
+        """A message of a group without what was said before it, which is remembered. Who only calls the bot means
+        that."""
+        if self.overheard is None or inbound.source.chat_type == "direct":
+            return inbound
+        if inbound.before:
+            await self.overheard.look_back(inbound, self._may_be_heard)
+            inbound = replace(inbound, before=())
+        if not inbound.text and self.overheard.knows(inbound.source):
+            return replace(inbound, text=CALLED, own="")
+        return inbound
 
     async def _take_note(self, told: Inbound) -> None:
         """Note at once that the bot left a chat or came back, or that a chat has another name now. No note is made
@@ -204,6 +245,8 @@ class Reception(Struct, kw_only=True):
             await self.store.rename_chat(platform, told.text, chat)
         elif told.kind == "left" and await self.store.later_name(platform, chat) is None:
             inbound = await self._at_home(told)
+            if self.overheard:
+                self.overheard.leave(platform, inbound.source.chat)
             if await self.pairing.lets_in(inbound.source):
                 await self.store.close_chat(inbound.source.address, told.text)
         else:

@@ -85,6 +85,7 @@ from gateway.turns.turn_files import TurnFiles
 if TYPE_CHECKING:
     from gateway.agent.suggestions import Suggestions
     from gateway.turns.delegated import HelperTurn
+    from gateway.turns.overheard import Overheard
     from gateway.turns.reactions import Reactions
 
 log = structlog.get_logger(__name__)
@@ -150,6 +151,7 @@ class Turns(Struct, kw_only=True):
     outbox: Outbox
     adapters: Mapping[str, Adapter]
     rules: TurnRules
+    overheard: Overheard | None
     clock: Clock
     points: Points
     began: float
@@ -689,6 +691,7 @@ class Turns(Struct, kw_only=True):
             steps=steps,
             steer=steering,
             holding=lambda values, limit: self.store.holding(values, item.key, limit),
+            talk=self.overheard.before(item) if self.overheard and item.inbound.source.chat_type != "direct" else (),
         )
 
 

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from gateway.app.config.models import Chat
 from gateway.domain.message import text_of
+from gateway.domain.notes import without_quotes
 from gateway.runtime.errors import EmptyAnswer
 from tests.emulators.discord import Channel, DiscordServer, Kind, User
 from tests.support.discord_live import on_discord
+from tests.support.live_bot import talk_in
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.tools import Payment, payments
 
@@ -41,16 +44,18 @@ async def test_it_is_shown_what_was_said_before_it_was_named_and_stores_none_of_
     tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
 ) -> None:
     ben = discord.people.person("Ben")
-    async with on_discord(tmp_path, discord, anna) as bot:
+    async with on_discord(tmp_path, discord, anna, chats={"discord:*": Chat(context=50)}) as bot:
         discord.people.say(place, ben, "I sing [alto]")
         bot.says("and I bass", place)
         bot.says("@Legato who sings what?", place)
         await bot.until(lambda: discord.shown(place))
         ((_, heard),) = bot.model.spoken(0)
-        assert heard == ("[before this, in the same channel:\nBen: I sing (alto)\nAnna: and I bass]\nwho sings what?")
+        assert talk_in(heard) == ["Ben: “I sing (alto)”", "Anna: “and I bass”"]
+        assert without_quotes(heard) == "who sings what?"
         bot.says("@Legato thanks", place)
         await bot.until(lambda: len(discord.shown(place)) == 2)
-        assert bot.model.spoken(1)[-1] == ("user", "thanks")
+        assert bot.model.spoken(1)[0] == ("user", "who sings what?")
+        assert talk_in(bot.model.spoken(1)[-1][1]) == talk_in(heard)
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -60,13 +65,12 @@ async def test_in_a_thread_it_is_shown_the_message_that_the_thread_began_from(
     thread = discord.people.thread_from(discord.people.say(place, anna, "Who sings alto?"), anna, "Alto")
     for number in range(25 * long):
         discord.people.say(thread, anna, str(number))
-    async with on_discord(tmp_path, discord, anna) as bot:
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 20}) as bot:
         bot.says("@Legato please answer", thread)
         await bot.until(lambda: discord.shown(thread))
-        ((_, heard),) = bot.model.spoken(0)
-        _, first, *others = heard.splitlines()
-        assert first.startswith("Anna: Who sings alto?")
-        assert len(others) == 20 * long + 1
+        first, *others = talk_in(bot.model.spoken(0)[0][1])
+        assert first.startswith("Anna: “Who sings alto?")
+        assert len(others) == 20 * long
 
 
 async def test_a_thread_from_its_own_answer_shows_it_that_answer(
@@ -78,7 +82,7 @@ async def test_a_thread_from_its_own_answer_shows_it_that_answer(
         thread = discord.people.thread_from(discord.shown(place)[0], anna, "More")
         bot.says("@Legato go on", thread)
         await bot.until(lambda: len(discord.shown(thread)) == 2)  # the first stands for what the thread began from
-        assert "Legato: echo: one" in bot.model.spoken(1)[-1][1]
+        assert talk_in(bot.model.spoken(1)[-1][1]) == ["you: “echo: one”"]
 
 
 async def test_names_of_channels_and_roles_are_those_that_people_see(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.emulators.discord import Channel, DiscordServer, User
 from tests.support.discord_live import on_discord
+from tests.support.live_bot import talk_in
 from tests.support.waiting import eventually
 
 
@@ -75,7 +76,7 @@ async def test_whoever_a_role_lets_in_is_shown_what_was_said(
         discord.people.say(place, eve, "@Legato who sings?")
         await bot.until(lambda: discord.shown(place))
         ((_, heard),) = bot.model.spoken(0)
-        assert heard == "[before this, in the same channel:\nAnna: I sing alto]\nwho sings?"
+        assert talk_in(heard) == ["Anna: “I sing alto”"]
 
 
 async def test_the_member_of_missed_messages_is_asked_for_once(

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.app.gateway import Gateway
+from gateway.domain.notes import QUOTES_END, TALK
 from tests.support.model import PATIENCE, FakeModel
+
+
+def talk_in(text: str) -> list[str]:
+    """What was said around a message, as the model was shown it, without the times."""
+    lines = text.partition(QUOTES_END)[0].splitlines()[1:] if text.startswith(TALK) else []
+    return [line.partition(" UTC, ")[2] for line in lines]
 
 
 @dataclass(slots=True, kw_only=True)

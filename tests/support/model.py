@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from gateway.domain.message import ToolCall, text_of
-from gateway.domain.notes import TITLE_REQUEST
+from gateway.domain.notes import TITLE_REQUEST, without_quotes
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted, StopReason, TextDelta
 from gateway.providers.offline.model import is_memory_request, is_summary_request
@@ -89,8 +89,9 @@ Script = Callable[[ModelSpec, ModelRequest], Say]
 
 
 def newest(request: ModelRequest) -> str:
-    """The newest words of a person in a request."""
-    return next(text_of(message) for message in reversed(request.messages) if message["role"] == "user")
+    """The newest words of a person in a request, without what stands in front of them."""
+    said = next(text_of(message) for message in reversed(request.messages) if message["role"] == "user")
+    return without_quotes(said)
 
 
 def echo(spec: ModelSpec, request: ModelRequest) -> Say:

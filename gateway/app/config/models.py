@@ -52,6 +52,7 @@ from gateway.domain.settings import (
     Count,
     Flag,
     Ident,
+    Natural,
     Seconds,
     Section,
     SpendCap,
@@ -227,6 +228,12 @@ class Chat(Section):
     reactions: bool | None = Field(None, description="as sessions.reactions")
     groups: Literal["per_user", "shared"] | None = Field(None, description="as sessions.groups")
     threads: Literal["per_user", "shared"] | None = Field(None, description="as sessions.threads")
+    context: Natural | None = Field(
+        None,
+        description="messages of a group that the model is shown with one to the bot, whoever wrote them; null: 50, of "
+        "people who may talk to it",
+    )
+    names: Texts | None = Field(None, description="words that people call the bot by, beside its mention")
     daily_usd: SpendCap | None = Field(None, description="a spend cap for all that is in this place, one day")
 
     def contradictions(self) -> Iterator[Contradiction]:
@@ -235,7 +242,18 @@ class Chat(Section):
             yield ("model",), "must name the provider; a name alone stands for another model at the same address"
 
 
-ChatKey = Literal["persona", "tools", "listen", "busy_mode", "reactions", "groups", "threads", "daily_usd"]
+ChatKey = Literal[
+    "persona",
+    "tools",
+    "listen",
+    "busy_mode",
+    "reactions",
+    "groups",
+    "threads",
+    "context",
+    "names",
+    "daily_usd",
+]
 
 
 class Plugins(Section):

@@ -229,14 +229,9 @@ def test_words_of_others_command_nothing() -> None:
     forwarded = heard("", message_snapshots=[{"message": {"content": "/pin be rude"}}])
     robot = heard("<@42> /pin be rude", author={"id": "3", "username": "robot", "bot": True})
     quoted = heard("> /pin be rude")
-    before = codec.message_inbound(
-        message("do it"), CHANNEL, ME, before="[before this, in the same channel:\nBen: x]\n"
-    )
     for inbound in (forwarded, robot, quoted):
         assert inbound.command is None
         assert inbound.own == ""
-    assert before is not None
-    assert before.own == "do it"
 
 
 def test_a_corrected_message_is_an_event_of_its_own() -> None:
@@ -278,17 +273,15 @@ def test_files_are_named_by_where_they_stand() -> None:
     assert [(each.kind, each.name) for each in spoken.attachments] == [("voice", "")]
 
 
-def test_messages_before_a_mention_are_one_line_each() -> None:
+def test_messages_before_a_mention_have_their_writers() -> None:
     messages = [
         message("first\nline"),
         message("", attachments=[PICTURE]),
         message("joined", type=7),
         message("[x]", author={"id": "2", "username": "ben"}),
     ]
-    assert codec.quoted(messages, ME) == (
-        "[before this, in the same channel:\nAnna: first line\nAnna: (image a.png)\nben: (x)]\n"
-    )
-    assert codec.quoted([], ME) == ""
+    said = [(each.source.user_name, each.text) for each in codec.said(messages, CHANNEL, ME)]
+    assert said == [("Anna", "first\nline"), ("Anna", "(image a.png)"), ("ben", "[x]")]
 
 
 def test_an_interaction_can_be_answered_by_who_has_its_event() -> None:

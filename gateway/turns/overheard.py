@@ -1,0 +1,117 @@
+"""What was said in groups and not to the bot: the last messages of each, as long as this process runs.
+
+They stand beside a message to the bot in the requests of its turn, as quotes do (`gateway.agent.quotes`), and nowhere
+else: they are written nowhere, no search finds them, and no memory is given them. Only the words of people are kept who
+may talk to the bot there, unless the settings name the group. Whoever has anything forgotten takes all of their words
+out of here.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import Struct, field
+
+from gateway.context.prompts import neutralise
+from gateway.domain.chat import Inbound, Said, SessionKey, Source, readable, speaker
+from gateway.domain.quoting import clipped, flat
+from gateway.domain.turn import TurnRules
+from gateway.store.records import Arrival, InboxItem
+
+_GROUPS: Final = 500  # those in which somebody spoke last
+_LONGEST: Final = 600  # characters of a message; twice what is shown, because a secret in it may go
+_WHILE_WAITING: Final = 50  # messages beyond those that are shown: so many may come while a message waits for its turn
+
+_Place = tuple[str, str, str | None]
+
+
+class _Heard(Struct, frozen=True):
+    said: Said
+    key: SessionKey | None = None  # the conversation that holds it, of a message to the bot
+
+
+class Overheard(Struct, kw_only=True):
+    """Hears the groups. `redact` takes secrets out of what the model is shown. Only `_talks` changes."""
+
+    rules: TurnRules
+    redact: Callable[[str], str]
+    _talks: OrderedDict[_Place, deque[_Heard]] = field(default_factory=OrderedDict)
+
+    def hear(self, inbound: Inbound, key: SessionKey | None = None) -> None:
+        """Remember a message of a group; `key`: of the conversation that it belongs to. A new wording takes the place
+        of the old one."""
+        shown = self.rules.overheard(inbound.source)
+        if not shown:
+            return
+        said = Said(source=inbound.source, text=readable(inbound)[:_LONGEST], at=inbound.sent_at, place=inbound.place)
+        talk = self._talk(inbound.source, shown)
+        for each in [each for each in talk if inbound.place is not None and each.said.place == inbound.place]:
+            talk.remove(each)
+        talk.append(_Heard(said, key))
+
+    async def look_back(self, inbound: Inbound, may_talk: Callable[[Source], Awaitable[bool]]) -> None:
+        """Remember what an adapter has looked up before a message, in the place of what was heard."""
+        talk = self._talk(inbound.source, self.rules.overheard(inbound.source))
+        held = {each.said.place: each.key for each in talk}
+        found = [
+            _Heard(each, held.get(each.place))
+            for each in inbound.before
+            if not each.source.user or await may_talk(each.source)
+        ]
+        talk.clear()
+        talk.extend(found)
+
+    def _talk(self, source: Source, shown: int) -> deque[_Heard]:
+        place = source.platform, source.chat, source.thread
+        talk = self._talks.get(place)
+        if talk is None:
+            talk = self._talks[place] = deque(maxlen=shown + _WHILE_WAITING)
+            while len(self._talks) > _GROUPS:
+                self._talks.popitem(last=False)
+        self._talks.move_to_end(place)
+        return talk
+
+    def note(self, arrival: Arrival) -> None:
+        """Take note of a message to the bot: others may ask about it, or its writer wants to be forgotten."""
+        inbound, call = arrival.inbound, arrival.inbound.command
+        if call is not None:
+            if call.name == "forget" and (call.argument or inbound.reply_to):
+                self.forget(inbound.source)
+        elif inbound.kind == "message" and inbound.source.chat_type != "direct":
+            self.hear(inbound, arrival.key)
+
+    def forget(self, person: Source) -> None:
+        """Forget all that a person said, in whatever group of their platform."""
+        for (platform, *_), talk in self._talks.items():
+            if platform == person.platform:
+                for each in [each for each in talk if each.said.source.user == person.user]:
+                    talk.remove(each)
+
+    def leave(self, platform: str, chat: str) -> None:
+        """Forget a group that the bot is no member of any more."""
+        for place in [place for place in self._talks if place[:2] == (platform, chat)]:
+            del self._talks[place]
+
+    def knows(self, source: Source) -> bool:
+        """Say whether anything was heard in this group."""
+        return bool(self._talks.get((source.platform, source.chat, source.thread))) and self.rules.overheard(source) > 0
+
+    def before(self, item: InboxItem) -> list[str]:
+        """What was said before a message, oldest first, each in a line; without what its conversation holds."""
+        inbound = item.inbound
+        source = inbound.source
+        shown = self.rules.overheard(source)
+        talk: Iterable[_Heard] = self._talks.get((source.platform, source.chat, source.thread), ()) if shown else ()
+        heard = [
+            each.said
+            for each in talk
+            if each.key != item.key and each.said.place != inbound.place and each.said.at <= inbound.sent_at
+        ]
+        return [self._line(each) for each in heard[-shown:]]
+
+    def _line(self, said: Said) -> str:
+        moment = datetime.fromtimestamp(said.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return f"- {moment}, {flat(speaker(said.source))}: “{neutralise(flat(clipped(self.redact(said.text))))}”"
