@@ -30,7 +30,7 @@ from adapters.discord.receiving import Receiver
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Propose, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
-from gateway.domain.place import NOT_SAID, ListenRules
+from gateway.domain.place import AS_USUAL, NOT_SAID, ListenRules, ShowRules, rule_of
 from gateway.domain.platform import AdapterHost
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
@@ -44,7 +44,8 @@ log = structlog.get_logger(__name__)
 _PATIENCE: Final = 20.0  # seconds for an answer of Discord's
 _TYPING_SECONDS: Final = 8.0  # Discord shows it for ten
 _LONGEST_NONCE: Final = 25  # https://discord.com/developers/docs/resources/message#create-message
-_NO_PREVIEWS: Final = 1 << 2  # a message's flag
+_NO_PREVIEWS: Final = 1 << 2  # a message's flags
+_SILENT: Final = 1 << 12
 _EDITED_FOR: Final = 3_300.0  # seconds: Discord slows edits of messages down that are an hour old
 _LOOKED_AT: Final = 50  # messages, for one that may have been sent
 _NONCE_SECONDS: Final = 60.0  # for which Discord surely knows a nonce: it says "the past few minutes"
@@ -77,12 +78,14 @@ class DiscordAdapter:
         silence: float = SILENT_SECONDS,
         aside: RunsAside = at_once,
         listens: ListenRules = NOT_SAID,
+        shows: ShowRules = AS_USUAL,
     ) -> None:
         assert settings.token is not None, "the configuration sees to it that there is one"
         token = settings.token.get_secret_value()
         listening = Listening(settings, listens)
         self.account = account_of(token)
         self._clock = clock
+        self._shows = shows
         self._aside = aside
         self._commands = SlashCommands(menu)
         self._receiver = Receiver(settings, clock, self._commands, listening)
@@ -274,7 +277,7 @@ class DiscordAdapter:
             "content": await self._text(outbound),
             "nonce": _nonce(outbound.id),
             "enforce_nonce": True,
-            "flags": _NO_PREVIEWS,
+            "flags": self._flags(outbound),
             "allowed_mentions": {"parse": [], "users": [asker] if asker else [], "replied_user": point is not None},
             "components": components(outbound.buttons),
         }
@@ -293,10 +296,25 @@ class DiscordAdapter:
             log.warning("shown_plainly", outbound=outbound.id, size=len(outbound.text))
             return plain(outbound.text)
 
+    def _flags(self, outbound: Outbound) -> int:
+        """A message's flags: no previews of links, and no sound."""
+        around = self._around(outbound.to.chat) if self._shows is not AS_USUAL or outbound.beside else ()
+        flags = 0 if rule_of(self._shows.previews, outbound.to, around) else _NO_PREVIEWS
+        return flags | (_SILENT if self._shows.silences(outbound, around, group=bool(around)) else 0)
+
+    def _around(self, chat: str) -> tuple[str, ...]:
+        """The names of what a channel of a server lies in; none of a chat of two."""
+        channel = None if chat.startswith(WITH) else self._connection.get_channel(int(chat))
+        guild = getattr(channel, "guild", None)
+        above = [getattr(channel, name, None) for name in ("parent_id", "category_id")]
+        return () if guild is None else (*(str(each) for each in above if each), f"guild-{guild.id}")
+
     def _points_at(self, outbound: Outbound) -> str | None:
         """In a channel the first message of an answer points at its question, and pings the person who asked."""
         number = codec.message_of(outbound.answers, outbound.to.chat)
         if number is None or outbound.kind == "notice":
+            return None
+        if self._shows.reply and rule_of(self._shows.reply, outbound.to, self._around(outbound.to.chat)) is False:
             return None
         first = self._pointed.setdefault(outbound.answers or "", outbound.id)
         while len(self._pointed) > _REMEMBERED:
@@ -361,7 +379,9 @@ class DiscordAdapter:
 
 def create(settings: DiscordSettings, host: AdapterHost) -> DiscordAdapter:
     """The bot that the settings describe."""
-    return DiscordAdapter(settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens)
+    return DiscordAdapter(
+        settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens, shows=host.shows
+    )
 
 
 def account_of(token: str) -> str:

@@ -31,7 +31,7 @@ from adapters.telegram.requests import TelegramRequest, way
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import Accept, Finding, MenuEntry, Rate, Renamed, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
-from gateway.domain.place import NOT_SAID, ListenRules
+from gateway.domain.place import AS_USUAL, NOT_SAID, ListenRules, ShowRules, rule_of
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
@@ -79,6 +79,7 @@ class TelegramBot:
         patience: float = _ANSWER_SECONDS,
         aside: RunsAside = at_once,
         listens: ListenRules = NOT_SAID,
+        shows: ShowRules = AS_USUAL,
     ) -> None:
         assert settings.token is not None, "the configuration sees to it that there is one"
         _quieten_the_library()
@@ -115,6 +116,7 @@ class TelegramBot:
         self._open = False
         self._migrated = MigratedChats(lambda: self.renamed)
         self._previews = settings.previews
+        self._shows = shows
         self._typing = Renewed(clock, _TYPING_SECONDS)
 
     @asynccontextmanager
@@ -241,7 +243,8 @@ class TelegramBot:
                     content,
                     laid_out.text,
                     _entities(laid_out),
-                    _answered(outbound, chat),
+                    self._answered(outbound, chat),
+                    silent=self._shows.silences(outbound, group=chat < 0),
                 ),
             ),
         )
@@ -280,12 +283,24 @@ class TelegramBot:
                 "text": rendered.text,
                 "entities": _entities(rendered) or None,
                 "message_thread_id": _thread(outbound.to),
-                "link_preview_options": {"is_disabled": not self._previews},
-                "reply_parameters": _answered(outbound, chat),
+                "link_preview_options": {"is_disabled": not self._has_previews(outbound.to)},
+                "disable_notification": self._shows.silences(outbound, group=chat < 0) or None,
+                "reply_parameters": self._answered(outbound, chat),
                 "reply_markup": keyboard(outbound.buttons),
             },
         )
         return sent["chat"]["id"], sent["message_id"]
+
+    def _has_previews(self, to: ChatAddress) -> bool:
+        rule = rule_of(self._shows.previews, to)
+        return self._previews if rule is None else rule
+
+    def _answered(self, outbound: Outbound, chat: int) -> ReplyParameters | None:
+        """Return the message that this one answers; None in a chat of two, where that is plain."""
+        number = codec.message_of(outbound.answers, chat)
+        if outbound.kind == "notice" or chat > 0 or number is None or rule_of(self._shows.reply, outbound.to) is False:
+            return None
+        return ReplyParameters(message_id=number, allow_sending_without_reply=True)
 
     # -- files ------------------------------------------------------------------------------
 
@@ -317,7 +332,7 @@ class TelegramBot:
             chat_id=chat,
             message_id=message,
             entities=_entities(rendered),
-            disable_web_page_preview=not self._previews,
+            disable_web_page_preview=not self._has_previews(outbound.to),
             reply_markup=keyboard(outbound.buttons),
         )
 
@@ -433,10 +448,3 @@ def _thread(to: ChatAddress) -> int | None:
     if not to.thread or (to.thread == _GENERAL and in_group(to)):
         return None
     return int(to.thread)
-
-
-def _answered(outbound: Outbound, chat: int) -> ReplyParameters | None:
-    """Return the message that this one answers; None in a chat of two, where that is plain."""
-    if outbound.kind == "notice" or chat > 0 or (number := codec.message_of(outbound.answers, chat)) is None:
-        return None
-    return ReplyParameters(message_id=number, allow_sending_without_reply=True)

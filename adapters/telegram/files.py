@@ -125,6 +125,8 @@ async def upload(
     caption: str,
     entities: Sequence[MessageEntity],
     answered: ReplyParameters | None,
+    *,
+    silent: bool = False,
 ) -> tuple[int, int]:
     """Send a file: a picture as a photo and music as such where Telegram takes it, anything else as a document. Gives
     the numbers of the chat and the message. Raises TelegramError."""
@@ -134,6 +136,7 @@ async def upload(
         "caption_entities": entities or None,
         "message_thread_id": thread,
         "reply_parameters": answered,
+        "disable_notification": silent or None,
     }
     try:
         if is_photo(content):

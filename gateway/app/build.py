@@ -852,7 +852,7 @@ def _chats_in_words(config: Config) -> dict[str, dict[str, str]]:
     keys: list[ChatKey] = [key for key in get_args(ChatKey) if key != "persona"]
     return {
         key: {
-            place: (", ".join(value) or "none") if isinstance(value, tuple) else f"{value}"
+            place: (", ".join(value) or "none") if isinstance(value, tuple) else f"{value}".lower()
             for place, value in said.items()
         }
         for key in keys

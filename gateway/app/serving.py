@@ -9,11 +9,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -34,7 +34,7 @@ from gateway.commands.sessions import farewell, greeting
 from gateway.domain import adapter as ports
 from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures, OpensFirst
 from gateway.domain.chat import Source
-from gateway.domain.place import EVERYWHERE, ListenRules, names
+from gateway.domain.place import EVERYWHERE, ListenRules, ShowRules, names
 from gateway.domain.platform import AdapterHost, AdapterSettings, Platform
 from gateway.people.access import Access
 from gateway.runtime.aside import SHORT, RunsAside, WorkerProcess, at_once
@@ -48,6 +48,8 @@ from gateway.runtime.tokens import ROUGH_SHARE, TokenCounter
 
 if TYPE_CHECKING:
     from gateway.app.backup.schedule import DailyBackups
+
+T = TypeVar("T")
 
 Tell = Callable[[str], None]
 
@@ -153,6 +155,7 @@ def _adapter(
         aside=aside,
         tell=tell,
         listens=listens(config, platform.name),
+        shows=shows(config, platform.name),
         served=[each.name for each in platforms().values() if not each.settings or each in served(config)],
     )
     create: Callable[[Any, AdapterHost], Adapter] = imported(platform.create)
@@ -175,13 +178,24 @@ def _prompts(config: Config) -> CommandRegistry:
 
 def listens(config: Config, platform: str) -> ListenRules:
     """When the bot answers in the chats of this platform."""
-    called = {*config.by_place("names")}
-    said = ((*place.partition(":"), rule) for place, rule in config.by_place("listen").items())
+    called = frozenset(_on(platform, config.by_place("names")))
     return ListenRules(
-        rules={name: rule for where, _, name, rule in said if where == platform},
+        rules=_on(platform, config.by_place("listen")),
         talk=bool(called) or config.by_place("context").get(f"{platform}:{EVERYWHERE}") != 0,
-        called=frozenset(name for where, _, name in (each.partition(":") for each in called) if where == platform),
+        called=called,
     )
+
+
+def shows(config: Config, platform: str) -> ShowRules:
+    """How messages are shown in the chats of this platform."""
+    reply, silent, previews = (_on(platform, config.by_place(key)) for key in ("reply", "silent", "previews"))
+    return ShowRules(reply=reply, silent=silent, previews=previews)
+
+
+def _on(platform: str, rules: Mapping[str, T]) -> dict[str, T]:
+    """The rules for places of a platform, by the places' names there."""
+    said = ((*place.partition(":"), rule) for place, rule in rules.items())
+    return {name: rule for where, _, name, rule in said if where == platform}
 
 
 async def serve_platforms(

@@ -416,8 +416,10 @@ SCHEDULED: Final = "schedule:"  # the event ids of prompts that run by the clock
 ENDED: Final = "ended:"  # the same, of what ran in the background and has ended
 HELPER: Final = "helper:"  # the same, of helpers
 EVENT: Final = "event:"  # the same, of what other programs told
+_ENDED_LOOK: Final = f"{ENDED}heartbeat:"
 ERRANDS: Final = "errands"  # the thread of what a front end asks for itself: no person reads it
 HEARTBEAT: Final = "heartbeat:"  # the same, of looks now and then, with the day behind
+JOINED: Final = "joined:"  # the same, of words in a group that nobody said to the bot, and that it answers unasked
 
 
 class Outbound(Struct, frozen=True, kw_only=True):
@@ -462,6 +464,13 @@ class Outbound(Struct, frozen=True, kw_only=True):
     def unasked(self) -> bool:
         """Say whether nobody waits for it: then the other rows of its chat go before it."""
         return self.kind == "reminder" or (self.answers or "").startswith(SCHEDULED)
+
+    @property
+    def beside(self) -> bool:
+        """Say whether it stands beside what people wait for: a notice about a message, the outcome of a look, an answer
+        to words that were not said to the bot."""
+        answers = self.answers or ""
+        return bool(answers) and (self.kind == "notice" or answers.startswith((HEARTBEAT, _ENDED_LOOK, JOINED)))
 
 
 # -- files ---------------------------------------------------------------------------------------------

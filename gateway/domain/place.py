@@ -10,7 +10,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
-from gateway.domain.chat import ChatType, SessionKey, Source
+from gateway.domain.chat import ENDED, EVENT, ChatAddress, ChatType, Outbound, SessionKey, Source
 
 Listen = Literal["mention", "free", "thread", "off"]
 """When the bot answers in a group or channel: to mentions and replies; to everything; to everything, each time in a new
@@ -92,3 +92,31 @@ class ListenRules(Struct, frozen=True):
 
 
 NOT_SAID: Final = ListenRules()
+
+
+class ShowRules(Struct, frozen=True, kw_only=True):
+    """How messages of one platform are shown in places with rules of their own. `reply`: an answer points at what it
+    answers; `silent`: what nobody waits for makes no sound; `previews`: links have a preview."""
+
+    reply: Mapping[str, bool] = field(default_factory=dict)
+    silent: Mapping[str, bool] = field(default_factory=dict)
+    previews: Mapping[str, bool] = field(default_factory=dict)
+
+    def silences(self, outbound: Outbound, within: Sequence[str] = (), *, group: bool) -> bool:
+        """Say whether a message makes no sound: without a rule, in a group, what stands beside what people wait for."""
+        rule = rule_of(self.silent, outbound.to, within)
+        if rule is None:
+            return group and outbound.beside
+        unasked = outbound.unasked or (outbound.answers or "").startswith((ENDED, EVENT))
+        return rule and (unasked or outbound.beside or outbound.kind == "notice")
+
+
+def rule_of(rules: Mapping[str, T], to: ChatAddress, within: Sequence[str] = ()) -> T | None:
+    """The rule of the narrowest place around an address that has one; `within`: what its chat lies in."""
+    if not rules:
+        return None
+    named = (f"{to.chat}/{to.thread}", to.chat, *within, EVERYWHERE)
+    return next((rules[name] for name in named if name in rules), None)
+
+
+AS_USUAL: Final = ShowRules()

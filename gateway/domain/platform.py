@@ -15,7 +15,7 @@ from pydantic import Field
 
 from gateway.domain.adapter import Limits, MenuEntry
 from gateway.domain.chat import OutboundKind, Source
-from gateway.domain.place import NOT_SAID, Listen, ListenRules
+from gateway.domain.place import AS_USUAL, NOT_SAID, Listen, ListenRules, ShowRules
 from gateway.domain.settings import Flag, Section
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock, Ids
@@ -115,7 +115,7 @@ class AdapterHost(Struct, frozen=True, kw_only=True):
     asked; `chat`, where it is asked ("": apart from the other chats); `fresh`, in a new session. `tell`: shows a line
     to the person who started the program, where one looks. `aside`: carries out functions that read Markdown, for a
     limited time. `listens`: when the bot answers in chats that `chats` of config.yaml names; `Platform.listens` are the
-    rules that may come.
+    rules that may come. `shows`: how messages are shown there.
     `served`: names of the platforms that are enabled."""
 
     clock: Clock
@@ -136,5 +136,6 @@ class AdapterHost(Struct, frozen=True, kw_only=True):
     fresh: bool = False
     aside: RunsAside = at_once
     listens: ListenRules = NOT_SAID
+    shows: ShowRules = AS_USUAL
     tell: Callable[[str], None] = lambda _: None
     served: Sequence[str] = ()

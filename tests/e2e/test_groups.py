@@ -1,7 +1,8 @@
-"""A group of three on Telegram: what they say to one another is context for what somebody says to the bot."""
+"""Groups: what people say to one another is context for what somebody says to the bot, and each has its own rules."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from gateway.domain.message import text_of
 from gateway.domain.notes import TALK, without_quotes
 from gateway.domain.quoting import CALLED
 from gateway.domain.turn import SessionSettings
+from gateway.turns.reception import BUSY
+from tests.emulators.discord import DiscordServer
 from tests.emulators.telegram import TelegramServer
+from tests.support.discord_live import on_discord
 from tests.support.fast_clock import FastClock
 from tests.support.live_bot import talk_in
-from tests.support.model import FakeModel, Say, in_turn
+from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.remains import in_files
 from tests.support.telegram_live import Bot, on_telegram
 
@@ -137,3 +141,49 @@ async def test_a_turn_that_read_others_words_keeps_none_of_them_unasked(
         assert "what others said in the group" in bot.shown(group)[-1]
         assert without_quotes(heard(bot)) == "what is new?"
         assert heard(bot).startswith(TALK)
+
+
+async def test_a_group_is_shown_messages_as_its_rules_say(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, name, gate = telegram.people.person("Anna"), f"@{telegram.bot.username}", Gate()
+    usual, own = (telegram.people.group(each, anna, bot="administrator") for each in ("Usual", "Own"))
+    chats = {f"telegram:{own.id}": Chat(reply=False, previews=True, silent=False)}
+    model = FakeModel(lambda *_: Say(text="see https://example.org", gate=gate))
+    async with on_telegram(tmp_path, telegram, anna, model=model, chats=chats) as bot:
+        for place in (usual, own, None):
+            bot.says(f"{name} hello", place)
+            bot.says(f"{name} and?", place)
+        await bot.until(lambda: all(BUSY in [each.text for each in telegram.shown(chat)] for chat in (usual, own)))
+        gate.open()
+        await bot.until(lambda: all(len(telegram.shown(chat)) == 3 for chat in (usual, own, bot.chat)))
+        calls = [call.parameters for call in telegram.journal.of("sendMessage")]
+        answers = [[each for each in calls if int(each["chat_id"]) == chat.id] for chat in (usual, own, bot.chat)]
+        silent = [{each["text"] == BUSY for each in those if each.get("disable_notification")} for those in answers]
+        assert silent == [{True}, set(), set()]  # the notice alone, in a group without a rule
+        assert [bool(each.reply_to) for each in telegram.shown(own)] == [False] * 3
+        assert sum(bool(each.reply_to) for each in telegram.shown(usual)) == 2
+        previews = [{json.loads(each["link_preview_options"])["is_disabled"] for each in those} for those in answers]
+        assert previews == [{True}, {False}, {True}]
+
+
+async def test_a_channel_is_shown_messages_as_its_rules_say(tmp_path: Path) -> None:
+    async with DiscordServer(limits=None) as discord:
+        anna, gate = discord.people.person("Anna"), Gate()
+        guild = discord.people.guild("Team", anna)
+        usual, own = discord.people.general(guild), discord.people.channel(guild, "own")
+        chats = {f"discord:{own.id}": Chat(reply=False, previews=True), "discord:*": Chat(names=("lena",))}
+        model = FakeModel(lambda *_: Say(text="see https://example.org", gate=gate))
+        async with on_discord(tmp_path, discord, anna, model=model, chats=chats) as bot:
+            for place in (usual, own):
+                discord.people.say(place, anna, "who knows?")
+                bot.says("hello, Lena", place)
+                bot.says("lena, and?", place)
+            await bot.until(lambda: all(len(discord.shown(place)) == 1 for place in (usual, own)))
+            gate.open()
+            await bot.until(lambda: all(len(discord.shown(place)) == 3 for place in (usual, own)))
+            for place, previews in ((usual, 0), (own, 1)):
+                notice, *answers = discord.shown(place)
+                assert (notice.content, notice.flags & 4096) == (BUSY, 4096)
+                assert all(not each.flags & 4096 for each in answers)
+                assert all(bool(each.flags & 4) is not bool(previews) for each in (notice, *answers))
+                assert [each.answered is None for each in answers] == [bool(previews)] * 2
+            assert talk_in(text_of(bot.model.requests[0].messages[-1])) == ["Anna: “who knows?”"]

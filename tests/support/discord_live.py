@@ -16,7 +16,7 @@ from adapters.discord.platform import DiscordSettings
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.app.plugins import all_commands
-from gateway.app.serving import listens
+from gateway.app.serving import listens, shows
 from gateway.domain.chat import SessionKey
 from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelSettings as ModelEntry
@@ -103,6 +103,7 @@ async def on_discord(
         patience=patience,
         silence=silence,
         listens=listens(config, "discord"),
+        shows=shows(config, "discord"),
     )
     parts = bootstrap.Parts(providers={"offline": model}, points=points, tools=with_tools, clock=clock, store=store)
     gateway = bootstrap.build(config, [adapter], parts)

@@ -16,7 +16,7 @@ from adapters.telegram.platform import Streaming, TelegramSettings, Webhook
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
-from gateway.app.serving import listens
+from gateway.app.serving import listens, shows
 from gateway.domain.adapter import MenuEntry
 from gateway.people.access import AccessSettings
 from gateway.providers.base import Provider
@@ -125,6 +125,7 @@ async def on_telegram(
         menu=MENU,
         aside=aside,
         listens=listens(config, "telegram"),
+        shows=shows(config, "telegram"),
         admins=[entry.removeprefix("telegram:") for entry in admins],
     )
     providers: dict[str, Provider] = {"offline": model, "openai": provider or model}

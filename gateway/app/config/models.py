@@ -234,6 +234,15 @@ class Chat(Section):
         "people who may talk to it",
     )
     names: Texts | None = Field(None, description="words that people call the bot by, beside its mention")
+    reply: Flag | None = Field(None, description="whether answers in a group point at their question; null: true")
+    silent: Flag | None = Field(
+        None,
+        description="whether reminders, notices and what programs tell make no sound; null: notices beside answers, "
+        "in groups",
+    )
+    previews: Flag | None = Field(
+        None, description="whether links have a preview; null: as the platform's section says"
+    )
     daily_usd: SpendCap | None = Field(None, description="a spend cap for all that is in this place, one day")
 
     def contradictions(self) -> Iterator[Contradiction]:
@@ -252,6 +261,9 @@ ChatKey = Literal[
     "threads",
     "context",
     "names",
+    "reply",
+    "silent",
+    "previews",
     "daily_usd",
 ]
 
