@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from adapters.discord.components import said
+from adapters.discord.components import said as chosen
 from gateway.delivery.markdown.characters import length
-from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Said, Source, straight
+from gateway.domain.chat import CUT, JOINED, TORN, Attachment, ChatType, Inbound, Said, Source, straight
 from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, flat, in_reply_to, listed
 from gateway.runtime.structs import replace
 
@@ -163,7 +163,7 @@ def event_id(me: Me, place: Place, message: str, author: str) -> str:
 def asked_by(event: str | None) -> str | None:
     """The person whose message or command an event is."""
     match (event or "").split(":"):
-        case [_, _, author, _, *_] if author.isdecimal():
+        case [bot, _, author, _, *_] if author.isdecimal() and f"{bot}:" != JOINED:
             return author
     return None
 
@@ -412,7 +412,7 @@ def press_inbound(data: Json, place: Place, me: Me) -> Inbound:
     return Inbound(
         event_id=event_id(me, place, f"b{data['id']}", author["id"]),
         source=source(place, author, member),
-        text=said(data["data"]),
+        text=chosen(data["data"]),
         kind="press",
         sent_at=moment(data["id"]),
     )

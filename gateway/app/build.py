@@ -124,6 +124,7 @@ if TYPE_CHECKING:
     from gateway.agent.titles import Titles
     from gateway.app.backup.schedule import DailyBackups
     from gateway.app.tracing import Tracing
+    from gateway.turns.joining import Joining
     from gateway.turns.overheard import Overheard
     from gateway.turns.reactions import Reactions
 
@@ -169,7 +170,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     commands = _commands(base, program, agents, people)
     reactions = _reactions(base, people.pairing)
     overheard = _overheard(base)
-    reception = _reception(base, people, commands, reactions, overheard)
+    reception = _reception(base, agents, people, commands, reactions, overheard)
     turns = _turns(base, agents, people, commands, reactions, overheard)
     events = Events(store=base.store, outbox=base.outbox, pairing=people.pairing, rules=base.rules, clock=base.clock)
     _connect(base, reception, events)
@@ -303,6 +304,7 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
             reactions=config.by_place("reactions"),
             context=config.by_place("context"),
             names=config.by_place("names"),
+            joins=config.by_place("joins"),
         ),
         clock=clock,
         ids=ids,
@@ -660,8 +662,25 @@ def _overheard(base: _Base) -> Overheard | None:
 
 
 def _reception(
-    base: _Base, people: People, commands: CommandRunner, reactions: Reactions | None, overheard: Overheard | None
+    base: _Base,
+    agents: Agents,
+    people: People,
+    commands: CommandRunner,
+    reactions: Reactions | None,
+    overheard: Overheard | None,
 ) -> Reception:
+    joining: Joining | None = None
+    if overheard is not None and base.rules.joins:
+        joining = import_module("gateway.turns.joining").Joining(
+            store=base.store,
+            metering=agents.metering,
+            overheard=overheard,
+            rules=base.rules,
+            background=base.background,
+            clock=base.clock,
+            redact=base.redact,
+            lets_in=people.pairing.lets_in,
+        )
     return Reception(
         store=base.store,
         outbox=base.outbox,
@@ -675,6 +694,7 @@ def _reception(
         points=base.points,
         rules=base.rules,
         overheard=overheard,
+        joining=joining,
         reactions=reactions,
     )
 

@@ -178,7 +178,7 @@ def _prompts(config: Config) -> CommandRegistry:
 
 def listens(config: Config, platform: str) -> ListenRules:
     """When the bot answers in the chats of this platform."""
-    called = frozenset(_on(platform, config.by_place("names")))
+    called = frozenset({**_on(platform, config.by_place("names")), **_on(platform, config.by_place("joins"))})
     return ListenRules(
         rules=_on(platform, config.by_place("listen")),
         talk=bool(called) or config.by_place("context").get(f"{platform}:{EVERYWHERE}") != 0,

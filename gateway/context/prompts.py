@@ -14,6 +14,7 @@ from typing import Final
 from gateway.domain.message import Message, user
 from gateway.domain.notes import (
     DONE,
+    JOIN_REQUEST,
     MEMORY_REQUEST,
     QUOTES,
     QUOTES_END,
@@ -127,7 +128,7 @@ _STRICTER: Final = (
     "and write nothing but the notes."
 )
 
-_REQUESTS: Final = (SUMMARY_REQUEST, MEMORY_REQUEST, TITLE_REQUEST)
+_REQUESTS: Final = (SUMMARY_REQUEST, MEMORY_REQUEST, TITLE_REQUEST, JOIN_REQUEST)
 _MARKERS: Final = (OPENER, *EARLIER_OPENERS, _RULE, END_MARKER, *_REQUESTS, QUOTES, QUOTES_END, TALK)
 _TAGS: Final = (
     "conversation",

@@ -16,6 +16,7 @@ SUMMARY_REQUEST: Final = (
 )
 MEMORY_REQUEST: Final = "legato:memory-request"  # the same of a request for what is to be remembered
 TITLE_REQUEST: Final = "legato:title-request"  # the same of a request for a conversation's title
+JOIN_REQUEST: Final = "legato:join-request"  # the same of the question whether to speak in a group
 # Around the quotes that stand in front of a person's message; the offline model answers the message alone.
 QUOTES: Final = (
     "[Added by the program: earlier words of this conversation about what this message names. They had left view. They "

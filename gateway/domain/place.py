@@ -80,7 +80,7 @@ def choosing(key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> tupl
 class ListenRules(Struct, frozen=True):
     """The rules of one platform about the messages that the bot answers, by the names of places. `talk`: what is said
     in a group to others is handed over, too, as `overheard`; `called`: the places where such a message may be for the
-    bot all the same."""
+    bot all the same, or it may speak unasked."""
 
     rules: Mapping[str, Listen] = field(default_factory=dict)
     talk: bool = False

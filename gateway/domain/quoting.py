@@ -11,6 +11,7 @@ from gateway.domain.chat import Attachment, one_line, straight
 CORRECTED: Final = "[an earlier message, corrected]\n"
 FORWARDED: Final = "[forwarded]\n"
 BY_A_BOT: Final = "[written by another bot]\n"
+UNASKED: Final = "[said to the others in the group, not to you: you join in unasked, so be brief]\n"
 CALLED: Final = "[they only called you, without a word]"
 
 _LONGEST: Final = 300  # characters of a message that is quoted

@@ -9,7 +9,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-Purpose = Literal["turn", "delegate", "compression", "memory", "title", "transcription", "embedding", "broken off"]
+Purpose = Literal[
+    "turn", "delegate", "compression", "memory", "title", "listening", "transcription", "embedding", "broken off"
+]  # fmt: skip
 _BYTES_OF_A_TOKEN: Final = 4  # in nearly any language
 BROKEN_OFF: Final[Purpose] = "broken off"  # an attempt at an answer that did not end; its figures are our estimate
 

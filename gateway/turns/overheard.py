@@ -19,7 +19,7 @@ from gateway.context.prompts import neutralise
 from gateway.domain.chat import Inbound, Said, SessionKey, Source, readable, speaker
 from gateway.domain.quoting import clipped, flat
 from gateway.domain.turn import TurnRules
-from gateway.store.records import Arrival, InboxItem
+from gateway.store.records import Arrival
 
 _GROUPS: Final = 500  # those in which somebody spoke last
 _LONGEST: Final = 600  # characters of a message; twice what is shown, because a secret in it may go
@@ -99,16 +99,18 @@ class Overheard(Struct, kw_only=True):
         """Say whether anything was heard in this group."""
         return bool(self._talks.get((source.platform, source.chat, source.thread))) and self.rules.overheard(source) > 0
 
-    def before(self, item: InboxItem) -> list[str]:
-        """What was said before a message, oldest first, each in a line; without what its conversation holds."""
-        inbound = item.inbound
+    def lines(self, inbound: Inbound, key: SessionKey | None, *, whole: bool = False) -> list[str]:
+        """What was said before a message, oldest first, each in a line; without what the conversation `key` holds.
+        `whole`: with the message itself."""
         source = inbound.source
         shown = self.rules.overheard(source)
         talk: Iterable[_Heard] = self._talks.get((source.platform, source.chat, source.thread), ()) if shown else ()
         heard = [
             each.said
             for each in talk
-            if each.key != item.key and each.said.place != inbound.place and each.said.at <= inbound.sent_at
+            if (each.key is None or each.key != key)
+            and (whole or each.said.place != inbound.place)
+            and each.said.at <= inbound.sent_at
         ]
         return [self._line(each) for each in heard[-shown:]]
 

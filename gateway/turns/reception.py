@@ -44,6 +44,7 @@ from gateway.turns.notices import Quota, Throttle, tell_of_outage
 from gateway.turns.parts import RecentAlbums, is_continuation
 
 if TYPE_CHECKING:
+    from gateway.turns.joining import Joining
     from gateway.turns.overheard import Overheard
     from gateway.turns.reactions import Reactions
 
@@ -92,6 +93,7 @@ class Reception(Struct, kw_only=True):
     points: Points
     rules: TurnRules
     overheard: Overheard | None
+    joining: Joining | None
     reactions: Reactions | None = None
     heard_at: dict[str, float] = field(default_factory=dict)
     _told: Throttle = field(default_factory=Throttle)
@@ -219,6 +221,8 @@ class Reception(Struct, kw_only=True):
         """Hear what was said to others."""
         if self.overheard and await self._may_be_heard(inbound.source):
             self.overheard.hear(inbound)
+            if self.joining is not None:
+                self.joining.consider(inbound)
 
     async def _may_be_heard(self, source: Source) -> bool:
         """Say whether this person's words may be context for others' messages."""

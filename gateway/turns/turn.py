@@ -691,7 +691,9 @@ class Turns(Struct, kw_only=True):
             steps=steps,
             steer=steering,
             holding=lambda values, limit: self.store.holding(values, item.key, limit),
-            talk=self.overheard.before(item) if self.overheard and item.inbound.source.chat_type != "direct" else (),
+            talk=self.overheard.lines(item.inbound, item.key)
+            if self.overheard and item.inbound.source.chat_type != "direct"
+            else (),
         )
 
 

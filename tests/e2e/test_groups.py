@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway.app.config.models import Chat
 from gateway.domain.message import text_of
-from gateway.domain.notes import TALK, without_quotes
-from gateway.domain.quoting import CALLED
+from gateway.domain.notes import JOIN_REQUEST, TALK, without_quotes
+from gateway.domain.quoting import CALLED, UNASKED
 from gateway.domain.turn import SessionSettings
+from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.plugin import ModelSettings
 from gateway.turns.reception import BUSY
 from tests.emulators.discord import DiscordServer
 from tests.emulators.telegram import TelegramServer
 from tests.support.discord_live import on_discord
 from tests.support.fast_clock import FastClock
 from tests.support.live_bot import talk_in
-from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.model import FakeModel, Gate, Say, echo, in_turn
 from tests.support.remains import in_files
 from tests.support.telegram_live import Bot, on_telegram
 
@@ -187,3 +190,53 @@ async def test_a_channel_is_shown_messages_as_its_rules_say(tmp_path: Path) -> N
                 assert all(bool(each.flags & 4) is not bool(previews) for each in (notice, *answers))
                 assert [each.answered is None for each in answers] == [bool(previews)] * 2
             assert talk_in(text_of(bot.model.requests[0].messages[-1])) == ["Anna: “who knows?”"]
+
+
+async def test_it_looks_now_and_then_whether_to_speak_and_mostly_is_silent(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    people, name = telegram.people, f"@{telegram.bot.username}"
+    anna, ben, eve = (people.person(each) for each in ("Anna", "Ben", "Eve"))
+    idle, asking, other = (people.group(each, anna, ben, eve, bot="administrator") for each in ("A", "B", "C"))
+    looks: list[str] = []
+
+    def script(spec: ModelSpec, request: ModelRequest) -> Say:
+        if not text_of(request.messages[0]).startswith(JOIN_REQUEST):
+            return echo(spec, request)
+        looks.append(text_of(request.messages[-1]))
+        return Say(text="Speak." if "Peru" in looks[-1] else "silent")
+
+    chats = {f"telegram:{each.id}": Chat(joins=1, context=50) for each in (idle, asking)}
+    allow, both = (f"telegram:{ben.id}",), SessionSettings(groups="shared")
+    entry = ModelSettings(provider="openai", name="x", base_url="http://127.0.0.1:1/v1")
+    async with on_telegram(
+        tmp_path, telegram, anna, model=FakeModel(script), chats=chats, allow=allow, sessions=both, entry=entry
+    ) as bot:
+        for group in (idle, asking, other):
+            bot.says(f"{name} hello", group)
+            await bot.until_shown("echo: [Anna] hello", chat=group)
+        for number in range(20):
+            people.say(idle, ben, f"talk {number}")
+            bot.says("elsewhere", other)
+        people.say(asking, ben, "what is the capital of Peru?")
+        for number in range(20):
+            people.say(asking, ben, f"talk {number}")
+        await bot.until(lambda: len(looks) == 2 and len(telegram.shown(asking)) == 2)
+        await bot.quiet()
+        assert len(looks) == 2  # one an hour in each group that has them
+        assert any("Ben: “talk 0”" in look and "hello" in look for look in looks)
+        assert [len(telegram.shown(group)) for group in (idle, asking, other)] == [1, 2, 1]
+        assert bot.shown(asking)[1] == f"echo: [Ben] {UNASKED}what is the capital of Peru?"
+        answer = telegram.shown(asking)[1]
+        assert answer.reply_to is None
+        silent = [call.parameters["text"] for call in telegram.journal.of("sendMessage") if _is_silent(call)]
+        assert silent == [answer.text]
+        paid = await bot.gateway.store.usage(0.0, "purpose")
+        assert [each.calls for each in paid if each.label == "listening"] == [2]
+        for session in await bot.gateway.store.sessions(None, 9):
+            stored = [text_of(each) for each in await bot.gateway.store.transcript(session)]
+            assert not [text for text in stored if "talk" in text]
+
+
+def _is_silent(call: Any) -> bool:
+    return bool(call.parameters.get("disable_notification"))

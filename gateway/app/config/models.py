@@ -234,6 +234,10 @@ class Chat(Section):
         "people who may talk to it",
     )
     names: Texts | None = Field(None, description="words that people call the bot by, beside its mention")
+    joins: Natural | None = Field(
+        None,
+        description="how often in an hour a model may look whether the bot speaks unasked in a group; null: never",
+    )
     reply: Flag | None = Field(None, description="whether answers in a group point at their question; null: true")
     silent: Flag | None = Field(
         None,
@@ -261,6 +265,7 @@ ChatKey = Literal[
     "threads",
     "context",
     "names",
+    "joins",
     "reply",
     "silent",
     "previews",
@@ -558,6 +563,7 @@ class Config(Section):
                 "compression": given.compression,
                 "memory": given.memory,
                 "title": given.title,
+                "listening": given.title,
                 "delegate": given.delegate,
             }
             found |= {purpose: entry for purpose, entry in named.items() if entry is not None}
