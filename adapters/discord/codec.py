@@ -307,7 +307,7 @@ def _is_forward(message: Json) -> bool:
     return (message.get("message_reference") or {}).get("type") == _FORWARD
 
 
-def said(messages: Iterable[Json], place: Place, me: Me) -> tuple[Said, ...]:
+def quoted(messages: Iterable[Json], place: Place, me: Me) -> tuple[Said, ...]:
     """Messages that were written there, not to the bot."""
     found: list[Said] = []
     for each in messages:

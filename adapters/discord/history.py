@@ -72,7 +72,7 @@ class ChannelHistory:
             known = [
                 {"member": self._seen.get((place.guild or "", each["author"]["id"]), {}), **each} for each in newer
             ]
-            return codec.said(known[::-1], place, me)
+            return codec.quoted(known[::-1], place, me)
         return ()
 
     async def _first_of(self, thread: codec.Place) -> list[Json]:

@@ -254,7 +254,7 @@ class TelegramBot:
         thread, files = _thread(outbound.to), list(zip(outbound.files, contents, strict=True))
 
         async def show(chat: int, laid_out: Rendered) -> tuple[int, int]:
-            answered = _answered(outbound, chat)
+            answered = self._answered(outbound, chat)
             return await upload_album(self._bot, chat, thread, files, laid_out.text, _entities(laid_out), answered)
 
         return await self._shown(outbound, lambda chat: self._formatted(outbound, partial(show, chat)))

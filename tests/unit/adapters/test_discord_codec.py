@@ -280,7 +280,7 @@ def test_messages_before_a_mention_have_their_writers() -> None:
         message("joined", type=7),
         message("[x]", author={"id": "2", "username": "ben"}),
     ]
-    said = [(each.source.user_name, each.text) for each in codec.said(messages, CHANNEL, ME)]
+    said = [(each.source.user_name, each.text) for each in codec.quoted(messages, CHANNEL, ME)]
     assert said == [("Anna", "first\nline"), ("Anna", "(image a.png)"), ("ben", "[x]")]
 
 
