@@ -16,7 +16,7 @@ import structlog
 from discord.errors import HTTPException, LoginFailure
 from discord.http import Route
 
-from adapters.discord import codec, failures, files, reactions
+from adapters.discord import codec, failures, files, polls, reactions
 from adapters.discord.commands import SlashCommands
 from adapters.discord.components import components
 from adapters.discord.connection import SILENT_SECONDS, ApiClient, DiscordClient
@@ -202,7 +202,7 @@ class DiscordAdapter:
             outbound = replace(outbound, to=await self._addressed(calls, outbound.to))
             interaction = codec.interaction_of(outbound.answers)
             # The place of the answer is kept for the answer: a notice comes before it.
-            if interaction is not None and contents is None and outbound.kind != "notice":
+            if interaction is not None and contents is None and outbound.kind not in ("notice", "poll"):
                 may_be_public = outbound.kind == "error"
                 told = await self._interactions.show(interaction, payload, may_be_public=may_be_public)
                 if told is not None:
@@ -211,7 +211,7 @@ class DiscordAdapter:
             if outbound.ambiguous and old and (found := await self._found(calls, outbound, payload)):
                 return self._known(found)
             message = await self._posted(calls, outbound, payload, contents)
-            if contents is None and (message.get("content") or "").strip() != payload["content"].strip():
+            if contents is None and payload["content"].strip() not in ("", (message.get("content") or "").strip()):
                 # Its nonce was known: an earlier attempt showed the beginning of it.
                 await calls.request(_message("PATCH", outbound.to.chat, message["id"]), json=_edit(payload))
         except failures.Foreign as error:
@@ -252,15 +252,19 @@ class DiscordAdapter:
                 given = zip(outbound.files, contents, strict=True)
                 message = await files.upload(calls, chat, given, payload)
         except HTTPException as error:
-            if error.code != failures.NO_HISTORY or "message_reference" not in payload:
+            if error.code == failures.NO_HISTORY and "message_reference" in payload:
+                plainly = {name: value for name, value in payload.items() if name != "message_reference"}
+            elif error.code in (failures.MISSING_PERMISSIONS, failures.INVALID_FORM) and "poll" in payload:
+                plainly = {name: value for name, value in payload.items() if name != "poll"}
+                plainly["content"] = await self._text(outbound)
+            else:
                 raise
-            plainly = {name: value for name, value in payload.items() if name != "message_reference"}
             return await self._posted(calls, outbound, plainly, contents)
         return message
 
     async def _found(self, calls: ApiClient, outbound: Outbound, payload: Mapping[str, Any]) -> str | None:
         """The message of an earlier attempt whose answer was lost: Discord knows a nonce for minutes only."""
-        if outbound.file is not None and not payload["content"]:
+        if not (payload["content"] or "poll" in payload):
             return None
         since = codec.snowflake(outbound.created_at - _CLOCKS_DIFFER)
         try:
@@ -269,7 +273,7 @@ class DiscordAdapter:
             log.info("sent_before_unknown", chat=outbound.to.chat, error=error.text)
             return None
         mine = (each for each in recent if each["author"]["id"] == self.account and each["id"] not in self._shown_ids)
-        return next((str(each["id"]) for each in mine if each["content"].strip() == payload["content"].strip()), None)
+        return next((str(each["id"]) for each in mine if _said(each) == _said(payload)), None)
 
     async def _payload(self, outbound: Outbound) -> dict[str, Any]:
         asker, point = codec.asked_by(outbound.answers), self._points_at(outbound)
@@ -281,6 +285,8 @@ class DiscordAdapter:
             "allowed_mentions": {"parse": [], "users": [asker] if asker else [], "replied_user": point is not None},
             "components": components(outbound.buttons),
         }
+        if outbound.kind == "poll":
+            payload |= {"components": [], **polls.payload(outbound)}
         if point is not None:
             payload["message_reference"] = {"message_id": point, "fail_if_not_exists": False}
         return payload
@@ -341,6 +347,16 @@ class DiscordAdapter:
                 raise MessageGone("the answer can be changed no more", stays=True) from error
             raise failures.mapped_edit(error) from error
 
+    async def close_poll(self, to: ChatAddress, platform_message_id: str) -> str:
+        """End a poll; returns it with its counts. Raises AdapterError."""
+        try:
+            calls = await self._connection.opened()
+            where = {"channel_id": (await self._addressed(calls, to)).chat, "message_id": platform_message_id}
+            ended = await calls.request(Route("POST", "/channels/{channel_id}/polls/{message_id}/expire", **where))
+        except failures.Foreign as error:
+            raise failures.mapped_edit(error) from error
+        return polls.words(ended["poll"])
+
     # -- files ------------------------------------------------------------------------------
 
     async def fetch(self, file: Attachment) -> bytes:
@@ -397,6 +413,11 @@ def account_of(token: str) -> str:
 def _nonce(row: str) -> str:
     """A row's own, the same at every attempt."""
     return row if len(row) <= _LONGEST_NONCE else blake2s(row.encode(), digest_size=12).hexdigest()
+
+
+def _said(message: Mapping[str, Any]) -> tuple[str, str]:
+    poll = message.get("poll") or {}
+    return str(message["content"]).strip(), str(poll.get("question", {}).get("text", ""))
 
 
 def _edit(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from adapters.discord import polls
 from adapters.discord.components import said as chosen
 from gateway.delivery.markdown.characters import length
 from gateway.domain.chat import CUT, JOINED, TORN, Attachment, ChatType, Inbound, Said, Source, straight
@@ -186,8 +187,7 @@ def words(message: Json, me: Me) -> str:
     shown = [text] if text else []
     shown += [f"[sticker {flat(each.get('name', ''))}]" for each in message.get("sticker_items") or ()]
     if poll := message.get("poll"):
-        answers = " / ".join(str(each["poll_media"].get("text", "")) for each in poll["answers"])
-        shown.append(f"[poll: {poll['question'].get('text', '')} — {answers}]")
+        shown.append(polls.words(poll))
     shown += _cards(message)
     for each in message.get("message_snapshots") or ():
         forwarded = each.get("message") or {}

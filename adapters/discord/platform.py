@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gateway.domain.place import Listen
-from gateway.domain.platform import AdapterSettings, Platform
+from gateway.domain.platform import POLLS, AdapterSettings, Platform
 from gateway.domain.settings import AList, Contradiction, HttpUrl, Ident, Natural, Secret, Section, Text
 
 Channels = Annotated[tuple[Ident, ...], AList]
@@ -79,6 +79,7 @@ PLATFORM = Platform(
     title="Discord",
     create="adapters.discord.adapter:create",
     settings=DiscordSettings,
+    hint=POLLS,
     person_problem=person_problem,
     place_problem=place_problem,
     listens=("mention", "free", "thread", "off"),

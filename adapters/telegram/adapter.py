@@ -18,7 +18,7 @@ from telegram import Bot, MessageEntity, ReplyParameters, WebhookInfo
 from telegram.error import ChatMigrated, InvalidToken, TelegramError
 from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
-from adapters.telegram import codec, drafts, failures
+from adapters.telegram import codec, drafts, failures, polls
 from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard, show
 from adapters.telegram.files import Downloads, upload, upload_album
 from adapters.telegram.formatting import Rendered, caption, plain, render
@@ -275,21 +275,31 @@ class TelegramBot:
             raise self._silence.heard(chat, failures.mapped(error)) from error
 
     async def _send(self, chat: int, outbound: Outbound, rendered: Rendered) -> tuple[int, int]:
+        where = {
+            "chat_id": chat,
+            "message_thread_id": _thread(outbound.to),
+            "reply_parameters": self._answered(outbound, chat),
+            "disable_notification": self._shows.silences(outbound, group=chat < 0) or None,
+        }
+        is_poll = outbound.kind == "poll"
+        if is_poll and (shown := await polls.show(self._bot, outbound, where)) is not None:
+            return shown
         # The library's own way would make an object of a hundred fields of the message: two of them are needed.
         sent = await self._bot.do_api_request(
             "sendMessage",
             {
-                "chat_id": chat,
+                **where,
                 "text": rendered.text,
                 "entities": _entities(rendered) or None,
-                "message_thread_id": _thread(outbound.to),
                 "link_preview_options": {"is_disabled": not self._has_previews(outbound.to)},
-                "disable_notification": self._shows.silences(outbound, group=chat < 0) or None,
-                "reply_parameters": self._answered(outbound, chat),
-                "reply_markup": keyboard(outbound.buttons),
+                "reply_markup": None if is_poll else keyboard(outbound.buttons),
             },
         )
         return sent["chat"]["id"], sent["message_id"]
+
+    async def close_poll(self, to: ChatAddress, platform_message_id: str) -> str:
+        """End a poll; returns it with its counts. Raises AdapterError."""
+        return await polls.close(self._bot, *self._migrated.place(to.chat, platform_message_id))
 
     def _has_previews(self, to: ChatAddress) -> bool:
         rule = rule_of(self._shows.previews, to)

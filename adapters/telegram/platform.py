@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from gateway.domain.platform import AdapterSettings, Platform
+from gateway.domain.platform import POLLS, AdapterSettings, Platform
 from gateway.domain.settings import Contradiction, HttpUrl, Port, Secret, Section, Text
 
 # https://core.telegram.org/bots/api#setwebhook
@@ -108,6 +108,7 @@ PLATFORM = Platform(
     title="Telegram",
     create="adapters.telegram.making:create",
     settings=TelegramSettings,
+    hint=POLLS,
     person_problem=person_problem,
     place_problem=place_problem,
     listens=("mention", "free", "off"),

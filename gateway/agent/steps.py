@@ -14,7 +14,7 @@ from gateway.agent.gate import Gate, holder
 from gateway.agent.memory.memories import Memories, TurnMemory
 from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
 from gateway.agent.provenance import Provenance, provenance, turn_in
-from gateway.agent.tools.base import Around, Files, Question, Recall, ReminderBook, Result, ToolContext
+from gateway.agent.tools.base import Around, Files, Polls, Question, Recall, ReminderBook, Result, ToolContext
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
@@ -54,6 +54,7 @@ class ToolSteps:
     recall: Recall
     around: Around
     files: Files
+    polls: Polls | None = None
     memories: Memories
     reminders: ReminderBook
     helpers: Helpers
@@ -221,6 +222,7 @@ class ToolSteps:
             ),
             reminders=self.reminders,
             source=None if self.alone else self.caller.source,
+            polls=self.polls,
             ask=None if self.helps else partial(self._ask, conversation, asyncio.Lock(), bool(asked)),
             told=lambda text: self.observer.phase("running tools", tools=[text]),
             delegate=None if self.helps else partial(self._delegate, conversation),

@@ -34,6 +34,7 @@ from gateway.domain.adapter import (
     HasButtons,
     HasRates,
     Limits,
+    MakesPolls,
 )
 from gateway.domain.chat import MOST_DOUBTS, ChatAddress, KeptFile, Outbound, OutboundKind, OutboundState, SessionKey
 from gateway.domain.wording import counted
@@ -448,6 +449,13 @@ class Outbox:
         if len(contents) > 1 or not isinstance(adapter, CanSendFiles):
             raise DeliveryRefused(f"the file {row.file.name} cannot be shown here")
         return await adapter.send_file(row, contents[0])
+
+    async def close_poll(self, row: Outbound) -> str:
+        """End a poll that was shown; returns its counts in words. Raises AdapterError."""
+        adapter = self._adapters.get(row.to.platform)
+        if row.platform_message_id is None or not isinstance(adapter, MakesPolls):
+            raise AdapterError("it is not shown as one")
+        return await adapter.close_poll(row.to, row.platform_message_id)
 
     async def _content(self, row: Outbound, file: KeptFile) -> bytes:
         step = partial(self._store.file_content, row.key, file.digest)

@@ -475,6 +475,15 @@ class CanSendAlbums(Protocol):
         AdapterError."""
 
 
+@runtime_checkable
+class MakesPolls(Protocol):
+    """Shows an Outbound of kind `poll` as one, or as text where that is refused. Its platform's `hint` holds `POLLS`
+    (`gateway.domain.platform`)."""
+
+    async def close_poll(self, to: ChatAddress, platform_message_id: str) -> str:
+        """End a poll; returns it with the count of each answer, in words. Raises AdapterError."""
+
+
 # -- rates ---------------------------------------------------------------------------------------------
 
 # A moment that was given away is good for so many seconds after it has come: its taker wakes up a

@@ -37,7 +37,8 @@ InboundKind = Literal[
     "unread",
     "reaction",
 ]
-OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error", "reminder"]
+OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error", "reminder", "poll"]
+SEVERAL: Final = "several"  # the token of the answers of a poll of which a person may give several
 Sharing = Literal["per_user", "shared"]
 Finish = Literal["stop", "length", "tool_calls", "content_filter"]
 
@@ -428,7 +429,7 @@ class Outbound(Struct, frozen=True, kw_only=True):
     `id` is fixed before the first attempt and never changes; `to` and `key` say where it belongs,
     and a difference between them aborts the send. `answers` is the event_id it responds to. A `remark` is
     what the model said before a `question` that its turn waits for; its `reply` is yet to come. A `reminder` was
-    asked for long before. `buttons`
+    asked for long before. A `poll` is a question and its numbered answers; its buttons are the answers. `buttons`
     are rows of them, shown where the platform has buttons. `edits` is the id of an earlier Outbound of
     the chat whose message this one takes the place of, where the platform can edit.
     """

@@ -21,6 +21,8 @@ from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock, Ids
 
 GROUP: Final = "legato.adapters"
+POLLS: Final = "Polls can be made here."
+"""In the `hint` of a platform with polls: it wakes the tool that makes them."""
 
 
 class AdapterSettings(Section):

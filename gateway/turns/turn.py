@@ -80,7 +80,7 @@ from gateway.turns.parts import following, joined, patience
 from gateway.turns.recorder import TurnRecorder
 from gateway.turns.reminded import reminded
 from gateway.turns.steering import NOT_FETCHED, Steering
-from gateway.turns.turn_files import TurnFiles
+from gateway.turns.turn_files import TurnFiles, TurnPolls
 
 if TYPE_CHECKING:
     from gateway.agent.suggestions import Suggestions
@@ -671,6 +671,7 @@ class Turns(Struct, kw_only=True):
             recall=lambda words, limit: self.agents.search(words, item.key, limit),
             around=lambda message_id, reach: self.store.around(item.key, message_id, reach),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
+            polls=TurnPolls(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             reminders=self.people.reminders.of(item),
             event=item.inbound.event_id,
             lets=item.inbound.lets if item.inbound.kind == "event" else None,

@@ -1,23 +1,28 @@
-"""The files that a turn's tools may read and send: those of its own key."""
+"""The files that a turn's tools may read and send, those of its own key, and the polls that they make in its chat."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from gateway.delivery.outbox import Outbox
-from gateway.domain.chat import OUTPUT, WORDS, Album, KeptFile, Outbound
+from gateway.domain.chat import OUTPUT, SEVERAL, WORDS, Album, Button, KeptFile, Outbound
 from gateway.runtime.clock import Clock, lasting_id
-from gateway.runtime.errors import ToolError
+from gateway.runtime.errors import AdapterError, ToolError
+from gateway.runtime.structs import replace
 from gateway.store.insist import insist
-from gateway.store.port import FileStore
+from gateway.store.port import FileStore, ReportStore
 from gateway.store.records import InboxItem
 
+_LOOKED_AT: Final = 500  # rows of the chat
+
 NOT_HERE = "{platform} shows no files here; put the text into your answer instead."
+UNKNOWN = "No poll of yours with this question is shown here; repeat its question word for word."
 TOO_LARGE = "That file has {size:,} bytes, and {platform} shows {most:,} at most; send it in parts."
 
 
@@ -97,6 +102,34 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
         return await insist(
             lambda: self.store.keep_file(self.item.key, file, content), clock=self.clock, what="keep_file"
         )
+
+
+class TurnPolls(Struct, frozen=True, kw_only=True):
+    """The tools' `Polls` for the turn of one item. A poll is a row of the outbox."""
+
+    item: InboxItem
+    store: ReportStore
+    outbox: Outbox
+    clock: Clock
+
+    async def make(self, question: str, answers: Sequence[str], *, several: bool) -> None:
+        """Show a poll, once a turn."""
+        text = "\n".join([question, *(f"{number}. {answer}" for number, answer in enumerate(answers, 1))])
+        poll_id = lasting_id("o", self.item.key, self.item.inbound.event_id, text)
+        (row,) = self.outbox.rows(self.item, "poll", text, first_id=poll_id, parts=[text])
+        buttons = tuple((Button(label=answer, token=SEVERAL if several else ""),) for answer in answers)
+        await insist(lambda: self.outbox.emit([replace(row, buttons=buttons)]), clock=self.clock, what="emit")
+
+    async def close(self, question: str) -> str:
+        """End the newest poll of this question; returns its counts. Raises ToolError."""
+        rows = await self.store.outbox(self.item.inbound.source.address, _LOOKED_AT)
+        for row in rows:
+            if row.kind == "poll" and row.key == self.item.key and row.text.partition("\n")[0] == question:
+                try:
+                    return await self.outbox.close_poll(row)
+                except AdapterError as error:
+                    raise ToolError(f"The poll could not be ended: {error}") from error
+        raise ToolError(UNKNOWN)
 
 
 def _encoded(text: str) -> tuple[bytes, str]:

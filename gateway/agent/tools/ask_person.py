@@ -1,4 +1,5 @@
-"""Asks the person something in the middle of a turn, with options as buttons where the platform has them."""
+"""Asks the person something in the middle of a turn, with options as buttons where the platform has them; and has all
+people of a chat vote."""
 
 from __future__ import annotations
 
@@ -7,11 +8,14 @@ from typing import Any, Final
 
 from gateway.agent.tools.base import FOR_PEOPLE, ToolContext, schema
 from gateway.domain.approval import Choices
+from gateway.domain.platform import POLLS
 from gateway.runtime.errors import ToolError
 
 _MOST_OPTIONS: Final = 10
 _LONGEST: Final = 1_000  # characters of a question
 _LONGEST_OPTION: Final = 200  # characters
+
+_ANSWERS: Final = f"`answers` must be 2 to {_MOST_OPTIONS} different ones; ask again with such."
 
 REFUSED: Final = "The person does not want to answer this. Go on without it, and say what you took for granted."
 KEPT_BACK: Final = "A plug-in keeps the person's answer from you. Go on without it, and tell them: {sentence}"
@@ -63,4 +67,36 @@ class AskPersonTool:
         return f"The person answered: {choices.named(said) or said or LOST}"
 
 
-TOOLS = (lambda _: AskPersonTool(),)
+class MakePollTool:
+    """The question is the poll's name: the same one in the same turn is one poll."""
+
+    name = "make_poll"
+    description = "Has the people here vote, or with `close` ends your poll of this question and tells the counts."
+    parameters = schema(
+        "question",
+        question={"type": "string", "minLength": 1, "maxLength": 300},
+        answers={"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 100}},
+        several={"type": "boolean"},
+        close={"type": "boolean"},
+    )
+    read_only = False
+    idempotent = True
+    brings = ""
+    timeout = 60.0
+    needs = POLLS
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """That it is on its way, or the counts."""
+        if context.polls is None:
+            raise ToolError("No poll can be made here; ask in words.")
+        question = " ".join(arguments["question"].split())
+        if arguments.get("close"):
+            return await context.polls.close(question)
+        answers = list(dict.fromkeys(" ".join(each.split()) for each in arguments.get("answers") or ()))
+        if not 2 <= len(answers) <= _MOST_OPTIONS or not question or not all(answers):
+            raise ToolError(_ANSWERS)
+        await context.polls.make(question, answers, several=bool(arguments.get("several")))
+        return "The poll is on its way. Who answers it shows you its counts; `close` ends it."
+
+
+TOOLS = (lambda _: AskPersonTool(), lambda _: MakePollTool())

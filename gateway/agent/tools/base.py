@@ -88,6 +88,16 @@ class Files(Protocol):
         """The same of several (name, type, content), in one message where the platform can."""
 
 
+class Polls(Protocol):
+    """The polls of the caller's conversation."""
+
+    async def make(self, question: str, answers: Sequence[str], *, several: bool) -> None:
+        """Show a poll, of which a person may give one or several answers."""
+
+    async def close(self, question: str) -> str:
+        """End the poll of this question; returns its counts. Raises ToolError."""
+
+
 class MemoryAccess(Protocol):
     """The memory of the caller's conversation. The source of a new fact is the message that the turn answers. Each
     change returns a sentence for the model, and raises ToolError for one that cannot be made."""
@@ -170,6 +180,7 @@ class ToolContext(Struct, kw_only=True):
     reminders: ReminderBook
     memory: MemoryAccess | None = None
     source: Source | None = None  # the person whom the turn answers
+    polls: Polls | None = None
     delegate: Delegates | None = None
     ask: AsksPerson | None = None
     told: Callable[[str], None] = lambda _: None  # shows how far a call is, in a few words

@@ -139,6 +139,16 @@ class People:
         """Delete messages of a channel; several at once, as moderators do."""
         self._cloud.remove(*messages)
 
+    def vote(self, message: Message, *answers: int) -> None:
+        """Give these answers of a poll, counted from 1. Bots are told of votes if they asked for that."""
+        assert message.poll is not None
+        if message.poll["results"]["is_finalized"] or (len(answers) > 1 and not message.poll["allow_multiselect"]):
+            raise ValueError("This poll takes no such vote.")
+        counts = {each["id"]: each for each in message.poll["results"]["answer_counts"]}
+        for each in answers:
+            counts.setdefault(each, {"id": each, "count": 0, "me_voted": False})["count"] += 1
+        message.poll["results"]["answer_counts"] = list(counts.values())
+
     def react(self, message: Message, user: User, emoji: str, *, gone: bool = False) -> None:
         """Put a reaction on a message, or take it away."""
         self._cloud.react(message, user, emoji, gone=gone)

@@ -13,6 +13,7 @@ from tests.emulators.discord.cloud import Cloud
 from tests.emulators.discord.components import check_components
 from tests.emulators.discord.mentions import Allowed, allowed, named_in
 from tests.emulators.discord.permissions import Permission
+from tests.emulators.discord.polls import made
 from tests.emulators.discord.refusals import Refusal, bad, bad_length, invalid, too_long
 from tests.emulators.discord.world import (
     COMPONENTS_V2,
@@ -110,7 +111,9 @@ def post(cloud: Cloud, channel: Channel, author: User, asked: Asked, **more: Any
     content = text_of(form)
     check_form(form)
     files = attach(cloud, channel, asked)
-    if not (content or files or form.get("embeds") or form.get("components") or form.get("sticker_ids")):
+    if not (
+        content or files or form.get("embeds") or form.get("components") or form.get("sticker_ids") or form.get("poll")
+    ):
         raise bad(50006)
     message = Message(
         id=more.pop("id", None) or cloud.ids.new(),
@@ -122,6 +125,7 @@ def post(cloud: Cloud, channel: Channel, author: User, asked: Asked, **more: Any
         components=numbered(form.get("components") or []),
         attachments=files,
         nonce=form.get("nonce"),
+        poll=made(form.get("poll")),
         **more,
     )
     refer(cloud, message, form.get("message_reference"))

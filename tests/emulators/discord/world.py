@@ -386,6 +386,7 @@ class Message:
     only_for: User | None = None
     interaction: dict[str, Any] | None = None
     application: int | None = None
+    poll: dict[str, Any] | None = None
     deleted: bool = False
     texts: list[str] = field(default_factory=list)
 

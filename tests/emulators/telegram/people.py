@@ -224,6 +224,16 @@ class People(Membership):
         """Press a button that is not there (any more): clients can send what they like."""
         return self._cloud.press(user, message, data)
 
+    def vote(self, message: Message, *answers: int) -> None:
+        """Give these answers of a poll, counted from 0. Anonymous votes are told as counts."""
+        poll = message.content["poll"]
+        if poll["is_closed"] or (len(answers) > 1 and not poll["allows_multiple_answers"]):
+            raise ValueError("This poll takes no such vote.")
+        poll["total_voter_count"] += 1
+        for each in answers:
+            poll["options"][each]["voter_count"] += 1
+        self._put("poll", poll, message.chat)
+
     def react(self, message: Message, user: User, *emoji: str) -> None:
         """Have these reactions on a message, and no others. The bot is told only if it asked for it, and in groups as
         an administrator."""

@@ -141,12 +141,25 @@ def unreact(cloud: Cloud, asked: Asked) -> Any:
     return None
 
 
+def expire(cloud: Cloud, asked: Asked) -> Any:
+    """`POST /channels/{channel}/polls/{message}/expire`."""
+    where = channel_of(cloud, asked.identity("channel"))
+    message = message_of(cloud, where, asked.identity("message"))
+    if message.author is not cloud.bot or message.poll is None:
+        raise forbidden(50001)
+    message.poll["results"]["is_finalized"] = True
+    cloud.tell_message("MESSAGE_UPDATE", message)
+    cloud.journal.changed()
+    return cloud.shown_to_bot(message)
+
+
 ROUTES: Final[Mapping[str, Callable[[Cloud, Asked], Any]]] = {
     "POST /channels/{channel}/messages": create,
     "GET /channels/{channel}/messages": read_many,
     "GET /channels/{channel}/messages/{message}": read_one,
     "PATCH /channels/{channel}/messages/{message}": edit,
     "DELETE /channels/{channel}/messages/{message}": delete,
+    "POST /channels/{channel}/polls/{message}/expire": expire,
     "PUT /channels/{channel}/messages/{message}/reactions/{emoji}/@me": react,
     "DELETE /channels/{channel}/messages/{message}/reactions/{emoji}/@me": unreact,
 }

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from tests.emulators.telegram.cloud import Cloud
-from tests.emulators.telegram.methods import account, chats, media, messages, reading
+from tests.emulators.telegram.methods import account, chats, media, messages, polls, reading
 from tests.emulators.telegram.parameters import Parameters
 
 Method = Callable[[Cloud, Parameters], Any | Awaitable[Any]]
@@ -20,6 +20,7 @@ _TABLES: tuple[Mapping[str, Method], ...] = (
     chats.METHODS,
     media.METHODS,
     messages.METHODS,
+    polls.METHODS,
     reading.METHODS,
 )
 NAMES: Mapping[str, str] = {name.lower(): name for table in _TABLES for name in table}
