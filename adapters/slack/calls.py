@@ -161,4 +161,6 @@ def repeatable(error: AdapterError) -> AdapterError:
 
 
 def _named(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"{error.host}: {error.strerror}"
     return str(error) or ("no answer in time" if isinstance(error, asyncio.TimeoutError) else type(error).__name__)
