@@ -13,17 +13,18 @@ from urllib.parse import urlsplit
 import aiohttp
 import structlog
 
-from adapters.slack import codec, files, formatting
+from adapters.slack import codec, files, formatting, reactions
 from adapters.slack.calls import APPS, SlackCalls, code_of, is_auth, mapped, repeatable
 from adapters.slack.commands import SlashCommands
+from adapters.slack.components import LONGEST_TOKEN, components
 from adapters.slack.endpoint import EventEndpoint
 from adapters.slack.history import SlackHistory
-from adapters.slack.limits import LIMITS, LONGEST_TOKEN, WITH, actions, draft_rates, rates
+from adapters.slack.limits import LIMITS, WITH, draft_rates, rates
 from adapters.slack.platform import SlackSettings
 from adapters.slack.receiving import Receiver
 from adapters.slack.socket import SILENT_SECONDS, SocketMode
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import REPEATED, Accept, Accepted, Admits, Finding, MenuEntry, Notebook
+from gateway.domain.adapter import REPEATED, Accept, Accepted, Admits, Finding, MenuEntry, Notebook, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
@@ -210,7 +211,7 @@ class SlackBot:
 
     async def _content(self, outbound: Outbound) -> dict[str, Any]:
         shown = await self._laid_out(outbound)
-        return {"text": shown.fallback, "blocks": [shown.block, *actions(outbound.buttons)]}
+        return {"text": shown.fallback, "blocks": [shown.block, *components(outbound.buttons)]}
 
     async def _laid_out(self, outbound: Outbound) -> formatting.Shown:
         if outbound.kind not in ("reply", "remark") and outbound.file is None:
@@ -301,6 +302,9 @@ class SlackBot:
 
     async def _show_status(self, to: ChatAddress) -> None:
         await self._calls("assistant.threads.setStatus", channel_id=to.chat, thread_ts=to.thread, status="is thinking…")
+
+    async def react(self, to: ChatAddress, message: str, sign: Sign) -> None:
+        await reactions.show(self._calls, await self._channel(to), message, sign)
 
     async def aclose(self) -> None:
         await self._typing.aclose()

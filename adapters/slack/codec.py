@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from adapters.slack.components import said
 from gateway.domain.chat import Attachment, Inbound, Source, straight
 from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, clipped, flat, listed
 
@@ -131,18 +132,18 @@ def message_inbound(
 ) -> Inbound | None:
     """A message to the bot; None: there is nothing to be read in it. `before`: what the model is shown of the messages
     before it; `amends`: the events of its earlier wordings, newest first."""
-    said, files = words(message, me, names), tuple(attachments(message))
-    if not (said or files or is_named(message, me)):
+    read, files = words(message, me, names), tuple(attachments(message))
+    if not (read or files or is_named(message, me)):
         return None
     bots = is_bots(message)
     own = "" if bots else _written(_OTHERS.sub("", message.get("text") or ""), me, names)
-    text = said
+    text = read
     if own.startswith("/"):
         if amends:
             return None  # a command was carried out as it was
     else:
         context = before + (BY_A_BOT if bots else "")
-        text = context + (said or (CALLED if not files else ""))
+        text = context + (read or (CALLED if not files else ""))
     author, when = author_of(message), (message.get("edited") or {}).get("ts", "")
     return Inbound(
         event_id=event_id(me, place, author, message["ts"] + (f"/{when}" if amends else "")),
@@ -184,7 +185,7 @@ def command_inbound(data: Json, place: Place, me: Me, text: str, *, private: boo
 
 
 def press_inbound(data: Json, me: Me) -> Inbound:
-    """A button that somebody pressed."""
+    """A button that somebody pressed, with what they ticked or wrote before."""
     where, user, action = data["container"], data["user"], data["actions"][0]
     thread = where.get("thread_ts") or (data.get("message") or {}).get("thread_ts")
     place = Place(channel=where["channel_id"], thread=None if thread == where["message_ts"] else thread)
@@ -192,7 +193,7 @@ def press_inbound(data: Json, me: Me) -> Inbound:
     return Inbound(
         event_id=event_id(me, place, author, f"b{action['action_ts']}"),
         source=source(place, me, author, {author: user.get("name", "")}, str(user.get("team_id") or "")),
-        text=str(action.get("value", "")),
+        text=said(data),
         kind="press",
         sent_at=float(action["action_ts"]),
     )
@@ -255,9 +256,9 @@ def _cards(message: Json, names: Names) -> Iterator[str]:
             yield FORWARDED + seen(each.get("text") or each.get("fallback") or "", names)
         elif is_bots(message):
             fields = [f"{field.get('title', '')}: {field.get('value', '')}" for field in each.get("fields") or ()]
-            said = [each.get(part) for part in ("pretext", "author_name", "title", "text", "footer")]
-            said = [part for part in (*said[:4], *fields, said[4]) if part] or [each.get("fallback")]
-            yield f"[card: {' | '.join(flat(seen(part, names)) for part in said if part)[:_LONGEST_CARD]}]"
+            parts = [each.get(part) for part in ("pretext", "author_name", "title", "text", "footer")]
+            parts = [part for part in (*parts[:4], *fields, parts[4]) if part] or [each.get("fallback")]
+            yield f"[card: {' | '.join(flat(seen(part, names)) for part in parts if part)[:_LONGEST_CARD]}]"
 
 
 def quoted(messages: Sequence[Json], me: Me, names: Names) -> str:

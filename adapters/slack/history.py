@@ -85,6 +85,14 @@ class SlackHistory:
             self.note_thread(place, own=own)
         return self._own[place.cursor]
 
+    async def place_of(self, channel: str, message: str) -> codec.Place:
+        """Where a message stands, whose thread is not told."""
+        with suppress(AdapterError, TimeoutError):
+            async with self._clock.limit(_LOOK_SECONDS):
+                answer = await self._calls("conversations.replies", channel=channel, ts=message, limit=1)
+            return codec.place_of(answer["messages"][0], channel)
+        return codec.Place(channel=channel)
+
     def note_thread(self, place: codec.Place, *, own: bool) -> None:
         """Whose a thread is, is known."""
         _remember(self._own, place.cursor, own)

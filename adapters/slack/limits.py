@@ -1,24 +1,19 @@
-"""The limits of Slack: https://docs.slack.dev/apis/web-api/rate-limits and
-https://docs.slack.dev/reference/block-kit/blocks/actions-block"""
+"""The limits of Slack: https://docs.slack.dev/apis/web-api/rate-limits"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from adapters.slack.formatting import LONGEST, marks, plain, split
 from gateway.delivery.markdown.characters import length
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import REPEATED, Limits, Rate
-from gateway.domain.chat import Button, ChatAddress, OutboundKind
+from gateway.domain.chat import ChatAddress, OutboundKind
 from gateway.domain.platform import Bubble, Mark, Stage
 
 LARGEST_SENT: Final = 50 * 1024 * 1024
 LARGEST_FETCHED: Final = 25 * 1024 * 1024
-LONGEST_TOKEN: Final = 2_000  # of a button's value
-_MOST_ROWS: Final = 49  # blocks of one message, beside its text
-_MOST_IN_ROW: Final = 25
-_LONGEST_LABEL: Final = 75
 
 WITH: Final = "@"
 """Before a person's id: the chat in which they are alone with the bot. Its own id is known once it is opened."""
@@ -48,25 +43,6 @@ def draft_rates(to: ChatAddress) -> Sequence[Rate]:
     return [
         Rate(bucket=f"drafts {to.chat} {to.thread or ''}", most=1, seconds=_DRAFT_SECONDS),
         Rate(bucket="drafts", most=_ALL_DRAFTS, seconds=60.0),
-    ]
-
-
-def actions(rows: Sequence[Sequence[Button]]) -> list[dict[str, Any]]:
-    """The buttons as Slack's blocks."""
-    return [
-        {
-            "type": "actions",
-            "elements": [
-                {
-                    "type": "button",
-                    "action_id": f"{number} {place}",
-                    "text": {"type": "plain_text", "text": button.label[:_LONGEST_LABEL]},
-                    "value": button.token,
-                }
-                for place, button in enumerate(row[:_MOST_IN_ROW])
-            ],
-        }
-        for number, row in enumerate(rows[:_MOST_ROWS])
     ]
 
 

@@ -19,6 +19,7 @@ from adapters.slack import codec
 from adapters.slack.commands import SlashCommands
 from adapters.slack.history import SlackHistory
 from adapters.slack.platform import SlackSettings
+from adapters.slack.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
@@ -175,8 +176,9 @@ class Receiver:
         if kind == "slash_commands":
             return payload["channel_id"], "command", payload
         if kind == "interactive":
-            is_press = payload.get("type") == "block_actions" and payload["container"].get("type") == "message"
-            return (payload["container"]["channel_id"], "press", payload) if is_press else None
+            is_press = payload.get("type") == "block_actions" and payload["actions"][0]["type"] == "button"
+            channel = payload["container"].get("channel_id") if is_press else None  # a box that is ticked waits
+            return (channel, "press", payload) if channel else None
         event = payload["event"] if kind == "events_api" else {}
         match event.get("type"), event.get("subtype"):
             case "message", "message_changed":
@@ -186,6 +188,8 @@ class Receiver:
                 return event["channel"], "delete", event
             case (("message" | "app_mention"), _) if codec.is_said(event) and event["channel"]:
                 return event["channel"], "message", event
+            case (("reaction_added" | "reaction_removed"), _) if self._me.id == event.get("item_user") != event["user"]:
+                return event["item"]["channel"], "reaction", event
             case what, _ if what in _LEFT:
                 return event["channel"], "left", event
         return None
@@ -283,6 +287,9 @@ class Receiver:
             return codec.withdrawn_inbound(said.source, said.events) if said is not None else None
         if event.kind == "press":
             return codec.press_inbound(data, self._me)
+        if event.kind == "reaction":
+            place = await self._history.place_of(data["item"]["channel"], data["item"]["ts"])
+            return reaction_inbound(data, place, self._me)
         if event.kind == "command":
             place = codec.Place(channel=data["channel_id"], name=str(data.get("channel_name") or ""))
             text = self._commands.typed(data)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from gateway.domain.message import text_of
+from gateway.domain.turn import SessionSettings
 from tests.emulators.slack import Flood, LoseAnswer, Refuse, SlackServer, User
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.slack_live import on_slack
@@ -182,3 +185,40 @@ async def test_a_missing_scope_is_named(tmp_path: Path, slack: SlackServer, anna
         await bot.quiet()
         row, *_ = [each for each in await bot.gateway.store.outbox(None, 9) if each.state == "refused"]
         assert "the bot lacks the scope chat:write: add it at https://api.slack.com/apps" in (row.error or "")
+
+
+async def test_a_question_takes_ticks_or_words(tmp_path: Path, slack: SlackServer, anna: User) -> None:
+    asked = {"question": "What to sing?", "options": ["Bach", "Byrd", "Brahms"], "multiple": True}
+    ask = Say(calls=[("ask_person", json.dumps(asked))])
+    async with on_slack(tmp_path, slack, anna, model=FakeModel(in_turn(ask, Say(text="Good."), ask))) as bot:
+        bot.says("Hello")
+        await bot.until(lambda: slack.shown(bot.chat) and slack.shown(bot.chat)[-1].boxes)
+        (message,) = slack.shown(bot.chat)
+        send = next(each["text"]["text"] for each in message.buttons if each["action_id"].startswith("send"))
+        slack.people.press(message, anna, send, ticked=("Bach", "Brahms"))
+        await bot.until(lambda: "Good." in bot.shown())
+        assert text_of(bot.model.requests[-1].messages[-1]) == "The person answered: Bach; Brahms"
+        bot.says("Again")
+        await bot.until(lambda: slack.shown(bot.chat)[-1].boxes)
+        slack.people.press(slack.shown(bot.chat)[-1], anna, "In other words …", written="Nothing\nat all")
+        await bot.until(lambda: len(bot.model.requests) == 4)
+        assert text_of(bot.model.requests[-1].messages[-1]) == "The person answered: Nothing\nat all"
+
+
+async def test_reactions_go_both_ways_also_in_threads(tmp_path: Path, slack: SlackServer, anna: User) -> None:
+    place, gate = slack.people.channel("choir", anna), Gate()
+    model = FakeModel(in_turn(Say(text="Tuesday", gate=gate)))
+    signs = SessionSettings(reactions=True)
+    async with on_slack(tmp_path, slack, anna, model=model, sessions=signs) as bot:
+        asked = bot.says("@Legato When?", place)
+        await bot.until(lambda: [name for name, _ in asked.reactions] == ["eyes"])
+        gate.open()
+        await bot.until(lambda: [name for name, _ in asked.reactions] == ["white_check_mark"])
+        await bot.quiet()
+        (answer,) = slack.shown(place, asked)
+        slack.people.react(answer, anna, "thumbsup::skin-tone-2")
+        slack.people.react(answer, anna, "-1")
+        slack.people.react(answer, anna, "-1", gone=True)
+        bot.says("Sure?", place, thread=asked)
+        await bot.until(lambda: len(model.requests) == 2)
+        assert '[Anna reacted 👍 to: "Tuesday"]' in str(model.requests[1].messages[-1])

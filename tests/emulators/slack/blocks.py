@@ -25,6 +25,8 @@ def faults(blocks: Any) -> Iterator[str]:
                 yield from (f"{each} {where}" for each in _of_rich_text(block))
             case "actions":
                 yield from (f"{each} {where}" for each in _of_actions(block))
+            case "input":
+                yield from (f"{each} {where}" for each in _of_input(block))
             case "section":
                 if not 0 < len(block.get("text", {}).get("text", "")) <= LONGEST_SECTION:
                     yield f"must be 1 to {LONGEST_SECTION} characters {where}"
@@ -61,7 +63,26 @@ def _of_actions(block: dict[str, Any]) -> Iterator[str]:
         yield "action_id already exists"
     for each in elements:
         label = each.get("text", {})
-        if each.get("type") != "button" or label.get("type") != "plain_text":
+        if each.get("type") == "checkboxes":
+            yield from _of_boxes(each)
+        elif each.get("type") != "button" or label.get("type") != "plain_text":
             yield f"invalid element: {each}"
         elif not 1 <= len(label.get("text", "")) <= 75 or len(each.get("value", "")) > 2_000:
             yield f"too long: {each}"
+
+
+def _of_boxes(element: dict[str, Any]) -> Iterator[str]:
+    options = element.get("options", [])
+    if not 1 <= len(options) <= 10:
+        yield "must have 1 to 10 options"
+    for each in options:
+        if not 1 <= len(each.get("text", {}).get("text", "")) <= 75 or not 1 <= len(each.get("value", "")) <= 150:
+            yield f"too long: {each}"
+
+
+def _of_input(block: dict[str, Any]) -> Iterator[str]:
+    element, label = block.get("element", {}), block.get("label", {})
+    if element.get("type") != "plain_text_input" or not element.get("action_id"):
+        yield f"invalid element: {element}"
+    if element.get("max_length", 1) > 3_000 or not 1 <= len(label.get("text", "")) <= 2_000:
+        yield "too long"

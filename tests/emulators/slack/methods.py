@@ -139,6 +139,8 @@ class Methods:
         root = channel.find(given.get("ts", ""))
         if root is None:
             raise Refusal("thread_not_found")
+        if root.thread_ts:  # of a reply only itself is told
+            return {"messages": [root.json()], "has_more": False}
         page = self._page(given, channel.replies(root.ts))
         if not given.get("cursor"):
             page["messages"].insert(0, root.json())

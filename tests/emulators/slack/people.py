@@ -84,8 +84,20 @@ class People:
         event = {"type": "message", "hidden": True, "channel": channel.id, "channel_type": channel.kind, **what}
         self.event(event | {"ts": self._world.ts()})
 
-    def press(self, message: Message, user: User, label: str) -> Envelope:
-        """Press a button."""
+    def react(self, message: Message, user: User, name: str, *, gone: bool = False) -> None:
+        """Put an emoji on a message, or take it away."""
+        if gone:
+            message.reactions.remove((name, user))
+        else:
+            message.reactions.append((name, user))
+        event = {"type": "reaction_removed" if gone else "reaction_added", "user": user.id, "reaction": name}
+        item = {"type": "message", "channel": message.channel.id, "ts": message.ts}
+        self.event({**event, "item": item, "item_user": message.user.id, "event_ts": self._world.ts()})
+
+    def press(
+        self, message: Message, user: User, label: str, *, ticked: tuple[str, ...] = (), written: str = ""
+    ) -> Envelope:
+        """Press a button, with these boxes ticked and this written in the field."""
         button = next(each for each in message.buttons if each["text"]["text"] == label)
         action = {"type": "button", "action_id": button["action_id"], "value": button["value"]}
         where = {"type": "message", "message_ts": message.ts, "channel_id": message.channel.id}
@@ -98,6 +110,12 @@ class People:
             "channel": {"id": message.channel.id},
             "message": message.json(),
             "actions": [action | {"action_ts": self._world.ts()}],
+            "state": {
+                "values": {
+                    "ticks": {"ticks": {"selected_options": [b for b in message.boxes if b["text"]["text"] in ticked]}},
+                    "words": {"words": {"type": "plain_text_input", "value": written or None}},
+                }
+            },
         }
         return self._delivery.tell("interactive", payload)
 

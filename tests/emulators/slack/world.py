@@ -118,7 +118,14 @@ class Message:
     @property
     def buttons(self) -> list[Json]:
         """The buttons under it."""
-        return [each for block in self.blocks if block["type"] == "actions" for each in block["elements"]]
+        elements = [each for block in self.blocks if block["type"] == "actions" for each in block["elements"]]
+        return [each for each in elements if each["type"] == "button"]
+
+    @property
+    def boxes(self) -> list[Json]:
+        """What can be ticked under it."""
+        elements = [each for block in self.blocks if block["type"] == "actions" for each in block["elements"]]
+        return [option for each in elements if each["type"] == "checkboxes" for option in each["options"]]
 
     def json(self, *, metadata: bool = False) -> Json:
         """As Slack tells of it."""
