@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from hashlib import blake2s
 from typing import Any, Final
@@ -25,7 +25,7 @@ from adapters.slack.receiving import Receiver
 from adapters.slack.socket import SILENT_SECONDS, SocketMode
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import REPEATED, Accept, Accepted, Admits, Finding, MenuEntry, Notebook, Sign
-from gateway.domain.chat import Attachment, ChatAddress, Outbound
+from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, Source
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
 from gateway.runtime.aside import RunsAside, at_once
@@ -37,7 +37,7 @@ from gateway.runtime.tasks import Renewed, best_effort
 log = structlog.get_logger(__name__)
 
 SCOPES: Final = (
-    "app_mentions:read assistant:write channels:history channels:read chat:write commands files:read "
+    "app_mentions:read channels:history channels:read chat:write commands files:read "
     "files:write groups:history groups:read im:history im:read im:write mpim:history mpim:read "
     "reactions:read reactions:write users:read"
 )
@@ -50,12 +50,21 @@ _REMEMBERED: Final = 1_000
 _UNEDITABLE: Final = ("cant_update_message", "edit_window_closed", "message_not_found", "channel_not_found")
 _HOOKS: Final = "https://hooks.slack.com"
 
+HOME: Final = (
+    "I am here, and write with {model}. Answers that I am writing now: {turns}.\n\nWrite to me under Messages, or "
+    "mention me in a channel. /legato help lists what I can do."
+)
 LATER: Final = "This takes a little longer."
+
+
+async def _no_status(_: Source) -> str:
+    return "I am here."
 
 
 class SlackBot:
     """One bot: what it shows. `menu`: the commands of the program. `patience`: seconds for an answer of Slack's.
-    `aside` fits replies into messages. `paced`: keep to Slack's rates of its own accord."""
+    `aside` fits replies into messages. `paced`: keep to Slack's rates of its own accord. `status`:
+    what the Home tab says to a person."""
 
     name = codec.PLATFORM
     limits = LIMITS
@@ -74,11 +83,12 @@ class SlackBot:
         aside: RunsAside = at_once,
         listens: ListenRules = NOT_SAID,
         paced: bool = True,
+        status: Callable[[Source], Awaitable[str]] = _no_status,
     ) -> None:
         assert settings.token is not None, "the configuration sees to it that there is one"
         token = settings.token.get_secret_value().strip()
         self.account = account_of(token)
-        self._settings, self._clock, self._aside, self._paced = settings, clock, aside, paced
+        self._settings, self._clock, self._aside, self._paced, self._status = settings, clock, aside, paced, status
         self._calls = SlackCalls(
             token, clock=clock, base_url=settings.base_url, proxy=settings.proxy, patience=patience
         )
@@ -121,6 +131,8 @@ class SlackBot:
         """What Slack is told of an envelope: of an event once it is stored; of a command or a press in time."""
         if kind == "events_api":
             await taken
+            if payload["event"].get("type") == "app_home_opened":
+                await best_effort(self._show_home(payload["event"]), what="home")
             return None
         try:
             async with self._clock.limit(_ANSWERED_IN):
@@ -133,6 +145,15 @@ class SlackBot:
             return {"text": fate.told} if fate.status == "refused" else None
         await best_effort(self._tell(payload, fate.told), what="press")
         return None
+
+    async def _show_home(self, event: Mapping[str, Any]) -> None:
+        """Show how the bot is on its Home tab, to who may talk."""
+        place = codec.Place(channel=event["channel"])
+        source = codec.source(place, codec.Me(id=""), event["user"], {})
+        opened = Inbound(event_id=f"home:{event['event_ts']}", source=source, text="")
+        if event.get("tab") == "home" and self.admits is not None and await self.admits(opened):
+            view = {"type": "home", "blocks": [formatting.plain(await self._status(source)).block]}
+            await self._calls("views.publish", user_id=event["user"], view=view)
 
     async def _tell(self, press: Mapping[str, Any], told: str) -> None:
         """Tell a sentence to who pressed a button, and to nobody else."""
@@ -358,7 +379,11 @@ class SlackEvents(SlackBot):
 def create(settings: SlackSettings, host: AdapterHost) -> SlackBot:
     """The bot of these settings, in Socket Mode or called by Slack."""
     kind = SlackAdapter if settings.mode == "socket" else SlackEvents
-    return kind(settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens)
+
+    async def status(person: Source) -> str:
+        return HOME.format(model=await host.model_of(person), turns=host.turns_running())
+
+    return kind(settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens, status=status)
 
 
 def account_of(token: str) -> str:

@@ -23,7 +23,7 @@ LONGEST: Final = 4_000  # characters of an edited message: https://docs.slack.de
 _MOST_MARKED: Final = 400  # pieces of one message; Slack names no limit
 _SCREEN: Final = 64  # columns that a block of code shows without breaking its lines
 _EMPTY: Final = "(empty message)"
-_ADDRESS: Final = re.compile(r"https?://[^\s<>\"']*[^\s<>\"'.,;:!?)\]]")
+_ADDRESS: Final = re.compile(r"https?://[^\s<>\"']{0,2900}[^\s<>\"'.,;:!?)\]]")
 _STYLES: Final[dict[Kind, str]] = {"bold": "bold", "italic": "italic", "strikethrough": "strike", "code": "code"}
 _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
@@ -43,8 +43,9 @@ class Shown(Struct, frozen=True, kw_only=True):
 
     @property
     def fallback(self) -> str:
-        """The text for notifications."""
-        return self.text.translate(_ESCAPES)
+        """The text for notifications, which is never longer than a message."""
+        escaped = self.text.translate(_ESCAPES)
+        return escaped if length(escaped, "utf16") <= LONGEST else self.text[: LONGEST // 10].translate(_ESCAPES) + "…"
 
 
 def shown(markdown: str) -> Shown:

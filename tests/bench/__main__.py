@@ -26,6 +26,7 @@ BENCHES = (
     "takeover",
     "telegram",
     "discord",
+    "slack",
     "hostile",
     "tools",
     "reminders",

@@ -222,3 +222,21 @@ async def test_reactions_go_both_ways_also_in_threads(tmp_path: Path, slack: Sla
         bot.says("Sure?", place, thread=asked)
         await bot.until(lambda: len(model.requests) == 2)
         assert '[Anna reacted 👍 to: "Tuesday"]' in str(model.requests[1].messages[-1])
+
+
+async def test_the_home_tab_says_how_it_is_to_who_may_talk(tmp_path: Path, slack: SlackServer, anna: User) -> None:
+    eve = slack.people.person("Eve")
+    async with on_slack(tmp_path, slack, anna) as bot:
+        for person in (eve, anna):
+            slack.people.event(
+                {
+                    "type": "app_home_opened",
+                    "user": person.id,
+                    "channel": slack.people.direct(person).id,
+                    "tab": "home",
+                    "event_ts": slack.world.ts(),
+                }
+            )
+        await bot.until(lambda: anna.home)
+        await bot.quiet()
+        assert eve.home == []

@@ -283,7 +283,7 @@ METHODS: Final[dict[str, tuple[Method, tuple[str, ...]]]] = {
     "files.info": (Methods.file, ("files:read",)),
     "files.getUploadURLExternal": (Methods.upload, ("files:write",)),
     "files.completeUploadExternal": (Methods.complete, ("files:write",)),
-    "assistant.threads.setStatus": (Methods.status, ("assistant:write", "chat:write")),
+    "assistant.threads.setStatus": (Methods.status, ("chat:write",)),
     "reactions.add": (Methods.react, ("reactions:write",)),
     "reactions.remove": (Methods.unreact, ("reactions:write",)),
     "views.publish": (Methods.publish, ()),

@@ -12,7 +12,6 @@ from gateway.runtime.clock import Clock
 SCOPES: Final = frozenset(
     (
         "app_mentions:read",
-        "assistant:write",
         "channels:history",
         "channels:read",
         "chat:write",

@@ -25,6 +25,7 @@ def test_no_answer_is_refused_too_long_or_empty(markdown: str) -> None:
         made = shown(part)
         assert list(faults([made.block])) == []
         assert 0 < len(made.text) <= LONGEST
+        assert 0 < len(made.fallback) <= LONGEST
         assert "".join(STAGE.bubble(part, "reply").text.split()) == "".join(made.text.split())
 
 
@@ -45,6 +46,10 @@ def test_styles_nest_and_addresses_in_code_are_no_links() -> None:
         {"type": "link", "url": "https://example.org/c"},
         {"type": "text", "text": "."},
     ]
+
+
+def test_signs_that_are_escaped_make_no_edit_too_long() -> None:
+    assert all(len(shown(part).fallback) <= LONGEST for part in split("`<&>` " * 2_000))
 
 
 @pytest.mark.parametrize("ping", ["<!channel>", "<@U012AB3CD>", "@here"])
