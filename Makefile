@@ -10,6 +10,7 @@ LLAMACPP := build/llamacpp/.installed
 LITELLM := build/litellm/.installed
 INSPECTOR := build/inspector/.installed
 DEPLOY := build/deploy/.installed
+SYNAPSE := build/synapse/.installed
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 CODE  := gateway adapters tests
 
@@ -35,10 +36,10 @@ help: ## list the targets
 run: $(STAMP) ## talk to Legato in this terminal and in a browser; needs no key
 	@$(BIN)/legato chat --page
 
-test: $(STAMP) ## run the tests
+test: $(STAMP) $(SYNAPSE) ## run the tests
 	$(BIN)/python -m pytest $(PARALLEL)
 
-slow: $(STAMP) $(LLAMACPP) $(LITELLM) $(INSPECTOR) $(DEPLOY) ## the tests that take longer than anybody waits for, and more examples of the others
+slow: $(STAMP) $(LLAMACPP) $(LITELLM) $(INSPECTOR) $(DEPLOY) $(SYNAPSE) ## the tests that take longer than anybody waits for, and more examples of the others
 	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough $(PARALLEL)
 
 check: lint test ## everything a commit must pass
@@ -106,6 +107,12 @@ $(INSPECTOR): | $(STAMP)
 $(DEPLOY): | $(STAMP)
 	$(BIN)/python -m venv build/deploy
 	build/deploy/bin/python -m pip --disable-pip-version-check install --quiet kubernetes-validate==1.37.0 compose-spec==0.2.1
+	@touch $@
+
+# A Matrix server (AGPL), 120 MB. In .venv the program would load parts of it: structlog looks for Twisted.
+$(SYNAPSE): | $(STAMP)
+	$(BIN)/python -m venv build/synapse
+	build/synapse/bin/python -m pip --disable-pip-version-check install --quiet matrix-synapse==1.163.2
 	@touch $@
 
 # Nothing of Legato needs this package; it is only measured, in an environment of its own.

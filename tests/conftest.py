@@ -19,7 +19,7 @@ from gateway.runtime import tokens
 from gateway.runtime.sandbox import why_not
 from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.forks import share
-from tests.support.programs import lacking
+from tests.support.programs import SYNAPSE, lacking
 
 # Tracebacks as the program writes them. The default draws the variables of every frame, for a second of a core each.
 structlog.configure(
@@ -78,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that ask for a program which is missing, or for a sandbox where none holds."""
-    missing = {*lacking(), *(["bwrap"] if why_not() else [])}
+    missing = {*lacking(), *(["bwrap"] if why_not() else []), *([] if SYNAPSE.exists() else ["synapse"])}
     if not missing:
         return
     asked = {item.nodeid: missing & {*getattr(item, "fixturenames", ())} for item in items}
@@ -91,6 +91,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if lacking():
         packages = " ".join(each.package for each in lacking().values())
         terminalreporter.write_line(f"Tests that need {', '.join(lacking())} were left out: apt-get install {packages}")
+    if not SYNAPSE.exists():
+        terminalreporter.write_line("Tests on a Matrix server were left out: make test installs one")
     if reason := why_not():
         terminalreporter.write_line(f"No test of the sandbox was run: {reason}")
 

@@ -11,6 +11,9 @@ from typing import Final
 from msgspec import Struct
 
 _TABLE: Final = Path(__file__).parents[1] / "programs.txt"
+SYNAPSE: Final = (
+    Path(__file__).parents[2] / "build" / "synapse" / "bin" / "python"
+)  # a Matrix server; `make` puts it there
 
 
 class Program(Struct, frozen=True, kw_only=True):

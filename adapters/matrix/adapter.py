@@ -1,0 +1,258 @@
+"""The bot: what it shows, from any process; and the one that reads while its process holds the account."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from hashlib import blake2s
+from typing import Any, Final
+
+import structlog
+
+from adapters.matrix import codec, formatting
+from adapters.matrix.homeserver import Homeserver, SignedOut
+from adapters.matrix.limits import LARGEST_FETCHED, LIMITS, LONGEST_TOKEN
+from adapters.matrix.platform import MatrixSettings
+from adapters.matrix.receiving import POLL_SECONDS, Receiver
+from adapters.matrix.rooms import Rooms
+from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Rate
+from gateway.domain.chat import Attachment, ChatAddress, Outbound
+from gateway.domain.place import NOT_SAID, ListenRules
+from gateway.domain.platform import AdapterHost
+from gateway.runtime.aside import RunsAside, at_once
+from gateway.runtime.backoff import Backoff
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError, Ambiguous, DeliveryRefused, FileRefused, MessageGone, TookTooLong
+from gateway.runtime.tasks import Renewed
+
+log = structlog.get_logger(__name__)
+
+_PATIENCE: Final = 20.0  # seconds for an answer of the server's
+_TYPING_SECONDS: Final = 20.0
+_SHOWN_MILLISECONDS: Final = 30_000  # for which a server shows it
+_REMEMBERED: Final = 1_000  # questions that an answer pointed at
+
+
+class MatrixAdapter:
+    """One bot. `menu`: the commands, which people may write with an exclamation mark. `aside` lays replies out."""
+
+    name = codec.PLATFORM
+    limits = LIMITS
+    longest_token = LONGEST_TOKEN
+    waits_for_account = True
+    reader_sends = False
+    longest_silence = 3 * POLL_SECONDS
+    admits: Admits | None = None
+
+    def __init__(
+        self,
+        settings: MatrixSettings,
+        *,
+        clock: Clock,
+        menu: Sequence[MenuEntry] = (),
+        patience: float = _PATIENCE,
+        aside: RunsAside = at_once,
+        listens: ListenRules = NOT_SAID,
+    ) -> None:
+        self._settings, self._clock, self._aside = settings, clock, aside
+        self._server = Homeserver(settings, patience=patience)
+        self.account = self._server.user
+        self._rooms = Rooms(self._server, settings, clock)
+        commands = frozenset(name for each in menu for name in (each.name, *each.aliases))
+        self._receiver = Receiver(self._server, self._rooms, settings, clock, listens, commands)
+        self._typing = Renewed(clock, _TYPING_SECONDS)
+        self._pointed: OrderedDict[str, str] = OrderedDict()  # question → the row that points at it
+        self._anew: set[str] = set()  # rows whose message somebody took away
+
+    @property
+    def notebook(self) -> Notebook | None:
+        """The notes of the account, with its login."""
+        return self._server.notebook
+
+    @notebook.setter
+    def notebook(self, notebook: Notebook | None) -> None:
+        self._server.notebook = notebook
+
+    @property
+    def alive_at(self) -> float | None:
+        """When it asked for news last (monotonic)."""
+        return self._receiver.alive_at
+
+    @property
+    def unreached_since(self) -> float | None:
+        """Since when the server cannot be reached (monotonic); None: it can."""
+        return self._receiver.unreached_since
+
+    # -- reading ----------------------------------------------------------------------------
+
+    async def run(self, accept: Accept) -> None:
+        """Read until cancelled. Raises AdapterError if the server does not let the bot in."""
+        assert self.notebook is not None, "the program gives one before it lets anybody read"
+        self._receiver.admits = self.admits
+        self._receiver.name = await self._introduced()
+        await self._receiver.run(accept, self.notebook)
+
+    async def _introduced(self) -> str:
+        """What people call the bot, as soon as the server can be reached."""
+        backoff = Backoff(1.0, 30.0)
+        while True:
+            try:
+                told = await self._server.call("GET", "profile", self.account, "displayname")
+                return str(told.get("displayname") or self.account[1:].partition(":")[0])
+            except SignedOut:
+                raise
+            except DeliveryRefused:  # it has no name
+                return self.account[1:].partition(":")[0]
+            except AdapterError as error:
+                wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
+                log.warning("matrix_unreachable", error=str(error), again_in=wait)
+            await self._clock.sleep(wait)
+
+    async def ping(self) -> None:
+        await self._server.call("GET", "account", "whoami")
+
+    async def probe(self) -> Sequence[Finding]:
+        """Say whether the server lets the bot in, and in which rooms it is."""
+        try:
+            told = await self._server.call("GET", "account", "whoami")
+            rooms = (await self._server.call("GET", "joined_rooms"))["joined_rooms"]
+            await self._server.leave()
+        except AdapterError as error:
+            return [Finding(what="matrix", ok=False, detail=str(error))]
+        if told["user_id"] != self.account:
+            detail = f"the token is {told['user_id']}'s, not {self.account}'s; correct user or token of adapters.matrix"
+            return [Finding(what="matrix", ok=False, detail=detail)]
+        where = f"in {len(rooms)}" if rooms else "in none yet; invite it into one, or write to it"
+        return [
+            Finding(what="matrix", ok=True, detail=self.account),
+            Finding(what="matrix rooms", ok=bool(rooms) or None, detail=where),
+        ]
+
+    # -- showing ----------------------------------------------------------------------------
+
+    async def send(self, outbound: Outbound) -> str:
+        return await self._shown(outbound, {})
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        file = outbound.file
+        assert file is not None, "only a row with a file is sent as one"
+        address = await self._server.upload(file.name or "file", file.mime, content)
+        return await self._shown(outbound, {"url": address})
+
+    async def _shown(self, outbound: Outbound, file: Mapping[str, Any]) -> str:
+        room = await self._room_of(outbound.to)
+        content = await self._content(outbound, file)
+        row = f"{outbound.id}+" if outbound.id in self._anew else outbound.id
+        message = await self._server.show(room, "m.room.message", _transaction(row), content)
+        for number, key in enumerate(codec.buttons(outbound.buttons)):
+            await self._offer(room, message, key, f"{row}.{number}")
+        return message
+
+    async def _offer(self, room: str, message: str, key: str, row: str) -> None:
+        """Let people press a button by one touch; they may as well react by themselves."""
+        body = {"m.relates_to": {"rel_type": "m.annotation", "event_id": message, "key": key}}
+        try:
+            await self._server.show(room, "m.reaction", _transaction(row), body)
+        except AdapterError as error:
+            log.info("button_not_offered", room=room, error=str(error))
+
+    async def _room_of(self, to: ChatAddress) -> str:
+        if to.chat.startswith("@"):
+            return await self._rooms.alone_with(to.chat)
+        return self._rooms.present(to.chat)
+
+    async def _content(self, outbound: Outbound, file: Mapping[str, Any]) -> dict[str, Any]:
+        text = await self._text(outbound)
+        asked = codec.asked_by(outbound.answers)
+        points = asked is not None and self._points_at(outbound)
+        is_direct = outbound.key.user is None and outbound.to.thread is None
+        relation = codec.relation(outbound.to.thread, asked[0] if asked and points and not is_direct else None)
+        content: dict[str, Any] = {"msgtype": "m.notice" if outbound.kind == "notice" else "m.text", **text}
+        if outbound.file is not None:
+            content = codec.file_content(outbound.file, file, text)
+        content["m.mentions"] = {"user_ids": [asked[1]]} if asked and points and not is_direct else {}
+        if relation:
+            content["m.relates_to"] = relation
+        if outbound.buttons:
+            shown = codec.buttons(outbound.buttons)
+            content[codec.BUTTONS] = {key: button.token for key, button in shown.items()}
+        return content
+
+    async def _text(self, outbound: Outbound) -> dict[str, Any]:
+        if outbound.file is not None and not outbound.text.strip():
+            return {}
+        text = outbound.text
+        if outbound.buttons:
+            choices = "\n".join(f"{key} {each.label}" for key, each in codec.buttons(outbound.buttons).items())
+            text = f"{text.rstrip()}\n\n{choices}"
+        if outbound.kind not in ("reply", "remark") and outbound.file is None:
+            return formatting.plain(without_columns(text) if outbound.kind == "command" else text)
+        try:
+            return await self._aside(formatting.content, text)
+        except TookTooLong:
+            log.warning("shown_plainly", outbound=outbound.id, size=len(text))
+            return formatting.plain(text)
+
+    def _points_at(self, outbound: Outbound) -> bool:
+        """In a room the first message of an answer points at its question, and calls the person who asked."""
+        if outbound.kind == "notice" or outbound.answers is None:
+            return False
+        first = self._pointed.setdefault(outbound.answers, outbound.id)
+        while len(self._pointed) > _REMEMBERED:
+            self._pointed.popitem(last=False)
+        return first == outbound.id
+
+    # -- editing ----------------------------------------------------------------------------
+
+    def draft_rates(self, to: ChatAddress) -> Sequence[Rate] | None:
+        """A message in five seconds is all that many servers take of one account, all rooms together."""
+        if not self._settings.streaming:
+            return None
+        return [Rate(bucket="drafts", most=1, seconds=float(max(1, self._settings.edit_seconds)))]
+
+    async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
+        if platform_message_id in self._receiver.redacted:
+            self._anew.add(outbound.id)
+            raise MessageGone("somebody took the message away")
+        content = codec.reworded(await self._content(outbound, {}), platform_message_id)
+        room = await self._room_of(outbound.to)
+        wording = blake2s(outbound.text.encode(errors="replace"), digest_size=8).hexdigest()
+        try:
+            await self._server.show(room, "m.room.message", _transaction(f"{outbound.id}~{wording}"), content)
+        except Ambiguous as error:
+            raise AdapterError(str(error)) from error
+
+    # -- files ------------------------------------------------------------------------------
+
+    async def fetch(self, file: Attachment) -> bytes:
+        if file.size is not None and file.size > LARGEST_FETCHED:
+            raise FileRefused(f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch")
+        return await self._server.download(file.ref)
+
+    # -- typing -----------------------------------------------------------------------------
+
+    async def typing(self, to: ChatAddress, active: bool) -> None:
+        if active:
+            self._typing.begin(to, partial(self._type, to, active=True))
+        else:
+            self._typing.end(to)
+
+    async def _type(self, to: ChatAddress, *, active: bool) -> None:
+        body = {"typing": active, **({"timeout": _SHOWN_MILLISECONDS} if active else {})}
+        await self._server.call("PUT", "rooms", await self._room_of(to), "typing", self.account, body=body)
+
+    async def aclose(self) -> None:
+        await self._typing.aclose()
+        await self._server.aclose()
+
+
+def create(settings: MatrixSettings, host: AdapterHost) -> MatrixAdapter:
+    """The bot that the settings describe."""
+    return MatrixAdapter(settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens)
+
+
+def _transaction(row: str) -> str:
+    """A row's own, the same at every attempt."""
+    return row if len(row) <= 60 else blake2s(row.encode(), digest_size=16).hexdigest()

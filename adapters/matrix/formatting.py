@@ -1,0 +1,150 @@
+"""Markdown made into the HTML that Matrix knows (https://spec.matrix.org/v1.15/client-server-api/#mroommessage-msgtypes),
+no larger than one event may be. The Markdown itself goes along for programs that show no HTML. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any, Final
+
+from gateway.delivery.markdown.characters import is_visible, sound
+from gateway.delivery.markdown.events import Event
+from gateway.delivery.markdown.formulas import readable
+from gateway.delivery.markdown.reading import PLAIN, language, read
+from gateway.delivery.markdown.splitting import Splitter
+
+LONGEST: Final = 12_000  # characters of one message
+_MOST_BYTES: Final = 40_000  # of its text in both forms: an event has 65,536, and encrypted it grows by a third
+_LINKED: Final = ("http://", "https://", "ftp://", "mailto:", "magnet:")
+_TAGS: Final = {
+    "Paragraph": "p",
+    "BlockQuote": "blockquote",
+    "Item": "li",
+    "Table": "table",
+    "TableHead": "tr",
+    "TableRow": "tr",
+    "TableCell": "td",
+    "Emphasis": "em",
+    "Strong": "strong",
+    "Strikethrough": "del",
+    "Underline": "u",
+    "Subscript": "sub",
+    "Superscript": "sup",
+    "Monospaced": "code",
+}
+
+
+def content(markdown: str) -> dict[str, Any]:
+    """The texts of a message: one part of Markdown as people are to see it. Never raises, never empty."""
+    text = sound(markdown).strip("\n")
+    made = None if PLAIN.fullmatch(text) else html(text)
+    if made is None or not is_visible(text):
+        return plain(text)
+    return {"body": text, "format": "org.matrix.custom.html", "formatted_body": made}
+
+
+def plain(text: str) -> dict[str, Any]:
+    """The same of a text that is no Markdown."""
+    whole = sound(text).strip()
+    return {"body": whole if is_visible(whole) else "(empty message)"}
+
+
+def html(markdown: str) -> str | None:
+    """The HTML of a text; None for one that cannot be laid out."""
+    try:
+        return "".join(_written(*read(markdown)))
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return None  # a mistake of ours or of a library costs the message its looks, not its delivery
+
+
+def _written(source: bytes, events: Sequence[Event]) -> Iterator[str]:
+    code: list[str] | None = None  # what the open block of code holds
+    info, note, told = "", "", 0  # behind its fence; a footnote's number, before its first word; the end of a cell
+    links: list[str] = []  # what ends each open link
+    for event in events:
+        match event.edge, event.name:
+            case "start", "CodeBlock":
+                code, info = [], event.data["Fenced"] if event.data != "Indented" else ""
+            case "end", "CodeBlock":
+                yield _code("".join(code or ()), info)
+                code = None
+            case "", "Text" if code is not None:
+                code.append(event.data)
+            case "", "Text":
+                yield note + _text(event.data)
+                note = ""
+            case "start", "FootnoteDefinition":
+                note = _text(f"[{event.data}] ")
+            case "start", "Link" | "Image":
+                before, behind = _link(event.data["dest_url"])
+                links.append(behind)
+                yield before + ("🖼 " if event.name == "Image" else "")
+            case "end", "Link" | "Image":
+                yield links.pop()
+            case "end", "TableRow":  # of more cells than there are headers the parser leaves the last ones out
+                surplus = source[told : event.end].strip(b"| \t\n").decode()
+                yield (f"<td>{_text(surplus)}</td>" if surplus else "") + "</tr>"
+            case _:
+                told = event.start if event.name == "TableRow" else event.end if event.name == "TableCell" else told
+                yield _tag(event)
+
+
+def _tag(event: Event) -> str:
+    """What stands for an event by itself."""
+    slash = "/" if event.edge == "end" else ""
+    match event.name:
+        case "Heading":
+            return f"<{slash}{(event.data if slash else event.data['level']).lower()}>"
+        case "List" if slash:
+            return "</ol>" if event.data else "</ul>"
+        case "List":
+            return "<ul>" if event.data is None else f'<ol start="{event.data}">'
+        case "Spoiler":
+            return "</span>" if slash else "<span data-mx-spoiler>"
+        case "Code":
+            return f"<code>{_text(event.data)}</code>"
+        case "InlineMath" | "DisplayMath":
+            tag = "span" if event.name == "InlineMath" else "div"
+            return f'<{tag} data-mx-maths="{escape(event.data)}"><code>{_text(readable(event.data))}</code></{tag}>'
+        case "SoftBreak" | "HardBreak":
+            return "<br>"
+        case "Rule":
+            return "<hr>"
+        case "TaskListMarker":
+            return "☑ " if event.data else "☐ "
+        case "FootnoteReference":
+            return _text(f"[{event.data}]")
+    return f"<{slash}{_TAGS[event.name]}>" if event.name in _TAGS else ""
+
+
+def _text(words: str) -> str:
+    return escape(words, quote=False).replace("\n", "<br>")
+
+
+def _code(code: str, info: str) -> str:
+    known = language(info)
+    if known is None or not code.strip():  # a word behind a fence without code may be an answer
+        code, known = f"{info}\n{code}", None
+    named = f' class="language-{escape(known)}"' if known else ""
+    return f"<pre><code{named}>{escape(code, quote=False)}</code></pre>"
+
+
+def _link(target: str) -> tuple[str, str]:
+    """What stands around a link: words and target, where Matrix takes no such link, to a path, say."""
+    if target.lower().startswith(_LINKED):
+        return f'<a href="{escape(target)}">', "</a>"
+    return "", f" ({_text(target)})" if target and not target.startswith("#") else ""
+
+
+def load(part: str) -> float:
+    """How full a message a part makes: 1 is a whole message."""
+    texts: Iterable[str] = (part, html(part) or "")
+    return max(len(part) / LONGEST, sum(len(each.encode(errors="replace")) for each in texts) / _MOST_BYTES)
+
+
+split: Final = Splitter(limit=LONGEST, unit="codepoints", load=load).split
+
+
+def fits_caption(text: str) -> bool:
+    """Say whether a text can be shown with a file."""
+    return load(text) <= 1

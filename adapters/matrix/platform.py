@@ -1,0 +1,96 @@
+"""The description of Matrix as a platform: its section `adapters.matrix` of config.yaml, the names of its people and
+rooms, and the function that makes its adapter. It loads nothing that it does not need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field
+
+from gateway.domain.place import Listen
+from gateway.domain.platform import AdapterSettings, Platform
+from gateway.domain.settings import Contradiction, Flag, HttpUrl, Natural, Secret, Section, Text
+
+# https://spec.matrix.org/v1.15/appendices/#user-identifiers; rooms of version 12 have no server in their ids
+_PERSON: Final = r"@[!-~]+:[\w.:\[\]-]+"
+_ROOM: Final = r"![^\s/@]+"
+
+_HOMESERVER: Final = "the address of the bot's server; null: the one that the server of `user` names"
+
+
+def _user(value: str) -> str:
+    if not re.fullmatch(_PERSON, value):
+        raise ValueError("must be a whole id, such as @legato:example.org")
+    return value
+
+
+class CatchUp(Section):
+    """The limits on the messages that are fetched after an absence of the bot, for each room."""
+
+    hours: Natural = Field(24, description="nothing older is answered")
+    messages: Natural = Field(1_000, description="the newest so many of a room are looked at; 0: none")
+
+
+class MatrixSettings(AdapterSettings):
+    """The Matrix bot. docs/matrix.md leads to a first reply, and tells of rooms, threads and encryption."""
+
+    user: Annotated[Text, AfterValidator(_user)] | None = Field(
+        None, description="the bot's own id, such as @legato:example.org", json_schema_extra={"asked": True}
+    )
+    password: Secret | None = Field(
+        None, description="of the bot's account", json_schema_extra={"variable": "MATRIX_PASSWORD"}
+    )
+    token: Secret | None = Field(None, description="an access token, for a server that knows no passwords")
+    homeserver: HttpUrl | None = Field(None, description=_HOMESERVER, json_schema_extra={"asked": True})
+    invitations: Literal["allowed", "all", "none"] = Field(
+        "allowed", description="whose invitations the bot accepts: of those who may talk to it, of everybody, of nobody"
+    )
+    listen: Listen = Field("mention", description="when the bot answers in rooms of more than two")
+    quoted: Natural = Field(20, description="messages before a mention that the model is shown")
+    streaming: Flag = Field(True, description="show a reply while it is written, by edits")
+    edit_seconds: Natural = Field(
+        6, description="seconds between two such edits: servers take a message in five seconds"
+    )
+    catch_up: CatchUp = CatchUp()
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """A bot needs an account."""
+        if self.enabled and self.user is None:
+            yield ("user", "enabled"), "is needed: the bot's own id, such as @legato:example.org"
+        if self.enabled and self.password is None and self.token is None:
+            yield (
+                ("password", "enabled"),
+                'is needed, or a token: write "${MATRIX_PASSWORD}" and set that variable, or set enabled to false',
+            )
+
+
+def person_problem(name: str) -> str | None:
+    """People have whole ids here, with their server; so have rooms."""
+    if re.fullmatch(rf"({_PERSON}|\*)(@({_ROOM}|\*))?", name):
+        return None
+    return (
+        'must give a whole id, as in "matrix:@anna:example.org"; behind another @ a room\'s, as in '
+        '"matrix:*@!abcdef:example.org"'
+    )
+
+
+def place_problem(name: str) -> str | None:
+    """Rooms have ids that begin with !, whatever they are called."""
+    if re.fullmatch(rf"{_ROOM}(/\$\S+)?|{_PERSON}|\*", name):
+        return None
+    return 'must give a room\'s id, as in "matrix:!abcdef:example.org"; its settings show it under Advanced'
+
+
+PLATFORM = Platform(
+    name="matrix",
+    title="Matrix",
+    create="adapters.matrix.adapter:create",
+    settings=MatrixSettings,
+    person="@anna:example.org",
+    person_problem=person_problem,
+    place_problem=place_problem,
+    listens=("mention", "free", "thread", "off"),
+    rehearse="adapters.matrix.limits:STAGE",
+)

@@ -1,0 +1,415 @@
+"""Receipt of what `/sync` brings: each event is stored before the next one of its room, and the token that says how far
+the account is read moves on over nothing that is not stored.
+
+A worker for each room that has news takes them in their order, so a room whose lane is full, or of which much was
+missed, holds up no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+import structlog
+from msgspec import Struct, field
+
+from adapters.matrix import codec
+from adapters.matrix.codec import Room
+from adapters.matrix.homeserver import Homeserver, Refusal, SignedOut
+from adapters.matrix.platform import MatrixSettings
+from adapters.matrix.rooms import Rooms
+from gateway.domain.adapter import Accept, Admits, Notebook
+from gateway.domain.chat import Inbound, InboundKind, Source
+from gateway.domain.place import EVERYWHERE, Listen, ListenRules
+from gateway.domain.reading import absence, stored
+from gateway.runtime.backoff import Backoff
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError, StoreUnavailable
+from gateway.runtime.structs import replace
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+POLL_SECONDS: Final = 30.0  # for which the server may hold a request open
+_BATCH: Final = 50  # messages that are stored at once
+_MOST_BATCHES: Final = 100  # answers of the server that are not stored yet; then no other is asked for
+_SAVE_EVERY: Final = 2.0  # seconds
+_REMEMBERED: Final = 2_000  # messages that may be edited, redacted or answered
+_WORDINGS: Final = 5  # of one message that are remembered
+_SINCE, _ALIVE = "since", "alive"  # notes
+_MESSAGES: Final = ("m.room.message", "m.sticker", "m.room.encrypted")
+_UNREADABLE: Final = (AttributeError, LookupError, TypeError, ValueError)  # somebody's event is of another shape
+_NONE: Final = {"types": list[str]()}
+_TIMELINE: Final = (*_MESSAGES, "m.reaction", "m.room.redaction", "m.room.member", "m.room.name", "m.room.tombstone")
+_FILTER: Final = json.dumps(
+    {
+        "presence": _NONE,
+        "account_data": _NONE,
+        "room": {
+            "account_data": _NONE,
+            "ephemeral": _NONE,
+            "state": {"types": ["m.room.member", "m.room.name"], "lazy_load_members": True},
+            "timeline": {"limit": _BATCH, "types": _TIMELINE},
+        },
+    }
+)
+
+Json = Mapping[str, Any]
+
+
+class _Batch(Struct):
+    """One answer of the server. `rooms`: those whose part of it is not stored yet."""
+
+    token: str
+    rooms: set[str] = field(default_factory=set)
+
+
+class _News(Struct, frozen=True):
+    """One room's part of an answer. `since`: the token that was asked with; `kind`: join, invite or leave."""
+
+    batch: _Batch
+    kind: str
+    since: str
+    told: Json
+
+
+class _Said(Struct, frozen=True):
+    """A message that was handed over: where and by whom, the events of its wordings, newest first, and its words."""
+
+    source: Source
+    events: tuple[str, ...]
+    words: int
+
+
+class Receiver:
+    """Hands what the server tells to `accept`. `name`: what people call the bot; `commands`: names of commands;
+    `redacted`: messages of the bot's that somebody took away."""
+
+    def __init__(
+        self,
+        server: Homeserver,
+        rooms: Rooms,
+        settings: MatrixSettings,
+        clock: Clock,
+        listens: ListenRules,
+        commands: frozenset[str],
+    ) -> None:
+        self._server, self._rooms, self._settings, self._clock = server, rooms, settings, clock
+        self._listens, self._commands = listens, commands
+        self.name = ""
+        self.admits: Admits | None = None
+        self.alive_at: float | None = None
+        self.unreached_since: float | None = None
+        self.redacted: OrderedDict[str, None] = OrderedDict()
+        self._since = self._saved = ""  # everything up to here is stored
+        self._away: float | None = None  # seconds before this reading that nobody read
+        self._batches: deque[_Batch] = deque()
+        self._room_for_more = asyncio.Event()
+        self._queues: dict[str, deque[_News]] = {}
+        self._expected: OrderedDict[str, None] = OrderedDict()  # rooms that take the place of others
+        self._said: OrderedDict[str, _Said] = OrderedDict()
+        self._events: OrderedDict[str, Json] = OrderedDict()  # messages, for answers to them
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # -- lifetime ---------------------------------------------------------------------------
+
+    async def run(self, accept: Accept, notebook: Notebook) -> None:
+        """Read until cancelled. Raises SignedOut."""
+        self._accept, self._notebook = accept, notebook
+        self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._batches.clear()
+        self._queues.clear()
+        await self._insist(lambda: self._rooms.load(notebook))
+        notes = await self._insist(notebook.read)
+        self._since = self._saved = notes.get(_SINCE, "")
+        self._away = self._clock.now() - float(notes[_ALIVE]) if _ALIVE in notes else None
+        self._start(self._read())
+        self._start(self._keep_saved())
+        try:
+            await self._broken
+        finally:
+            self.alive_at = None
+            tasks = [*self._tasks]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            with suppress(StoreUnavailable):
+                await self._save()
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) and not self._broken.done():
+            self._broken.set_exception(error)
+
+    async def _insist(self, step: Callable[[], Awaitable[T]]) -> T:
+        """The result of a step, which is repeated while the store or the server is away. Raises Refusal, SignedOut."""
+        backoff = Backoff(0.1, 5.0)
+        while True:
+            try:
+                return await step()
+            except (Refusal, SignedOut):
+                raise
+            except (StoreUnavailable, AdapterError) as error:
+                wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
+                log.warning("matrix_waits", error=str(error), again_in=wait)
+            await self._clock.sleep(wait)
+
+    async def _keep_saved(self) -> None:
+        while True:
+            await self._clock.sleep(_SAVE_EVERY)
+            await self._insist(self._save)
+
+    async def _save(self) -> None:
+        if (since := self._since) != self._saved:
+            await self._notebook.write({_SINCE: since, _ALIVE: f"{self._clock.now():.0f}"})
+            self._saved = since
+
+    # -- reading ----------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        """Ask for news for ever."""
+        since = self._since
+        while True:
+            told = await self._insist(lambda since=since: self._asked(since))  # type: ignore[misc]
+            self._take(told, since)
+            if not since:  # nothing that is said from now on may be missed, whatever becomes of this process
+                await self._insist(self._save)
+            since = told["next_batch"]
+            while len(self._batches) > _MOST_BATCHES:
+                self._room_for_more.clear()
+                await self._room_for_more.wait()
+
+    async def _asked(self, since: str) -> Json:
+        self.alive_at = self._clock.monotonic()
+        waits = POLL_SECONDS if since and self.unreached_since is None else 0.0
+        query = {"filter": _FILTER, "timeout": str(int(waits * 1000)), **({"since": since} if since else {})}
+        try:
+            told: Json = await self._server.call("GET", "sync", query=query, patience=waits + POLL_SECONDS)
+        except AdapterError:
+            self.unreached_since = self.unreached_since or self.alive_at
+            raise
+        self.unreached_since = None
+        return told
+
+    def _take(self, told: Json, since: str) -> None:
+        """Give each room its part of an answer. What was said before the bot first ran is nobody's question to it."""
+        batch = _Batch(told["next_batch"])
+        self._batches.append(batch)
+        for kind in ("join", "invite", "leave") if since else ("invite",):
+            for room, part in ((told.get("rooms") or {}).get(kind) or {}).items():
+                batch.rooms.add(room)
+                if room not in self._queues:
+                    self._queues[room] = deque()
+                    self._start(self._work(room, self._queues[room]))
+                self._queues[room].append(_News(batch, kind, since, part))
+        self._advance()
+
+    def _advance(self) -> None:
+        while self._batches and not self._batches[0].rooms:
+            self._since = self._batches.popleft().token
+        self._room_for_more.set()
+
+    async def _work(self, room: str, queue: deque[_News]) -> None:
+        """Store what the queue holds, until it is empty."""
+        while queue:
+            news = queue[0]
+            try:
+                await (self._invited(room, news.told) if news.kind == "invite" else self._of_room(room, news))
+            except (Refusal, *_UNREADABLE) as error:  # the bot is no member any more, or somebody's event is odd
+                log.warning("room_not_read", room=room, error=f"{type(error).__name__}: {error}")
+            queue.popleft()
+            news.batch.rooms.discard(room)
+            self._advance()
+        del self._queues[room]
+
+    async def _of_room(self, room: str, news: _News) -> None:
+        if news.kind == "leave":
+            self._rooms.forget(room)
+            return await self._tell(room, "left", "the bot is no member of the room any more")
+        timeline, state = news.told.get("timeline") or {}, (news.told.get("state") or {}).get("events") or ()
+        events: Sequence[Json] = timeline.get("events") or ()
+        coming = [at for at, event in enumerate(events) if self._is_my_coming(event)]
+        notice, missed = "", False
+        if coming or any(map(self._is_my_coming, state)):  # what was said before that is nobody's question to it
+            events = events[min(coming, default=0) :]
+            await self._insist(lambda: self._rooms.moved(room, self._notebook))
+            await self._tell(room, "joined", "")
+        elif timeline.get("limited"):
+            earlier, is_cut = await self._insist(lambda: self._rooms.missed(room, timeline["prev_batch"], news.since))
+            known = {event["event_id"] for event in earlier}
+            events, missed = [*earlier, *(each for each in events if each["event_id"] not in known)], True
+            notice = absence(self._away, self._settings.catch_up.messages if is_cut else None)
+        for event in state:
+            self._rooms.changed(room, event)
+        for first in range(0, len(events), _BATCH):
+            notice = await self._heard(room, events[first : first + _BATCH], notice, can_wait=missed)
+        return None
+
+    def _is_my_coming(self, event: Json) -> bool:
+        """Say whether the bot was invited or came in by this event."""
+        if event["type"] != "m.room.member" or event.get("state_key") != self._server.user:
+            return False
+        before = ((event.get("unsigned") or {}).get("prev_content") or {}).get("membership")
+        return event["content"].get("membership") in ("invite", "join") and before != "join"
+
+    # -- coming and going -------------------------------------------------------------------
+
+    async def _invited(self, room: str, told: Json) -> None:
+        """Accept an invitation, or decline it: then it can be made again."""
+        state = told["invite_state"]["events"]
+        mine = [each for each in state if each["type"] == "m.room.member" and each["state_key"] == self._server.user]
+        by, direct, rule = mine[-1]["sender"], bool(mine[-1]["content"].get("is_direct")), self._settings.invitations
+        said = Source(platform=codec.PLATFORM, chat=room, chat_type="direct", user=by)
+        if rule == "all" or room in self._expected or (rule == "allowed" and await self._admitted(said)):
+            return await self._insist(lambda: self._rooms.join(room, by, direct=direct))
+        log.info("invitation_declined", room=room, by=by)
+        await self._insist(lambda: self._server.call("POST", "rooms", room, "leave", body={}))
+        return None
+
+    async def _closed(self, tombstone: Json) -> None:
+        """Another room takes the place of this one: go there, now or once somebody invites the bot."""
+        if after := str(tombstone["content"].get("replacement_room") or ""):
+            _keep(self._expected, after, None)
+            with suppress(Refusal):
+                await self._insist(lambda: self._rooms.join(after, tombstone["sender"], direct=False))
+
+    async def _tell(self, room: str, kind: InboundKind, text: str) -> None:
+        where = Source(platform=codec.PLATFORM, chat=self._rooms.first.get(room, room), chat_type="group", user="")
+        await stored(
+            self._clock, self._accept, [Inbound(event_id=f"{kind}:{room}", source=where, kind=kind, text=text)]
+        )
+
+    # -- events -----------------------------------------------------------------------------
+
+    async def _heard(self, room: str, events: Sequence[Json], notice: str, *, can_wait: bool) -> str:
+        """Store what these events mean. The room is told `notice` before the first answer; gives it back if there is
+        none."""
+        batch: list[Inbound] = []
+        for event in events:
+            try:
+                inbound = await self._inbound(room, event)
+            except _UNREADABLE:
+                log.exception("event_unreadable", room=room, kind=event.get("type"))
+                continue
+            if inbound is not None:
+                batch.append(replace(inbound, notice=notice, can_wait=can_wait))
+                notice = ""
+        if batch:
+            accepted = await stored(self._clock, self._accept, batch)
+            heard = {each.event_id for each in accepted if each.status == "new"}
+            if places := [each.place for each in batch if each.place and each.event_id in heard]:
+                self._start(self._read_up_to(room, places[-1]))
+        return notice
+
+    async def _read_up_to(self, room: str, event: str) -> None:
+        with suppress(AdapterError):
+            await self._server.call("POST", "rooms", room, "receipt", "m.read", event, body={})
+
+    async def _inbound(self, where: str, event: Json) -> Inbound | None:
+        match event["type"]:
+            case "m.room.member" | "m.room.name":
+                self._rooms.changed(where, event)
+            case "m.room.tombstone":
+                await self._closed(event)
+            case "m.room.redaction":
+                return self._withdrawn(str(event.get("redacts") or event["content"].get("redacts")))
+            case "m.reaction" if event["sender"] != self._server.user:
+                return await self._reacted(await self._insist(lambda: self._rooms.of(where)), event)
+            case kind if kind in _MESSAGES and event["content"]:  # it was not taken back meanwhile
+                if not codec.replaced(event):
+                    _keep(self._events, event["event_id"], event)
+                if event["sender"] != self._server.user and event["content"].get("msgtype") != "m.notice":
+                    return await self._message(await self._insist(lambda: self._rooms.of(where)), event)
+        return None
+
+    async def _message(self, room: Room, event: Json) -> Inbound | None:
+        first, amends, said = codec.replaced(event), tuple[str, ...](), None
+        if first is not None:
+            said = self._said.get(first)
+            if said is not None and (said.source.user != event["sender"] or said.words == codec.digest(event)):
+                return None
+            amends = said.events if said is not None else (f"{first}/{event['sender']}",)
+        where = said.source if said is not None else codec.source(room, event["sender"], codec.thread_of(event))
+        rule = self._rule(where)
+        if rule == "off":
+            return None
+        admitted = await self._admitted(where)
+        answered = await self._answered(room, event) if admitted and not amends else None
+        if not (said or rule != "mention" or self._is_meant(event, answered)):
+            return None
+        if rule == "thread" and where.thread is None:
+            where = replace(where, chat_type="thread", thread=event["event_id"])
+        looks_back = admitted and rule == "mention" and not where.thread and self._settings.quoted and not amends
+        inbound = codec.message_inbound(
+            event,
+            where,
+            codec.Me(self._server.user, self.name, self._commands),
+            answered=answered,
+            answered_name=room.called(answered["sender"]) if answered else "",
+            before=await self._rooms.before(room, event["event_id"]) if looks_back else "",
+            amends=amends,
+        )
+        if inbound is not None and inbound.kind == "message":
+            *newer, oldest = dict.fromkeys((inbound.event_id, *amends))
+            kept = _Said(where, (*newer[:_WORDINGS], oldest), codec.digest(event))
+            _keep(self._said, first or event["event_id"], kept)
+        return inbound
+
+    def _rule(self, where: Source) -> Listen:
+        if where.chat_type == "direct":
+            return "off" if self._listens.of(where.chat, where.user) == "off" else "free"
+        named = (*([f"{where.chat}/{where.thread}"] if where.thread else ()), where.chat, *where.within, EVERYWHERE)
+        return self._listens.of(*named) or self._settings.listen
+
+    def _is_meant(self, event: Json, answered: Json | None) -> bool:
+        is_answer = answered is not None and answered["sender"] == self._server.user
+        return is_answer or codec.is_meant(event, codec.Me(self._server.user, self.name, self._commands))
+
+    async def _answered(self, room: Room, event: Json) -> Json | None:
+        """The message that this one answers."""
+        named = codec.answered_by(event)
+        return (self._events.get(named) or await self._rooms.event(room.id, named)) if named else None
+
+    async def _admitted(self, where: Source) -> bool:
+        """Say whether somebody may talk there: the server is asked for nothing because of a stranger."""
+        admits = self.admits
+        said = Inbound(event_id="", source=where, text="")
+        return True if admits is None else await self._insist(lambda: admits(said))
+
+    def _withdrawn(self, gone: str) -> Inbound | None:
+        mine, said = self._events.pop(gone, None), self._said.pop(gone, None)
+        if mine is not None and mine["sender"] == self._server.user:
+            _keep(self.redacted, gone, None)
+        if said is None:
+            return None
+        event = f"{said.events[-1]}:redacted"
+        return Inbound(event_id=event, source=said.source, text="", kind="withdrawn", amends=said.events)
+
+    async def _reacted(self, room: Room, event: Json) -> Inbound | None:
+        """The press of a button: a reaction to a question of the bot's."""
+        message, key = codec.reaction_of(event)
+        if not await self._admitted(codec.source(room, event["sender"], None)):
+            return None
+        asked = self._events.get(message) or await self._rooms.event(room.id, message)
+        token = codec.tokens(asked["content"]).get(key) if asked and asked["sender"] == self._server.user else None
+        if asked is None or token is None:
+            return None
+        where = codec.source(room, event["sender"], codec.thread_of(asked))
+        return Inbound(event_id=codec.event_id(event), source=where, text=token, kind="press")
+
+
+def _keep(where: OrderedDict[str, T], name: str, value: T) -> None:
+    where[name] = value
+    where.move_to_end(name)
+    while len(where) > _REMEMBERED:
+        where.popitem(last=False)
