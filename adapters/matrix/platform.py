@@ -43,7 +43,7 @@ class MatrixSettings(AdapterSettings):
         None, description="of the bot's account", json_schema_extra={"variable": "MATRIX_PASSWORD"}
     )
     token: Secret | None = Field(None, description="an access token, for a server that knows no passwords")
-    homeserver: HttpUrl | None = Field(None, description=_HOMESERVER, json_schema_extra={"asked": True})
+    homeserver: HttpUrl | None = Field(None, description=_HOMESERVER)
     invitations: Literal["allowed", "all", "none"] = Field(
         "allowed", description="whose invitations the bot accepts: of those who may talk to it, of everybody, of nobody"
     )

@@ -248,6 +248,14 @@ def _tokens_of(platform: Platform) -> dict[str, str]:
     return {variable: each.description or "" for each in fields.values() if (variable := variable_of(each))}
 
 
+def _asked_of(platform: Platform) -> dict[str, str]:
+    """Other settings that nobody can guess, and what each is: those of fields with `json_schema_extra` `asked`."""
+    fields = platform.settings.model_fields if platform.settings else {}
+    extras = {name: each.json_schema_extra for name, each in fields.items()}
+    asked = [name for name, each in extras.items() if isinstance(each, dict) and each.get("asked")]
+    return {name: fields[name].description or "" for name in asked}
+
+
 def _ask_platform(
     talk: Dialogue, draft: SetupChanges, config: Config, platform: Platform, known: dict[str, str]
 ) -> None:
@@ -264,6 +272,10 @@ def _ask_platform(
             talk.tell(f"The token is in {variable}.")
         elif token := talk.secret(f"Token of the bot on {platform.title}{which}").strip():
             draft.secrets[variable] = known[variable] = token
+    for name, what in _asked_of(platform).items():
+        usual = getattr(present, name, None) or "-"
+        if (said := talk.ask(f"On {platform.title}, {what}", usual).strip()) not in ("", "-", usual):
+            draft.settings[f"adapters.{platform.name}.{name}"] = said
     if all(known.get(each) for each in tokens):
         draft.settings[f"adapters.{platform.name}.enabled"] = True
     else:
