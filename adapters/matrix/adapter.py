@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import blake2s
 from typing import Any, Final
@@ -17,7 +18,7 @@ from adapters.matrix.platform import MatrixSettings
 from adapters.matrix.receiving import POLL_SECONDS, Receiver
 from adapters.matrix.rooms import Rooms
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Rate
+from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Rate, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
@@ -25,13 +26,14 @@ from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, DeliveryRefused, FileRefused, MessageGone, TookTooLong
-from gateway.runtime.tasks import Renewed
+from gateway.runtime.tasks import Background, Renewed
 
 log = structlog.get_logger(__name__)
 
 _PATIENCE: Final = 20.0  # seconds for an answer of the server's
-_TYPING_SECONDS: Final = 20.0
-_SHOWN_MILLISECONDS: Final = 30_000  # for which a server shows it
+_TYPING_SECONDS: Final = 9.0
+_SHOWN_MILLISECONDS: Final = 12_000  # for which a server shows it
+SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
 _REMEMBERED: Final = 1_000  # questions that an answer pointed at
 
 
@@ -63,7 +65,9 @@ class MatrixAdapter:
         commands = frozenset(name for each in menu for name in (each.name, *each.aliases))
         self._receiver = Receiver(self._server, self._rooms, settings, clock, listens, commands)
         self._typing = Renewed(clock, _TYPING_SECONDS)
+        self._background = Background()
         self._pointed: OrderedDict[str, str] = OrderedDict()  # question → the row that points at it
+        self._taken: dict[str, str] = {}  # message → the sign that says so
         self._anew: set[str] = set()  # rows whose message somebody took away
 
     @property
@@ -114,21 +118,22 @@ class MatrixAdapter:
         await self._server.call("GET", "account", "whoami")
 
     async def probe(self) -> Sequence[Finding]:
-        """Say whether the server lets the bot in, and in which rooms it is."""
+        """Say whether the server lets the bot in, and in how many rooms it is."""
+        server = Homeserver(self._settings, patience=_PATIENCE)  # a login of its own: the store may be closed
         try:
-            told = await self._server.call("GET", "account", "whoami")
-            rooms = (await self._server.call("GET", "joined_rooms"))["joined_rooms"]
-            await self._server.leave()
+            told = await server.call("GET", "account", "whoami")
+            rooms = (await server.call("GET", "joined_rooms"))["joined_rooms"]
+            await server.leave()
         except AdapterError as error:
             return [Finding(what="matrix", ok=False, detail=str(error))]
+        finally:
+            await server.aclose()
         if told["user_id"] != self.account:
             detail = f"the token is {told['user_id']}'s, not {self.account}'s; correct user or token of adapters.matrix"
             return [Finding(what="matrix", ok=False, detail=detail)]
-        where = f"in {len(rooms)}" if rooms else "in none yet; invite it into one, or write to it"
-        return [
-            Finding(what="matrix", ok=True, detail=self.account),
-            Finding(what="matrix rooms", ok=bool(rooms) or None, detail=where),
-        ]
+        where = f"in {len(rooms)}" if rooms else "in none yet; invite it into one"
+        found = [Finding(what="matrix", ok=True, detail=self.account)]
+        return [*found, Finding(what="matrix rooms", ok=bool(rooms) or None, detail=where)]
 
     # -- showing ----------------------------------------------------------------------------
 
@@ -152,11 +157,19 @@ class MatrixAdapter:
 
     async def _offer(self, room: str, message: str, key: str, row: str) -> None:
         """Let people press a button by one touch; they may as well react by themselves."""
-        body = {"m.relates_to": {"rel_type": "m.annotation", "event_id": message, "key": key}}
         try:
-            await self._server.show(room, "m.reaction", _transaction(row), body)
+            await self._server.show(room, "m.reaction", _transaction(row), codec.reaction(message, key))
         except AdapterError as error:
             log.info("button_not_offered", room=room, error=str(error))
+
+    async def react(self, to: ChatAddress, message: str, sign: Sign) -> None:
+        room, before = await self._room_of(to), self._taken.pop(message, None)
+        row = _transaction(f"{message}{sign}")
+        shown = await self._server.show(room, "m.reaction", row, codec.reaction(message, SIGNS[sign]))
+        if sign == "taken":
+            self._taken[message] = shown
+        if before is not None:
+            await self._server.call("PUT", "rooms", room, "redact", before, row, body={})
 
     async def _room_of(self, to: ChatAddress) -> str:
         if to.chat.startswith("@"):
@@ -235,16 +248,22 @@ class MatrixAdapter:
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
         if active:
-            self._typing.begin(to, partial(self._type, to, active=True))
+            self._typing.begin(to, partial(self._type, to))
         else:
             self._typing.end(to)
+            self._background.start(self._end_typing(to), name="typing")  # a message does not end it
 
-    async def _type(self, to: ChatAddress, *, active: bool) -> None:
+    async def _end_typing(self, to: ChatAddress) -> None:
+        with suppress(AdapterError):
+            await self._type(to, active=False)
+
+    async def _type(self, to: ChatAddress, *, active: bool = True) -> None:
         body = {"typing": active, **({"timeout": _SHOWN_MILLISECONDS} if active else {})}
         await self._server.call("PUT", "rooms", await self._room_of(to), "typing", self.account, body=body)
 
     async def aclose(self) -> None:
         await self._typing.aclose()
+        await self._background.aclose()
         await self._server.aclose()
 
 

@@ -269,6 +269,11 @@ def relation(thread: str | None, answers: str | None) -> dict[str, Any]:
     return reply if answers is not None else {}
 
 
+def reaction(message: str, key: str) -> dict[str, Any]:
+    """A reaction of the bot's to a message."""
+    return {"m.relates_to": {"rel_type": "m.annotation", "event_id": message, "key": key}}
+
+
 def reworded(content: Mapping[str, Any], message: str) -> dict[str, Any]:
     """The same message as the new wording of one that was sent. Older programs show the beginning of it."""
     new = {name: value for name, value in content.items() if name != "m.relates_to"}

@@ -113,6 +113,7 @@ class Receiver:
         self._queues: dict[str, deque[_News]] = {}
         self._expected: OrderedDict[str, None] = OrderedDict()  # rooms that take the place of others
         self._said: OrderedDict[str, _Said] = OrderedDict()
+        self._reactions: OrderedDict[str, Inbound] = OrderedDict()
         self._events: OrderedDict[str, Json] = OrderedDict()  # messages, for answers to them
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -390,22 +391,27 @@ class Receiver:
         mine, said = self._events.pop(gone, None), self._said.pop(gone, None)
         if mine is not None and mine["sender"] == self._server.user:
             _keep(self.redacted, gone, None)
-        if said is None:
-            return None
-        event = f"{said.events[-1]}:redacted"
-        return Inbound(event_id=event, source=said.source, text="", kind="withdrawn", amends=said.events)
+        if said is not None:
+            event = f"{said.events[-1]}:redacted"
+            return Inbound(event_id=event, source=said.source, text="", kind="withdrawn", amends=said.events)
+        reaction = self._reactions.pop(gone, None)
+        return reaction and replace(reaction, event_id=f"{reaction.event_id}:redacted", text=f"-{reaction.text[1:]}")
 
     async def _reacted(self, room: Room, event: Json) -> Inbound | None:
-        """The press of a button: a reaction to a question of the bot's."""
+        """A reaction to a message of the bot's, which may press a button."""
         message, key = codec.reaction_of(event)
-        if not await self._admitted(codec.source(room, event["sender"], None)):
+        where = codec.source(room, event["sender"], None)
+        if not await self._admitted(where):
             return None
         asked = self._events.get(message) or await self._rooms.event(room.id, message)
-        token = codec.tokens(asked["content"]).get(key) if asked and asked["sender"] == self._server.user else None
-        if asked is None or token is None:
+        if asked is None or asked["sender"] != self._server.user:
             return None
-        where = codec.source(room, event["sender"], codec.thread_of(asked))
-        return Inbound(event_id=codec.event_id(event), source=where, text=token, kind="press")
+        where, name = codec.source(room, event["sender"], codec.thread_of(asked)), codec.event_id(event)
+        if token := codec.tokens(asked["content"]).get(key):
+            return Inbound(event_id=name, source=where, text=token, kind="press")
+        reaction = Inbound(event_id=name, source=where, text=f"+{key}", kind="reaction", reply_to=message)
+        _keep(self._reactions, event["event_id"], reaction)
+        return reaction
 
 
 def _keep(where: OrderedDict[str, T], name: str, value: T) -> None:
