@@ -27,7 +27,6 @@
     a session     sessions        its beginning, continuation and end (hooks: what an engine is told of the end)
                   prompt          its system prompt
                   titles          its name, which a model gives it
-                  suggestions     what a person may say next, as buttons
                   quotes          earlier words that a message brings along
                   embeddings      searches by what was meant
                   forgetting      words that a person wants gone (holding: all that holds them)

@@ -738,7 +738,7 @@ def _turns(
         began=base.clock.monotonic(),
         points=base.points,
         reactions=reactions,
-        suggestions=import_module("gateway.agent.suggestions").Suggestions(
+        suggestions=import_module("gateway.turns.suggestions").Suggestions(
             store=base.store, outbox=base.outbox, background=base.background, clock=base.clock, redact=base.redact
         )
         if base.config.sessions.suggestions

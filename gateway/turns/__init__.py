@@ -14,6 +14,7 @@
                   notices         notices of the gateway's own troubles
                   delegated       the turn of a helper, which nobody but its caller reads
                   reminded        what reminders said since the last message
+                  suggestions     what a person may say next, as buttons under an answer
                   reactions       the bot's signs on messages, and people's reactions
     by the clock  expiry          sessions whose time is over
 

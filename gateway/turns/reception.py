@@ -336,7 +336,7 @@ class Reception(Struct, kw_only=True):
         if not press.text.startswith("say ") or not await self.pairing.lets_in(press.source):
             return press
         folder = under(self.rules.key(press.source), "suggested")
-        text: str = await import_module("gateway.agent.suggestions").taken(self.store, folder, press.text)
+        text: str = await import_module("gateway.turns.suggestions").taken(self.store, folder, press.text)
         return replace(press, kind="message", text=text, notice=f"“{text}”") if text else press
 
     async def _is_part(self, arrival: Arrival, before: Sequence[Arrival]) -> bool:

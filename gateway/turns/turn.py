@@ -83,10 +83,10 @@ from gateway.turns.steering import NOT_FETCHED, Steering
 from gateway.turns.turn_files import TurnFiles, TurnPolls
 
 if TYPE_CHECKING:
-    from gateway.agent.suggestions import Suggestions
     from gateway.turns.delegated import HelperTurn
     from gateway.turns.overheard import Overheard
     from gateway.turns.reactions import Reactions
+    from gateway.turns.suggestions import Suggestions
 
 log = structlog.get_logger(__name__)
 
