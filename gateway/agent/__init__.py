@@ -9,6 +9,7 @@
                   provenance      whose words a turn has read, and what of them may last
                   delegation      tasks that a turn hands to helpers
                   background      commands that go on after their turn
+                  pictures        the tool that has pictures made
                   waking          the item of something that ended in the background
                   moments         when hooks of plug-ins are called, and what they answer (plugged: calls them)
                   running         the turns of this process, within reach of signals
@@ -20,7 +21,7 @@
                   preparation     compactions made while nobody waits
                   compaction      one compaction, up to the continuation that it publishes
                   engines         the context engines in memory
-    the models    models          those of the configuration (choices: the model and the persona that people chose)
+    the models    models          those of the configuration (choices: what people chose for a chat)
                   auxiliary       calls beside the conversation, as for summaries
                   caching         the marks of what a provider may keep
                   metering        what calls cost, and whether that may be spent (caps)

@@ -44,19 +44,19 @@ from gateway.agent.models import Models
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
-from gateway.domain.usage import BROKEN_OFF, CanonicalUsage, LedgerEntry, Purpose, estimated_output
+from gateway.domain.usage import BROKEN_OFF, CanonicalUsage, LedgerEntry, Purpose, Seller, estimated_output
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, ReasoningDelta, Restarted, TextDelta
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import (
     ConfigError,
     ContextOverflow,
     GatewayError,
+    MediaFailed,
     OutputCapTooLarge,
     ProviderError,
     ProviderRateLimited,
     ProviderRejected,
     StoreUnavailable,
-    TranscriptionFailed,
     UserError,
 )
 from gateway.runtime.metrics import Counter, Histogram, outcome_of
@@ -72,6 +72,7 @@ _PATIENCE: Final = 60.0  # seconds for which a call waits for the ends of others
 _MARGIN: Final = 1.25  # of the prompt's count: a provider may count more than its last reports let expect
 _UNKNOWN_MARGIN: Final = 2.5  # before a model's first report; vendors' tokenizers cut Chinese up to as fine as that
 _MOST_ROOTS: Final = 10_000  # sessions whose lineage's root is remembered
+_NO_USAGE: Final = CanonicalUsage()
 _NOTHING: Final = Reservation(id="", amount=0, caps=())
 LEAST_OUTPUT: Final = 1_024  # tokens of an answer that a cap has shortened; models that think need some for that
 
@@ -239,13 +240,44 @@ class Metering:
         reservation = await self._reserve(WorstCase(amount=millionths(most)), session)
         try:
             yield costs.append
-        except (TranscriptionFailed, ProviderRejected, ProviderRateLimited):
+        except (MediaFailed, ProviderRejected, ProviderRateLimited):
             costs = costs or [0.0]
             raise
         finally:
             if costs and costs[-1] is not None:
                 await self._settle(reservation, millionths(costs[-1]))
             self._ended(reservation)
+
+    @asynccontextmanager
+    async def buying(
+        self,
+        session: Session,
+        purpose: Purpose,
+        seller: Seller,
+        most: float | None,
+        later: Callable[[LedgerEntry], None] | None = None,
+    ) -> AsyncIterator[Callable[..., None]]:
+        """`paying`, with a line in the ledger for what the given function was told: the cost, and the usage if there is
+        one. `later` is given the line while the store cannot take it."""
+        lines: list[LedgerEntry] = []
+        async with self.paying(session, most or 0.0) as paid:
+
+            def pay(cost: float | None, usage: CanonicalUsage = _NO_USAGE) -> None:
+                paid(cost)
+                line = LedgerEntry(
+                    at=self.clock.now(), purpose=purpose, provider=seller.provider, model=seller.model, usage=usage,
+                    cost_usd=cost,
+                )  # fmt: skip
+                lines.append(line)
+
+            yield pay
+        try:
+            await self.store.charge(session, lines)
+        except StoreUnavailable:
+            if later is None:
+                raise
+            for line in lines:
+                later(line)
 
     # -- caps -------------------------------------------------------------------------------
 

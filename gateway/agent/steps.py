@@ -14,7 +14,7 @@ from gateway.agent.gate import Gate, holder
 from gateway.agent.memory.memories import Memories, TurnMemory
 from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
 from gateway.agent.provenance import Provenance, provenance, turn_in
-from gateway.agent.tools.base import Around, Files, Polls, Question, Recall, ReminderBook, Result, ToolContext
+from gateway.agent.tools.base import Around, Buys, Files, Polls, Question, Recall, ReminderBook, Result, ToolContext
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
@@ -67,6 +67,7 @@ class ToolSteps:
     turn: str  # the id of the item that the turn answers
     clock: Clock
     points: Points
+    buying: Buys | None = None
     traced: Traced = untraced
     plugged: Plugged | None = None
     _offer: Offer = field(default_factory=partial(Offer, order=(), offered={}))  # the tools of the present step
@@ -226,6 +227,7 @@ class ToolSteps:
             ask=None if self.helps else partial(self._ask, conversation, asyncio.Lock(), bool(asked)),
             told=lambda text: self.observer.phase("running tools", tools=[text]),
             delegate=None if self.helps else partial(self._delegate, conversation),
+            buying=self.buying and partial(self.buying, session, later=conversation.ledger.append),
             provenance=self._provenance,
             admin=self.caller.admin,
             turn=self.turn,

@@ -406,7 +406,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             clock=clock,
             quotas=FileQuotas(store=store, settings=config.files),
             aside=base.pages,
-            dictation=_dictation(base, metering, closers),
+            dictation=_dictation(base, metering),
             frames=frames(clock),
         ),
         hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
@@ -485,12 +485,11 @@ def _titles(base: _Base, models: Models) -> Titles | None:
     return titles
 
 
-def _dictation(base: _Base, metering: Metering, closers: list[Callable[[], Awaitable[None]]]) -> Dictation | None:
+def _dictation(base: _Base, metering: Metering) -> Dictation | None:
     config, clock = base.config, base.clock
     transcriber = configured_transcriber(config, clock)
     if transcriber is None:
         return None
-    closers.append(transcriber.aclose)
     return Dictation(
         store=base.store, transcriber=transcriber, settings=config.transcription, metering=metering, clock=clock
     )

@@ -6,11 +6,11 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
-from gateway.agent.files.speech import Command
+from gateway.agent.files.speech import Command, SpeechSettings
 from gateway.agent.models import Models
 from gateway.app.config import Config
 from gateway.app.plugins import providers
@@ -29,6 +29,9 @@ from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ConfigError, StoreUnavailable
 from gateway.runtime.plugins import contained, imported
 from gateway.store.port import Store
+
+if TYPE_CHECKING:
+    from gateway.providers.media import SpeechServer
 
 _IMPATIENT: Final = 30.0  # seconds: nobody waits longer for attempts at a model while another one could answer
 # Seconds in which a stream must begin while another model could answer. A model that thinks shows thoughts, or at least
@@ -134,16 +137,11 @@ def _takes_pictures(plugin: ProviderPlugin, entry: ModelSettings, name: str) -> 
 
 
 def configured_transcriber(config: Config, clock: Clock) -> Transcriber | None:
-    """Return the part that writes voice messages down; None: there is none. Call it inside a running event loop."""
+    """Return the part that writes voice messages down; None: there is none."""
     settings = config.transcription
     if settings.base_url is not None and settings.model is not None:
         server: Transcriber = imported("gateway.providers.transcription:TranscriptionServer")(
-            imported("gateway.providers.http:http_client")(),
-            base_url=settings.base_url,
-            model=settings.model,
-            api_key=settings.api_key.get_secret_value() if settings.api_key else None,
-            language=settings.language,
-            clock=clock,
+            **settings.server, language=settings.language, clock=clock
         )
         return server
     return Command(settings.command, seconds=settings.timeout, clock=clock) if settings.command else None
@@ -156,6 +154,14 @@ async def answering(models: Models, store: Store, key: SessionKey, source: Sourc
         if tip is not None and models.is_chosen(tip):
             return models.of(tip)
     return models.home_of(source.platform, names(source))
+
+
+def configured_speaker(settings: SpeechSettings, clock: Clock) -> SpeechServer:
+    """Return the server that says answers aloud, which the settings name."""
+    server: SpeechServer = imported("gateway.providers.media:SpeechServer")(
+        **settings.server, clock=clock, does="says it aloud", section="speech"
+    )
+    return server
 
 
 def model_in_full(config: Config) -> str:

@@ -25,7 +25,7 @@ from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.setup import misnamed
 from gateway.app.gateway import Gateway
 from gateway.app.home_files import FOR_ALL, OWNERS, home_files
-from gateway.app.models import caching_note, configured_transcriber
+from gateway.app.models import caching_note, configured_speaker, configured_transcriber
 from gateway.app.plugins import platforms
 from gateway.app.serving import adapters
 from gateway.app.store import configured_store
@@ -37,14 +37,15 @@ from gateway.domain.message import Message, user
 from gateway.domain.speech import Transcriber
 from gateway.domain.wording import counted, first_of
 from gateway.providers.base import Completed, Feature, ModelRequest, ModelSpec, Provider
+from gateway.providers.media import SpeechServer
 from gateway.runtime.errors import (
     EmptyAnswer,
     GatewayError,
+    MediaFailed,
     OutputCapTooLarge,
     ProviderError,
     ProviderRejected,
     StoreOutdated,
-    TranscriptionFailed,
 )
 from gateway.runtime.plugins import held_to
 from gateway.runtime.redaction import Redactor
@@ -161,6 +162,8 @@ async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter
         yield finding
     if (transcriber := configured_transcriber(settings, gateway.clock)) is not None:
         yield await of_transcription(transcriber)
+    if settings.speech.base_url is not None:
+        yield await of_speech(configured_speaker(settings.speech, gateway.clock), settings.speech.voice)
     if gateway.agents.embeddings is not None:
         yield await of_embeddings(gateway.agents.embeddings)
     if settings.tools.search.provider is not None:
@@ -309,12 +312,19 @@ async def of_transcription(transcriber: Transcriber) -> Finding:
     sound = _silence()
     try:
         await transcriber.transcribe(sound, "wav", sha256(sound).hexdigest())
-    except TranscriptionFailed as error:
+    except MediaFailed as error:
         detail = f"{transcriber.model}: {error}{f' ({error.detail})' if error.detail else ''}"
         return Finding(what="transcription", ok=False, detail=detail)
-    finally:
-        await transcriber.aclose()
     return Finding(what="transcription", ok=True, detail=f"{transcriber.model}, writes down what is said")
+
+
+async def of_speech(speaker: SpeechServer, voice: str) -> Finding:
+    """Say whether somebody says a word aloud."""
+    try:
+        await speaker.say("Ready.", voice, "mp3")
+    except MediaFailed as error:
+        return Finding(what="speech", ok=False, detail=f"{speaker.model}: {error} ({error.detail})")
+    return Finding(what="speech", ok=True, detail=f"{speaker.model}, says answers aloud")
 
 
 async def of_embeddings(embeddings: Embeddings) -> Finding:

@@ -28,6 +28,7 @@ InboundKind = Literal[
     "ended",
     "event",
     "helper",
+    "speak",
     "forget",
     "unreadable",
     "overheard",
@@ -264,7 +265,8 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     running turn (a message of its own if none runs), `queue` for text that waits for a turn of its own
     whatever the busy mode, `press` for a button whose token is `text`,
     `expiry` for the gateway's own request to end the session whose id is `text`, `schedule` for a prompt whose
-    time has come, `helper` for a task that a turn handed on, `ended` for something that ran in the background and has
+    time has come, `helper` for a task that a turn handed on,
+    `speak` for an answer that is to be said aloud, `ended` for something that ran in the background and has
     ended (`woke` says it in a short line), `event` for what another program told (`woke` as before, and `lets` are the
     tools with effects that need no yes in its turn), `forget` for the gateway's own request to forget all that the
     source's person said under this key, (they asked for that elsewhere), and `unreadable` for one that its store can no
@@ -323,7 +325,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     @property
     def is_own_request(self) -> bool:
         """Say whether the gateway made this message itself; such a message tells nothing of the people in the chat."""
-        return self.kind in ("expiry", "schedule", "ended", "event", "helper", "forget")
+        return self.kind in ("expiry", "schedule", "ended", "event", "helper", "speak", "forget")
 
     @property
     def is_group_file(self) -> bool:
@@ -479,6 +481,8 @@ class Outbound(Struct, frozen=True, kw_only=True):
 OUTPUT: Final = "output:"  # begins the `ref` of what no person sent or was sent: a tool's result
 EXPORT: Final = "export"  # begins the `ref` of a copy of a conversation, before a colon
 _FOR_PEOPLE: Final = (".txt", ".md", ".markdown", ".csv", ".tsv", ".log")
+PICTURE: Final = "picture"  # the same of a picture that was made
+VOICE: Final = "voice:"  # begins the `ref` of an answer said aloud
 WORDS: Final = "words:"  # begins the `ref` of what is said in a recording, before the recording's digest
 
 
@@ -502,6 +506,11 @@ class KeptFile(Struct, frozen=True, kw_only=True):
     mime: str
     size: int
     at: float  # when it was kept, in seconds since the epoch
+
+    @property
+    def is_voice(self) -> bool:
+        """Say whether it is an answer said aloud."""
+        return self.ref.startswith(VOICE)
 
 
 class Album(KeptFile, frozen=True, kw_only=True):

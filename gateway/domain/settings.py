@@ -126,3 +126,25 @@ ShareOrAuto = Annotated[float | Literal["auto"], BeforeValidator(_share_or_auto)
 Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 SpendCap = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+
+
+class ServerSettings(Section):
+    """A section about a server of OpenAI's form beside the models; without `base_url` there is none."""
+
+    base_url: HttpUrl | None = Field(None, description="the server's address, with its version")
+    model: Text | None = Field(None, description="its name at the server, such as whisper-1")
+    api_key: Secret | None = Field(None, description='the key for the server, as "${NAME}"')
+    timeout: Seconds = Field(120, description="seconds it may take")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """A server and its model go together."""
+        if self.base_url is not None and self.model is None:
+            yield ("model", "base_url"), "is needed: which model of the server is to be used?"
+        if self.base_url is None and self.model is not None:
+            yield ("base_url", "model"), "is needed: which server has this model?"
+
+    @property
+    def server(self) -> dict[str, Any]:
+        """What the server is reached with."""
+        key = self.api_key.get_secret_value() if self.api_key else None
+        return {"base_url": self.base_url, "model": self.model, "api_key": key}

@@ -54,10 +54,7 @@ class Transcriber(Protocol):
 
     async def transcribe(self, sound: bytes, form: str, digest: str) -> Transcript:
         """Write down a recording of this format (see `files.kinds.sound_format`), whose SHA-256 in hex is `digest`.
-        Raises TranscriptionFailed, and CancelledError: the caller limits the time."""
-
-    async def aclose(self) -> None:
-        """Let go of connections."""
+        Raises MediaFailed, and CancelledError: the caller limits the time."""
 
 
 def recorded_seconds(content: bytes, form: str) -> float | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from math import ceil
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
 Purpose = Literal[
-    "turn", "delegate", "compression", "memory", "title", "listening", "transcription", "embedding", "broken off"
+    "turn", "delegate", "compression", "memory", "title", "listening", "transcription", "speech", "picture",
+    "embedding", "broken off",
 ]  # fmt: skip
 _BYTES_OF_A_TOKEN: Final = 4  # in nearly any language
 BROKEN_OFF: Final[Purpose] = "broken off"  # an attempt at an answer that did not end; its figures are our estimate
@@ -85,6 +86,13 @@ def usage_of(calls: Sequence[LedgerEntry]) -> CanonicalUsage:
     if len(calls) == 1:  # as nearly always
         return calls[0].usage
     return sum((call.usage for call in calls), CanonicalUsage())
+
+
+class Seller(Protocol):
+    """Whoever is paid for something beside models, as the ledger names them."""
+
+    provider: str
+    model: str
 
 
 class UsageTotal(Struct, frozen=True, kw_only=True):

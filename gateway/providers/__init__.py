@@ -15,6 +15,7 @@
                   catalog         prices and windows that are known beforehand (known: our own rows)
                   windows         the list of a server's models
     beside        transcription   recordings, written down
+                  media           texts said aloud, pictures made; what such servers have in common
 
 The packages are `openai/`, `openai_responses/`, `anthropic/` and `offline/`.
 """

@@ -35,7 +35,7 @@ GatewayError
 │   │   └── FeatureRefused      the model does not know a feature of the request
 │   ├── ContextOverflow         the prompt is too long; `limit` is the window if stated
 │   └── OutputCapTooLarge       input fits, input + output does not; `available` if stated
-├── TranscriptionFailed         a recording could not be written down; a clause says why
+├── MediaFailed                 no words of a recording, no sound or no picture; a clause says why
 ├── TookTooLong                 a text could not be worked on in time
 └── CompressionFailed           a compaction could not be made; the transcript is untouched
     └── SummaryRefused          the summariser's answer cannot be used
@@ -257,13 +257,15 @@ class OutputCapTooLarge(ProviderError):
         self.available = available
 
 
-class TranscriptionFailed(GatewayError):
-    """A recording could not be written down. The text is a clause for the person, such as "the server is busy";
-    `detail` is for the operator."""
+class MediaFailed(GatewayError):
+    """A recording could not be written down, a text not said aloud, a picture not made. The text is a clause for the
+    person, such as "the server is busy"; `detail` is for the operator. `again`: the seconds after which another attempt
+    may succeed; None: none will."""
 
-    def __init__(self, text: str, *, detail: str = "") -> None:
+    def __init__(self, text: str, *, detail: str = "", again: float | None = None) -> None:
         super().__init__(text)
         self.detail = detail
+        self.again = again
 
 
 class TookTooLong(GatewayError):

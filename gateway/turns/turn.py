@@ -676,6 +676,7 @@ class Turns(Struct, kw_only=True):
             event=item.inbound.event_id,
             lets=item.inbound.lets if item.inbound.kind == "event" else None,
             terms=terms,
+            buying=metering.buying,
         )
         return self.agents.agent(
             fitting=fitting,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from gateway.delivery.outbox import Outbox
-from gateway.domain.chat import OUTPUT, SEVERAL, WORDS, Album, Button, KeptFile, Outbound
+from gateway.domain.chat import OUTPUT, SEVERAL, VOICE, WORDS, Album, Button, KeptFile, Outbound
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import AdapterError, ToolError
 from gateway.runtime.structs import replace
@@ -37,7 +37,7 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
     async def listed(self, limit: int) -> Sequence[KeptFile]:
         """The key's files, newest first."""
         files = await self.store.kept_files(self.item.key, limit)
-        return [file for file in files if not file.ref.startswith(WORDS)]  # which stand in messages
+        return [file for file in files if not file.ref.startswith((WORDS, VOICE))]  # which stand in messages
 
     async def content(self, file: KeptFile) -> bytes | None:
         """The content of one of them."""
@@ -66,6 +66,15 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
         """Keep a file among the key's. The same content of the same turn is kept once under a name."""
         return await self._kept("kept", name, mime, content)
 
+    def must_show(self, size: int) -> None:
+        """Raise ToolError where the platform shows no files of so many bytes."""
+        platform = self.item.inbound.source.platform
+        most = self.outbox.largest_file(platform)
+        if most is None:
+            raise ToolError(NOT_HERE.format(platform=platform.capitalize()))
+        if size > most:
+            raise ToolError(TOO_LARGE.format(size=size, platform=platform.capitalize(), most=most))
+
     async def send(self, name: str, mime: str, content: bytes, caption: str = "", *, kind: str = "sent") -> None:
         """Show a file in the chat, with a caption. A turn shows the same file under the same name once, because a model
         that hears of an unknown outcome may repeat its call. Raises ToolError where the platform shows no files."""
@@ -75,12 +84,7 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
         self, files: Sequence[tuple[str, str, bytes]], caption: str = "", *, kind: str = "sent"
     ) -> None:
         """The same of several, in one message where the platform can; the caption stands with the first."""
-        platform = self.item.inbound.source.platform.capitalize()
-        most = self.outbox.largest_file(self.item.inbound.source.platform)
-        if most is None:
-            raise ToolError(NOT_HERE.format(platform=platform))
-        if (size := max(len(content) for _, _, content in files)) > most:
-            raise ToolError(TOO_LARGE.format(size=size, platform=platform, most=most))
+        self.must_show(max(len(content) for _, _, content in files))
         kept = list({file.ref: file for file in [await self._kept(kind, *each) for each in files]}.values())
         rows, together = list[Outbound](), self.outbox.album(self.item.inbound.source.platform)
         while kept:

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pytest
 import typer
 
-from gateway.agent import tools
+from gateway.agent import pictures, tools
 from gateway.agent.search import tool as search
 from gateway.app.plugins import all_commands
 from gateway.cli import main
@@ -153,7 +153,7 @@ def test_the_page_of_tools_has_them_all_and_no_other() -> None:
     rooms = [import_module(f"{tools.__name__}.{module.name}") for module in iter_modules(tools.__path__)]
     made = {
         kind.name
-        for room in (*rooms, search)  # which is loaded only where one is set up
+        for room in (*rooms, search, pictures)  # the last two are loaded only where they are set up
         for kind in vars(room).values()
         if isclass(kind) and {"name", "run"} <= set(vars(kind)) and isinstance(kind.name, str)
     }

@@ -150,7 +150,7 @@ def test_it_looks_for_the_tools_and_platforms_of_lists(tmp_path: Path, capsys: p
 @pytest.mark.parametrize(
     ("transcription", "told"),
     [
-        ("base_url: 'http://127.0.0.1:1/v1', model: w", "FAIL  w: nobody answers who could write it down ("),
+        ("base_url: 'http://127.0.0.1:1/v1', model: w", "FAIL  w: the server that writes it down does not answer ("),
         ("command: [/bin/echo, '{file}']", "ok    echo, writes down what is said"),
         ("command: [/no/such, '{file}']", "FAIL  such: the program that writes it down cannot be run ("),
     ],

@@ -19,7 +19,11 @@ _PICTURES: Final = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-_SOUNDS: Final = ((b"OggS", "ogg"), (b"fLaC", "flac"), (b"ID3", "mp3"))
+_SOUNDS: Final = (
+    (b"OggS", "ogg"),
+    (b"fLaC", "flac"),
+    *((mark, "mp3") for mark in (b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")),
+)
 _SOUND_TYPES: Final[Mapping[str, str]] = {
     "audio/ogg": "ogg", "audio/opus": "ogg", "audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/wav": "wav",
     "audio/x-wav": "wav", "audio/wave": "wav", "audio/flac": "flac", "audio/x-flac": "flac", "audio/mp4": "m4a",

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import structlog
 from msgspec import Struct, field
@@ -22,13 +22,13 @@ from gateway.agent.caps import millionths
 from gateway.agent.metering import Metering
 from gateway.domain.chat import WORDS, Attachment, KeptFile, SessionKey
 from gateway.domain.session import Session
-from gateway.domain.settings import Contradiction, Dollars, HttpUrl, Seconds, Secret, Section, Text, Texts
+from gateway.domain.settings import Contradiction, Count, Dollars, Seconds, ServerSettings, Text, Texts
 from gateway.domain.speech import Transcriber, Transcript, recorded_seconds
 from gateway.domain.usage import LedgerEntry
 from gateway.domain.wording import lasting
 from gateway.runtime import program
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import SpendCapReached, StoreUnavailable, TranscriptionFailed
+from gateway.runtime.errors import MediaFailed, SpendCapReached, StoreUnavailable
 from gateway.store.port import Store
 
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ TOO_SLOW: Final = "it took longer than {seconds:g} seconds"
 NO_BUDGET: Final = "a spend cap leaves no room for it"
 
 
-class TranscriptionSettings(Section):
+class TranscriptionSettings(ServerSettings):
     """The transcription of voice messages for a model that does not take them (model.sounds): by a server with OpenAI's
     /audio/transcriptions, or by a command of yours. Without both, the model is told that there is a voice message.
 
@@ -58,28 +58,38 @@ class TranscriptionSettings(Section):
         transcription: {command: [whisper-cli, -m, /models/ggml-base.bin, -nt, -f, "{file}"]}   # prints the words
     """
 
-    base_url: HttpUrl | None = Field(None, description="the server's address, with its version")
-    model: Text | None = Field(None, description="its name at the server, such as whisper-1")
-    api_key: Secret | None = Field(None, description='the key for the server, as "${NAME}"')
     language: Text | None = Field(None, description="the spoken language, such as en; null: the server finds out")
     command: Texts = Field((), description='a program and its arguments, one of them "{file}"; prints the words')
     max_seconds: Seconds = Field(900, description="seconds; longer recordings are not written down")
     max_mb: Annotated[float, Field(strict=True, gt=0, le=100, allow_inf_nan=False)] = Field(
         25, description="MB; larger recordings are not written down"
     )
-    timeout: Seconds = Field(120, description="seconds it may take")
     usd_per_minute: Dollars | None = Field(None, description="the price of a minute; null: not known")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """One way to write down, and all that it needs."""
+        yield from super().contradictions()
         if self.base_url is not None and self.command:
             yield ("command", "base_url"), "and transcription.base_url exclude each other: leave one out"
-        if self.base_url is not None and self.model is None:
-            yield ("model", "base_url"), "is needed: which model of the server writes down?"
-        if self.base_url is None and self.model is not None:
-            yield ("base_url", "model"), "is needed: which server has this model?"
         if self.command and not any(_FILE in each for each in self.command[1:]):
             yield ("command",), 'must hold "{file}" behind the program, where the recording\'s file is named'
+
+
+class SpeechSettings(ServerSettings):
+    """Answers said aloud, behind their text, by a server with OpenAI's /audio/speech. /voice on and /voice off choose
+    for a chat. The voice speaks the language of the text, if the server can.
+
+        speech: {base_url: "https://api.openai.com/v1", model: tts-1, api_key: "${OPENAI_API_KEY}"}
+        speech: {base_url: "http://127.0.0.1:8880/v1", model: kokoro, voice: af_heart}    # a server of your own
+    """
+
+    voice: Text = Field("alloy", description="the voice's name at the server")
+    when: Literal["voice", "always", "asked"] = Field(
+        "voice", description="voice: after a voice message; always; asked: where somebody said /voice on"
+    )
+    max_chars: Count = Field(1_500, description="characters of an answer that are said; the text has the rest")
+    timeout: Seconds = Field(60, description="seconds that a part of it may take")
+    usd_per_million_chars: Dollars | None = Field(None, description="the price; null: not known")
 
 
 class Spoken(Struct, frozen=True, kw_only=True):
@@ -129,7 +139,7 @@ class Dictation(Struct, kw_only=True):
             return Spoken(problem=TOO_SLOW.format(seconds=self.settings.timeout))
         except SpendCapReached:
             return Spoken(problem=NO_BUDGET)
-        except TranscriptionFailed as error:
+        except MediaFailed as error:
             log.warning("not_written_down", reason=str(error), detail=error.detail)
             return Spoken(problem=str(error))
         except StoreUnavailable as error:
@@ -146,17 +156,12 @@ class Dictation(Struct, kw_only=True):
         charge: Callable[[LedgerEntry], None],
     ) -> str:
         assumed = seconds or min(self.settings.max_seconds, len(content) / _SLOWEST)
-        async with self._room, self.metering.paying(session, self._price(assumed) or 0.0) as paid:
+        bought = self.metering.buying(session, "transcription", self.transcriber, self._price(assumed), charge)
+        async with self._room, bought as paid:
             async with self.clock.limit(self.settings.timeout):
                 transcript = await self.transcriber.transcribe(content, form, digest)
-            cost = self._price(transcript.seconds or assumed)
-            paid(cost)
-        entry = self._entry(transcript, cost)
-        try:  # the cost first: nobody pays for words that are known already
-            await self.store.charge(session, [entry])
-        except StoreUnavailable:
-            charge(entry)  # with the turn
-        try:
+            paid(self._price(transcript.seconds or assumed), transcript.usage)
+        try:  # behind the cost: nobody pays for words that are known already
             await self._keep(session.key, digest, transcript.words)
         except StoreUnavailable as error:  # it is paid for, and can be used now
             log.warning("words_not_kept", error=str(error))
@@ -193,16 +198,6 @@ class Dictation(Struct, kw_only=True):
         per_minute = self.settings.usd_per_minute
         return None if per_minute is None else millionths(per_minute * seconds / 60) / 1_000_000
 
-    def _entry(self, transcript: Transcript, cost: float | None) -> LedgerEntry:
-        return LedgerEntry(
-            at=self.clock.now(),
-            purpose="transcription",
-            provider=self.transcriber.provider,
-            model=self.transcriber.model,
-            usage=transcript.usage,
-            cost_usd=cost,
-        )
-
 
 class Command:
     """A program of the operator's, which reads a file and prints its words."""
@@ -232,15 +227,12 @@ class Command:
                 apart=True,
             )
         except OSError as error:
-            raise TranscriptionFailed("the program that writes it down cannot be run", detail=str(error)) from error
+            raise MediaFailed("the program that writes it down cannot be run", detail=str(error)) from error
         finally:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
         if ended.late:
-            raise TranscriptionFailed(TOO_SLOW.format(seconds=self._seconds))
+            raise MediaFailed(TOO_SLOW.format(seconds=self._seconds))
         if ended.code:
             detail = f"exit code {ended.code}: {ended.errors[-500:]}"
-            raise TranscriptionFailed("the program that writes it down failed", detail=detail)
+            raise MediaFailed("the program that writes it down failed", detail=detail)
         return Transcript(text=ended.output)
-
-    async def aclose(self) -> None:
-        """Nothing is open between two recordings."""

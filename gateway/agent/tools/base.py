@@ -11,6 +11,7 @@ A tool whose calls a person must allow says so (`NeedsApproval`), and runs only 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -79,6 +80,9 @@ class Files(Protocol):
 
     async def add(self, name: str, mime: str, content: bytes) -> KeptFile:
         """Keep a file in the conversation without showing it."""
+
+    def must_show(self, size: int) -> None:
+        """Raise ToolError where the platform shows no files of so many bytes."""
 
     async def send(self, name: str, mime: str, content: bytes, caption: str = "", *, kind: str = "sent") -> None:
         """Show a file to the person, with a caption in Markdown; its `ref` begins with `kind`. Raises ToolError if the
@@ -167,6 +171,10 @@ class AsksPerson(Protocol):
     async def __call__(self, text: str, labels: Labels | None, choices: Choices) -> tuple[Verdict, str]: ...
 
 
+Buys = Callable[..., AbstractAsyncContextManager[Callable[..., None]]]
+"""`Metering.buying`: pays for something beside models."""
+
+
 class ToolContext(Struct, kw_only=True):
     """Everything that a call may use. A tool may change two things, which are stored with the step: it replaces the
     tuple `todos`, and `found`, the names of those `hidden` tools that are on offer from the next step on. And
@@ -183,6 +191,7 @@ class ToolContext(Struct, kw_only=True):
     polls: Polls | None = None
     delegate: Delegates | None = None
     ask: AsksPerson | None = None
+    buying: Buys | None = None
     told: Callable[[str], None] = lambda _: None  # shows how far a call is, in a few words
     provenance: Provenance = field(default_factory=Provenance)  # of what the turn has read
     admin: bool = False  # whether the person whom the turn answers is one

@@ -32,7 +32,7 @@ FIND: Final = "find_tools"  # on offer while tools are hidden
 _LONGEST_ORIGIN: Final = 100  # characters
 _MOST_MADE: Final = 64  # offers that are remembered
 # What a helper has not, of the tools that keep nothing.
-_CALLERS_ALONE: Final = ("ask_person", "delegate", "make_poll", "send_file", "todo")
+_CALLERS_ALONE: Final = ("ask_person", "delegate", "make_image", "make_poll", "send_file", "todo")
 SHARE: Final = 0.20  # of the window, for schemas; beyond, rarely used tools are hidden
 
 

@@ -7,12 +7,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pydantic import Field
+
 from gateway.agent.files.kinds import picture_type
-from gateway.agent.tools.base import ToolContext, schema
+from gateway.agent.tools.base import Tool, ToolContext, ToolHost, schema
 from gateway.agent.tools.read_file import chosen, in_workspace
 from gateway.agent.workspace.folders import Workspaces
 from gateway.domain.chat import encoded
+from gateway.domain.settings import Dollars, ServerSettings
 from gateway.runtime.errors import ToolError
+from gateway.runtime.plugins import imported
 
 _OTHER: Final = "application/octet-stream"
 _MOST: Final = 2_000_000  # characters; far more than a model writes in one answer
@@ -24,6 +28,18 @@ _UNSAFE: Final = re.compile(
 )  # of some file system, misleading, or half a character
 # https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file ("Naming Conventions")
 _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
+
+
+class PictureSettings(ServerSettings):
+    """The making of pictures, for the tool make_image: by a server with OpenAI's /images/generations and, for changes,
+    /images/edits. Without one there is no such tool.
+
+        pictures:
+          {base_url: "https://api.openai.com/v1", model: gpt-image-1, api_key: "${OPENAI_API_KEY}"}
+        pictures: {base_url: "http://127.0.0.1:8080/v1", model: flux.1-schnell}    # a server of your own
+    """
+
+    usd_per_picture: Dollars | None = Field(None, description="the price; null: not known")
 
 
 class SendFileTool:
@@ -51,7 +67,7 @@ class SendFileTool:
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """The name of the file that was sent."""
-        caption = _caption(arguments)
+        caption = caption_of(arguments)
         if arguments.get("file") and not arguments.get("content"):  # some models fill in everything, with nothing
             if len(others := arguments.get("more") or ()) > _MOST_MORE:
                 raise ToolError(f"`more` takes {_MOST_MORE} files; send the rest with another call.")
@@ -89,7 +105,8 @@ def _written(arguments: Mapping[str, Any]) -> tuple[str, str, bytes]:
     return name, _mime(name), encoded(name, content)
 
 
-def _caption(arguments: Mapping[str, Any]) -> str:
+def caption_of(arguments: Mapping[str, Any]) -> str:
+    """The caption among a call's arguments. Raises ToolError for one that is too long."""
     caption: str = arguments.get("caption", "")
     if len(caption) > _LONGEST_CAPTION:
         raise ToolError(
@@ -115,4 +132,11 @@ def safe_name(name: str) -> str:
     return f"_{plain}" if _DEVICE.fullmatch(plain) else plain or "file.txt"
 
 
-TOOLS = (lambda host: SendFileTool(host.used_workspaces),)
+def _make_image(host: ToolHost) -> Tool | None:
+    if host.settings(PictureSettings).base_url is None:
+        return None
+    tool: Tool = imported("gateway.agent.pictures:MakeImageTool")(host)
+    return tool
+
+
+TOOLS = (lambda host: SendFileTool(host.used_workspaces), _make_image)

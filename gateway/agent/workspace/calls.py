@@ -19,7 +19,7 @@ from gateway.agent.workspace.looking import text_in, visible
 from gateway.agent.workspace.names import names_in, shown
 from gateway.agent.workspace.tree import Found
 from gateway.agent.workspace.workspace import Workspace
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import PICTURE, SessionKey
 from gateway.runtime.errors import ToolError
 
 _LISTED: Final = 200  # files and folders
@@ -43,7 +43,7 @@ async def opened(workspaces: Workspaces, key: SessionKey, files: Files) -> Works
     """The workspace of a conversation, with the files in it that people sent, as far as there is room. Raises
     ToolError, StoreUnavailable."""
     workspace = workspaces.of(key)
-    sent = [each for each in await files.listed(LOOKED_AT) if each.ref.startswith(f"{key.platform}:")]
+    sent = [each for each in await files.listed(LOOKED_AT) if each.ref.startswith((f"{key.platform}:", f"{PICTURE}:"))]
     for file in reversed(await asyncio.to_thread(workspace.missing, sent) if sent else []):
         content = await files.content(file)
         if content is not None and not await asyncio.to_thread(workspace.bring, file, content):

@@ -28,13 +28,14 @@ from pydantic import (
 
 from gateway.agent.caps import Caps
 from gateway.agent.files.quota import FileSettings
-from gateway.agent.files.speech import TranscriptionSettings
+from gateway.agent.files.speech import SpeechSettings, TranscriptionSettings
 from gateway.agent.mcp.settings import McpServerSettings, misnamed
 from gateway.agent.memory.snapshot import MemorySettings
 from gateway.agent.prompt import PromptSettings
 from gateway.agent.skills.catalogue import SkillsSettings
 from gateway.agent.tools.delegate import DelegateSettings
 from gateway.agent.tools.outputs import OutputLimits
+from gateway.agent.tools.send_file import PictureSettings
 from gateway.agent.tools.shell import ShellSettings
 from gateway.agent.tools.web_fetch import WebSearchSettings, WebSettings
 from gateway.agent.workspace.folders import WorkspaceSettings
@@ -194,6 +195,7 @@ class ToolSettings(OutputLimits):
     skills: SkillsSettings = SkillsSettings()
     web: WebSettings = WebSettings()
     search: WebSearchSettings = WebSearchSettings()
+    pictures: PictureSettings = PictureSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
 
     def contradictions(self) -> Iterator[Contradiction]:
@@ -452,6 +454,7 @@ class Config(Section):
     )
     auxiliary: Auxiliary = Auxiliary()
     transcription: TranscriptionSettings = TranscriptionSettings()
+    speech: SpeechSettings = SpeechSettings()
     files: FileSettings = FileSettings()
     compression: CompressionSettings = CompressionSettings()
     hygiene: HygieneRules = HygieneRules()
@@ -502,11 +505,17 @@ class Config(Section):
         if self.budgets.when_reached == "fallback" and not self.fallback_models:
             yield ("budgets.when_reached", "fallback_models"), "is fallback, but fallback_models names none"
         capped = bool(self.budgets) or any(chat.daily_usd is not None for chat in self.chats.values())
-        if capped and self.transcription.base_url is not None and self.transcription.usd_per_minute is None:
-            yield (
-                ("transcription.usd_per_minute", "budgets"),
-                "is needed, or the spend caps could not be kept: say what a minute costs (0 for a server of your own)",
-            )
+        transcription, speech, pictures = self.transcription, self.speech, self.tools.pictures
+        for key, server, price in (
+            ("transcription.usd_per_minute", transcription, transcription.usd_per_minute),
+            ("speech.usd_per_million_chars", speech, speech.usd_per_million_chars),
+            ("tools.pictures.usd_per_picture", pictures, pictures.usd_per_picture),
+        ):
+            if capped and server.base_url is not None and price is None:
+                yield (
+                    (key, "budgets"),
+                    "is needed, or the spend caps could not be kept: say what it costs (0 for a server of your own)",
+                )
         for name, value in (("alerts.to", self.alerts.to), ("heartbeat.chat", self.heartbeat.chat)):
             platform, _, chat = (value or "").partition(":")
             known = self.adapters.get(platform)
