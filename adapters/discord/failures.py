@@ -40,6 +40,7 @@ MISSING_ACCESS: Final = 50001
 CANNOT_WRITE_TO: Final = 50007
 MISSING_PERMISSIONS: Final = 50013
 INVALID_FORM: Final = 50035
+NO_VOICE: Final = 50173  # "Cannot send voice messages in this channel"
 THREAD_ARCHIVED: Final = 50083  # and locked: else a message opens it again
 INVALID_TOKEN: Final = 50027  # of an interaction
 NO_HISTORY: Final = 160002  # "Cannot reply without permission to read message history"

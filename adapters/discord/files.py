@@ -13,10 +13,12 @@ from discord.http import handle_message_parameters
 from adapters.discord import codec, failures
 from adapters.discord.connection import ApiClient
 from adapters.discord.limits import LARGEST_FETCHED
+from adapters.discord.voice import voice_of
 from gateway.domain.chat import Attachment, KeptFile
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused
 
 TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch"
+_PLAIN: Final = discord.MessageFlags()
 GONE: Final = "Discord does not have it any more"
 
 
@@ -49,7 +51,22 @@ async def fetch(calls: ApiClient, file: Attachment) -> bytes:
 async def upload(
     calls: ApiClient, channel: str, files: Iterable[tuple[KeptFile, bytes]], payload: dict[str, Any]
 ) -> Any:
-    """Show files with their text. Raises what the library raises."""
+    """Show files with their text; an answer said aloud as a voice message, if it may be one. Raises what the library
+    raises."""
+    shown = [*files]
+    if (voice := voice_of(*shown[0])) is not None:
+        try:
+            return await _sent(calls, channel, [voice], {**payload, "content": ""}, discord.MessageFlags(voice=True))
+        except discord.HTTPException as error:
+            if error.code not in (failures.NO_VOICE, failures.MISSING_PERMISSIONS, failures.INVALID_FORM):
+                raise
+    plain = [discord.File(io.BytesIO(content), filename=file.name or "file") for file, content in shown]
+    return await _sent(calls, channel, plain, payload, _PLAIN)
+
+
+async def _sent(
+    calls: ApiClient, channel: str, files: list[discord.File], payload: dict[str, Any], flags: discord.MessageFlags
+) -> Any:
     reference = payload.get("message_reference")
     mentions = discord.AllowedMentions(
         everyone=False,
@@ -59,7 +76,8 @@ async def upload(
     )
     with handle_message_parameters(
         payload["content"] or None,
-        files=[discord.File(io.BytesIO(content), filename=file.name or "file") for file, content in files],
+        files=files,
+        flags=flags,
         nonce=payload["nonce"],
         allowed_mentions=mentions,
         message_reference=reference if reference is not None else discord.utils.MISSING,

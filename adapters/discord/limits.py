@@ -28,6 +28,7 @@ LIMITS: Final = Limits(
     file_bytes=LARGEST_SENT,
     album=10,  # https://discord.com/developers/docs/resources/message#create-message
     fits_caption=fits_caption,
+    voice="opus",
     direct_chat=lambda user: f"{WITH}{user}",
 )
 

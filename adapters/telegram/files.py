@@ -26,6 +26,7 @@ from telegram.error import TelegramError
 from adapters.telegram import failures
 from adapters.telegram.music import is_music, titles
 from gateway.domain.chat import Attachment, KeptFile
+from gateway.domain.speech import recorded_seconds
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
 
 log = structlog.get_logger(__name__)
@@ -33,6 +34,7 @@ log = structlog.get_logger(__name__)
 LARGEST_FETCHED: Final = 20 * 1024 * 1024
 LARGEST_SENT: Final = 50 * 1024 * 1024
 _LARGEST_PHOTO: Final = 10 * 1024 * 1024
+_VOICES: Final = ("audio/ogg", "audio/mpeg", "audio/mp4")  # https://core.telegram.org/bots/api#sendvoice
 _CONNECTIONS: Final = 16  # files read at once
 _WAIT: Final = 5.0  # seconds after a 429 that does not say how long
 
@@ -128,8 +130,8 @@ async def upload(
     *,
     silent: bool = False,
 ) -> tuple[int, int]:
-    """Send a file: a picture as a photo and music as such where Telegram takes it, anything else as a document. Gives
-    the numbers of the chat and the message. Raises TelegramError."""
+    """Send a file: a picture as a photo, music and an answer said aloud as such, where Telegram takes them, all else
+    as a document. Gives the numbers of the chat and the message. Raises TelegramError."""
     given = InputFile(content, filename=file.name, attach=False)
     shown: dict[str, Any] = {
         "caption": caption or None,
@@ -141,6 +143,10 @@ async def upload(
     try:
         if is_photo(content):
             sent = await bot.send_photo(chat, given, **shown)
+            return sent.chat.id, sent.message_id
+        if file.is_voice and file.mime in _VOICES:
+            seconds = round(recorded_seconds(content, "ogg") or 0) or None
+            sent = await bot.send_voice(chat, given, **shown, duration=seconds)
             return sent.chat.id, sent.message_id
         if is_music(content):
             sent = await bot.send_audio(chat, given, **shown, **titles(content, file.name))

@@ -23,6 +23,7 @@ LIMITS: Final = Limits(
     file_bytes=LARGEST_SENT,
     album=10,  # https://core.telegram.org/bots/api#sendmediagroup
     fits_caption=fits_caption,
+    voice="opus",
     direct_chat=str,  # a private chat has the number of its person
 )
 

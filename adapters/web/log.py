@@ -34,6 +34,7 @@ _MARKDOWN: Final = ("reply", "remark", "reminder")
 _COLUMNS: Final = re.compile(r"\S {2,}\S")
 _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
 _LAST: Final = "~"  # sorts a draft behind every time
+_SOUNDS: Final = ("audio/mpeg", "audio/ogg")
 _PICTURES: Final = re.compile(r"image/(png|jpeg|gif|webp)\Z")
 _WHO: Final = {
     "reply": "Legato",
@@ -246,9 +247,11 @@ def _file(file: Attachment) -> Html:
 
 
 def _link(ref: str, name: str, mime: str, size: int) -> Html:
-    """A file to be opened: pictures are shown."""
+    """A file to be opened: pictures are shown, and sounds can be played."""
     address = f"/files/{quote(ref, safe='')}"
     shown = el("img", src=address, alt=name, loading="lazy") if _PICTURES.match(mime) else None
+    if mime in _SOUNDS:
+        return el("p", el("audio", src=address, controls=True, preload="none"), class_="file")
     told = f"{name or 'file'} ({max(1, size // 1000):,} kB)"
     return el(
         "p", el("a", shown, el("span", told, dir="auto"), href=address, target="_blank", rel="noopener"), class_="file"

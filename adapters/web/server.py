@@ -78,9 +78,12 @@ _SHOWN: Final = (
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
+    *((mark, "audio/mpeg") for mark in (b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")),
+    (b"OggS", "audio/ogg"),
 )
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+    "media-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -647,7 +650,7 @@ def source_of(person: str) -> Source:
 
 
 def _sent_file(found: tuple[KeptFile, bytes] | None) -> web.Response:
-    """A file of the person's: a picture to be seen, anything else to be saved."""
+    """A file of the person's: a picture to be seen, a sound to be heard, anything else to be saved."""
     if found is None:
         raise Problem(404, "There is no such file of yours.")
     kept, content = found

@@ -1,4 +1,5 @@
-"""The choices of people for a chat, by a command: its persona, and its model. A choice belongs to the chat or topic
+"""The choices of people for a chat, by a command: its persona, its model and
+whether it hears answers. A choice belongs to the chat or topic
 where it was made, and to none of its sessions: it outlives resets, expiry and restarts."""
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from gateway.store.port import Documents
 
 log = structlog.get_logger(__name__)
 
-What = Literal["persona", "model"]
-WHATS: Final[tuple[What, ...]] = ("persona", "model")
+What = Literal["persona", "model", "voice"]
+WHATS: Final[tuple[What, ...]] = ("persona", "model", "voice")
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -37,6 +38,7 @@ class Choices(Struct, frozen=True, kw_only=True):
 
     persona: Mapping[str, Choice] = field(default_factory=dict)
     model: Mapping[str, Choice] = field(default_factory=dict)
+    voice: Mapping[str, Choice] = field(default_factory=dict)
 
 
 class Held(NamedTuple):

@@ -58,7 +58,7 @@ from gateway.app.config.models import ChatKey
 from gateway.app.gateway import Gateway
 from gateway.app.health import Health
 from gateway.app.home_files import OWNERS, home_files
-from gateway.app.models import configured_models, configured_transcriber
+from gateway.app.models import configured_models, configured_speaker, configured_transcriber
 from gateway.app.orders import Events, Orders
 from gateway.app.plugins import all_commands, configured_tools, platforms, plugged
 from gateway.app.readers import Readers
@@ -127,6 +127,7 @@ if TYPE_CHECKING:
     from gateway.turns.joining import Joining
     from gateway.turns.overheard import Overheard
     from gateway.turns.reactions import Reactions
+    from gateway.turns.voice import Voice
 
 _PAGE_SECONDS = 10.0  # for the text of one page of the web or one file; 100,000 rows of a table take three
 
@@ -165,6 +166,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         registry=known,
         chats=_chats_in_words(config),
         automatic=config.compression.enabled,
+        speaks="" if config.speech.base_url is None else config.speech.when,
         started_at=base.clock.now(),
     )
     commands = _commands(base, program, agents, people)
@@ -172,6 +174,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     overheard = _overheard(base)
     reception = _reception(base, agents, people, commands, reactions, overheard)
     turns = _turns(base, agents, people, commands, reactions, overheard)
+    turns.voice = _voice(base, agents, parts)
     events = Events(store=base.store, outbox=base.outbox, pairing=people.pairing, rules=base.rules, clock=base.clock)
     _connect(base, reception, events)
     worker = base.ids.new("w")
@@ -743,6 +746,24 @@ def _turns(
         if base.config.sessions.suggestions
         else None,
     )
+
+
+def _voice(base: _Base, agents: Agents, parts: Parts) -> Voice | None:
+    """What says answers aloud; None where no server does."""
+    settings = base.config.speech
+    if settings.base_url is None:
+        return None
+    voice: Voice = import_module("gateway.turns.voice").Voice(
+        store=base.store,
+        outbox=base.outbox,
+        sessions=agents.sessions,
+        server=configured_speaker(settings, base.clock),
+        settings=settings,
+        read=parts.aside,
+        clock=base.clock,
+        points=base.points,
+    )
+    return voice
 
 
 def _health(base: _Base, agents: Agents, lanes: Lanes, readers: Readers) -> Health:

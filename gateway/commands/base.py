@@ -126,12 +126,14 @@ class HeldLane(Struct, frozen=True, kw_only=True):
 
 class Program(Struct, kw_only=True):
     """What the bot tells of itself. `chats`: what config.yaml says of single places, by key, then by place.
-    `automatic`: conversations are compressed unasked. `started_at`: in seconds since the epoch."""
+    `automatic`: conversations are compressed unasked. `started_at`: in seconds since the epoch. `speaks`: as
+    speech.when, where a server says answers aloud."""
 
     registry: CommandRegistry
     chats: Mapping[str, Mapping[str, str]]
     automatic: bool
     started_at: float
+    speaks: str = ""
 
 
 class CommandContext(Struct, frozen=True, kw_only=True):

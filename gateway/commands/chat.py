@@ -1,6 +1,6 @@
-"""/model and /persona: the model that answers in a chat, and its character. What is chosen holds for the chat or
-topic in which it was chosen, in all its sessions. In a group an admin chooses; alone with the bot, the person
-does."""
+"""/model, /persona and /voice: the model that answers in a chat, its character, and whether its answers are said aloud.
+What is chosen holds for the chat or topic in which it was chosen, in all its sessions. In a group an admin chooses;
+alone with the bot, the person does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from gateway.agent.choices import Choice, Held, What, choose
+from gateway.agent.choices import Choice, Held, What, choose, held
 from gateway.agent.models import Models
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.commands.pins import pins_room, pins_tokens
@@ -237,4 +237,31 @@ def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec)
     raise UserError(f"The provider has no model {wanted[:40]}.{hint} /model lists them.")
 
 
-COMMANDS = (model, persona)
+_VOICE: Final = {
+    "voice": "I say an answer aloud after a voice message",
+    "always": "I say every answer aloud",
+    "asked": "I say no answer aloud",
+}
+
+
+@command("voice [on|off|auto]", "About", "whether I say my answers aloud", bypass="bare", elsewhere=("tts", "speak"))
+async def voice(ctx: CommandContext) -> str:
+    """Show whether answers are said aloud here, or choose it; `auto` goes back to the configuration."""
+    if not ctx.program.speaks:
+        raise UserError("I have no voice here: the operator can set `speech` in config.yaml.")
+    wanted = ctx.argument.strip().lower()
+    if not wanted:
+        session = await _session(ctx)
+        chosen = held((await ctx.sessions.choices(session)).voice, {}, ctx.key.platform, session.places)
+        usual = f"{_VOICE[ctx.program.speaks]} here, as config.yaml says."
+        told = usual if chosen is None else f"My voice is {chosen.value} here. /voice auto goes back to config.yaml."
+        return f"{told} /voice on or /voice off changes it."
+    if wanted not in ("on", "off", "auto"):
+        raise UserError("Say /voice on, /voice off or /voice auto.")
+    _refuse_others(ctx)
+    await _choose(ctx, "voice", None if wanted == "auto" else wanted)
+    said = {"on": "I say my answers aloud here from now on.", "off": "I only write here from now on."}
+    return said.get(wanted) or f"{_VOICE[ctx.program.speaks]} here again, as config.yaml says."
+
+
+COMMANDS = (model, persona, voice)

@@ -244,6 +244,10 @@ class Outbox:
         """Bytes of the largest file that a platform shows. None: it shows no files."""
         return self._limits.get(platform, _UNKNOWN).file_bytes
 
+    def voice_form(self, platform: str) -> str:
+        """The format in which a platform shows an answer said aloud."""
+        return self._limits.get(platform, _UNKNOWN).voice
+
     def _id_of(self, key: SessionKey, kind: OutboundKind, part: str, answers: str | None, number: int) -> str:
         if kind != "notice" or answers is None:
             return self._ids.new("o")

@@ -35,7 +35,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     that can be shown (None: none can); `album`: how many one message shows. `fits_caption`: whether a text, which is
     Markdown, can be shown with a file (None: any can). `direct_chat`: the chat in which a person is alone with the
     bot, by their id (None: it cannot be known). `mail_ids`: people's ids hold an `@` inside, as addresses of mail do.
-    `keyed`: who reaches it has shown a key of ours, so may talk, and is an admin by the role `ADMIN_ROLE`."""
+    `keyed`: who reaches it has shown a key of ours, so may talk, and is an admin by the role `ADMIN_ROLE`. `voice`:
+    the format of an answer said aloud (opus: in Ogg, as voice messages are), where files can be shown."""
 
     text_units: int | None = None
     unit: Literal["codepoints", "utf16"] = "codepoints"
@@ -50,6 +51,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     direct_chat: Callable[[str], str] | None = None
     mail_ids: bool = False
     keyed: bool = False
+    voice: Literal["opus", "mp3"] = "mp3"
 
 
 class Accepted(Struct, frozen=True, kw_only=True):

@@ -30,6 +30,9 @@ Point = Literal[
     "turn.finished",  # the turn is stored, nothing sent
     "reminder.due",  # its time has come, nothing stored
     "reminder.fired",  # fired, nothing sent
+    "voice.asked",  # an answer is to be said aloud, and is not stored
+    "voice.bought",  # the sound is there and paid, and not kept
+    "voice.emitted",  # its row is stored, its item has not ended
     "outbox.before_send",  # claimed for sending, not sent
     "outbox.after_send",  # sent, not marked
     "outbox.marked",  # marked as sent

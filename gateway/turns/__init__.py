@@ -13,6 +13,7 @@
                   turn_files      the files that its tools may read and send
                   notices         notices of the gateway's own troubles
                   delegated       the turn of a helper, which nobody but its caller reads
+                  voice           answers said aloud, each behind its text
                   reminded        what reminders said since the last message
                   suggestions     what a person may say next, as buttons under an answer
                   reactions       the bot's signs on messages, and people's reactions

@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from gateway.turns.overheard import Overheard
     from gateway.turns.reactions import Reactions
     from gateway.turns.suggestions import Suggestions
+    from gateway.turns.voice import Voice
 
 log = structlog.get_logger(__name__)
 
@@ -123,7 +124,7 @@ _TAKES: Final[Mapping[BusyMode, Literal["never", "at first", "always"]]] = {
     "steer": "always",
     "interrupt": "never",
 }
-_SILENT: Final = ("expiry", "forget", "helper", "withdrawn")  # kinds of items whose end nobody is told
+_SILENT: Final = ("expiry", "forget", "helper", "speak", "withdrawn")  # kinds of items whose end nobody is told
 COMPACTION_STOPPED = "The compression was stopped; the conversation is as it was."
 
 
@@ -157,6 +158,7 @@ class Turns(Struct, kw_only=True):
     began: float
     reactions: Reactions | None = None
     suggestions: Suggestions | None = None
+    voice: Voice | None = None
     _outages: Throttle = field(default_factory=Throttle)
 
     # -- 1. the lane has come to an item ----------------------------------------------------
@@ -207,6 +209,10 @@ class Turns(Struct, kw_only=True):
             return Ending(outcome="answered")
         if not await self.people.pairing.lets_in(item.inbound.source):
             return await self._shut_out(item)
+        if item.inbound.kind == "speak":
+            if self.voice is not None:
+                await self.voice.run(item, self._metering(item.inbound.source))
+            return Ending(outcome="answered")
         if item.inbound.kind == "ended" and not await self.store.sessions(item.key, 1):
             return Ending(outcome="refused")  # what it was begun for is forgotten
         if (call := item.inbound.command) is not None:
@@ -546,6 +552,8 @@ class Turns(Struct, kw_only=True):
         goes_on = conversation if ending.outcome == "answered" and not asked_back else None
         titles, metering = self.agents.sessions.titles, self.agents.metering
         named = goes_on is not None and titles is not None and titles.due(goes_on, item.inbound, metering)
+        if self.voice is not None and conversation is not None and ending.outcome == "answered":
+            await self.voice.ask(item, conversation.stored.session, rows)
         end = await recorder.finish(conversation, ending.outcome, rows)
         self.points("turn.finished")
         if item.inbound.kind not in _SILENT:

@@ -30,6 +30,7 @@ class Permission(IntFlag):
     CREATE_PUBLIC_THREADS = 1 << 35
     CREATE_PRIVATE_THREADS = 1 << 36
     SEND_MESSAGES_IN_THREADS = 1 << 38
+    SEND_VOICE_MESSAGES = 1 << 46
 
 
 ALL: Final = (1 << 53) - 1
@@ -44,6 +45,7 @@ USUAL: Final = int(
     | Permission.CREATE_PUBLIC_THREADS
     | Permission.CREATE_PRIVATE_THREADS
     | Permission.SEND_MESSAGES_IN_THREADS
+    | Permission.SEND_VOICE_MESSAGES
 )
 """What everybody may do in a new guild, as far as chat goes."""
 

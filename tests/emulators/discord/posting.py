@@ -5,6 +5,7 @@ Source: https://discord.com/developers/docs/resources/message#create-message and
 
 from __future__ import annotations
 
+import base64
 from typing import Any, Final
 
 from tests.emulators.discord.access import need
@@ -77,10 +78,23 @@ def attach(cloud: Cloud, channel: Channel, asked: Asked) -> list[Attachment]:
     if any(len(upload.content) > most for upload in asked.files.values()):
         raise Refusal(413, 40005)
     described = {str(each.get("id")): each for each in asked.form.get("attachments") or ()}
+    voice = bool(int(asked.form.get("flags") or 0) & VOICE)
+    if voice:
+        _check_voice(cloud, channel, asked, described)
     return [
-        keep(cloud, channel, upload, description=described.get(number, {}).get("description") or "")
+        keep(cloud, channel, upload, description=described.get(number, {}).get("description") or "", voice=voice)
         for number, upload in sorted(asked.files.items(), key=lambda item: int(item[0]))
     ]
+
+
+def _check_voice(cloud: Cloud, channel: Channel, asked: Asked, described: dict[str, Any]) -> None:
+    """https://discord.com/developers/docs/resources/message#voice-messages"""
+    need(cloud, channel, Permission.SEND_VOICE_MESSAGES)
+    (told,) = described.values() if len(described) == 1 else ({},)
+    form, drawn = asked.form, base64.b64decode(told.get("waveform") or "")
+    alone = len(asked.files) == 1 and not form.get("content") and not form.get("embeds")
+    if not alone or not told.get("duration_secs") or not 0 < len(drawn) <= 256:
+        raise invalid("attachments", "VOICE_MESSAGE_INVALID", "This is no voice message.")
 
 
 def keep(cloud: Cloud, channel: Channel, upload: Upload, *, description: str = "", voice: bool = False) -> Attachment:

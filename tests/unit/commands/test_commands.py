@@ -43,6 +43,7 @@ def test_what_must_reach_a_running_turn_or_only_looks_bypasses_its_lane_and_noth
         "resume": "bare",
         "reminders": "bare",
         "persona": "bare",
+        "voice": "bare",
         "files": "bare",
     }
 
