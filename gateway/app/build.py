@@ -115,7 +115,7 @@ from gateway.store.port import Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.reception import Reception
-from gateway.turns.turn import Turns
+from gateway.turns.turn import Beside, Turns
 from gateway.turns.turn_files import TurnFiles
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ if TYPE_CHECKING:
     from gateway.turns.joining import Joining
     from gateway.turns.overheard import Overheard
     from gateway.turns.reactions import Reactions
+    from gateway.turns.suggestions import Suggestions
     from gateway.turns.voice import Voice
 
 _PAGE_SECONDS = 10.0  # for the text of one page of the web or one file; 100,000 rows of a table take three
@@ -173,8 +174,13 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     reactions = _reactions(base, people.pairing)
     overheard = _overheard(base)
     reception = _reception(base, agents, people, commands, reactions, overheard)
-    turns = _turns(base, agents, people, commands, reactions, overheard)
-    turns.voice = _voice(base, agents, parts)
+    beside = Beside(
+        overheard=overheard,
+        reactions=reactions,
+        suggestions=_suggestions(base),
+        voice=_voice(base, agents, parts),
+    )
+    turns = _turns(base, agents, people, commands, beside)
     events = Events(store=base.store, outbox=base.outbox, pairing=people.pairing, rules=base.rules, clock=base.clock)
     _connect(base, reception, events)
     worker = base.ids.new("w")
@@ -718,14 +724,7 @@ def _reactions(base: _Base, pairing: Pairing) -> Reactions | None:
     return made
 
 
-def _turns(
-    base: _Base,
-    agents: Agents,
-    people: People,
-    commands: CommandRunner,
-    reactions: Reactions | None,
-    overheard: Overheard | None,
-) -> Turns:
+def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner, beside: Beside) -> Turns:
     return Turns(
         store=base.store,
         agents=agents,
@@ -735,17 +734,21 @@ def _turns(
         outbox=base.outbox,
         adapters=base.adapters,
         rules=base.rules,
-        overheard=overheard,
         clock=base.clock,
         began=base.clock.monotonic(),
         points=base.points,
-        reactions=reactions,
-        suggestions=import_module("gateway.turns.suggestions").Suggestions(
-            store=base.store, outbox=base.outbox, background=base.background, clock=base.clock, redact=base.redact
-        )
-        if base.config.sessions.suggestions
-        else None,
+        beside=beside,
     )
+
+
+def _suggestions(base: _Base) -> Suggestions | None:
+    """What suggests next things to say; None where that is off."""
+    if not base.config.sessions.suggestions:
+        return None
+    suggestions: Suggestions = import_module("gateway.turns.suggestions").Suggestions(
+        store=base.store, outbox=base.outbox, background=base.background, clock=base.clock, redact=base.redact
+    )
+    return suggestions
 
 
 def _voice(base: _Base, agents: Agents, parts: Parts) -> Voice | None:

@@ -140,6 +140,15 @@ class Ending(Struct, frozen=True, kw_only=True):
     choices: Sequence[Proposal] = ()  # buttons under a command's answer
 
 
+class Beside(Struct, frozen=True, kw_only=True):
+    """What a gateway does beside answering, where it is wanted."""
+
+    overheard: Overheard | None = None
+    reactions: Reactions | None = None
+    suggestions: Suggestions | None = None
+    voice: Voice | None = None
+
+
 class Turns(Struct, kw_only=True):
     """The parts that every turn needs. `began`: when this process did (monotonic). Only `_outages` changes: when each
     key was last told that the store is away."""
@@ -152,13 +161,10 @@ class Turns(Struct, kw_only=True):
     outbox: Outbox
     adapters: Mapping[str, Adapter]
     rules: TurnRules
-    overheard: Overheard | None
     clock: Clock
     points: Points
     began: float
-    reactions: Reactions | None = None
-    suggestions: Suggestions | None = None
-    voice: Voice | None = None
+    beside: Beside
     _outages: Throttle = field(default_factory=Throttle)
 
     # -- 1. the lane has come to an item ----------------------------------------------------
@@ -210,8 +216,8 @@ class Turns(Struct, kw_only=True):
         if not await self.people.pairing.lets_in(item.inbound.source):
             return await self._shut_out(item)
         if item.inbound.kind == "speak":
-            if self.voice is not None:
-                await self.voice.run(item, self._metering(item.inbound.source))
+            if self.beside.voice is not None:
+                await self.beside.voice.run(item, self._metering(item.inbound.source))
             return Ending(outcome="answered")
         if item.inbound.kind == "ended" and not await self.store.sessions(item.key, 1):
             return Ending(outcome="refused")  # what it was begun for is forgotten
@@ -363,8 +369,8 @@ class Turns(Struct, kw_only=True):
     ) -> Ending:
         """Let the agent answer the message `said`, or go on with a turn that a crash broke off. `reminders`: the key
         has some."""
-        if self.reactions is not None and self.reactions.signs:
-            self.reactions.put(recorder.item, "taken")
+        if self.beside.reactions is not None and self.beside.reactions.signs:
+            self.beside.reactions.put(recorder.item, "taken")
         observer = self._observer(recorder, journal.reply)
         observer.reply.conversation = conversation
         questions = self._questions(recorder, journal)
@@ -552,20 +558,20 @@ class Turns(Struct, kw_only=True):
         goes_on = conversation if ending.outcome == "answered" and not asked_back else None
         titles, metering = self.agents.sessions.titles, self.agents.metering
         named = goes_on is not None and titles is not None and titles.due(goes_on, item.inbound, metering)
-        if self.voice is not None and conversation is not None and ending.outcome == "answered":
-            await self.voice.ask(item, conversation.stored.session, rows)
+        if self.beside.voice is not None and conversation is not None and ending.outcome == "answered":
+            await self.beside.voice.ask(item, conversation.stored.session, rows)
         end = await recorder.finish(conversation, ending.outcome, rows)
         self.points("turn.finished")
         if item.inbound.kind not in _SILENT:
             took = max(0.0, self.clock.now() - item.accepted_at)
             TURNS.observe(took, item.key.platform, ending.outcome)
         self.outbox.deliver(end.outbound)
-        if self.reactions is not None and self.reactions.signs and ending.outcome != "withdrawn":
-            self.reactions.put(item, "done" if ending.outcome == "answered" else "failed")
+        if self.beside.reactions is not None and self.beside.reactions.signs and ending.outcome != "withdrawn":
+            self.beside.reactions.put(item, "done" if ending.outcome == "answered" else "failed")
         if goes_on is not None:
             self.agents.sessions.preparations.consider(goes_on)
-            if self.suggestions is not None and end.next is None and item.inbound.terms is None:
-                self.suggestions.begin(goes_on, rows, self._metering(item.inbound.source))
+            if self.beside.suggestions is not None and end.next is None and item.inbound.terms is None:
+                self.beside.suggestions.begin(goes_on, rows, self._metering(item.inbound.source))
             if titles is not None and named:
                 titles.begin(goes_on, self._metering(item.inbound.source))
         return end.next
@@ -701,8 +707,8 @@ class Turns(Struct, kw_only=True):
             steps=steps,
             steer=steering,
             holding=lambda values, limit: self.store.holding(values, item.key, limit),
-            talk=self.overheard.lines(item.inbound, item.key)
-            if self.overheard and item.inbound.source.chat_type != "direct"
+            talk=self.beside.overheard.lines(item.inbound, item.key)
+            if self.beside.overheard and item.inbound.source.chat_type != "direct"
             else (),
         )
 
