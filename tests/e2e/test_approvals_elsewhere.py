@@ -53,7 +53,7 @@ async def test_the_answer_reaches_the_turn_in_the_other_process(
         other = two if one.gateway.running_turns.count() else one
         assert "1. Pay 50 €?" in await said(other, (one, two), "/status")
         if how == "press":
-            token = row.buttons[0][["approve", "deny"].index(verdict)].token
+            (token,) = [each.token for line in row.buttons for each in line if each.label.lower() == verdict]
             (accepted,) = await other.adapter.receive(other.adapter.inbound(token, kind="press"))
             assert accepted.told == ("Approved." if verdict == "approve" else "Denied.")
         else:

@@ -134,7 +134,7 @@ class Elicitation(Struct, frozen=True, kw_only=True):
         self.beside.asked += 1
         if self.beside.asked > _MOST_ASKED or self.beside.person is None:
             raise _Unfit(f"it asked more than {_MOST_ASKED} questions")
-        return await self.beside.person(text, labels, Choices(options=tuple(choices)))
+        return await self.beside.person(text, labels, Choices(options=tuple(choices), closed=bool(choices)))
 
 
 def _fields(message: str, schema: Any) -> list[_Field]:
