@@ -236,10 +236,6 @@ class Outbox:
         """Return how many files one message of a platform shows."""
         return self._limits.get(platform, _UNKNOWN).album
 
-    def can_change(self, row: Outbound) -> bool:
-        """Say whether buttons can be put under a row that is shown."""
-        return row.to.platform in self._tokens and row.to.platform in self._editors
-
     def largest_file(self, platform: str) -> int | None:
         """Bytes of the largest file that a platform shows. None: it shows no files."""
         return self._limits.get(platform, _UNKNOWN).file_bytes

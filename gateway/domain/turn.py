@@ -79,9 +79,10 @@ class TurnRules(Struct, frozen=True, kw_only=True):
         return found.value if found else self.sessions.busy_mode
 
     def shows_signs(self, source: Source) -> bool:
-        """Say whether the bot reacts to the messages that it answers there."""
+        """Say whether the bot reacts to the messages that it answers there; where it listens quietly, only if that is
+        said of the place."""
         found = narrowest(self.reactions, source.platform, names(source))
-        return found.value if found else self.sessions.reactions
+        return found.value if found else self.sessions.reactions and not self.looks(source)
 
     def overheard(self, source: Source) -> int:
         """How many messages of this group the model is shown with one to the bot."""

@@ -45,8 +45,9 @@ class Suggestions(Struct, frozen=True, kw_only=True):
 
     def begin(self, conversation: Conversation, rows: Sequence[Outbound], metering: Metering) -> None:
         """Put some under the answer that these rows show, beside everything else."""
-        shown = [row for row in rows if row.kind == "reply" and row.file is None and self.outbox.can_change(row)]
-        if shown:
+        shown = [row for row in rows if row.kind == "reply" and row.file is None]
+        platform = shown[-1].to.platform if shown else ""
+        if self.outbox.has_buttons(platform) and self.outbox.grows(platform):  # so that buttons can come later
             suggest = self._suggest(conversation, shown[-1], metering)
             self.background.start_once(suggest, name=f"suggestions {shown[-1].id}")
 

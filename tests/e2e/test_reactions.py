@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.domain.turn import SessionSettings
+from gateway.domain.chat import Source
+from gateway.domain.turn import SessionSettings, TurnRules, TurnSettings
+from gateway.runtime.structs import replace
 from tests.emulators.discord import Channel, DiscordServer
 from tests.emulators.discord import User as Member
 from tests.emulators.telegram import Refuse, TelegramServer
@@ -21,6 +23,14 @@ SHOWN = SessionSettings(reactions=True)
 def heard(model: FakeModel) -> str:
     """What the model was told last."""
     return model.spoken()[-1][1] if model.requests else ""
+
+
+def test_a_group_where_the_bot_listens_quietly_has_signs_only_if_that_is_said() -> None:
+    group = Source(platform="fake", chat="g", chat_type="group", user="u")
+    rules = TurnRules(sessions=SHOWN, turns=TurnSettings(), joins={"fake:g": 2})
+    assert not rules.shows_signs(group)
+    assert replace(rules, reactions={"fake:g": True}).shows_signs(group)
+    assert rules.shows_signs(replace(group, chat="h"))
 
 
 async def test_on_telegram_they_come_with_the_next_words_and_begin_no_turn(tmp_path: Path) -> None:
