@@ -16,7 +16,7 @@ import structlog
 from discord.errors import HTTPException, LoginFailure
 from discord.http import Route
 
-from adapters.discord import codec, failures, files, polls, reactions
+from adapters.discord import codec, failures, files, polls, reactions, topics
 from adapters.discord.commands import SlashCommands
 from adapters.discord.components import components
 from adapters.discord.connection import SILENT_SECONDS, ApiClient, DiscordClient
@@ -365,6 +365,21 @@ class DiscordAdapter:
         except failures.Foreign as error:
             raise failures.mapped_edit(error) from error
         return await files.fetch(calls, file)
+
+    # -- topics -----------------------------------------------------------------------------
+
+    async def open_topic(self, to: ChatAddress, name: str, text: str) -> None:
+        try:
+            await topics.open_topic(await self._connection.opened(), self._connection, to.chat, name, text)
+        except failures.Foreign as error:
+            raise failures.mapped(error) from error
+
+    async def change_topic(self, to: ChatAddress, *, name: str, closed: bool) -> None:
+        try:
+            calls = await self._connection.opened()
+            await topics.change_topic(calls, self._connection, to.chat, name, closed=closed)
+        except failures.Foreign as error:
+            raise failures.mapped(error) from error
 
     # -- typing -----------------------------------------------------------------------------
 

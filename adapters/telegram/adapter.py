@@ -35,7 +35,7 @@ from gateway.domain.place import AS_USUAL, NOT_SAID, ListenRules, ShowRules, rul
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import TookTooLong
+from gateway.runtime.errors import DeliveryRefused, TookTooLong
 from gateway.runtime.tasks import Renewed, best_effort
 
 log = structlog.get_logger(__name__)
@@ -370,6 +370,20 @@ class TelegramBot:
             message_thread_id=_thread(to),
             entities=_entities(rendered),
         )
+
+    # -- topics -----------------------------------------------------------------------------
+
+    async def open_topic(self, to: ChatAddress, name: str, text: str) -> None:
+        await self._reach(to.chat, lambda chat: self._bot.create_forum_topic(chat, name))
+
+    async def change_topic(self, to: ChatAddress, *, name: str, closed: bool) -> None:
+        thread = _thread(to)
+        if thread is None:
+            raise DeliveryRefused("this is no topic of a forum")
+        if closed:
+            await self._reach(to.chat, lambda chat: self._bot.close_forum_topic(chat, thread))
+        else:
+            await self._reach(to.chat, lambda chat: self._bot.edit_forum_topic(chat, thread, name=name))
 
     # -- typing -----------------------------------------------------------------------------
 

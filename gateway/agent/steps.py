@@ -19,6 +19,7 @@ from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
 from gateway.agent.waking import is_alone
+from gateway.domain.adapter import HasTopics
 from gateway.domain.approval import Choices, Labels, Verdict
 from gateway.domain.chat import NO_TERMS, Inbound, Terms
 from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
@@ -58,6 +59,7 @@ class ToolSteps:
     memories: Memories
     reminders: ReminderBook
     helpers: Helpers
+    topics: HasTopics | None = None
     event: str = ""  # that the turn answers
     alone: bool = False  # of a helper: its caller may begin nothing more in the background, and nor may it
     lets: Collection[str] | None = None  # tools with effects that need no yes; None: a person began the turn
@@ -228,6 +230,7 @@ class ToolSteps:
             told=lambda text: self.observer.phase("running tools", tools=[text]),
             delegate=None if self.helps else partial(self._delegate, conversation),
             buying=self.buying and partial(self.buying, session, later=conversation.ledger.append),
+            topics=self.topics,
             provenance=self._provenance,
             admin=self.caller.admin,
             turn=self.turn,

@@ -47,7 +47,7 @@ from gateway.agent.sessions import Sessions
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.steps import ToolSteps
 from gateway.agent.tools.base import Tool, ToolHost
-from gateway.agent.tools.offer import OWN, OfferRule, PlaceRule, Rule, Toolbox
+from gateway.agent.tools.offer import OWN, Caller, OfferRule, PlaceRule, Rule, Toolbox
 from gateway.agent.tools.runtime import untraced
 from gateway.agent.waking import Waking
 from gateway.agent.workspace.folders import Workspaces
@@ -80,6 +80,7 @@ from gateway.domain.adapter import (
     AsksFirst,
     AsksForKeys,
     CanReact,
+    HasTopics,
     LearnsNames,
     Limits,
     ShowsProposals,
@@ -179,6 +180,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         reactions=reactions,
         suggestions=_suggestions(base),
         voice=_voice(base, agents, parts),
+        topics=config.tools.topics,
     )
     turns = _turns(base, agents, people, commands, beside)
     events = Events(store=base.store, outbox=base.outbox, pairing=people.pairing, rules=base.rules, clock=base.clock)
@@ -535,7 +537,8 @@ def _own_tools(base: _Base, parts: Parts) -> list[Tool]:
         skills=base.skills,
         background=base.running_turns.background,
     )
-    return [*configured_tools(host), *parts.tools]
+    topics = [import_module("gateway.agent.tools.topic").TopicTool()] if config.tools.topics else []
+    return [*configured_tools(host), *topics, *parts.tools]
 
 
 def _own_places(config: Config) -> Sequence[Path]:
@@ -550,7 +553,13 @@ def _tool_rules(base: _Base) -> list[Rule]:
         admins_only=config.tools.admins_only,
         mail_ids=[name for name, adapter in base.adapters.items() if adapter.limits.mail_ids],
     )
-    return [rule for rule in (offered, PlaceRule(lists=config.by_place("tools"))) if rule.says_something]
+    rules = [rule for rule in (offered, PlaceRule(lists=config.by_place("tools"))) if rule.says_something]
+    with_topics = {name for name, adapter in base.adapters.items() if isinstance(adapter, HasTopics)}
+
+    def has_topics(name: str, caller: Caller) -> bool:
+        return name != "topic" or (caller.source.chat_type != "direct" and caller.source.platform in with_topics)
+
+    return [*rules, has_topics] if config.tools.topics else [*rules]
 
 
 def _sessions(base: _Base, metering: Metering, toolbox: Toolbox, parts: Parts) -> Sessions:

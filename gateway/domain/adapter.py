@@ -452,6 +452,18 @@ class KeepsLinks(Protocol):
 
 
 @runtime_checkable
+class HasTopics(Protocol):
+    """Has topics or threads in its groups, which the bot may open where it has the right."""
+
+    async def open_topic(self, to: ChatAddress, name: str, text: str) -> None:
+        """Open one in the group of this address. `text`: its first message, where there is none without. Raises
+        AdapterError."""
+
+    async def change_topic(self, to: ChatAddress, *, name: str, closed: bool) -> None:
+        """Name the one at this address, or close it. Raises AdapterError."""
+
+
+@runtime_checkable
 class CanFetch(Protocol):
     """Hands over files that came with messages."""
 

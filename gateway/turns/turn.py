@@ -42,7 +42,7 @@ from gateway.commands.runner import CommandRunner, sentence_for, with_choices
 from gateway.context import feedback
 from gateway.context.standing import ended
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Adapter
+from gateway.domain.adapter import Adapter, HasTopics
 from gateway.domain.approval import LABELS, Labels
 from gateway.domain.chat import (
     ENDED,
@@ -147,6 +147,7 @@ class Beside(Struct, frozen=True, kw_only=True):
     reactions: Reactions | None = None
     suggestions: Suggestions | None = None
     voice: Voice | None = None
+    topics: bool = False  # the tool for them is on
 
 
 class Turns(Struct, kw_only=True):
@@ -675,6 +676,7 @@ class Turns(Struct, kw_only=True):
             observer=observer,
             details=access.sees_details(item.inbound.source),
         )
+        adapter = self.adapters.get(item.inbound.source.platform) if self.beside.topics else None
         steps = self.agents.steps(
             caller=Caller(source=item.inbound.source, admin=access.is_admin(item.inbound.source)),
             turn=item.id,
@@ -687,6 +689,7 @@ class Turns(Struct, kw_only=True):
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             polls=TurnPolls(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             reminders=self.people.reminders.of(item),
+            topics=adapter if isinstance(adapter, HasTopics) and item.inbound.source.chat_type != "direct" else None,
             event=item.inbound.event_id,
             lets=item.inbound.lets if item.inbound.kind == "event" else None,
             terms=terms,

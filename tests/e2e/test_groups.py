@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Chat
+from gateway.app.config.models import Chat, ToolSettings
 from gateway.domain.message import text_of
 from gateway.domain.notes import JOIN_REQUEST, TALK, without_quotes
 from gateway.domain.quoting import CALLED, UNASKED
@@ -17,7 +17,7 @@ from gateway.domain.turn import SessionSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
 from gateway.turns.reception import BUSY
-from tests.emulators.discord import DiscordServer
+from tests.emulators.discord import DiscordServer, Kind
 from tests.emulators.telegram import TelegramServer
 from tests.support.discord_live import on_discord
 from tests.support.fast_clock import FastClock
@@ -240,3 +240,68 @@ async def test_it_looks_now_and_then_whether_to_speak_and_mostly_is_silent(
 
 def _is_silent(call: Any) -> bool:
     return bool(call.parameters.get("disable_notification"))
+
+
+def _topic(**arguments: str) -> Say:
+    return Say(calls=[("topic", json.dumps(arguments))])
+
+
+async def test_the_agent_opens_names_and_closes_topics_after_a_yes(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, name = telegram.people.person("Anna"), f"@{telegram.bot.username}"
+    forum = telegram.people.group("Forum", anna, forum=True, bot="administrator")
+    plain = telegram.people.group("Plain", anna, bot="administrator")
+    one = telegram.people.topic(forum, anna, "One")
+    script = in_turn(
+        _topic(action="open", name="Tents"), Say(text="opened"),
+        _topic(action="rename", name="Uno"), Say(text="renamed"),
+        _topic(action="close"), Say(text="closed"),
+        _topic(action="open", name="No"), Say(text="refused"),
+    )  # fmt: skip
+    model = FakeModel(script)
+    async with on_telegram(tmp_path, telegram, anna, model=model, tools=ToolSettings(topics=True)) as bot:
+        for place, topic, done in ((forum, None, "opened"), (forum, one, "renamed"), (forum, one, "closed")):
+            bot.says(f"{name} please", place, topic=topic)
+            await bot.until(lambda: any(each.buttons for each in telegram.shown(forum)))
+            (question,) = [each for each in telegram.shown(place) if each.buttons]
+            assert "Tents" not in forum.topics.values() or done != "opened", "not before the yes"
+            telegram.people.press(question, anna, "Approve")
+            await bot.until(lambda done=done: done in bot.shown(forum))
+        assert {*forum.topics.values()} == {"Uno", "Tents"}
+        assert forum.closed_topics == {one}
+        bot.says(f"{name} please", plain)
+        await bot.until(lambda: any(each.buttons for each in telegram.shown(plain)))
+        telegram.people.press(next(each for each in telegram.shown(plain) if each.buttons), anna, "Approve")
+        await bot.until(lambda: "refused" in bot.shown(plain))
+        assert "The platform refused" in text_of(bot.model.requests[-1].messages[-1])
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+        assert not [each for each in bot.model.requests[-1].tools if each["function"]["name"] == "topic"]
+
+
+async def test_the_agent_opens_threads_and_posts_on_discord(tmp_path: Path) -> None:
+    async with DiscordServer(limits=None) as discord:
+        anna = discord.people.person("Anna")
+        guild = discord.people.guild("Team", anna)
+        place, forum = discord.people.general(guild), discord.people.channel(guild, "questions", kind=Kind.FORUM)
+        post = discord.people.post(forum, anna, "Post", "hello")
+        thread = discord.people.thread(place, anna, "Old")
+        discord.people.role(guild, "keepers", discord.cloud.bot, permissions=1 << 34)  # it may manage threads
+        model = FakeModel(
+            in_turn(
+                _topic(action="open", name="Tents"), Say(text="opened"),
+                _topic(action="open", name="Stoves", text="Which one?"), Say(text="opened"),
+                _topic(action="close"), Say(text="closed"),
+            )
+        )  # fmt: skip
+        async with on_discord(tmp_path, discord, anna, model=model, tools=ToolSettings(topics=True)) as bot:
+            for where in (place, post, thread):
+                bot.says("@Legato please", where)
+                await bot.until(lambda where=where: len([e for e in discord.shown(where) if e.components]) == 1)
+                (question,) = [each for each in discord.shown(where) if each.components]
+                discord.people.press(question, anna, "Approve")
+                await bot.until(lambda where=where: bot.shown(where)[-1] in ("opened", "closed"))
+            names = {each.name: each for each in guild.channels.values()}
+            assert names["Tents"].parent is place
+            assert names["Stoves"].parent is forum
+            assert [each.content for each in discord.shown(names["Stoves"])] == ["Which one?"]
+            assert thread.locked

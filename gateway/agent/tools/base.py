@@ -22,6 +22,7 @@ from gateway.agent.delegation import Order
 from gateway.agent.provenance import Kept, Provenance
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
+from gateway.domain.adapter import HasTopics
 from gateway.domain.approval import Choices, Labels, Verdict
 from gateway.domain.chat import KeptFile, Source
 from gateway.domain.memory import About, Fact
@@ -192,6 +193,7 @@ class ToolContext(Struct, kw_only=True):
     delegate: Delegates | None = None
     ask: AsksPerson | None = None
     buying: Buys | None = None
+    topics: HasTopics | None = None  # of the group in which the turn answers
     told: Callable[[str], None] = lambda _: None  # shows how far a call is, in a few words
     provenance: Provenance = field(default_factory=Provenance)  # of what the turn has read
     admin: bool = False  # whether the person whom the turn answers is one

@@ -188,6 +188,9 @@ class ToolSettings(OutputLimits):
     mcp: dict[str, McpServerSettings] = Field(
         default_factory=dict, description="MCP servers, each a section under a name of its own (docs/mcp.md)"
     )
+    topics: Flag = Field(
+        False, description="whether the model may open, name and close topics and threads of groups, each after a yes"
+    )
     approval_deadline: Seconds = Field(300, description="seconds for a yes or no to a tool; then it counts as a no")
     approval_lasts: Lasts = Field("always", description="for how long a person may allow one very call at most")
     delegate: DelegateSettings = DelegateSettings()

@@ -83,7 +83,47 @@ def leave_chat(cloud: Cloud, parameters: Parameters) -> Any:
     return True
 
 
+def _forum_of(cloud: Cloud, parameters: Parameters) -> Chat:
+    chat = access.chat_of(cloud, parameters)
+    if not chat.is_forum:
+        raise bad("the chat is not a forum")
+    if chat.members.get(cloud.world.bot.id) != "administrator":
+        raise bad("not enough rights to create a topic")
+    return chat
+
+
+def create_forum_topic(cloud: Cloud, parameters: Parameters) -> Any:
+    """`createForumTopic`: 1 to 128 characters; the bot must be an administrator that may manage topics."""
+    chat, name = _forum_of(cloud, parameters), parameters.text("name")
+    if not 1 <= len(name) <= 128:
+        raise bad("TOPIC_TITLE_EMPTY" if not name else "TOPIC_TITLE_TOO_LONG")
+    message = cloud.world.post(chat, cloud.world.bot, {"forum_topic_created": {"name": name, "icon_color": 7322096}})
+    message.topic = message.thread = message.id
+    chat.topics[message.id] = name
+    cloud.journal.changed()
+    return {"message_thread_id": message.id, "name": name, "icon_color": 7322096}
+
+
+def edit_forum_topic(cloud: Cloud, parameters: Parameters) -> Any:
+    """`editForumTopic`."""
+    chat = _forum_of(cloud, parameters)
+    chat.topics[parameters.integer("message_thread_id")] = parameters.text("name")
+    cloud.journal.changed()
+    return True
+
+
+def close_forum_topic(cloud: Cloud, parameters: Parameters) -> Any:
+    """`closeForumTopic`."""
+    chat = _forum_of(cloud, parameters)
+    chat.closed_topics.add(parameters.integer("message_thread_id"))
+    cloud.journal.changed()
+    return True
+
+
 METHODS: Final = {
+    "createForumTopic": create_forum_topic,
+    "editForumTopic": edit_forum_topic,
+    "closeForumTopic": close_forum_topic,
     "getChat": get_chat,
     "getChatMember": get_chat_member,
     "getChatAdministrators": get_chat_administrators,
