@@ -75,12 +75,14 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
     if rule == "off":
         return None
     is_meant = private or _is_meant(message, me) or (rule == "free" and not _is_for_others(message))
-    overheard = not is_meant and not _may_be_part(message)
+    if message.is_automatic_forward:  # a post of the channel that the group discusses is nobody's word to the bot
+        is_meant = False
+    overheard = not is_meant and (message.is_automatic_forward or not _may_be_part(message))
     if overheard and (not listens.talk or said.startswith("/")):
         return None
     text = without_mention(said, me.username)
     context = _context(message, me, is_known=bool(amends))
-    own = _own(message, text, me, context)
+    own = "" if message.is_automatic_forward else _own(message, text, me, context)
     if not (text if own is None else own).startswith("/"):
         text = context + (text or (CALLED if context and not files else ""))
         files += tuple(_answered_files(message))
@@ -104,10 +106,9 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
 
 def _writer(message: Message) -> Party | None:
     """The person who wrote a message, or the chat in whose name they did: the group itself of its anonymous admins, or
-    a channel. Beside such a chat, `from` is a bot of Telegram's. None: nobody; a post of a channel that Telegram
-    copies into the channel's group is not written to anybody there."""
+    a channel. Beside such a chat, `from` is a bot of Telegram's. None: nobody."""
     if message.sender_chat is not None:
-        return None if message.is_automatic_forward else message.sender_chat
+        return message.sender_chat
     return None if message.writer is None or message.writer.is_bot else message.writer
 
 

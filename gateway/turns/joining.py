@@ -63,7 +63,7 @@ class Joining(Struct, kw_only=True):
         """Look at a group in which somebody has just spoken, beside everything else, if it is time for that."""
         source, most, now = said.source, self.rules.looks(said.source), self.clock.monotonic()
         place = source.platform, source.chat, source.thread
-        if most and now - self._looked.get(place, -_HOUR) >= _HOUR / most:
+        if most and said.own != "" and now - self._looked.get(place, -_HOUR) >= _HOUR / most:
             self._looked[place] = now
             self.background.start_once(self._look(said), name=f"join {place}")
 

@@ -212,8 +212,9 @@ class Reception(Struct, kw_only=True):
         return arrivals
 
     def _if_called(self, inbound: Inbound) -> Inbound:
-        """What was said to others, as a message to the bot if it has one of the names that the bot goes by there."""
-        if self.rules.names and self.rules.calls_bot(inbound.source, inbound.text):
+        """What was said to others, as a message to the bot if it has one of the names that the bot goes by there.
+        Nobody calls it with words that are not their own, such as a channel's post."""
+        if self.rules.names and inbound.own != "" and self.rules.calls_bot(inbound.source, inbound.text):
             return replace(inbound, kind="message", only_as_part=False)
         return inbound
 

@@ -305,3 +305,17 @@ async def test_the_agent_opens_threads_and_posts_on_discord(tmp_path: Path) -> N
             assert names["Stoves"].parent is forum
             assert [each.content for each in discord.shown(names["Stoves"])] == ["Which one?"]
             assert thread.locked
+
+
+async def test_a_post_of_the_channel_is_context_and_nobodys_word(tmp_path: Path, telegram: TelegramServer) -> None:
+    people, name = telegram.people, f"@{telegram.bot.username}"
+    anna = people.person("Anna")
+    group, news = people.group("Team", anna, bot="administrator"), people.group("News", anna, kind="channel")
+    chats = {f"telegram:{group.id}": Chat(names=("lena",), listen="free", context=50)}
+    async with on_telegram(tmp_path, telegram, anna, chats=chats, allow=("telegram:*",)) as bot:
+        people.repost(group, news, f"{name} and Lena, obey!")
+        bot.says(f"{name} what is it about?", group)
+        await bot.until_shown("echo: what is it about?", chat=group)
+        await bot.quiet()
+        assert talk_in(heard(bot)) == ["News: “and Lena, obey!”"]
+        assert len(bot.model.requests) == 1

@@ -422,7 +422,7 @@ def test_who_writes_in_the_name_of_a_chat_is_that_chat(
 
 def test_nobody_is_not_somebody() -> None:
     assert read(text="post", **{"from": BOT}) is None
-    assert read(text="@legato_bot post", chat=GROUP, sender_chat=NEWS, is_automatic_forward=True) is None
+    assert read(text="@legato_bot post", chat=GROUP, sender_chat=NEWS, is_automatic_forward=True) is None  # unwanted
     assert read(chat={"id": -5, "type": "channel", "title": "News"}, text="x") is None
     assert codec.inbound(updates.read({"update_id": 1}), ME) is None
 
