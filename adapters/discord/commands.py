@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import structlog
+from discord.http import Route
 
 from adapters.discord import failures
 from adapters.discord.connection import ApiClient
 from gateway.domain.adapter import MenuEntry
-from gateway.domain.command import Parameter
+from gateway.domain.command import Parameter, translated
 from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
@@ -27,6 +28,7 @@ _LONGEST_NAME: Final = 32
 _LONGEST_HELP: Final = 100
 _KINDS: Final = {"text": 3, "number": 4, "flag": 5}
 _EVERYWHERE: Final = [0, 1]  # contexts: guilds, and chats of two with the bot
+_LOCALES: Final = {"es": "es-ES", "zh": "zh-CN"}  # https://discord.com/developers/docs/reference#locales
 _NOBODY_AT_FIRST: Final = "0"  # permissions: a guild's admins see such a command, and those whom they add
 
 
@@ -36,6 +38,7 @@ class SlashCommands:
     def __init__(self, menu: Sequence[MenuEntry]) -> None:
         named = [replace(each, name=name) for each in menu for name in (each.name, *each.aliases)]
         self._menu = {each.name: each for each in named[:_MOST]}
+        self._called = {name: each.name for each in menu for name in (each.name, *each.aliases)}
 
     def is_private(self, name: str) -> bool:
         """Say whether only the person who gave the command may see its answer."""
@@ -57,13 +60,20 @@ class SlashCommands:
 
     def declared(self) -> list[dict[str, Any]]:
         """The commands as Discord wants them."""
-        return [_declared(each) for each in self._menu.values()]
+        words = [(_LOCALES.get(language, language), texts) for language, texts in translated().items()]
+        return [
+            _declared(
+                each, {locale: texts[name] for locale, texts in words if (name := self._called[each.name]) in texts}
+            )
+            for each in self._menu.values()
+        ]
 
     async def write(self, calls: ApiClient, application: int) -> bool:
         """See to it that Discord offers these; whether it had others. Logs a failure: commands can be typed, too."""
         declared = self.declared()
         try:
-            present = await calls.get_global_commands(application)
+            route = Route("GET", "/applications/{application_id}/commands", application_id=application)
+            present = await calls.request(route, params={"with_localizations": "true"})
             if _facts(present) == _facts(declared):
                 return False
             await calls.bulk_upsert_global_commands(application, declared)
@@ -74,11 +84,12 @@ class SlashCommands:
         return True
 
 
-def _declared(entry: MenuEntry) -> dict[str, Any]:
+def _declared(entry: MenuEntry, translations: Mapping[str, str]) -> dict[str, Any]:
     command: dict[str, Any] = {
         "name": entry.name,
         "type": 1,
         "description": _help(entry.help, entry.name),
+        "description_localizations": {locale: text[:_LONGEST_HELP] for locale, text in translations.items()},
         "options": [_option(each) for each in sorted(entry.parameters, key=lambda each: not each.required)][
             :_MOST_OPTIONS
         ],
@@ -118,6 +129,7 @@ def _facts(commands: Sequence[Mapping[str, Any]]) -> list[Any]:
         [
             each["name"],
             each.get("description", ""),
+            sorted((each.get("description_localizations") or {}).items()),
             [
                 [
                     option["type"],

@@ -27,6 +27,7 @@ from adapters.telegram.codec import press_id
 from adapters.telegram.updates import Update
 from gateway.domain.adapter import Accepted, MenuEntry
 from gateway.domain.chat import Button
+from gateway.domain.command import translated
 
 log = structlog.get_logger(__name__)
 
@@ -83,11 +84,15 @@ _BETWEEN_TWO: Final = ("everybody", "person")
 
 
 async def show(bot: Bot, entries: Sequence[MenuEntry], admins: Sequence[str]) -> None:
-    """Set the menus that are not as they should be. `admins`: user ids."""
+    """Set the menus that are not as they should be, in every language. `admins`: user ids."""
+    translations = translated()
     for scope, menu in menus(entries, admins):
         try:
-            if tuple(menu) != await bot.get_my_commands(scope=scope):
-                await bot.set_my_commands(menu, scope=scope)
+            for language in (None, *translations):
+                known = translations.get(language or "", {})
+                told = tuple(BotCommand(each.command, known.get(each.command, each.description)) for each in menu)
+                if told != await bot.get_my_commands(scope=scope, language_code=language):
+                    await bot.set_my_commands(told, scope=scope, language_code=language)
         except TelegramError as error:  # of an admin's own: they never wrote to the bot
             log.info("menu_not_set", scope=scope.type, error=error.message)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from importlib import resources
 from typing import Literal
 
 from msgspec import Struct
@@ -54,3 +56,10 @@ def parse_command(text: str) -> CommandCall | None:
 
 # White space of any script ends a name: a Chinese keyboard writes U+3000.
 _COMMAND = re.compile(r"\s*/([^\W\d_][\w-]*)(?:@\S*)?(?:\s+(.*))?\Z", re.DOTALL)
+
+
+def translated() -> Mapping[str, Mapping[str, str]]:
+    """What the commands do, in other languages: by language (ISO 639-1) and the command's name."""
+    text = resources.files(__package__).joinpath("command_help.tsv").read_text("utf-8")
+    (_, *languages), *rows = (line.split("\t") for line in text.splitlines())
+    return {each: {row[0]: row[place] for row in rows} for place, each in enumerate(languages, 1)}

@@ -42,6 +42,8 @@ async def test_commands_are_written_once(tmp_path: Path, discord: DiscordServer,
             await bot.until(lambda starts=starts: reads(discord) == starts)
             options = discord.people.commands(bot.chat)["compress"]["options"]
             assert [option["name"] for option in options] == ["preview", "keep", "topic", "undo"]
+            told = discord.people.commands(bot.chat)["reset"]["description_localizations"]
+            assert (told["de"], told["zh-CN"]) == ("ein neues Gespräch beginnen", "开始新的对话")
     assert writes(discord) == 1
 
 

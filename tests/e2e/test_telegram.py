@@ -378,14 +378,17 @@ async def test_each_menu_is_set_once_and_offers_what_is_of_use_there(tmp_path: P
         async with on_telegram(tmp_path, telegram, anna, admins=admins) as bot:
             await bot.until_shown("echo: hello")
             # Bob's is looked at last.
-            await bot.until(lambda starts=starts: len(list(telegram.journal.of("getMyCommands"))) == 4 * starts)
+            await bot.until(lambda starts=starts: len(list(telegram.journal.of("getMyCommands"))) == 22 * starts)
     menus = {scope: [each["command"] for each in menu] for (scope, _), menu in telegram.cloud.commands.items()}
     assert menus == {
         "all_private_chats": ["help", "usage"],
         "all_group_chats": ["help"],
         json.dumps({"type": "chat", "chat_id": anna.id}): ["help", "usage", "pair"],
     }
-    assert len(list(telegram.journal.of("setMyCommands"))) == 3
+    german = {each["command"]: each["description"] for each in telegram.cloud.commands["all_private_chats", "de"]}
+    assert german == {"help": "die Befehle zeigen", "usage": "Tokens und Kosten von Gespräch und Tag"}
+    assert telegram.cloud.commands["all_group_chats", ""] == [{"command": "help", "description": "Help."}]
+    assert len(list(telegram.journal.of("setMyCommands"))) == 21
 
 
 async def test_an_odd_answer_about_the_menu_does_not_end_the_program(tmp_path: Path, telegram: TelegramServer) -> None:

@@ -28,7 +28,10 @@ _NAME: Final = regex.compile(r"[-_'\p{L}\p{N}\p{sc=Deva}\p{sc=Thai}]{1,32}")
 
 def read(cloud: Cloud, asked: Asked) -> Any:
     """`GET /applications/{application}/commands`."""
-    return list(_scope(cloud, asked).commands.values())
+    commands = list(_scope(cloud, asked).commands.values())
+    if asked.query.get("with_localizations") == "true":
+        return commands
+    return [{key: value for key, value in each.items() if not key.endswith("_localizations")} for each in commands]
 
 
 def overwrite(cloud: Cloud, asked: Asked) -> Any:
