@@ -19,7 +19,7 @@ from telegram.error import ChatMigrated, InvalidToken, TelegramError
 from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
 from adapters.telegram import codec, drafts, failures, polls
-from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard, show
+from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard, show, show_page
 from adapters.telegram.files import Downloads, upload, upload_album
 from adapters.telegram.formatting import Rendered, caption, plain, render
 from adapters.telegram.limits import LIMITS, Silence, Spacing, draft_rates, in_group, preview_rates, rates
@@ -87,6 +87,7 @@ class TelegramBot:
         self.account = token.partition(":")[0]
         self._clock = clock
         self._menu = partial(show, entries=menu, admins=[each for each in admins if each.isdigit()])
+        self._page = settings.page
         self._paced = paced
         self._aside = aside
         self._grows = settings.streaming != "none"
@@ -122,12 +123,17 @@ class TelegramBot:
     @asynccontextmanager
     async def _menu_set(self) -> AsyncIterator[None]:
         """Set the menus beside the block: no message waits for them, and no failure of theirs ends it."""
-        setting = asyncio.get_running_loop().create_task(best_effort(self._menu(self._bot), what="menu"))
+        begin = asyncio.get_running_loop().create_task
+        setting = [
+            begin(best_effort(self._menu(self._bot), what="menu")),
+            begin(best_effort(show_page(self._bot, self._page), what="page button")),
+        ]
         try:
             yield
         finally:
-            setting.cancel()
-            await asyncio.wait([setting])
+            for each in setting:
+                each.cancel()
+            await asyncio.wait(setting)
 
     # -- the account ------------------------------------------------------------------------
 

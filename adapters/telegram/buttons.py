@@ -20,6 +20,9 @@ from telegram import (
     BotCommandScopeChat,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
+    MenuButtonDefault,
+    MenuButtonWebApp,
+    WebAppInfo,
 )
 from telegram.error import TelegramError
 
@@ -79,6 +82,7 @@ class ButtonAnswers:
 log = structlog.get_logger(__name__)
 
 _MOST: Final = 100  # commands of one menu
+_PAGE: Final = "Legato"  # what the button of the page says
 _IN_GROUPS: Final = ("everybody",)
 _BETWEEN_TWO: Final = ("everybody", "person")
 
@@ -95,6 +99,16 @@ async def show(bot: Bot, entries: Sequence[MenuEntry], admins: Sequence[str]) ->
                     await bot.set_my_commands(told, scope=scope, language_code=language)
         except TelegramError as error:  # of an admin's own: they never wrote to the bot
             log.info("menu_not_set", scope=scope.type, error=error.message)
+
+
+async def show_page(bot: Bot, page: str | None) -> None:
+    """Have the button beside the text field open the page; None: take it away, if it is one of ours."""
+    shown = await bot.get_chat_menu_button()
+    ours = isinstance(shown, MenuButtonWebApp) and shown.text == _PAGE
+    if page is not None and not (ours and shown.web_app.url == page):  # type: ignore[attr-defined]
+        await bot.set_chat_menu_button(menu_button=MenuButtonWebApp(_PAGE, WebAppInfo(page)))
+    elif page is None and ours:
+        await bot.set_chat_menu_button(menu_button=MenuButtonDefault())
 
 
 def menus(

@@ -60,6 +60,7 @@ class TelegramSettings(AdapterSettings):
     mode: Literal["polling", "webhook"] = Field("polling", description="Legato asks Telegram, or Telegram calls Legato")
     webhook: Webhook = Webhook()
     previews: bool = Field(False, description="show a preview of the first link in a message")
+    page: HttpUrl | None = Field(None, description="the https:// address of your page; a button in chats opens it")
     streaming: Streaming = Field("edits", description="how a reply is shown while it is written")
     proxy: Annotated[Text, AfterValidator(_proxy)] | None = Field(
         None, description="http://HOST:PORT; null: as HTTPS_PROXY and ALL_PROXY say"
@@ -78,6 +79,8 @@ class TelegramSettings(AdapterSettings):
                 ("webhook.url", "mode"),
                 "is needed in mode webhook: at which https:// address can Telegram reach this bot?",
             )
+        if self.page is not None and not self.page.startswith("https://"):
+            yield ("page",), "must begin with https://: Telegram opens no other page"
         if self.webhook.url is not None and self.base_url is None:
             parts = urlsplit(self.webhook.url)
             if parts.scheme != "https" or (parts.port or 443) not in _PORTS:

@@ -391,6 +391,21 @@ async def test_each_menu_is_set_once_and_offers_what_is_of_use_there(tmp_path: P
     assert len(list(telegram.journal.of("setMyCommands"))) == 21
 
 
+async def test_a_button_opens_the_page_as_long_as_it_has_an_address(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna = telegram.people.person("Anna")
+    url, own = "https://legato.example/", {"type": "web_app", "text": "Shop", "web_app": {"url": "https://a.example"}}
+    button = {"type": "web_app", "text": "Legato", "web_app": {"url": url}}
+    for page, shown in ((url, button), (url, button), (None, {"type": "default"}), (None, {"type": "default"})):
+        async with on_telegram(tmp_path, telegram, anna, page=page) as bot:
+            await bot.until(lambda shown=shown: telegram.cloud.menu_button == shown)
+    assert telegram.cloud.menu_button == {"type": "default"}
+    telegram.cloud.menu_button = own
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("hello")
+        await bot.until(lambda: list(telegram.journal.of("getChatMenuButton")))
+    assert telegram.cloud.menu_button == own  # somebody else's button stays
+
+
 async def test_an_odd_answer_about_the_menu_does_not_end_the_program(tmp_path: Path, telegram: TelegramServer) -> None:
     anna = telegram.people.person("Anna")
     telegram.faults.add(Refuse(status=200, body='{"ok":true,"result":[7]}'), method="getMyCommands", times=9)

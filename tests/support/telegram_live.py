@@ -105,6 +105,7 @@ async def on_telegram(
     provider: Provider | None = None,
     proxy: str | None = None,
     streaming: Streaming = "edits",
+    page: str | None = None,
     with_tools: Sequence[Tool] = (),
     aside: RunsAside = at_once,
     **sections: Any,
@@ -118,7 +119,7 @@ async def on_telegram(
     config = config_in(folder, access=access, **sections)
     kind = TelegramAdapter if webhook is None else WebhookAdapter
     adapter = kind(
-        settings_on(telegram, proxy=proxy, streaming=streaming, webhook=Webhook(**webhook or {})),
+        settings_on(telegram, proxy=proxy, streaming=streaming, page=page, webhook=Webhook(**webhook or {})),
         clock=clock,
         paced=paced,
         patience=patience,

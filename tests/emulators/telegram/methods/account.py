@@ -100,6 +100,20 @@ def _place(cloud: Cloud, parameters: Parameters) -> tuple[str, str]:
     return json.dumps(parts), language
 
 
+def get_chat_menu_button(cloud: Cloud, parameters: Parameters) -> Any:
+    """`getChatMenuButton`, of all private chats."""
+    return cloud.menu_button
+
+
+def set_chat_menu_button(cloud: Cloud, parameters: Parameters) -> Any:
+    """`setChatMenuButton`, of all private chats."""
+    button = parameters.structure("menu_button", "MenuButton") or {"type": "default"}
+    if button["type"] == "web_app" and not button["web_app"]["url"].startswith("https://"):
+        raise bad("BUTTON_URL_INVALID")
+    cloud.menu_button = button
+    return True
+
+
 def log_out(cloud: Cloud, parameters: Parameters) -> Any:
     """`logOut`: nothing works after it."""
     cloud.logged_out = True
@@ -116,6 +130,8 @@ METHODS: Final = {
     "setMyCommands": set_my_commands,
     "getMyCommands": get_my_commands,
     "deleteMyCommands": delete_my_commands,
+    "getChatMenuButton": get_chat_menu_button,
+    "setChatMenuButton": set_chat_menu_button,
     "logOut": log_out,
     "close": close,
 }
