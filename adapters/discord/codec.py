@@ -41,6 +41,10 @@ _LONGEST_CARD: Final = 2_000  # characters
 _FORWARD: Final = 1  # https://discord.com/developers/docs/resources/message#message-reference-types
 _PREVIEW: Final = "p"  # behind the id of a file: its picture
 _EMBED: Final = "e"  # before the place of an embed
+_STICKER: Final = "s"  # before the id of a sticker
+CDN: Final = "https://cdn.discordapp.com"
+# https://discord.com/developers/docs/resources/sticker#sticker-object-sticker-format-types: no model sees a Lottie.
+_STICKERS: Final = {1: "png", 2: "png", 4: "gif"}
 _VOICE: Final = 1 << 13  # https://discord.com/developers/docs/resources/message#message-object-message-flags
 
 Json = Mapping[str, Any]
@@ -339,6 +343,10 @@ def _attachments(message: Json) -> Iterator[Attachment]:
                 seconds=file.get("duration_secs"),
                 preview=f"{where}/{file['id']}{_PREVIEW}" if mime.startswith("video/") and "proxy_url" in file else "",
             )
+        for sticker in carried.get("sticker_items") or ():
+            if sticker.get("format_type") in _STICKERS:
+                name = f"{straight(sticker.get('name', 'sticker'))}.{_STICKERS[sticker['format_type']]}"
+                yield Attachment(kind="image", ref=f"{where}/{_STICKER}{sticker['id']}", name=name)
         for number, embed in enumerate(carried.get("embeds") or ()):
             if embed.get("type") == "gifv" and _seen(embed):  # a GIF that people picked from Discord's own list
                 ref = f"{where}/{_EMBED}{number}"
@@ -348,6 +356,9 @@ def _attachments(message: Json) -> Iterator[Attachment]:
 def address_of(message: Json, file: str) -> str | None:
     """Return the address where a file of a message, or a picture of it, can be read now."""
     for carried in _carried(message):
+        for sticker in carried.get("sticker_items") or ():
+            if file == f"{_STICKER}{sticker['id']}":
+                return f"{CDN}/stickers/{sticker['id']}.{_STICKERS[sticker['format_type']]}"
         for number, embed in enumerate(carried.get("embeds") or ()):
             if file == f"{_EMBED}{number}":
                 return _seen(embed)

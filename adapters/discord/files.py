@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import aiohttp
 import discord
+import yarl
 from discord.http import handle_message_parameters
 
 from adapters.discord import codec, failures
@@ -31,6 +32,8 @@ async def fetch(calls: ApiClient, file: Attachment) -> bytes:
     try:
         found = await calls.get_message(int(channel), int(message))
         address = codec.address_of(found, number)
+        if address and address.startswith(codec.CDN) and calls.base_url:  # another server has stickers of its own
+            address = str(yarl.URL(calls.base_url).with_path(address.removeprefix(codec.CDN)))
         content = await calls.read(address, LARGEST_FETCHED) if address else None
     except aiohttp.ClientResponseError as error:
         if error.status in (403, 404, 410):

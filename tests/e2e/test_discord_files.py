@@ -76,6 +76,20 @@ async def test_a_video_is_shown_by_the_frame_that_discord_makes_of_it(
         assert await bot.gateway.store.file_content(key, kept.digest) == PIXEL
 
 
+async def test_a_sticker_is_seen_and_told_by_its_name(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    discord.cloud.stickers = {"71.png": PIXEL}
+    sees = ModelEntry(provider="offline", name="fake", pictures=True, context_length=100_000)
+    async with on_discord(tmp_path, discord, anna, entry=sees) as bot:
+        kinds = [{"id": "71", "name": "Wave 猫", "format_type": 1}, {"id": "72", "name": "Lottie", "format_type": 3}]
+        bot.says("", stickers=kinds)
+        await bot.until(lambda: discord.shown(bot.chat))
+        heard = bot.model.spoken(0)[-1][1]
+        assert heard.startswith("[sticker Wave 猫]\n[sticker Lottie]\n[sent with this message: a picture")
+        key = (await bot.gateway.store.sessions(None, 1))[0].key
+        (kept,) = await bot.gateway.store.kept_files(key, 9)
+        assert await bot.gateway.store.file_content(key, kept.digest) == PIXEL
+
+
 async def test_a_voice_message_is_written_down_and_stored_as_what_was_said(
     tmp_path: Path, discord: DiscordServer, anna: User
 ) -> None:

@@ -133,6 +133,7 @@ class Cloud:
     old_edits: dict[int, deque[float]] = field(default_factory=dict)  # channel → when old messages were edited
     starts: Starts
     owner: User
+    stickers: dict[str, bytes] = field(default_factory=dict)  # pictures, by the names of their files
     commands: dict[int, Registered] = field(default_factory=dict)  # scope → its commands
     interactions: Interactions = field(init=False)
     gateway_url: str = ""

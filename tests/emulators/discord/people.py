@@ -87,6 +87,7 @@ class People:
         files: Sequence[Upload] = (),
         voice: Upload | None = None,
         embeds: Sequence[dict[str, Any]] = (),
+        stickers: Sequence[dict[str, Any]] = (),
     ) -> Message:
         """Write a message, or send a `voice` message; `@Name` of a member becomes a mention, as in Discord's
         clients. `ping`: whether whoever is answered is told; `embeds`: cards, which only bots send. Raises
@@ -94,10 +95,11 @@ class People:
         content = self._with_mentions(channel, text).strip()
         if len(content) > LONGEST:
             raise ValueError(f"A message has at most {LONGEST} characters.")
-        if not content and not files and not embeds and voice is None:
+        if not content and not files and not embeds and not stickers and voice is None:
             raise ValueError("A message needs a text or a file.")
         message = Message(id=self._cloud.ids.new(), channel=channel, author=user, content=content)
         message.embeds = [{"type": "rich", **embed} for embed in embeds]
+        message.stickers = list(stickers)
         message.attachments = [keep(self._cloud, channel, upload) for upload in files]
         if voice is not None:  # its only attachment, by which clients know it
             message.attachments, message.flags = [keep(self._cloud, channel, voice, voice=True)], VOICE

@@ -86,6 +86,7 @@ class DiscordServer:
                 app.router.add_route(method, base + path, self._door(name, route))
         app.router.add_get("/gateway/", self._connected)
         app.router.add_get("/attachments/{path:.+}", self._downloaded)
+        app.router.add_get("/stickers/{name}", self._sticker)
         app.router.add_route("*", "/{rest:.*}", self._lost)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=False, shutdown_timeout=CLOSE)
         await self._runner.setup()
@@ -278,6 +279,10 @@ class DiscordServer:
             return await Connection(self.cloud, request).serve()
         except ConnectionError:  # the bot died before the handshake was over
             return _cut(request)
+
+    async def _sticker(self, request: web.Request) -> web.StreamResponse:
+        found = self.cloud.stickers.get(request.match_info["name"])
+        return web.Response(status=404) if found is None else web.Response(body=found)
 
     async def _downloaded(self, request: web.Request) -> web.StreamResponse:
         path = request.match_info["path"]

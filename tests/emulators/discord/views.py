@@ -52,6 +52,8 @@ def message_json(
     if message.application is not None:
         body["application_id"] = str(message.application)
         body["webhook_id"] = str(message.application)
+    if message.stickers and not hidden:
+        body["sticker_items"] = message.stickers
     if message.poll is not None:
         body["poll"] = message.poll
     if message.nonce is not None and not nested:

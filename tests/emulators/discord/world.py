@@ -387,6 +387,7 @@ class Message:
     interaction: dict[str, Any] | None = None
     application: int | None = None
     poll: dict[str, Any] | None = None
+    stickers: list[dict[str, Any]] = field(default_factory=list)
     deleted: bool = False
     texts: list[str] = field(default_factory=list)
 

@@ -141,6 +141,11 @@ def test_what_else_a_message_may_hold() -> None:
         "answers": [{"poll_media": {"text": "Now"}}, {"poll_media": {"text": "Never"}}],
     }
     assert said("", poll=poll) == "[poll: When? — Now / Never]"
+    counted = {"is_finalized": True, "answer_counts": [{"id": 2, "count": 3}, {"id": 9, "count": 1}]}
+    answers = [{**each, "answer_id": number} for number, each in enumerate(poll["answers"], 1)]
+    assert said("", poll={**poll, "answers": answers, "results": counted}) == (
+        "[closed poll: When? — Now (0) / Never (3)]"
+    )
     assert said("", message_snapshots=[{"message": {"content": "said there"}}]) == "[forwarded]\nsaid there"
     assert said("hi", author={"id": "3", "username": "robot", "bot": True}) == "[written by another bot]\nhi"
     invited = heard("", activity={"type": 1, "party_id": "spotify:1"})
