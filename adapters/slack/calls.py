@@ -7,7 +7,6 @@ itself, those of chat.postMessage for each channel, and says how long a method i
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -86,11 +85,18 @@ class SlackCalls:
             raise RateLimited(f"Slack asked to wait, for {left:.0f} s more", retry_after=left)
         self._rests.pop(place, None)
         _ = self.http
-        written = {name: _form(value) for name, value in arguments.items() if value is not None}
+        given = {name: value for name, value in arguments.items() if value is not None}
+        body: dict[str, Any] = {"json": given}  # what only reads takes no JSON, and has no blocks either
+        if not any(isinstance(value, dict | list) for value in given.values()):
+            body = {
+                "data": {
+                    name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()
+                }
+            }
         headers = {"Authorization": f"Bearer {token}"} if token else None
         try:
             async with self._clock.limit(self._patience):
-                answer = await self.client.api_call(method, data=written, headers=headers)
+                answer = await self.client.api_call(method, headers=headers, **body)
         except Foreign as error:
             found = mapped(error)
             if isinstance(found, RateLimited):
@@ -103,12 +109,6 @@ class SlackCalls:
         """Close the connections. A call after this opens others."""
         if self.client.session is not None:
             await self.client.session.close()
-
-
-def _form(value: Any) -> Any:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
 def code_of(error: BaseException | None) -> str:

@@ -302,9 +302,9 @@ class Receiver:
         if (channel, message["ts"]) in self._said:
             return None  # a mention comes as a message, too
         place = codec.place_of(message, channel)
-        admitted = await self._is_admitted(message, place)
-        if not await self._hears(message, place, admitted=admitted):
+        if not await self._hears(message, place):
             return None
+        admitted = await self._is_admitted(message, place)
         mode = self._mode(place)
         opens = mode == "thread" or (mode == "mention" and self._settings.threads)
         if place.thread is None and not place.alone and opens:
@@ -324,7 +324,7 @@ class Receiver:
             self._remember(channel, message["ts"], place, inbound)
         return inbound
 
-    async def _hears(self, message: Json, place: codec.Place, *, admitted: bool) -> bool:
+    async def _hears(self, message: Json, place: codec.Place) -> bool:
         """Say whether the bot answers this message."""
         author = codec.author_of(message)
         if author in ("", self._me.id, self._me.bot) or message.get("bot_id") == self._me.bot != "":
@@ -340,7 +340,7 @@ class Receiver:
             del self._bots[pair]  # a person spoke, so nobody talks in circles
         if place.alone or named or mode in ("free", "thread"):
             return True
-        if place.thread is None or not admitted:
+        if place.thread is None or not await self._is_admitted(message, place):
             return False
         return message.get("parent_user_id") == self._me.id or await self._history.is_own(place, self._me)
 
