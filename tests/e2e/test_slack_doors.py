@@ -16,8 +16,9 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
-from tests.emulators.slack import SlackServer
+from tests.emulators.slack import Flood, SlackServer
 from tests.emulators.slack.delivery import signed
+from tests.support.fast_clock import FastClock
 from tests.support.model import PATIENCE
 from tests.support.slack_live import on_slack
 
@@ -85,3 +86,20 @@ async def test_the_librarys_own_reader_understands_the_emulator() -> None:
         finally:
             await client.close()
         assert not slack.violations
+
+
+async def test_it_rests_where_slack_asks(tmp_path: Path) -> None:
+    clock = FastClock()
+    async with SlackServer(clock=clock) as slack:
+        anna, ben = slack.people.person("Anna"), slack.people.person("Ben")
+        async with on_slack(tmp_path, slack, anna, clock=clock, paced=True, allow=(f"slack:{ben.id}",)) as bot:
+            slack.faults.add(Flood(seconds=5), method="chat.postMessage")
+            began = clock.monotonic()
+            bot.says("one")
+            await bot.until(lambda: list(slack.journal.of("chat.postMessage")))
+            slack.people.say(slack.people.direct(ben), ben, "two")  # the others go on
+            await bot.until_shown("echo: two", chat=slack.people.direct(ben))
+            await bot.until_shown("echo: one")
+            assert clock.monotonic() - began >= 5
+            assert [call.status for call in slack.journal.of("chat.postMessage", bot.chat.id)] == [429, 200]
+        assert [str(each) for each in slack.violations] == []

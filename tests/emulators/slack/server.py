@@ -35,7 +35,8 @@ LIMITS: Final = {
     "files.completeUploadExternal": 100,
     "apps.connections.open": 20,
 }
-_BURST: Final = 4  # messages
+_BURST: Final = 6  # messages
+_BURST_SECONDS: Final = 4.0
 
 
 class SlackServer:
@@ -192,9 +193,9 @@ class SlackServer:
         if not self._limited:
             return 0.0
         if method == "chat.postMessage":
-            recent = self._calls[method, chat] = [at for at in self._calls[method, chat] if now - at < _BURST]
+            recent = self._calls[method, chat] = [at for at in self._calls[method, chat] if now - at < _BURST_SECONDS]
             if len(recent) >= _BURST:
-                return max(1.0, recent[0] + _BURST - now)
+                return max(1.0, recent[0] + _BURST_SECONDS - now)
         elif method in LIMITS:
             recent = self._calls[method, ""] = [at for at in self._calls[method, ""] if now - at < 60.0]
             if len(recent) >= LIMITS[method]:
