@@ -93,7 +93,7 @@ def author_of(message: Json) -> str:
 
 def is_bots(message: Json) -> bool:
     """Say whether a program wrote it."""
-    return bool(message.get("bot_id")) or message.get("subtype") == "bot_message"
+    return bool(message.get("bot_id")) or message.get("subtype") == "bot_message" or message.get("user") == "USLACKBOT"
 
 
 def is_named(message: Json, me: Me) -> bool:

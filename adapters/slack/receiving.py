@@ -91,6 +91,7 @@ class Receiver:
         """Take what `reading` hears until that ends. Raises AdapterError."""
         self._accept, self._me, self._notebook = accept, me, notebook
         self._queues, self._looked, self._since = {}, False, None
+        self._said.clear()  # a reading that was ended may not have stored the last of them
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         oldest = self._settings.catch_up.hours * 3600.0
         reading_task = None

@@ -79,7 +79,7 @@ class SocketMode:
                     f"Slack does not take app_token ({code_of(found)}); make an App-Level Token with the scope "
                     f"connections:write at {APPS}, page Basic Information."
                 ) from error
-            self.unreached_since = self.unreached_since or self._clock.monotonic()
+            self.unreached_since, self.connected_at = self.unreached_since or self._clock.monotonic(), None
             wait = max(self._backoff.pause(), getattr(found, "retry_after", 0.0))
             log.warning("slack_unreachable", error=str(found), again_in=wait)
             await self._clock.sleep(wait)
