@@ -400,5 +400,4 @@ def _me(told: Mapping[str, Any]) -> codec.Me:
         bot=str(told.get("bot_id") or ""),
         team=str(told.get("team_id") or ""),
         enterprise=str(told.get("enterprise_id") or ""),
-        name=str(told.get("user") or ""),
     )

@@ -37,7 +37,6 @@ class Me(Struct, frozen=True, kw_only=True):
     bot: str = ""
     team: str = ""
     enterprise: str = ""
-    name: str = ""
 
 
 class Place(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -119,15 +120,9 @@ class SlackHistory:
         """The channels and direct chats in which the bot is."""
         cursor = ""
         while True:
+            wanted: dict[str, Any] = {"types": "im,mpim,public_channel,private_channel", "exclude_archived": True}
             page = await self._asked(
-                "channels",
-                lambda cursor=cursor: self._calls(  # type: ignore[misc]
-                    "users.conversations",
-                    types="im,mpim,public_channel,private_channel",
-                    exclude_archived=True,
-                    limit=_PAGE,
-                    cursor=cursor,
-                ),
+                "channels", partial(self._calls, "users.conversations", limit=_PAGE, cursor=cursor, **wanted)
             )
             for each in (page or {}).get("channels", ()):
                 yield each["id"]
@@ -157,12 +152,14 @@ class SlackHistory:
         found: list[Json] = []
         cursor = ""
         while True:
-            page = await self._asked(
-                channel,
-                lambda cursor=cursor: self._calls(  # type: ignore[misc]
-                    method, channel=channel, oldest=codec.ts(since), limit=_PAGE, cursor=cursor, **where
-                ),
-            )
+            asked: dict[str, Any] = {
+                "channel": channel,
+                "oldest": codec.ts(since),
+                "limit": _PAGE,
+                "cursor": cursor,
+                **where,
+            }
+            page = await self._asked(channel, partial(self._calls, method, **asked))
             found += [each for each in (page or {}).get("messages", ()) if codec.number(each["ts"]) > since]
             cursor = ((page or {}).get("response_metadata") or {}).get("next_cursor", "")
             enough = len(found) > most and method == "conversations.history"  # newest first; replies come oldest first
