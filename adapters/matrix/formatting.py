@@ -3,6 +3,7 @@ no larger than one event may be. The Markdown itself goes along for programs tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any, Final
@@ -15,6 +16,7 @@ from gateway.delivery.markdown.splitting import Splitter
 
 LONGEST: Final = 12_000  # characters of one message
 _MOST_BYTES: Final = 40_000  # of its text in both forms: an event has 65,536, and encrypted it grows by a third
+_TAG: Final = re.compile("<[^>]*+>")
 _LINKED: Final = ("http://", "https://", "ftp://", "mailto:", "magnet:")
 _TAGS: Final = {
     "Paragraph": "p",
@@ -38,7 +40,7 @@ def content(markdown: str) -> dict[str, Any]:
     """The texts of a message: one part of Markdown as people are to see it. Never raises, never empty."""
     text = sound(markdown).strip("\n")
     made = None if PLAIN.fullmatch(text) else html(text)
-    if made is None or not is_visible(text):
+    if made is None or not is_visible(_TAG.sub("", made)):
         return plain(text)
     return {"body": text, "format": "org.matrix.custom.html", "formatted_body": made}
 
@@ -60,7 +62,7 @@ def html(markdown: str) -> str | None:
 def _written(source: bytes, events: Sequence[Event]) -> Iterator[str]:
     code: list[str] | None = None  # what the open block of code holds
     info, note, told = "", "", 0  # behind its fence; a footnote's number, before its first word; the end of a cell
-    links: list[str] = []  # what ends each open link
+    opened: list[tuple[str, str]] = []  # what is open, and what ends it
     for event in events:
         match event.edge, event.name:
             case "start", "CodeBlock":
@@ -75,32 +77,49 @@ def _written(source: bytes, events: Sequence[Event]) -> Iterator[str]:
                 note = ""
             case "start", "FootnoteDefinition":
                 note = _text(f"[{event.data}] ")
-            case "start", "Link" | "Image":
-                before, behind = _link(event.data["dest_url"])
-                links.append(behind)
-                yield before + ("🖼 " if event.name == "Image" else "")
-            case "end", "Link" | "Image":
-                yield links.pop()
-            case "end", "TableRow":  # of more cells than there are headers the parser leaves the last ones out
-                surplus = source[told : event.end].strip(b"| \t\n").decode()
-                yield (f"<td>{_text(surplus)}</td>" if surplus else "") + "</tr>"
-            case _:
-                told = event.start if event.name == "TableRow" else event.end if event.name == "TableCell" else told
-                yield _tag(event)
+            case "start", name:
+                told = event.start if name == "TableRow" else told
+                begin, end = _around(event)
+                opened.append((name, end))
+                yield begin
+            case "end", name if any(each == name for each, _ in opened):  # HTML in a text may end out of its order
+                # Of a row with more cells than there are headers the parser leaves the last ones out.
+                surplus = source[told : event.end].strip(b"| \t\n").decode() if name == "TableRow" else ""
+                yield f"<td>{_text(surplus)}</td>" if surplus else ""
+                told = event.end if name == "TableCell" else told
+                while opened:
+                    inner, end = opened.pop()
+                    yield end
+                    if inner == name:
+                        break
+            case "", _:
+                yield _single(event)
+    yield from (end for _, end in reversed(opened))
 
 
-def _tag(event: Event) -> str:
-    """What stands for an event by itself."""
-    slash = "/" if event.edge == "end" else ""
+def _around(event: Event) -> tuple[str, str]:
+    """What stands before and behind something that holds others."""
     match event.name:
         case "Heading":
-            return f"<{slash}{(event.data if slash else event.data['level']).lower()}>"
-        case "List" if slash:
-            return "</ol>" if event.data else "</ul>"
+            tag = event.data["level"].lower()
+            return f"<{tag}>", f"</{tag}>"
         case "List":
-            return "<ul>" if event.data is None else f'<ol start="{event.data}">'
+            return ("<ul>", "</ul>") if event.data is None else (f'<ol start="{event.data}">', "</ol>")
         case "Spoiler":
-            return "</span>" if slash else "<span data-mx-spoiler>"
+            return "<span data-mx-spoiler>", "</span>"
+        case "Link" | "Image":
+            target, sign = event.data["dest_url"], "🖼 " if event.name == "Image" else ""
+            if target.lower().startswith(_LINKED):
+                return f'<a href="{escape(target)}">{sign}', "</a>"
+            # Matrix takes no link to a path, say.
+            return sign, f" ({_text(target)})" if target and not target.startswith("#") else ""
+    tag = _TAGS.get(event.name, "")
+    return (f"<{tag}>", f"</{tag}>") if tag else ("", "")
+
+
+def _single(event: Event) -> str:
+    """What stands for something that holds nothing else."""
+    match event.name:
         case "Code":
             return f"<code>{_text(event.data)}</code>"
         case "InlineMath" | "DisplayMath":
@@ -114,7 +133,7 @@ def _tag(event: Event) -> str:
             return "☑ " if event.data else "☐ "
         case "FootnoteReference":
             return _text(f"[{event.data}]")
-    return f"<{slash}{_TAGS[event.name]}>" if event.name in _TAGS else ""
+    raise LookupError(event.name)
 
 
 def _text(words: str) -> str:
@@ -127,13 +146,6 @@ def _code(code: str, info: str) -> str:
         code, known = f"{info}\n{code}", None
     named = f' class="language-{escape(known)}"' if known else ""
     return f"<pre><code{named}>{escape(code, quote=False)}</code></pre>"
-
-
-def _link(target: str) -> tuple[str, str]:
-    """What stands around a link: words and target, where Matrix takes no such link, to a path, say."""
-    if target.lower().startswith(_LINKED):
-        return f'<a href="{escape(target)}">', "</a>"
-    return "", f" ({_text(target)})" if target and not target.startswith("#") else ""
 
 
 def load(part: str) -> float:

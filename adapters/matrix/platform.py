@@ -14,7 +14,7 @@ from gateway.domain.platform import AdapterSettings, Platform
 from gateway.domain.settings import Contradiction, Flag, HttpUrl, Natural, Secret, Section, Text
 
 # https://spec.matrix.org/v1.15/appendices/#user-identifiers; rooms of version 12 have no server in their ids
-_PERSON: Final = r"@[!-~]+:[\w.:\[\]-]+"
+_PERSON: Final = r"@[^\s@:]+:[\w.:\[\]-]+"
 _ROOM: Final = r"![^\s/@]+"
 
 _HOMESERVER: Final = "the address of the bot's server; null: the one that the server of `user` names"

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from adapters.discord import formatting as discord
+from adapters.matrix import formatting as matrix
 from adapters.slack import formatting as slack
 from adapters.telegram import formatting as telegram
 from gateway.delivery.markdown.characters import split_text
@@ -32,6 +33,7 @@ _CUTS: Final = {  # what is given shorter texts, the longest of them in characte
         (
             "adapters.telegram.formatting.",
             "adapters.discord.formatting.",
+            "adapters.matrix.formatting.",
             "adapters.slack.formatting.",
             "gateway.delivery.markdown.",
         ),
@@ -41,6 +43,7 @@ _CUTS: Final = {  # what is given shorter texts, the longest of them in characte
         (
             "adapters.telegram.formatting.split",
             "adapters.discord.formatting.split",
+            "adapters.matrix.formatting.split",
             "adapters.slack.formatting.split",
         ),
         (5_000, "a longer answer may take longer: this is done aside, and given up after a second (`Outbox.written`)"),
@@ -65,6 +68,7 @@ _REDACT: Final = Redactor(("a configured secret",))
 _DOORS: Final[dict[str, Work]] = {  # readers that need more than a text, or are no functions
     "adapters.telegram.formatting.split": telegram.split,
     "adapters.discord.formatting.split": discord.split,
+    "adapters.matrix.formatting.split": matrix.split,
     "adapters.slack.formatting.split": slack.split,
     "gateway.delivery.markdown.characters.split_text": lambda text: split_text(text, 4_096, "utf16"),
     "gateway.runtime.redaction.Redactor": _REDACT,

@@ -1,0 +1,126 @@
+"""Calls of a Matrix server over loopback HTTP: the login, and what becomes of answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+from pydantic import SecretStr
+
+from adapters.matrix.homeserver import Homeserver, SignedOut
+from adapters.matrix.platform import MatrixSettings
+from gateway.runtime import errors
+
+ME = "@legato:example.org"
+
+
+class Notes:
+    """A notebook in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+
+    async def read(self) -> Mapping[str, str]:
+        return dict(self.kept)
+
+    async def write(self, changes: Mapping[str, str | None]) -> None:
+        self.kept |= {name: value for name, value in changes.items() if value is not None}
+
+
+class Scripted:
+    """A server that gives these answers, and knows the newest token alone. `soft`: it still knows the device."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, Any]] = []
+        self.logins: list[dict[str, Any]] = []
+        self.soft = True
+        self.port = 0
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path.endswith("/login"):
+            body = json.loads(await request.read())
+            if body["password"] != "secret":
+                return web.json_response({"errcode": "M_FORBIDDEN", "error": "Invalid password"}, status=403)
+            self.logins.append(body)
+            token = {"access_token": str(len(self.logins)), "device_id": body.get("device_id", "NEW")}
+            return web.json_response(token)
+        if request.headers["Authorization"] != f"Bearer {len(self.logins)}":
+            told = {"errcode": "M_UNKNOWN_TOKEN", "error": "?", "soft_logout": self.soft}
+            return web.json_response(told, status=401)
+        status, told = self.answers.pop(0) if self.answers else (200, {"event_id": "$1"})
+        if status == 0:
+            request.transport.close()  # type: ignore[union-attr]
+        text = told if isinstance(told, str) else json.dumps(told)
+        return web.Response(status=status or 200, text=text)
+
+    def client(self, notes: Notes | None = None, password: str = "secret") -> Homeserver:
+        url = f"http://127.0.0.1:{self.port}"
+        settings = MatrixSettings(user=ME, password=SecretStr(password), homeserver=url)
+        made = Homeserver(settings, patience=5.0)
+        made.notebook = notes
+        return made
+
+
+@asynccontextmanager
+async def scripted() -> AsyncIterator[Scripted]:
+    server = Scripted()
+    runner = web.ServerRunner(web.Server(server.answer))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server.port = runner.addresses[0][1]
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+async def test_processes_share_a_login_and_renew_it_as_the_same_device() -> None:
+    async with scripted() as server:
+        notes = Notes()
+        one, two = server.client(notes), server.client(notes)
+        for each in (one, two):
+            await each.show("!r", "m.room.message", "row", {})
+        assert [each.get("device_id") for each in server.logins] == [None]
+        server.logins.append({})  # the server ends it
+        for each in (one, two):
+            await each.show("!r", "m.room.message", "row", {})
+        assert [each.get("device_id") for each in server.logins] == [None, None, "NEW"]
+        server.logins.append({})
+        server.soft = False  # and the device with it
+        await one.show("!r", "m.room.message", "row", {})
+        assert server.logins[-1].get("device_id") is None
+        three = server.client(password="wrong")
+        with pytest.raises(SignedOut, match="correct user and password"):
+            await three.show("!r", "m.room.message", "row", {})
+        for each in (one, two, three):
+            await each.aclose()
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "error"),
+    [
+        (429, {"errcode": "M_LIMIT_EXCEEDED", "retry_after_ms": 2_500}, errors.RateLimited),
+        (403, {"errcode": "M_FORBIDDEN", "error": "not in room"}, errors.ChatGone),
+        (413, {"errcode": "M_TOO_LARGE"}, errors.DeliveryRefused),
+        (502, "<html>", errors.Ambiguous),
+        (403, "<html>a firm's proxy", errors.AdapterError),
+        (0, {}, errors.Ambiguous),
+    ],
+)
+async def test_what_becomes_of_an_answer(status: int, told: Any, error: type[errors.AdapterError]) -> None:
+    async with scripted() as server:
+        client = server.client()
+        server.answers = [(status, told)] * 3  # a call that may be repeated is, where a kept connection has ended
+        with pytest.raises(error) as raised:
+            await client.show("!r", "m.room.message", "row", {})
+        assert type(raised.value) in (error, *error.__subclasses__())
+        assert getattr(raised.value, "retry_after", 2.5) == 2.5
+        await client.aclose()
+    lost = server.client()
+    with pytest.raises(errors.Disconnected, match="is homeserver of"):
+        await lost.call("GET", "sync")
+    await lost.aclose()
