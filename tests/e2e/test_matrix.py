@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.place import ListenRules
+from gateway.domain.turn import SessionSettings
 from tests.support.matrix_live import Bot, on_matrix
 from tests.support.model import FakeModel, Gate, Say, in_turn
-from tests.support.synapse import Person, Synapse
+from tests.support.synapse import Person, Synapse, running_synapse
 from tests.support.tools import Payment, payments
 
 pytest_plugins = ["tests.support.synapse"]
@@ -177,3 +178,53 @@ async def test_a_login_that_the_server_ended_is_renewed(tmp_path: Path, synapse:
         await bot.account.call("POST", "logout/all", {})
         await bot.says("two")
         await bot.until_shown("echo: one", "echo: two")
+
+
+@pytest.mark.slow
+async def test_what_is_encrypted_gets_a_clear_word(tmp_path: Path, synapse: Synapse) -> None:
+    async with on_matrix(tmp_path, synapse) as bot:
+        await bot.opens()
+        sealed = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "A", "session_id": "s"}
+        await bot.anna.sends(bot.chat, sealed, "m.room.encrypted")
+        await bot.until(bot.shown)
+        (told,) = bot.shown()
+        assert told.startswith("I cannot read encrypted messages here")
+
+
+@pytest.mark.slow
+async def test_a_servers_own_pace_is_kept_and_a_growing_answer_is_one_message(tmp_path: Path) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(first="Look ", gate=gate, text="here.")))
+    with running_synapse(tmp_path / "server", rc_message={"per_second": 1, "burst_count": 4}) as strict:
+        async with on_matrix(tmp_path, strict, model=model, rules={"edit_seconds": 1}) as bot:
+            await bot.opens()
+            await bot.says("Hello")
+            await bot.until_shown("Look …")
+            gate.open()
+            await bot.until_shown("Look here.")
+            assert len(bot.anna.events(bot.chat, bot.account.id)) == 1
+            for number in range(3):
+                await bot.says(str(number))
+            await bot.until_shown("Look here.", *(f"echo: {number}" for number in range(3)))
+
+
+@pytest.mark.slow
+async def test_reactions_are_heard_with_the_next_message_and_signs_are_shown(tmp_path: Path, synapse: Synapse) -> None:
+    async with on_matrix(tmp_path, synapse, sessions=SessionSettings(reactions=True)) as bot:
+        await bot.opens()
+        asked = await bot.says("one")
+        await bot.until_shown("echo: one")
+        (answer,) = bot.anna.events(bot.chat, bot.account.id)
+        await bot.anna.reacts(bot.chat, answer["event_id"], "👎")
+        await bot.until(lambda: "✅" in _signs(bot, asked))
+        await bot.says("two")
+        await bot.until(lambda: len(bot.shown()) == 2)
+        assert "reacted 👎" in bot.model.spoken(1)[-1][1]
+
+
+def _signs(bot: Bot, message: str) -> list[str]:
+    """What the bot put on a message of Anna's."""
+    found = [
+        each["content"].get("m.relates_to", {}) for each in bot.anna.events(bot.chat, bot.account.id, "m.reaction")
+    ]
+    return [each["key"] for each in found if each.get("event_id") == message]
