@@ -151,16 +151,17 @@ class MatrixAdapter:
         content = await self._content(outbound, file)
         row = f"{outbound.id}+" if outbound.id in self._anew else outbound.id
         message = await self._server.show(room, "m.room.message", _transaction(row), content)
-        for number, key in enumerate(codec.buttons(outbound.buttons)):
-            await self._offer(room, message, key, f"{row}.{number}")
+        await self._offer(room, message, outbound)
         return message
 
-    async def _offer(self, room: str, message: str, key: str, row: str) -> None:
-        """Let people press a button by one touch; they may as well react by themselves."""
-        try:
-            await self._server.show(room, "m.reaction", _transaction(row), codec.reaction(message, key))
-        except AdapterError as error:
-            log.info("button_not_offered", room=room, error=str(error))
+    async def _offer(self, room: str, message: str, outbound: Outbound) -> None:
+        """Let people press the buttons by one touch; they may as well react by themselves."""
+        for number, key in enumerate(codec.buttons(outbound.buttons)):
+            row = _transaction(f"{outbound.id}.{number}")
+            try:
+                await self._server.show(room, "m.reaction", row, codec.reaction(message, key))
+            except AdapterError as error:
+                log.info("button_not_offered", room=room, error=str(error))
 
     async def react(self, to: ChatAddress, message: str, sign: Sign) -> None:
         room, before = await self._room_of(to), self._taken.pop(message, None)
@@ -236,6 +237,7 @@ class MatrixAdapter:
             await self._server.show(room, "m.room.message", _transaction(f"{outbound.id}~{wording}"), content)
         except Ambiguous as error:
             raise AdapterError(str(error)) from error
+        await self._offer(room, platform_message_id, outbound)
 
     # -- files ------------------------------------------------------------------------------
 

@@ -327,8 +327,9 @@ class Receiver:
             case "m.reaction" if event["sender"] != self._server.user:
                 return await self._reacted(await self._insist(lambda: self._rooms.of(where)), event)
             case kind if kind in _MESSAGES and event["content"]:  # it was not taken back meanwhile
-                if not codec.replaced(event):
-                    _keep(self._events, event["event_id"], event)
+                named = codec.replaced(event) or event["event_id"]
+                if named == event["event_id"] or event["sender"] == self._server.user:  # with its present buttons
+                    _keep(self._events, named, {**event, "content": codec.content_of(event)})
                 if event["sender"] != self._server.user and event["content"].get("msgtype") != "m.notice":
                     return await self._message(await self._insist(lambda: self._rooms.of(where)), event)
         return None

@@ -155,9 +155,10 @@ class Rooms:
         return {}
 
     async def event(self, room: str, event: str) -> Json | None:
-        """One event; None where there is none, or it was taken back."""
+        """One message, as it reads now; None where there is none, or it was taken back."""
         found = await self._asked(room, "event", event)
-        return found if found.get("content") else None
+        newest = ((found.get("unsigned") or {}).get("m.relations") or {}).get("m.replace") or found
+        return {**found, "content": codec.content_of(newest)} if found.get("content") else None
 
     async def before(self, room: Room, event: str) -> str:
         """The messages before a mention since the bot's own last words, as the model is shown them."""
