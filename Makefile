@@ -28,7 +28,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-cost bench-peers soak-telegram soak chaos planted lock sbom python work clean
+.PHONY: help matrix-server run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-cost bench-peers soak-telegram soak chaos planted lock sbom python work clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ help: ## list the targets
 run: $(STAMP) ## talk to Legato in this terminal and in a browser; needs no key
 	@$(BIN)/legato chat --page
 
-test: $(STAMP) $(SYNAPSE) ## run the tests
+test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest $(PARALLEL)
 
 slow: $(STAMP) $(LLAMACPP) $(LITELLM) $(INSPECTOR) $(DEPLOY) $(SYNAPSE) ## the tests that take longer than anybody waits for, and more examples of the others
@@ -109,7 +109,9 @@ $(DEPLOY): | $(STAMP)
 	build/deploy/bin/python -m pip --disable-pip-version-check install --quiet kubernetes-validate==1.37.0 compose-spec==0.2.1
 	@touch $@
 
-# A Matrix server (AGPL), 120 MB. In .venv the program would load parts of it: structlog looks for Twisted.
+matrix-server: $(SYNAPSE) ## install Synapse for the tests that talk to a real Matrix server (120 MB)
+
+# Under the AGPL, and never shipped. In .venv the program would load parts of it: structlog looks for Twisted.
 $(SYNAPSE): | $(STAMP)
 	$(BIN)/python -m venv build/synapse
 	build/synapse/bin/python -m pip --disable-pip-version-check install --quiet matrix-synapse==1.163.2

@@ -92,7 +92,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         packages = " ".join(each.package for each in lacking().values())
         terminalreporter.write_line(f"Tests that need {', '.join(lacking())} were left out: apt-get install {packages}")
     if not SYNAPSE.exists():
-        terminalreporter.write_line("Tests on a Matrix server were left out: make test installs one")
+        terminalreporter.write_line("Tests on a Matrix server were left out: make matrix-server installs one")
     if reason := why_not():
         terminalreporter.write_line(f"No test of the sandbox was run: {reason}")
 

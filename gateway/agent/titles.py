@@ -119,4 +119,5 @@ async def asked_aside(
 
 
 def cut(text: str) -> str:
+    """The beginning of a text on one line, as data between marks."""
     return neutralise(clipped(" ".join(text[: 2 * _LONGEST].split()), _LONGEST))

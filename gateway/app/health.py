@@ -6,7 +6,7 @@ Nothing of it is kept for each message: times and counts that are there anyway a
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -22,6 +22,7 @@ from gateway.app.problems import ASK_SECONDS, LOOK_SECONDS, PlatformSigns, Probl
 from gateway.app.readers import Readers
 from gateway.delivery.outbox import SENDS
 from gateway.domain.adapter import CountsUnread, IsTerminal
+from gateway.domain.views import Hour
 from gateway.domain.wording import utc
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, StoreError, StoreUnavailable
@@ -96,7 +97,7 @@ class Health(Struct, kw_only=True):
     backups: DailyBackups | None = None
     state: Literal["starting", "serving", "draining"] = "starting"
     problems: Mapping[Problem, float] = field(default_factory=dict)
-    hours: Hours = field(default_factory=lambda: Hours(bounds=TURNS.bounds))
+    _hours: Hours = field(default_factory=lambda: Hours(bounds=TURNS.bounds))
     _began: float = 0.0
     _looked_at: float | None = None
     _lag: float = 0.0
@@ -125,7 +126,7 @@ class Health(Struct, kw_only=True):
         self._lag = 0.0 if self._looked_at is None else max(0.0, now - self._looked_at - LOOK_SECONDS)
         self._looked_at = now
         self._note_counts(now)
-        self.hours.note(self.clock.now(), self.metrics.series.get(TURNS, {}).values())
+        self._hours.note(self.clock.now(), self.metrics.series.get(TURNS, {}).values())
         self._ask_servers(now)
         lost, self._lost = self._lost, sum(self.metrics.counts(PROCESSES_LOST).values())
         backlog, error = await self._backlog()
@@ -243,6 +244,10 @@ class Health(Struct, kw_only=True):
             self._unread[name] = _Unread(first=now, last=now, heard=heard)
         else:
             self._unread[name] = _Unread(first=before.first, last=now, heard=heard)
+
+    def hours(self) -> Sequence[Hour]:
+        """The turns of the last hours, oldest first."""
+        return self._hours.all()
 
     # -- for people and programs ----------------------------------------------------------------
 

@@ -420,7 +420,7 @@ class OperatorView(Struct, kw_only=True):
     config: Config  # in force
 
     def hours(self) -> Sequence[Hour]:
-        return self.health.hours.all()
+        return self.health.hours()
 
     async def report(self) -> dict[str, Any]:
         return await self.health.report()

@@ -17,6 +17,8 @@
                   reminded        what reminders said since the last message
                   suggestions     what a person may say next, as buttons under an answer
                   reactions       the bot's signs on messages, and people's reactions
+    in a group    overheard       what people said there that was not for the bot
+                  joining         whether to speak unasked, where that is wanted
     by the clock  expiry          sessions whose time is over
 
 `app/build.py` puts them together, and `app/gateway.py` starts and ends them.
