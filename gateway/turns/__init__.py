@@ -16,6 +16,8 @@
                   voice           answers said aloud, each behind its text
                   reminded        what reminders said since the last message
                   suggestions     what a person may say next, as buttons under an answer
+                  overheard       what a group said around a message to the bot
+                  joining         whether the bot speaks there unasked
                   reactions       the bot's signs on messages, and people's reactions
     in a group    overheard       what people said there that was not for the bot
                   joining         whether to speak unasked, where that is wanted
