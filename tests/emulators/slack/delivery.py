@@ -95,6 +95,7 @@ class Delivery:
         call.fault = type(fault).__name__ if fault else ""
         if isinstance(fault, Slow):
             await self.world.clock.sleep(fault.seconds)
+        call.status = 200  # it is on its way no longer
         if self.world.settings.request_url is not None:
             await self._post(envelope, self.world.settings.request_url)
             return
@@ -168,7 +169,7 @@ class Delivery:
         call = self.journal.open(f"acknowledge {envelope.kind}", "", said)
         fault = self.frames.befalling(call)
         if fault is not None:
-            call.fault = type(fault).__name__
+            call.fault, call.status = type(fault).__name__, 200
             return  # it was lost on its way
         call.done = call.answered = True
         envelope.answer = said.get("payload")
