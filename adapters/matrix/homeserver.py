@@ -22,7 +22,7 @@ from adapters.matrix.platform import MatrixSettings
 from gateway.domain.adapter import Notebook
 from gateway.runtime import errors
 from gateway.runtime.connections import POOL_TIMEOUT, Pool, trusting
-from gateway.runtime.errors import AdapterError, Ambiguous, DeliveryRefused, FileRefused
+from gateway.runtime.errors import AdapterError, Ambiguous, DeliveryRefused, FileRefused, StoreUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -128,13 +128,19 @@ class Homeserver:
 
     async def _authorized(self, method: str, way: str, **how: Any) -> _Answer:
         if not self._token or not self._address:
-            await self._sign_in(self._token, "")
+            await self._have_another(self._token, "")
         token = self._token
         answer = await self._asked(method, way, token=token, **how)
         if answer.status == httpx.codes.UNAUTHORIZED and answer.told.get("errcode") == "M_UNKNOWN_TOKEN":
-            await self._sign_in(token, self._device if answer.told.get("soft_logout") else "")
+            await self._have_another(token, self._device if answer.told.get("soft_logout") else "")
             answer = await self._asked(method, way, token=self._token, **how)
         return answer
+
+    async def _have_another(self, former: str, device: str) -> None:
+        try:
+            await self._sign_in(former, device)
+        except StoreUnavailable as error:  # of the notes
+            raise AdapterError(f"The login cannot be read or noted now: {error}") from error
 
     async def _sign_in(self, former: str, device: str) -> None:
         """Find the server, and have another token than the `former` one, which may be another call's or process's."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.place import ListenRules
 from gateway.domain.turn import SessionSettings
 from tests.support.matrix_live import Bot, on_matrix
@@ -228,3 +229,19 @@ def _signs(bot: Bot, message: str) -> list[str]:
         each["content"].get("m.relates_to", {}) for each in bot.anna.events(bot.chat, bot.account.id, "m.reaction")
     ]
     return [each["key"] for each in found if each.get("event_id") == message]
+
+
+@pytest.mark.slow
+async def test_a_person_who_never_wrote_is_invited_into_one_room(tmp_path: Path, synapse: Synapse) -> None:
+    async with on_matrix(tmp_path, synapse) as bot:
+        key = SessionKey(platform="matrix", chat=bot.anna.id)
+        await bot.until(lambda: bot.adapter.alive_at)
+        for number in range(2):
+            await bot.adapter.send(Outbound(id=f"r{number}", key=key, to=key.address, kind="notice", text=str(number)))
+        invited = (await bot.anna.call("GET", "sync"))["rooms"]["invite"]
+        (room,) = invited
+        await bot.anna.joins(room)
+        bot.chat = room
+        await bot.until_shown("0", "1")
+        await bot.says("Hello")
+        await bot.until_shown("0", "1", "echo: Hello")
