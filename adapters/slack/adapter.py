@@ -45,6 +45,7 @@ _PATIENCE: Final = 20.0  # seconds for an answer of Slack's
 _ANSWERED_IN: Final = 2.5  # seconds: Slack waits three for the first word about a command or a press
 _STATUS_SECONDS: Final = 60.0  # Slack shows a status for two minutes
 _ROW: Final = "legato_row"  # the kind of a message's metadata: https://docs.slack.dev/messaging/message-metadata
+_OTHERS_AFTER: Final = 10.0  # seconds: sooner no process takes over what another one has begun to show
 _CLOCKS_DIFFER: Final = 120.0  # seconds
 _REMEMBERED: Final = 1_000
 _UNEDITABLE: Final = ("cant_update_message", "edit_window_closed", "message_not_found", "channel_not_found")
@@ -89,6 +90,7 @@ class SlackBot:
         token = settings.token.get_secret_value().strip()
         self.account = account_of(token)
         self._settings, self._clock, self._aside, self._paced, self._status = settings, clock, aside, paced, status
+        self._began = clock.now()
         self._calls = SlackCalls(
             token, clock=clock, base_url=settings.base_url, proxy=settings.proxy, patience=patience
         )
@@ -196,12 +198,12 @@ class SlackBot:
         if command is not None and command[1] and outbound.kind != "notice":
             return await self._whispered(command[0], content)
         channel = await self._channel(outbound.to)
-        if outbound.ambiguous:
+        if self._may_be_shown(outbound):
             found = await self._found(outbound, channel)
             if found:
                 await self._calls("chat.update", channel=channel, ts=found, **content)
                 return found
-            if found is None:  # nobody can know: the reader is told
+            if found is None and outbound.ambiguous:  # nobody can know: the reader is told
                 content["text"] = REPEATED + content["text"]
                 content["blocks"] = [formatting.plain(REPEATED).block, *content["blocks"]]
         try:
@@ -223,7 +225,7 @@ class SlackBot:
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
         assert outbound.file is not None, "only a row with a file is sent as one"
         channel = await self._channel(outbound.to)
-        if outbound.ambiguous and (found := await self._found(outbound, channel)):
+        if self._may_be_shown(outbound) and (found := await self._found(outbound, channel)):
             return found
         said = {"blocks": (await self._content(outbound))["blocks"]} if outbound.text.strip() else {}
         return await files.upload(
@@ -253,6 +255,12 @@ class SlackBot:
             while len(self._direct) > _REMEMBERED:
                 self._direct.popitem(last=False)
         return self._direct[person]
+
+    def _may_be_shown(self, outbound: Outbound) -> bool:
+        """Say whether an earlier attempt may have shown it: one in doubt, or one of a process that died while the reply
+        grew, of which nothing is noted."""
+        age = self._clock.now() - outbound.created_at
+        return bool(outbound.ambiguous) or outbound.created_at < self._began or age > _OTHERS_AFTER
 
     async def _found(self, outbound: Outbound, channel: str) -> str | None:
         """The message of an earlier attempt whose answer was lost; "": there is none; None: nobody may look."""
