@@ -7,7 +7,7 @@ caller that does not wait is woken with it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -29,7 +29,7 @@ from gateway.agent.waking import LONGEST, Waking
 from gateway.commands.runner import sentence_for
 from gateway.context.persisted import block
 from gateway.delivery.outbox import Outbox
-from gateway.domain.approval import Labels, Verdict
+from gateway.domain.approval import Choices, Labels, Verdict
 from gateway.domain.message import Message, assistant, text_of, user
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock
@@ -258,11 +258,14 @@ class _NobodyToAsk(Struct):
     async def ask(self, call: str, question: Question, said: str, said_as: str | None) -> None:
         pass
 
+    async def allowed(self, deeds: Mapping[str, str], people: Collection[str]) -> Collection[str]:
+        return ()  # a person's lasting yes is not a helper's
+
     async def answer(self, call: str) -> Verdict:
         raise ToolDenied(NOBODY_TO_ASK)
 
     async def put(
-        self, text: str, labels: Labels | None, choices: Sequence[str], said: str, said_as: str | None
+        self, text: str, labels: Labels | None, choices: Choices, said: str, said_as: str | None
     ) -> tuple[Verdict, str]:
         return "denied", ""
 

@@ -207,7 +207,7 @@ def test_a_word_of_yaml_where_it_is_meant(load, text):
             "auxiliary: {mode: custom, compression: {provider: openai, base_url: 'http://h'}}",
             ":1: auxiliary.compression.name is needed",
         ),
-        ("adapters: {matrix: {}}", f":1: adapters.matrix is not a known key; known here: {PLATFORMS}"),
+        ("adapters: {irc: {}}", f":1: adapters.irc is not a known key; known here: {PLATFORMS}"),
         ("adapters: {telgram: {}}", ":1: adapters.telgram is not a known key; did you mean telegram?"),
         ("adapters: [telegram]", ":1: adapters must hold keys of its own, indented below it, not a list"),
         (

@@ -19,7 +19,7 @@ def test_a_secret_in_the_file_is_refused_without_being_repeated(problems):
         'model.api_key must not be written into the file: put it into a variable and write "${OPENAI_API_KEY}"'
     )
     assert found[1].endswith('write "${TELEGRAM_BOT_TOKEN}"')
-    assert found[3] == f"config.yaml:4: adapters.matrix is not a known key; known here: {PLATFORMS}"
+    assert found[3] == f"config.yaml:4: adapters.irc is not a known key; known here: {PLATFORMS}"
     assert "must not hold a password" in found[4]
     assert written not in "\n".join(found)
     assert "12345678" not in "\n".join(found)
