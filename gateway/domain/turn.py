@@ -19,6 +19,11 @@ BusyMode = Literal["queue", "collect", "steer", "interrupt"]
 
 OVERHEARD: Final = 50  # messages of a group that the model is shown with one to the bot, where no rule says otherwise
 _READ: Final = 4_000  # characters of a message in which the bot's names are looked for
+# Part of a word, as far as one can see: Chinese, Japanese, Thai and their neighbours put no spaces between words, and
+# Korean hangs particles on names.
+_LETTER: Final = (
+    r"[^\W\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
 
 
 class SessionSettings(Section):
@@ -109,4 +114,4 @@ def _pattern(called: tuple[str, ...]) -> re.Pattern[str]:
     """Finds these words: not inside a longer word, an address or somebody else's mention. Every part is a plain text,
     so no message makes the search slow."""
     words = "|".join(r"\s".join(map(re.escape, each.split())) for each in called) or r"(?!)"
-    return re.compile(rf"(?<![\w@./-])(?:{words})(?!\w|[@./-]\w)", re.IGNORECASE)
+    return re.compile(rf"(?<!{_LETTER})(?<![@./-])(?:{words})(?!{_LETTER}|[@./-]{_LETTER})", re.IGNORECASE)
