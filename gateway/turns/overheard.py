@@ -23,6 +23,7 @@ from gateway.store.records import Arrival
 
 _GROUPS: Final = 500  # those in which somebody spoke last
 _LONGEST: Final = 600  # characters of a message; twice what is shown, because a secret in it may go
+_LONGEST_NAME: Final = 60
 _WHILE_WAITING: Final = 50  # messages beyond those that are shown: so many may come while a message waits for its turn
 
 _Place = tuple[str, str, str | None]
@@ -116,4 +117,5 @@ class Overheard(Struct, kw_only=True):
 
     def _line(self, said: Said) -> str:
         moment = datetime.fromtimestamp(said.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return f"- {moment}, {flat(speaker(said.source))}: “{neutralise(flat(clipped(self.redact(said.text))))}”"
+        who, text = flat(speaker(said.source))[:_LONGEST_NAME], flat(clipped(self.redact(said.text)))
+        return f"- {moment}, {neutralise(who)}: “{neutralise(text)}”"
