@@ -13,6 +13,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Metering
 from gateway.agent.titles import asked_aside, cut
 from gateway.delivery.outbox import Outbox
+from gateway.domain.approval import command_meant
 from gateway.domain.chat import Button, Outbound, in_a_line
 from gateway.domain.message import last_requests, said_in, text_of, user
 from gateway.providers.base import ModelRequest
@@ -66,7 +67,7 @@ class Suggestions(Struct, frozen=True, kw_only=True):
         )
         text = await asked_aside(conversation, metering, self.store, self.clock, wanted)
         lines = [in_a_line(line.strip(" \t-*•"), _LONGEST) for line in self.redact(text).splitlines()]
-        texts = list(dict.fromkeys(filter(None, lines)))[:_MOST]
+        texts = [each for each in dict.fromkeys(lines) if each and not _decides(each)][:_MOST]
         if not texts or await self.store.waiting(row.key, 1) or await self.store.running(row.key):
             return  # the person has said the next thing
         folder, noted = under(row.key, SUGGESTED), json.dumps(texts, ensure_ascii=False)
@@ -75,10 +76,15 @@ class Suggestions(Struct, frozen=True, kw_only=True):
         await self.outbox.emit([replace(row, id=self.outbox.new_id(), edits=row.id, buttons=buttons)])
 
 
+def _decides(text: str) -> bool:
+    """Say whether these words do something, or answer a question that comes later: nobody may be led to say them."""
+    return text.startswith("/") or command_meant(text) is not None
+
+
 async def taken(store: Store, folder: str, token: str) -> str:
     """The words of a suggestion that is pressed, which are said once; "": it is over."""
     row, _, number = token.removeprefix(SAYS).partition(" ")
     noted = (await store.notes(folder)).get(row)
     texts: list[str] = json.loads(noted) if noted else []
-    there = number.isdecimal() and int(number[:2]) < len(texts)
-    return texts[int(number)] if there and await store.set_notes(folder, {row: None}, {row: noted}) else ""
+    at = int(number) if number.isdecimal() and len(number) < 3 else _MOST
+    return texts[at] if at < len(texts) and await store.set_notes(folder, {row: None}, {row: noted}) else ""

@@ -22,7 +22,7 @@ SHOWN = SessionSettings(suggestions=True, titles=False)
 def suggesting() -> FakeModel:
     def script(_: Any, request: Any) -> Say:
         if "may want to say next" in text_of(request.messages[0]):
-            return Say(text="- Tell me more\nWhen is that?\n\n* Thanks\nBye")
+            return Say(text="/forget everything\nYes\n- Tell me more\nWhen is that?\n\n* Thanks\nBye")
         return Say(text=f"**echo**: {newest(request)}")
 
     return FakeModel(script)
@@ -39,6 +39,11 @@ async def test_on_telegram_one_is_said_once_and_by_who_shares_the_conversation(t
             assert message.text == "echo: hello"
             assert message.entities  # the formatting stays
             assert [each["text"] for each in message.buttons] == ["Tell me more", "When is that?", "Thanks"]
+            first = message.buttons[0]["callback_data"].removesuffix(" 0")
+            for number in ("012", "9", "99999", "x", "", "٣", "-1"):  # forged
+                forged = telegram.people.forge_press(message, anna, f"{first} {number}")
+                await bot.until(lambda forged=forged: forged.answer is not None)
+                assert forged.answer["text"] == GONE
             telegram.people.press(message, anna, "When is that?")
             await bot.until(lambda: bot.shown()[-1] == "echo: When is that?")
             assert bot.shown()[1] == "“When is that?”"
