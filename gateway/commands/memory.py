@@ -11,7 +11,7 @@ from gateway.agent.memory.memories import source_of
 from gateway.agent.memory.rules import Edit, Source, found, saying
 from gateway.agent.memory.snapshot import day, flat
 from gateway.commands.base import Answer, CommandContext, command
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import SessionKey, is_shared
 from gateway.domain.command import Parameter, Proposal
 from gateway.domain.memory import Fact, Memory, is_alone, scope_of
 from gateway.domain.message import is_request
@@ -64,7 +64,9 @@ async def memory(ctx: CommandContext) -> Answer | str:
         return _search(ctx, remembered, search[1].strip())
     if ctx.argument.lower() not in ("", "list"):
         raise UserError(f"/memory shows what I remember. {_HOW}")
-    return Answer(text=_listed(ctx, remembered.listed()), choices=await _to_forget(ctx))
+    # Another's press of a number means their own memory. Where there is one memory for all, it means that.
+    one = ctx.inbound.source.chat_type == "direct" or is_shared(ctx.key, ctx.inbound.source)
+    return Answer(text=_listed(ctx, remembered.listed()), choices=await _to_forget(ctx) if one else ())
 
 
 def _search(ctx: CommandContext, remembered: Memory, words: str) -> str:

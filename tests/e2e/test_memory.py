@@ -14,6 +14,7 @@ from gateway.agent.memory.snapshot import MemorySettings, day
 from gateway.app.config import Config
 from gateway.commands import memory as command
 from gateway.context.policy import CompressionSettings
+from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.memory import Fact
@@ -24,6 +25,7 @@ from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import ProviderUnavailable
 from gateway.runtime.structs import replace
+from tests.support.asking import Buttoned
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel, Gate, KillAt, Live, RecordingEngine, Say, config_in, running
 from tests.support.model import Script, echo, in_turn, newest, remembering
@@ -224,7 +226,8 @@ async def test_no_persons_facts_reach_another_person_or_chat(tmp_path: Path) -> 
         "stork": {"user": "b", "chat": "g", "chat_type": "group"},
         "raven": {"user": "a", "chat": "g", "chat_type": "thread", "thread": "t", "user_name": "Anna"},
     }
-    async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script)) as live:
+    adapter = Buttoned(Limits(trusted=True))
+    async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script), adapter=adapter) as live:
         for bird, where in people.items():
             await live.ask(f"I own {bird}", **where)
             await live.ask("/new", **where)
@@ -232,6 +235,8 @@ async def test_no_persons_facts_reach_another_person_or_chat(tmp_path: Path) -> 
             asked = len(live.model.requests)
             answer = await live.ask("search my memory", **where)
             listed = await live.ask("/memory", **where)
+            # a button has the number of a fact: who presses it must mean the same memory
+            assert bool(live.adapter.sent[-1].buttons) is (bird not in ("heron", "stork"))
             shown = "\n".join(text_of(each) for request in live.model.requests[asked:] for each in request.messages)
             for text in (answer, listed, shown):
                 assert bird in text
