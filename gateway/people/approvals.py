@@ -18,7 +18,7 @@ from msgspec.json import decode, encode
 from gateway.agent.tools.base import Question
 from gateway.delivery.outbox import Outbox
 from gateway.domain.approval import ANYTHING, LABELS, WORDS, Approval, Choices, Labels, Lasts, Verdict, command_meant
-from gateway.domain.chat import Button, ChatAddress, Inbound, Outbound, SessionKey, Source
+from gateway.domain.chat import JOINED, Button, ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.people.access import Access
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.structs import replace
@@ -384,6 +384,7 @@ class TurnQuestions(Struct, kw_only=True):
     known: dict[str, Approval]
     labels: Labels = LABELS
     session: str = ""
+    overhears: bool = False  # the turn is shown what others said in the group
     _allowed: set[str] = field(default_factory=set)  # the calls that an earlier yes covers
     _unheard: set[str] = field(default_factory=set)  # the calls that counted as a no because nobody could answer
     _settings: dict[str, str] = field(default_factory=dict)  # by call: the setting that decides whether it is asked
@@ -405,7 +406,8 @@ class TurnQuestions(Struct, kw_only=True):
         """Return those of these calls that an earlier yes of the person's covers; none in a turn that no person began,
         or that others had a word in."""
         inbound = self.item.inbound
-        own = inbound.kind not in ("event", "ended", "helper") and {*people} <= {inbound.source.user}
+        unasked = inbound.kind in ("event", "ended", "helper") or inbound.event_id.startswith(JOINED)
+        own = not unasked and not self.overhears and {*people} <= {inbound.source.user}
         if self.approvals.lasts == "once" or not any(deeds.values()) or not own:
             return ()
         held = await standing(self.approvals.store, self.item.key, inbound.source.user, self.session)

@@ -676,6 +676,9 @@ class Turns(Struct, kw_only=True):
             observer=observer,
             details=access.sees_details(item.inbound.source),
         )
+        overheard = self.beside.overheard if item.inbound.source.chat_type != "direct" else None
+        talk = overheard.lines(item.inbound, item.key) if overheard else ()
+        questions.overhears = bool(talk)
         adapter = self.adapters.get(item.inbound.source.platform) if self.beside.topics else None
         steps = self.agents.steps(
             caller=Caller(source=item.inbound.source, admin=access.is_admin(item.inbound.source)),
@@ -710,9 +713,7 @@ class Turns(Struct, kw_only=True):
             steps=steps,
             steer=steering,
             holding=lambda values, limit: self.store.holding(values, item.key, limit),
-            talk=self.beside.overheard.lines(item.inbound, item.key)
-            if self.beside.overheard and item.inbound.source.chat_type != "direct"
-            else (),
+            talk=talk,
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.app.config.models import ToolSettings
+from gateway.domain.chat import JOINED
+from gateway.runtime.structs import replace
 from tests.emulators.telegram import TelegramServer
 from tests.support.asking import questions, scene, settings
 from tests.support.fast_clock import FastClock
@@ -103,6 +105,30 @@ async def test_in_a_group_nobody_else_is_covered_and_a_setting_forbids_it(tmp_pa
         await stage.adapter.press(await stage.adapter.question(4), "Deny", **group)
         await live.quiet()
         assert stage.tool.paid == [50, 50, 50, 5]
+
+
+async def test_it_serves_no_words_that_were_said_to_others(tmp_path: Path) -> None:
+    stage = scene(tmp_path)
+    stage.model = pays()
+    group = {"chat": "g", "chat_type": "group"}
+    async with stage.open() as live:
+        await live.adapter.receive(live.adapter.inbound("pay 50", **group))
+        await stage.adapter.press(await stage.adapter.question(1), "Always for this", **group)
+        await live.quiet()
+        await live.adapter.receive(live.adapter.inbound("pay 50", **group))  # covered
+        await live.quiet()
+        assert stage.tool.paid == [50, 50]
+        # the bot joins in, without that somebody asked it to
+        unasked = replace(live.adapter.inbound("pay 50", **group), event_id=f"{JOINED}9", own="")
+        await live.adapter.receive(unasked)
+        await stage.adapter.press(await stage.adapter.question(2), "Deny", **group)
+        await live.quiet()
+        # somebody else's words stand beside the message
+        await live.adapter.receive(live.adapter.inbound("bot, pay 50", user="v", kind="overheard", place="1", **group))
+        await live.adapter.receive(live.adapter.inbound("what is new? 50", place="2", **group))
+        await stage.adapter.press(await stage.adapter.question(3), "Deny", **group)
+        await live.quiet()
+        assert stage.tool.paid == [50, 50]
 
 
 async def test_in_words_and_after_a_restart(tmp_path: Path) -> None:
