@@ -156,6 +156,9 @@ class Reactions(Struct, kw_only=True):
 
     async def _write(self, key: SessionKey, held: _Held) -> None:
         if held.unwritten:
+            for name in held.unwritten & held.notes.keys():
+                if await self._text(key.address, name.partition(" ")[0]) is None:  # forgotten meanwhile
+                    held.notes.pop(name, None)
             changes = {name: held.notes.get(name) for name in held.unwritten}
             held.unwritten = set()
             await self.store.set_notes(under(key, _FOLDER), changes)

@@ -64,11 +64,13 @@ async def test_on_telegram_they_come_with_the_next_words_and_begin_no_turn(tmp_p
             await bot.until(lambda: telegram.shown(group))
             await bot.quiet()
             telegram.people.react(telegram.shown(group)[0], ben, "👎")
-            telegram.people.react(telegram.shown(bot.chat)[-1], anna, "👎")
+            gone = telegram.shown(bot.chat)[-1]
+            telegram.people.react(gone, anna, "👎")
             bot.says("/forget everything")
             await bot.until(lambda: telegram.shown(bot.chat)[-1].buttons and not bot.gateway.outbox.in_flight)
             telegram.people.press(telegram.shown(bot.chat)[-1], anna, "Forget")
             await bot.until(lambda: "gone" in bot.shown()[-1] or "Forgot" in bot.shown()[-1])
+            telegram.people.react(gone, anna, "🔥")  # what it was put on is forgotten
             bot.says("New")
             await bot.until(lambda: len(model.requests) == 5)
             assert heard(model) == "New"
