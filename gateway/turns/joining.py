@@ -72,6 +72,7 @@ class Joining(Struct, kw_only=True):
         try:
             session = await self.store.tip(key) if await self.lets_in(said.source) else None
             if session is None:
+                self._looked.pop((said.source.platform, said.source.chat, said.source.thread), None)
                 return  # whoever never spoke to the bot is not spoken to by it, and nobody could pay
             models = self.metering.models
             live = models.of(session)

@@ -247,6 +247,8 @@ async def test_it_looks_now_and_then_whether_to_speak_and_mostly_is_silent(
         for group in (idle, asking, other):
             bot.says(f"{name} hello", group)
             await bot.until_shown("echo: [Anna] hello", chat=group)
+        people.say(asking, eve, "let me in")  # a stranger's words are no look
+        await bot.quiet()
         for number in range(20):
             people.say(idle, ben, f"talk {number}")
             bot.says("elsewhere", other)
