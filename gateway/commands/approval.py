@@ -15,8 +15,8 @@ _WORDLESS = "Write your words behind it, as in /answer the blue one."
 _TOO_NEW = "I asked this only as you wrote, so nothing was decided; read it, then answer again:\n{questions}"
 
 
-_NONE_STAND = "Every call that needs a yes is asked about here: you have allowed none for longer."
-_STAND = "Allowed without asking, just as they stand here:\n{yeses}\n/approvals remove <n> asks again, or remove all."
+_NONE_STAND = "You have allowed nothing for longer here: I ask each time."
+_STAND = "Allowed without asking, exactly as shown:\n{yeses}\n/approvals remove <n> (or all) takes it back."
 
 
 @command(
@@ -50,7 +50,7 @@ async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
     which, _, last = ctx.argument.strip().lower().rpartition(" ")
     lasts: Lasts = "session" if last == "session" else "always" if last == "always" else "once"
     if lasts != "once" and verdict == "approved" and not any(each.deed for each in there):
-        raise UserError("A yes to this holds once; /approve says it.")
+        raise UserError("This can only be allowed once: send /approve.")
     chosen = _chosen(which if lasts != "once" else f"{which} {last}".strip(), there, name, ctx.inbound.source.user)
     if unread := [each for each in chosen if approvals.came_before(ctx.inbound, each)]:
         raise UserError(_TOO_NEW.format(questions=listed(unread)))

@@ -62,10 +62,10 @@ _MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
     "session": ("session",),
     "always": ("session", "always"),
 }
-_LASTING: Final = "{yes} {lasting} allows just this again."
+_LASTING: Final = "{yes} {lasting} also allows exactly this later on."
 KEPT: Final[dict[Lasts, str]] = {
-    "session": "Approved, and in this session I ask about just this no more; /approvals takes that back.",
-    "always": "Approved, and I ask about just this no more here; /approvals takes that back.",
+    "session": "Approved. I will not ask about exactly this again in this session; /approvals takes that back.",
+    "always": "Approved. I will not ask about exactly this again here; /approvals takes that back.",
 }
 WITHDRAWN: Final = "No longer needed: it was not done."
 NOT_YOURS: Final = "This is for somebody else; nothing was done."

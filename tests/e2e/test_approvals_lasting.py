@@ -42,7 +42,7 @@ async def test_it_holds_for_just_this_and_for_this_person_until_it_is_taken_back
         assert labels(first) == ["Approve", "This session", "Always for this", "Deny"]
         assert (await stage.adapter.press(first, "Always for this", user="v")).told.startswith("This is for somebody")
         told = (await stage.adapter.press(first, "Always for this")).told
-        assert told.startswith("Approved, and I ask about just this no more")
+        assert told.startswith("Approved. I will not ask about exactly this again here")
         assert (await stage.adapter.press(first, "Deny")).told in (
             "This was approved before.",
             "This question is not open any more, so this answer changed nothing.",
@@ -136,7 +136,7 @@ async def test_in_words_and_after_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path, config=settings(tmp_path), model=pays(), tools=[tool]) as live:
         await live.tell("pay 50")
         await live.adapter.until(
-            lambda: "/approve session or always allows just this again." in "".join(questions(live))
+            lambda: "/approve session or always also allows exactly this later on." in "".join(questions(live))
         )
         await live.tell("/approve always")
         await live.quiet()

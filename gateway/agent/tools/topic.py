@@ -43,7 +43,7 @@ class TopicTool:
         if not name:
             raise ToolError(_NO_NAME)
         told = f" It begins: “{text}”" if text and action == "open" else ""
-        return f"Open the topic “{name}” here?{told}" if action == "open" else f"Call this topic “{name}”?"
+        return f"Open the topic “{name}” here?{told}" if action == "open" else f"Rename this topic to “{name}”?"
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """What was done."""
