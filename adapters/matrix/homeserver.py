@@ -127,8 +127,11 @@ class Homeserver:
     # -- the login --------------------------------------------------------------------------
 
     async def _authorized(self, method: str, way: str, **how: Any) -> _Answer:
-        if not self._token or not self._address:
-            await self._have_another(self._token, "")
+        if not self._address:
+            async with self._entering:
+                self._address = self._address or await self._found()
+        if not self._token:
+            await self._have_another("", "")
         token = self._token
         answer = await self._asked(method, way, token=token, **how)
         if answer.status == httpx.codes.UNAUTHORIZED and answer.told.get("errcode") == "M_UNKNOWN_TOKEN":
@@ -143,10 +146,9 @@ class Homeserver:
             raise AdapterError(f"The login cannot be read or noted now: {error}") from error
 
     async def _sign_in(self, former: str, device: str) -> None:
-        """Find the server, and have another token than the `former` one, which may be another call's or process's."""
+        """Have another token than the `former` one, which may be another call's or process's."""
         async with self._entering:
-            self._address = self._address or await self._found()
-            if self._token != former or (self._given and not former) or await self._is_noted(former):
+            if self._token != former or await self._is_noted(former):
                 return
             if self._password is None:
                 raise SignedOut(f"The server does not know the token of {self.user}; renew adapters.matrix.token.")
@@ -184,7 +186,8 @@ class Homeserver:
     async def _found(self) -> str:
         """The server's address, as the server of the bot's id names it."""
         host = f"https://{self.user.partition(':')[2]}"
-        told = (await self._asked("GET", f"{host}/.well-known/matrix/client", token="")).told
+        way = f"{host}/.well-known/matrix/client"
+        told = (await self._asked("GET", way, token="", follow_redirects=True)).told
         return str((told.get("m.homeserver") or {}).get("base_url") or host).rstrip("/")
 
     # -- one request ------------------------------------------------------------------------

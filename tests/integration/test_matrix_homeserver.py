@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -98,6 +99,21 @@ async def test_processes_share_a_login_and_renew_it_as_the_same_device() -> None
             await three.show("!r", "m.room.message", "row", {})
         for each in (one, two, three):
             await each.aclose()
+
+
+async def test_a_token_needs_no_address_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scripted() as server:
+        server.logins.append({})
+        server.answers = [(200, {"user_id": ME})] * 2
+
+        async def found(_: Homeserver) -> str:
+            return f"http://127.0.0.1:{server.port}"
+
+        monkeypatch.setattr(Homeserver, "_found", found)
+        client = Homeserver(MatrixSettings(user=ME, token=SecretStr("1")), patience=5.0)
+        calls = [client.call("GET", "account", "whoami") for _ in range(2)]
+        assert await asyncio.gather(*calls) == [{"user_id": ME}] * 2
+        await client.aclose()
 
 
 @pytest.mark.parametrize(
