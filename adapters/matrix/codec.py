@@ -6,9 +6,9 @@ EVENT/PERSON, or MESSAGE~EVENT/PERSON where it is a message's new wording; a per
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -27,6 +27,8 @@ _REPLY: Final = re.compile(r"\A(?:> [^\n]*\n|>\n)+\n?")  # what older programs p
 _OTHERS: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`|^> ?[^\n]*", re.DOTALL | re.MULTILINE)  # quotes and code
 _FILES: Final = {"m.image": "image", "m.audio": "document", "m.video": "document", "m.file": "document"}
 _LINKED: Final = r'\s*(?:<p>)?<a href="https://matrix\.to/#/{}"'
+
+UNREADABLE: Final = (AttributeError, LookupError, TypeError, ValueError)  # somebody's event is of another shape
 
 Json = Mapping[str, Any]
 
@@ -217,11 +219,11 @@ def digest(event: Json) -> int:
 
 def quoted(events: Sequence[Json], room: Room) -> str:
     """Messages that others wrote before a mention, oldest first, as the model is shown them."""
-    lines = [
-        f"{flat(room.called(each['sender']))}: {flat(clipped(text))}"
-        for each in events
-        if (text := words(each) or listed(attachments(each)))
-    ]
+    lines = []
+    for each in events:
+        with suppress(*UNREADABLE):  # one odd event must not hide the others
+            if not replaced(each) and (text := words(each) or listed(attachments(each))):
+                lines.append(f"{flat(room.called(each['sender']))}: {flat(clipped(text))}")
     return "[before this, in the same room:\n" + "\n".join(lines) + "]\n" if lines else ""
 
 
@@ -231,15 +233,14 @@ def attachments(event: Json) -> Iterator[Attachment]:
     kind = _FILES.get(content.get("msgtype", ""))
     if event.get("type") == "m.sticker":
         kind = "image"
-    sealed, info = content.get("file"), content.get("info") or {}
-    if kind is None or not (content.get("url") or sealed):
+    info = content.get("info") or {}
+    if kind is None or not content.get("url"):
         return
-    keys = {"key": sealed["key"]["k"], "iv": sealed["iv"], "hash": sealed["hashes"]["sha256"]} if sealed else {}
     length = info.get("duration")
     voice = "org.matrix.msc3245.voice" in content
     yield Attachment(
         kind="voice" if voice else "image" if kind == "image" else "document",
-        ref=json.dumps({"url": sealed["url"], **keys}) if sealed else str(content["url"]),
+        ref=str(content["url"]),
         name="" if voice else straight(str(content.get("filename") or content.get("body") or "")),
         mime=str(info.get("mimetype") or ""),
         size=info.get("size") if isinstance(info.get("size"), int) else None,
@@ -287,7 +288,7 @@ def reworded(content: Mapping[str, Any], message: str) -> dict[str, Any]:
 
 
 def file_content(file: KeptFile, address: Json, text: Mapping[str, Any]) -> dict[str, Any]:
-    """The message of a file, with its words. `address`: its `url`, or its `file` where it is encrypted."""
+    """The message of a file, with its words. `address`: its `url`."""
     kind = next((each for each in ("image", "audio", "video") if file.mime.startswith(f"{each}/")), "file")
     name = file.name or "file"
     return {

@@ -12,6 +12,7 @@ import json
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -28,7 +29,7 @@ from gateway.domain.place import EVERYWHERE, Listen, ListenRules
 from gateway.domain.reading import absence, stored
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, StoreUnavailable
+from gateway.runtime.errors import AdapterError, Ambiguous, StoreUnavailable
 from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
@@ -38,12 +39,12 @@ T = TypeVar("T")
 POLL_SECONDS: Final = 30.0  # for which the server may hold a request open
 _BATCH: Final = 50  # messages that are stored at once
 _MOST_BATCHES: Final = 100  # answers of the server that are not stored yet; then no other is asked for
+_MOST_JOINS: Final = 10  # attempts to come into a room, whose own server may be gone: the token waits for them
 _SAVE_EVERY: Final = 2.0  # seconds
 _REMEMBERED: Final = 2_000  # messages that may be edited, redacted or answered
 _WORDINGS: Final = 5  # of one message that are remembered
 _SINCE, _ALIVE = "since", "alive"  # notes
 _MESSAGES: Final = ("m.room.message", "m.sticker", "m.room.encrypted")
-_UNREADABLE: Final = (AttributeError, LookupError, TypeError, ValueError)  # somebody's event is of another shape
 _NONE: Final = {"types": list[str]()}
 _TIMELINE: Final = (*_MESSAGES, "m.reaction", "m.room.redaction", "m.room.member", "m.room.name", "m.room.tombstone")
 _FILTER: Final = json.dumps(
@@ -152,15 +153,19 @@ class Receiver:
         if not task.cancelled() and (error := task.exception()) and not self._broken.done():
             self._broken.set_exception(error)
 
-    async def _insist(self, step: Callable[[], Awaitable[T]]) -> T:
-        """The result of a step, which is repeated while the store or the server is away. Raises Refusal, SignedOut."""
-        backoff = Backoff(0.1, 5.0)
+    async def _insist(self, step: Callable[[], Awaitable[T]], most: int | None = None) -> T:
+        """The result of a step, which is repeated while the store or the server is away; `most`: so often at most where
+        the server is there, and cannot say what became of it. Raises Refusal, SignedOut."""
+        backoff, lost = Backoff(0.1, 5.0), 0
         while True:
             try:
                 return await step()
             except (Refusal, SignedOut):
                 raise
             except (StoreUnavailable, AdapterError) as error:
+                lost += isinstance(error, Ambiguous)
+                if lost == most:
+                    raise Refusal(0, {"error": str(error)}) from error
                 wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
                 log.warning("matrix_waits", error=str(error), again_in=wait)
             await self._clock.sleep(wait)
@@ -226,7 +231,7 @@ class Receiver:
             news = queue[0]
             try:
                 await (self._invited(room, news.told) if news.kind == "invite" else self._of_room(room, news))
-            except (Refusal, *_UNREADABLE) as error:  # the bot is no member any more, or somebody's event is odd
+            except (Refusal, *codec.UNREADABLE) as error:  # the bot is no member any more, or somebody's event is odd
                 log.warning("room_not_read", room=room, error=f"{type(error).__name__}: {error}")
             queue.popleft()
             news.batch.rooms.discard(room)
@@ -239,17 +244,18 @@ class Receiver:
             return await self._tell(room, "left", "the bot is no member of the room any more")
         timeline, state = news.told.get("timeline") or {}, (news.told.get("state") or {}).get("events") or ()
         events: Sequence[Json] = timeline.get("events") or ()
-        coming = [at for at, event in enumerate(events) if self._is_my_coming(event)]
         notice, missed = "", False
-        if coming or any(map(self._is_my_coming, state)):  # what was said before that is nobody's question to it
-            events = events[min(coming, default=0) :]
-            await self._insist(lambda: self._rooms.moved(room, self._notebook))
-            await self._tell(room, "joined", "")
-        elif timeline.get("limited"):
+        if timeline.get("limited") and not any(map(self._is_my_coming, events)):
+            self._rooms.forget(room)  # who came and went meanwhile is not told in full
             earlier, is_cut = await self._insist(lambda: self._rooms.missed(room, timeline["prev_batch"], news.since))
             known = {event["event_id"] for event in earlier}
             events, missed = [*earlier, *(each for each in events if each["event_id"] not in known)], True
             notice = absence(self._away, self._settings.catch_up.messages if is_cut else None)
+        coming = [at for at, event in enumerate(events) if self._is_my_coming(event)]
+        if coming:  # what was said before that is nobody's question to it
+            events = events[coming[0] :]
+            await self._insist(lambda: self._rooms.moved(room, self._notebook))
+            await self._tell(room, "joined", "")
         for event in state:
             self._rooms.changed(room, event)
         for first in range(0, len(events), _BATCH):
@@ -272,7 +278,7 @@ class Receiver:
         by, direct, rule = mine[-1]["sender"], bool(mine[-1]["content"].get("is_direct")), self._settings.invitations
         said = Source(platform=codec.PLATFORM, chat=room, chat_type="direct", user=by)
         if rule == "all" or room in self._expected or (rule == "allowed" and await self._admitted(said)):
-            return await self._insist(lambda: self._rooms.join(room, by, direct=direct))
+            return await self._insist(lambda: self._rooms.join(room, by, direct=direct), _MOST_JOINS)
         log.info("invitation_declined", room=room, by=by)
         await self._insist(lambda: self._server.call("POST", "rooms", room, "leave", body={}))
         return None
@@ -282,7 +288,8 @@ class Receiver:
         if after := str(tombstone["content"].get("replacement_room") or ""):
             _keep(self._expected, after, None)
             with suppress(Refusal):
-                await self._insist(lambda: self._rooms.join(after, tombstone["sender"], direct=False))
+                join = partial(self._rooms.join, after, tombstone["sender"], direct=False)
+                await self._insist(join, _MOST_JOINS)
 
     async def _tell(self, room: str, kind: InboundKind, text: str) -> None:
         where = Source(platform=codec.PLATFORM, chat=self._rooms.first.get(room, room), chat_type="group", user="")
@@ -299,7 +306,7 @@ class Receiver:
         for event in events:
             try:
                 inbound = await self._inbound(room, event)
-            except _UNREADABLE:
+            except codec.UNREADABLE:
                 log.exception("event_unreadable", room=room, kind=event.get("type"))
                 continue
             if inbound is not None:

@@ -168,8 +168,7 @@ class Rooms:
         ):
             if each["sender"] == self._server.user and each["type"] == "m.room.message":
                 break
-            if not codec.replaced(each):
-                found.append(each)
+            found.append(each)
         return codec.quoted(found[::-1], room)
 
     async def missed(self, room: str, until: str, since: str) -> tuple[Sequence[Json], bool]:

@@ -1,0 +1,137 @@
+"""What a server tells of rooms is read whole, and one odd room or event holds up no other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from adapters.matrix.homeserver import Homeserver, Refusal
+from adapters.matrix.platform import MatrixSettings
+from adapters.matrix.receiving import Receiver
+from adapters.matrix.rooms import Rooms
+from gateway.domain.adapter import Accepted
+from gateway.domain.chat import Inbound
+from gateway.domain.place import NOT_SAID
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import Ambiguous
+
+ME, ANNA, EVE, ROOM = "@legato:example.org", "@anna:example.org", "@eve:example.org", "!r"
+
+
+class NoPauses(SystemClock):
+    """A clock whose pauses take no time."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+
+class Server:
+    """A homeserver that tells these things one after the other. `past`: what it has of the room, newest first;
+    `people`: who is in the room."""
+
+    user = ME
+
+    def __init__(self, *told: dict[str, Any], past: Sequence[Any] = (), people: Sequence[str] = (ME, ANNA)) -> None:
+        self.told, self.past, self.people = [{}, *told], past, people
+        self.calls: list[str] = []
+
+    async def call(self, method: str, *path: str, query: Mapping[str, str] | None = None, **_: Any) -> Any:
+        self.calls.append(path[0])
+        if path[0] == "sync":
+            if not self.told:
+                await asyncio.Event().wait()
+            return {"next_batch": f"s{len(self.told)}", "rooms": self.told.pop(0)}
+        if path[0] == "join":
+            raise Ambiguous("its own server does not answer")
+        if path[-1] == "joined_members":
+            return {"joined": {each: {} for each in self.people}}
+        if path[-1] == "messages":
+            return {"chunk": list(self.past)}
+        if path[2:3] == ("context",):
+            return {"events_before": list(self.past)}
+        raise Refusal(404, {})
+
+
+class Notes:
+    """A notebook that keeps nothing. `read_all`: everything that the server told is stored."""
+
+    def __init__(self) -> None:
+        self.read_all = asyncio.Event()
+
+    async def read(self) -> Mapping[str, str]:
+        return {}
+
+    async def write(self, changes: Mapping[str, str | None]) -> None:
+        if changes.get("since") == "s1":
+            self.read_all.set()
+
+
+def said(body: str, by: str = ANNA, **content: Any) -> dict[str, Any]:
+    """A message."""
+    content = {"msgtype": "m.text", "body": body, **content}
+    now = SystemClock().now() * 1000.0
+    return {"type": "m.room.message", "event_id": f"${body}", "sender": by, "origin_server_ts": now, "content": content}
+
+
+def member(person: str) -> dict[str, Any]:
+    """What shows who is in the room."""
+    return {"type": "m.room.member", "event_id": "$m", "state_key": person, "content": {"membership": "join"}}
+
+
+async def heard(server: Server, last: str) -> list[str]:
+    """The texts that are accepted, once this one was and everything is stored."""
+    clock, settings = NoPauses(), MatrixSettings(user=ME)
+    rooms = Rooms(cast(Homeserver, server), settings, clock)
+    receiver = Receiver(cast(Homeserver, server), rooms, settings, clock, NOT_SAID, frozenset())
+    receiver.name = "Legato"
+    texts, notes = list[str](), Notes()
+    came = asyncio.Event()
+
+    async def accept(batch: Sequence[Inbound]) -> Sequence[Accepted]:
+        texts.extend(each.text for each in batch if each.kind == "message")
+        if last in texts:
+            came.set()
+        return [Accepted(event_id=each.event_id, status="new") for each in batch]
+
+    running = asyncio.create_task(receiver.run(accept, notes))
+    async with asyncio.timeout(5):
+        await came.wait()
+        await notes.read_all.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return texts
+
+
+async def test_what_was_missed_is_fetched_though_the_server_shows_that_the_bot_is_there() -> None:
+    timeline = {"limited": True, "prev_batch": "p", "events": [said("three"), said("late", by=ME)]}
+    told = {"join": {ROOM: {"state": {"events": [member(ME)]}, "timeline": timeline}}}
+    assert await heard(Server(told, past=[said("two"), said("one")]), "three") == ["one", "two", "three"]
+
+
+async def test_a_bot_that_came_long_ago_in_the_same_gap_answers_nothing_older() -> None:
+    timeline = {"limited": True, "prev_batch": "p", "events": [said("three")]}
+    past = [said("two"), member(ME), said("one")]
+    told = {"join": {ROOM: {"timeline": timeline}}}
+    assert await heard(Server(told, past=[{"origin_server_ts": 9e15, **each} for each in past]), "three") == [
+        "two",
+        "three",
+    ]
+
+
+async def test_an_invitation_into_a_room_whose_server_is_gone_holds_up_nobody() -> None:
+    invited = {**member(ME), "sender": ANNA, "content": {"membership": "invite"}}
+    told = {
+        "invite": {"!dead": {"invite_state": {"events": [invited]}}},
+        "join": {ROOM: {"timeline": {"events": [said("Hello")]}}},
+    }
+    server = Server(told)
+    await heard(server, "Hello")
+    assert server.calls.count("join") == 10
+
+
+async def test_an_odd_event_before_a_mention_hides_neither_it_nor_the_others() -> None:
+    odd = [said("a", by=EVE, **{"m.relates_to": "x"}), said("b", by=EVE, msgtype=[]), said("c", by=EVE)]
+    told = {"join": {ROOM: {"timeline": {"events": [said("Legato: hi")]}}}}
+    text = "[before this, in the same room:\neve: c]\nhi"
+    assert await heard(Server(told, past=odd, people=(ME, ANNA, EVE)), text) == [text]
