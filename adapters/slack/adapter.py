@@ -49,6 +49,7 @@ _OTHERS_AFTER: Final = 10.0  # seconds: sooner no process takes over what anothe
 _CLOCKS_DIFFER: Final = 120.0  # seconds
 _REMEMBERED: Final = 1_000
 _UNEDITABLE: Final = ("cant_update_message", "edit_window_closed", "message_not_found", "channel_not_found")
+_MISLAID: Final = ("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long")
 _HOOKS: Final = "https://hooks.slack.com"
 
 HOME: Final = (
@@ -201,26 +202,37 @@ class SlackBot:
         if self._may_be_shown(outbound):
             found = await self._found(outbound, channel)
             if found:
-                await self._calls("chat.update", channel=channel, ts=found, **content)
+                await self._shown("chat.update", content, channel=channel, ts=found)
                 return found
             if found is None and outbound.ambiguous:  # nobody can know: the reader is told
                 content["text"] = REPEATED + content["text"]
                 content["blocks"] = [formatting.plain(REPEATED).block, *content["blocks"]]
         try:
-            sent = await self._calls(
+            sent = await self._shown(
                 "chat.postMessage",
+                content,
                 channel=channel,
                 thread_ts=outbound.to.thread,
                 unfurl_links=False,
                 unfurl_media=False,
                 metadata={"event_type": _ROW, "event_payload": {"id": outbound.id}},
-                **content,
             )
         except ChatGone:
             if command is None:
                 raise
             return await self._whispered(command[0], content)  # the bot need not be where a command is given
         return str(sent["ts"])
+
+    async def _shown(self, method: str, content: Mapping[str, Any], **where: Any) -> Mapping[str, Any]:
+        """Show a text with its blocks; as the bare text where Slack does not take a link of it, say."""
+        try:
+            return await self._calls(method, **where, **content)
+        except DeliveryRefused as error:
+            if code_of(error) not in _MISLAID:
+                raise
+            log.warning("shown_plainly", error=str(error))
+            blocks = [formatting.bare(each) for each in content["blocks"]]
+            return await self._calls(method, **where, **{**content, "blocks": blocks})
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
         assert outbound.file is not None, "only a row with a file is sent as one"
@@ -310,7 +322,7 @@ class SlackBot:
         content = await self._content(outbound)
         try:
             channel = await self._channel(outbound.to)
-            await self._calls("chat.update", channel=channel, ts=platform_message_id, **content)
+            await self._shown("chat.update", content, channel=channel, ts=platform_message_id)
         except AdapterError as error:
             if (code := code_of(error)) in _UNEDITABLE:
                 raise MessageGone(f"Slack says {code}", stays=code != "message_not_found") from error

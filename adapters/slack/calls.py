@@ -163,4 +163,6 @@ def repeatable(error: AdapterError) -> AdapterError:
 def _named(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"{error.host}: {error.strerror}"
+    if isinstance(error, aiohttp.ClientResponseError):  # its text holds the address, which may be a secret
+        return f"{error.status} {error.message}"
     return str(error) or ("no answer in time" if isinstance(error, asyncio.TimeoutError) else type(error).__name__)

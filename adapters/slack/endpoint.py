@@ -70,7 +70,7 @@ class EventEndpoint:
         try:
             body = await request.read()
             signed = self._verifier.is_valid_request(body, dict(request.headers))
-        except (ValueError, ClientError, web.RequestPayloadError, web.HTTPRequestEntityTooLarge):
+        except (TypeError, ValueError, ClientError, web.RequestPayloadError, web.HTTPRequestEntityTooLarge):
             signed = False
         if not signed:
             return self._refused(401, request)

@@ -61,6 +61,15 @@ def plain(text: str) -> Shown:
     return Shown(text=text, elements=_elements(text, ()))
 
 
+def bare(block: Json) -> Json:
+    """A block of rich text without its marks and links; any other as it is."""
+    if block["type"] != "rich_text":
+        return block
+    groups = [[each.get("text") or each["url"] for each in group["elements"]] for group in block["elements"]]
+    text = {"type": "text", "text": "\n".join("".join(pieces) for pieces in groups)}
+    return {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [text]}]}
+
+
 def marks(markdown: str) -> tuple[str, Sequence[Span]]:
     """The text of one part and what is marked in it."""
     return _fitted(markdown) or (plain(markdown).text, ())

@@ -73,13 +73,12 @@ class SlackHistory:
     # -- beside a message -------------------------------------------------------------------
 
     async def is_own(self, place: codec.Place, me: codec.Me) -> bool:
-        """Say whether a thread is the bot's: it wrote the first message, or is named in that."""
+        """Say whether a thread is the bot's: it wrote the first message, or is named in that. Waits until Slack
+        says so: else a message to the bot would be lost."""
         if place.cursor not in self._own:
-            found: list[Json] = []
-            with suppress(AdapterError, TimeoutError):
-                async with self._clock.limit(_LOOK_SECONDS):
-                    answer = await self._calls("conversations.replies", channel=place.channel, ts=place.thread, limit=1)
-                    found = list(answer.get("messages", ()))
+            asked: dict[str, Any] = {"channel": place.channel, "ts": place.thread, "limit": 1}
+            page = await self._asked(place.channel, partial(self._calls, "conversations.replies", **asked))
+            found: list[Json] = [*(page or {}).get("messages", ())]
             if not found:
                 return False
             own = codec.is_named(found[0], me) or codec.author_of(found[0]) in (me.id, me.bot)
@@ -168,7 +167,7 @@ class SlackHistory:
                 return found[-most:] if most else [], len(found) > most
 
     async def _asked(self, channel: str, call: Callable[[], Awaitable[T]]) -> T | None:
-        """The result of a call about something missed, repeated until Slack answers; None: it refuses."""
+        """The result of a call, repeated until Slack answers; None: it refuses."""
         backoff = Backoff(1.0, 60.0)
         while True:
             try:
@@ -179,7 +178,7 @@ class SlackHistory:
                     log.info("channel_not_read", channel=channel, error=str(error))
                     return None
                 wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
-                log.warning("catching_up_waits", channel=channel, error=str(error), again_in=wait)
+                log.warning("channel_waits", channel=channel, error=str(error), again_in=wait)
             await self._clock.sleep(wait)
 
 

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
+import aiohttp
 import pytest
+from multidict import CIMultiDict, CIMultiDictProxy
+from pydantic import SecretStr
+from slack_sdk.errors import SlackApiError
+from yarl import URL
 
-from adapters.slack.calls import SlackCalls
-from adapters.slack.codec import Me
+from adapters.slack.adapter import SlackAdapter
+from adapters.slack.calls import SlackCalls, mapped
+from adapters.slack.codec import Me, Place
 from adapters.slack.commands import SlashCommands
 from adapters.slack.history import SlackHistory
 from adapters.slack.platform import SlackSettings
 from adapters.slack.receiving import Receiver
 from gateway.domain.adapter import Accepted
-from gateway.domain.chat import Inbound
+from gateway.domain.chat import Inbound, Outbound, SessionKey
 from gateway.domain.place import NOT_SAID
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.errors import DeliveryRefused
+from gateway.runtime.errors import DeliveryRefused, RateLimited
+from tests.support.fast_clock import FastClock
 
 ME = Me(id="UBOT", bot="BBOT", team="T1")
 EVENT = {"event": {"type": "message", "channel": "D1", "user": "U1", "text": "Hello", "ts": "1795981218.440847"}}
@@ -68,3 +76,42 @@ async def test_what_a_reading_that_was_ended_did_not_store_is_read_again() -> No
     with pytest.raises(LookupError):
         await receiver.run(accept, NoNotes(), ME, reading())
     assert await came.get() == "Hello"
+
+
+async def test_a_message_in_a_thread_of_the_bots_waits_while_slack_asks_for_a_pause() -> None:
+    answers: list[Any] = [RateLimited("later", retry_after=0.0), {"messages": [{"ts": "1.0", "text": "<@UBOT> hi"}]}]
+
+    async def calls(method: str, **_: Any) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    history = SlackHistory(cast(SlackCalls, calls), FastClock(pace=1_000.0))
+    assert await history.is_own(Place(channel="C1", thread="1.0"), ME)
+
+
+async def test_what_slack_takes_for_wrongly_laid_out_is_shown_as_bare_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    bot = SlackAdapter(SlackSettings(token=SecretStr("xoxb-1"), app_token=SecretStr("xapp-1")), clock=SystemClock())
+    blocks: list[Any] = []
+
+    async def calls(method: str, **given: Any) -> Any:
+        blocks.append(given["blocks"])
+        if len(blocks) == 1:
+            refusal = SlackApiError("?", SimpleNamespace(data={"error": "invalid_blocks"}, status_code=200, headers={}))
+            raise mapped(refusal) from refusal
+        return {"ts": "1.0"}
+
+    monkeypatch.setattr(bot, "_calls", calls)
+    key = SessionKey(platform="slack", chat="D1")
+    row = Outbound(id="r", key=key, to=key.address, kind="reply", text="**A** [b](https://[c)\n\n```\nd\n```")
+    assert await bot.send(row) == "1.0"
+    (section,) = blocks[1][0]["elements"]
+    assert section["elements"] == [{"type": "text", "text": "A b\nd"}]
+
+
+def test_no_secret_address_comes_into_the_words_of_an_error() -> None:
+    address = URL("https://hooks.slack.com/commands/T1/2/secret")
+    about = aiohttp.RequestInfo(url=address, method="POST", headers=CIMultiDictProxy(CIMultiDict()))
+    error = aiohttp.ClientResponseError(about, (), status=400, message="Bad Request")
+    assert str(mapped(error)) == "Slack's answer was lost (400 Bad Request)."
