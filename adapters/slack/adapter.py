@@ -377,6 +377,14 @@ class SlackAdapter(SlackBot):
         """Since when Slack cannot be reached (monotonic); None: it can."""
         return self._socket.unreached_since
 
+    async def probe(self) -> Sequence[Finding]:
+        found = await super().probe()
+        try:
+            await self._socket.address()
+        except AdapterError as error:
+            return [*found, Finding(what="slack socket", ok=False, detail=str(error))]
+        return found
+
     async def run(self, accept: Accept) -> None:
         """Read until cancelled. Raises AdapterError if Slack does not know the tokens."""
         await self._received(accept, self._socket.keep())

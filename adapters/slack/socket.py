@@ -19,7 +19,7 @@ import structlog
 from adapters.slack.calls import APPS, SlackCalls, code_of, is_auth, mapped
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError
+from gateway.runtime.errors import AdapterError, DeliveryRefused
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +30,10 @@ _LATE_WORDS: Final = 10.0  # seconds for which a connection that Slack gives up 
 
 Heard = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
 """`await heard(type, payload)`: what an envelope brought is stored, and gives what its acknowledgement says."""
+
+
+class _Refused(AdapterError):
+    """Slack opens no connection for this token."""
 
 
 class SocketMode:
@@ -66,19 +70,28 @@ class SocketMode:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    async def address(self) -> str:
+        """Where the next connection can be made. Raises AdapterError."""
+        try:
+            return str((await self._calls("apps.connections.open", self._token))["url"])
+        except AdapterError as error:
+            if is_auth(error) or isinstance(error, DeliveryRefused):
+                raise _Refused(
+                    f"Slack does not take app_token ({code_of(error)}); make an App-Level Token with the scope "
+                    f"connections:write at {APPS}, page Basic Information, and see that Socket Mode is on."
+                ) from error
+            raise
+
     async def _one(self, *, missed: bool) -> bool:
         """One connection from its beginning to its end, or to Slack's goodbye. Says whether there is none now."""
         try:
             async with self._clock.limit(_HANDSHAKE_SECONDS):
-                opened = await self._calls("apps.connections.open", self._token)
-                link = await self._calls.http.ws_connect(opened["url"], proxy=self._proxy, heartbeat=self._silence / 3)
+                address = await self.address()
+                link = await self._calls.http.ws_connect(address, proxy=self._proxy, heartbeat=self._silence / 3)
         except (AdapterError, aiohttp.ClientError, OSError) as error:
             found = error if isinstance(error, AdapterError) else mapped(error)
-            if is_auth(found):
-                raise AdapterError(
-                    f"Slack does not take app_token ({code_of(found)}); make an App-Level Token with the scope "
-                    f"connections:write at {APPS}, page Basic Information."
-                ) from error
+            if isinstance(found, _Refused):
+                raise
             self.unreached_since, self.connected_at = self.unreached_since or self._clock.monotonic(), None
             wait = max(self._backoff.pause(), getattr(found, "retry_after", 0.0))
             log.warning("slack_unreachable", error=str(found), again_in=wait)
