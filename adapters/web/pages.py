@@ -603,7 +603,7 @@ def _branch(files: Sequence[tuple[Sequence[str], FileLine]]) -> Child:
                 el(
                     "li",
                     el("a", name, href=f"/workspace/{quote(each.path)}", dir="auto"),
-                    el("small", f" {each.size:,}"),
+                    el("small", f" {_count(each.size, 'byte')}"),
                 )
                 for _, each in inside
             ]

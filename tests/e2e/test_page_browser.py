@@ -26,6 +26,7 @@ from tests.support.page import page
 from tests.support.tools import Payment, payments
 from tests.support.waiting import eventually
 
+PICTURE = Path(__file__).parents[2] / "docs/pictures/page-phone.png"
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # as the browser's
 
 
@@ -95,6 +96,32 @@ async def test_a_phone_that_slept_shows_what_it_missed_and_sends_what_it_kept(
         assert (await me.evaluate("document.documentElement.scrollWidth")) <= 390
         await me.click("#fold summary")
         await expect(me.get_by_role("link", name="Window and memory")).to_be_visible()
+        lists = [await me.locator(each).bounding_box() for each in ("#side", ".pages")]
+        assert lists[0]["y"] + lists[0]["height"] <= lists[1]["y"], "nothing of the menu lies over something else"
+
+
+async def test_the_end_stays_in_view_while_pictures_and_the_field_grow(tmp_path: Path, chromium: Browser) -> None:
+    at_end = "innerHeight + scrollY >= document.documentElement.scrollHeight - 2"
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await live.me.say("\n".join(f"line {number}" for number in range(60)))
+        await expect(me.locator("article.reply")).to_contain_text("line 59")
+        await me.set_input_files(
+            "#file", [{"name": "page.png", "mimeType": "image/png", "buffer": PICTURE.read_bytes()}]
+        )
+        await say(me, "a picture\n\nbelow it\n\nwords")
+        await expect(me.locator("article.reply").last).to_contain_text("words")
+        await me.wait_for_function("document.querySelector('.file img').naturalHeight")
+        await me.fill("#text", "one\ntwo\nthree\nfour\nfive")
+        await me.wait_for_function(at_end)
+        await me.evaluate("scrollBy(0, -60)")
+        under = "[...document.querySelectorAll('.acts button')].at(-1).getBoundingClientRect()"
+        above = f"(({{ x, y }}) => !!document.elementFromPoint(x + 9, y + 9).closest('#composer'))({under})"
+        await me.wait_for_function(above)  # the field lies over what can be done with a message, not below it
+        await me.mouse.wheel(0, -600)
+        await expect(me.locator("#to-end")).to_be_visible()
+        await live.me.say("said elsewhere")
+        await expect(me.locator("#log")).to_contain_text("echo: said elsewhere")
+        assert not await me.evaluate(at_end), "who reads further up is left there"
 
 
 async def test_a_tab_that_nobody_sees_takes_no_connection(tmp_path: Path, chromium: Browser) -> None:

@@ -202,7 +202,13 @@
   const toEnd = () => scrollTo(0, document.documentElement.scrollHeight);
   toEnd();
   const end = $("to-end");
-  addEventListener("scroll", () => { end.hidden = atEnd(); }, { passive: true });
+  let follows = true, before = scrollY;  // until somebody scrolls up: answers, pictures and the field itself grow
+  addEventListener("scroll", () => {
+    end.hidden = atEnd();
+    follows = end.hidden || (follows && scrollY >= before);
+    before = scrollY;
+  }, { passive: true });
+  new ResizeObserver(() => { if (follows) toEnd(); }).observe($("main"));
   end.addEventListener("click", toEnd);
 
   // The last answer can be made again, and words be said anew that are no command.
@@ -219,7 +225,6 @@
   offerLast();
 
   function put({ id, place, html }) {
-    const follow = atEnd();
     let item = $("e-" + id);
     if (!item) {
       item = document.createElement("li");
@@ -237,13 +242,10 @@
     }
     if (next !== item.nextElementSibling || item.parentElement !== log) log.insertBefore(item, next);
     offerLast();
-    if (follow) toEnd();
   }
   function work(words) {
-    const follow = atEnd();
     $("work").textContent = words;
     $("working").hidden = !words;
-    if (follow) toEnd();
   }
   // A browser keeps six connections to one address: a tab that nobody sees gives its own back.
   let source = null;
