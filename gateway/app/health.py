@@ -126,7 +126,7 @@ class Health(Struct, kw_only=True):
         self._lag = 0.0 if self._looked_at is None else max(0.0, now - self._looked_at - LOOK_SECONDS)
         self._looked_at = now
         self._note_counts(now)
-        self._hours.note(self.clock.now(), self.metrics.series.get(TURNS, {}).values())
+        self._note_turns()
         self._ask_servers(now)
         lost, self._lost = self._lost, sum(self.metrics.counts(PROCESSES_LOST).values())
         backlog, error = await self._backlog()
@@ -246,8 +246,12 @@ class Health(Struct, kw_only=True):
             self._unread[name] = _Unread(first=before.first, last=now, heard=heard)
 
     def hours(self) -> Sequence[Hour]:
-        """The turns of the last hours, oldest first."""
+        """The turns of the last hours, oldest first, up to now."""
+        self._note_turns()
         return self._hours.all()
+
+    def _note_turns(self) -> None:
+        self._hours.note(self.clock.now(), self.metrics.series.get(TURNS, {}).values())
 
     # -- for people and programs ----------------------------------------------------------------
 
