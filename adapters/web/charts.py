@@ -41,9 +41,9 @@ def bar(shares: WindowShares) -> Html:
 
 def columns(values: Sequence[float], told: Sequence[str], label: str) -> Html:
     """Small columns, each with words of its own."""
-    most, step = max([*values, 1e-9]), 100 / max(1, len(values))
-    parts = []
-    for number, (value, words) in enumerate(zip(values, told, strict=True)):
+    most, places = max([*values, 1e-9]), max(14, len(values))  # the first hour of a program is no wall
+    parts, step = [], 100 / places
+    for number, (value, words) in enumerate(zip(values, told, strict=True), places - len(values)):
         high = max(1.0, 26 * value / most) if value else 1.0
         at = {"x": f"{number * step + 0.1 * step:.2f}", "y": f"{28 - high:.2f}"}
         size = {"width": f"{0.8 * step:.2f}", "height": f"{high:.2f}"}
