@@ -31,7 +31,7 @@ from gateway.domain.platform import AdapterHost
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, MessageGone, TookTooLong
+from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, MessageGone, TookTooLong
 from gateway.runtime.tasks import Renewed, best_effort
 
 log = structlog.get_logger(__name__)
@@ -45,7 +45,7 @@ _PATIENCE: Final = 20.0  # seconds for an answer of Slack's
 _ANSWERED_IN: Final = 2.5  # seconds: Slack waits three for the first word about a command or a press
 _STATUS_SECONDS: Final = 60.0  # Slack shows a status for two minutes
 _ROW: Final = "legato_row"  # the kind of a message's metadata: https://docs.slack.dev/messaging/message-metadata
-_OTHERS_AFTER: Final = 10.0  # seconds: sooner no process takes over what another one has begun to show
+_OTHERS_AFTER: Final = 15.0  # seconds: sooner no process takes over what another one has begun to show
 _CLOCKS_DIFFER: Final = 120.0  # seconds
 _REMEMBERED: Final = 1_000
 _UNEDITABLE: Final = ("cant_update_message", "edit_window_closed", "message_not_found", "channel_not_found")
@@ -98,6 +98,7 @@ class SlackBot:
         self._history = SlackHistory(self._calls, clock)
         self._receiver = Receiver(settings, clock, SlashCommands(menu), self._history, listens)
         self._typing = Renewed(clock, _STATUS_SECONDS)
+        self._doubted: OrderedDict[str, None] = OrderedDict()  # rows of which a send had no answer
         self._direct: OrderedDict[str, str] = OrderedDict()  # person → their chat with the bot
 
     # -- reading ----------------------------------------------------------------------------
@@ -217,6 +218,11 @@ class SlackBot:
                 unfurl_media=False,
                 metadata={"event_type": _ROW, "event_payload": {"id": outbound.id}},
             )
+        except Ambiguous:  # a draft's is given up, and its row sent again without a doubt noted
+            self._doubted[outbound.id] = None
+            while len(self._doubted) > _REMEMBERED:
+                self._doubted.popitem(last=False)
+            raise
         except ChatGone:
             if command is None:
                 raise
@@ -271,14 +277,15 @@ class SlackBot:
     def _may_be_shown(self, outbound: Outbound) -> bool:
         """Say whether an earlier attempt may have shown it: one in doubt, or one of a process that died while the reply
         grew, of which nothing is noted."""
-        age = self._clock.now() - outbound.created_at
-        return bool(outbound.ambiguous) or outbound.created_at < self._began or age > _OTHERS_AFTER
+        begun = _begun(outbound)
+        in_doubt = bool(outbound.ambiguous) or outbound.id in self._doubted
+        return in_doubt or begun < self._began or self._clock.now() - begun > _OTHERS_AFTER
 
     async def _found(self, outbound: Outbound, channel: str) -> str | None:
         """The message of an earlier attempt whose answer was lost; "": there is none; None: nobody may look."""
         thread = outbound.to.thread
         method, how = ("conversations.replies", {"ts": thread}) if thread else ("conversations.history", {})
-        oldest = codec.ts(codec.id_at(outbound.created_at - _CLOCKS_DIFFER))
+        oldest = codec.ts(codec.id_at(_begun(outbound) - _CLOCKS_DIFFER))
         try:
             page = await self._calls(
                 method, channel=channel, oldest=oldest, limit=200, include_all_metadata=True, **how
@@ -412,6 +419,12 @@ def create(settings: SlackSettings, host: AdapterHost) -> SlackBot:
         return HOME.format(model=await host.model_of(person), turns=host.turns_running())
 
     return kind(settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens, status=status)
+
+
+def _begun(outbound: Outbound) -> float:
+    """When its first attempt can have been: a row that is begun anew counts as new."""
+    asked = codec.asked_at(outbound.answers)
+    return outbound.created_at if asked is None else min(asked, outbound.created_at)
 
 
 def account_of(token: str) -> str:

@@ -212,6 +212,14 @@ def person_of(event: str | None) -> str:
     return parts[2] if len(parts) > 3 else ""
 
 
+def asked_at(event: str | None) -> float | None:
+    """When the message was written that an event brought (seconds since the epoch)."""
+    match (event or "").split(":"):
+        case [_, _, _, mark, *_] if mark[:1].isdecimal():
+            return float(mark.partition("/")[0])
+    return None
+
+
 # -- texts ----------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from adapters.slack.adapter import SlackAdapter
 from adapters.slack.platform import SlackSettings
 from gateway.app.plugins import all_commands
 from tests.chaos.bots.program import BotOrder, be_the_bot, hurried_clock
+from tests.chaos.clocks import PACE
 from tests.chaos.launch import begin
 
 PATIENCE: Final = 4.0  # real seconds for an answer of Slack's: none takes that long, however busy the machine
@@ -23,7 +24,7 @@ async def run(order: BotOrder) -> int:
     token, _, app_token = order.token.partition(" ")
     settings = SlackSettings(token=SecretStr(token), app_token=SecretStr(app_token), base_url=order.platform)
     menu = [each.entry for each in all_commands().commands]
-    adapter = SlackAdapter(settings, clock=clock, patience=PATIENCE, menu=menu, paced=False)
+    adapter = SlackAdapter(settings, clock=clock, patience=PATIENCE * PACE, menu=menu, paced=False)
     return await be_the_bot(order, adapter, clock, turns={"lane_cap": LANE_CAP})
 
 
