@@ -96,10 +96,6 @@ class Overheard(Struct, kw_only=True):
         for place in [place for place in self._talks if place[:2] == (platform, chat)]:
             del self._talks[place]
 
-    def knows(self, source: Source) -> bool:
-        """Say whether anything was heard in this group."""
-        return bool(self._talks.get((source.platform, source.chat, source.thread))) and self.rules.overheard(source) > 0
-
     def lines(self, inbound: Inbound, key: SessionKey | None, *, whole: bool = False) -> list[str]:
         """What was said before a message, oldest first, each in a line; without what the conversation `key` holds.
         `whole`: with the message itself."""

@@ -237,7 +237,7 @@ class Reception(Struct, kw_only=True):
         if inbound.before:
             await self.overheard.look_back(inbound, self._may_be_heard)
             inbound = replace(inbound, before=())
-        if not inbound.text and self.overheard.knows(inbound.source):
+        if not inbound.text and self.overheard.lines(inbound, self.rules.key(inbound.source)):
             return replace(inbound, text=CALLED, own="")
         return inbound
 

@@ -30,7 +30,7 @@ class AskPersonTool:
     name = "ask_person"
     description = (
         "Asks the person one question and waits for the answer, where you cannot go on well without it. "
-        "`options`: what they may choose from; unless `free_text` is false they may also answer in their own words."
+        "`options`: what they may choose from, or say it in their own words unless `free_text` is false."
     )
     parameters = schema(
         "question",
@@ -40,8 +40,8 @@ class AskPersonTool:
             "maxItems": _MOST_OPTIONS,
             "items": {"type": "string", "minLength": 1, "maxLength": _LONGEST_OPTION},
         },
-        multiple={"type": "boolean", "description": "Several options may be chosen."},
-        free_text={"type": "boolean", "description": "false: nothing but an option is an answer."},
+        multiple={"type": "boolean"},
+        free_text={"type": "boolean"},
     )
     read_only = True
     idempotent = True

@@ -47,8 +47,8 @@ class SendFileTool:
 
     name = "send_file"
     description = (
-        "Sends the person a text file that you write, wanted so or too long for a message; or `file`, a path in the "
-        "workspace or a name or id of one sent here, with `more` such; pictures are shown."
+        "Sends the person a text file that you write, wanted so or too long for a message; or `file`: the path, name "
+        "or id of one that is here, and `more` such."
     )
     parameters = schema(
         name={"type": "string"},

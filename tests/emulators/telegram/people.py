@@ -234,17 +234,18 @@ class People(Membership):
             poll["options"][each]["voter_count"] += 1
         self._put("poll", poll, message.chat)
 
-    def react(self, message: Message, user: User, *emoji: str) -> None:
-        """Have these reactions on a message, and no others. The bot is told only if it asked for it, and in groups as
-        an administrator."""
-        before, message.of_people[user.id] = message.of_people.get(user.id, ()), emoji
+    def react(self, message: Message, user: User, emoji: str = "") -> None:
+        """Have this reaction on a message, and no other; "": none. The bot is told only if it asked for it, and in
+        groups as an administrator."""
+        now = (emoji,) if emoji else ()
+        before, message.of_people[user.id] = message.of_people.get(user.id, ()), now
         body = {
             "chat": message.chat.as_json(),
             "message_id": message.id,
             "user": user.as_json(),
             "date": self._cloud.world.date(),
             "old_reaction": [{"type": "emoji", "emoji": each} for each in before],
-            "new_reaction": [{"type": "emoji", "emoji": each} for each in emoji],
+            "new_reaction": [{"type": "emoji", "emoji": each} for each in now],
         }
         if not message.chat.grouplike or self._bot_status(message.chat) == "administrator":
             self._put("message_reaction", body, message.chat)

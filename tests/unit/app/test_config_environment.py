@@ -10,7 +10,7 @@ def test_a_secret_in_the_file_is_refused_without_being_repeated(problems):
     written = "x" * 8 + "123"
     found = problems(
         f"model: {{provider: openai, name: m, api_key: {written}}}\n"
-        f"adapters:\n  telegram: {{token: '{written}'}}\n  matrix: {{token: 12345678}}\n"
+        f"adapters:\n  telegram: {{token: '{written}'}}\n  irc: {{token: 12345678}}\n"
         f"store: {{url: 'redis://:{written}@host/0'}}\n"
         f"auxiliary: {{compression: {{api_key: 'Bearer ${{X}}{written}'}}}}\n"
     )
