@@ -100,6 +100,8 @@ class Reactions(Struct, kw_only=True):
         if "+" in inbound.text and not await self.pairing.lets_in(source):
             return
         held = await self._look(key)
+        if "+" not in inbound.text and name not in held.notes:
+            return  # a stranger's, or one that is told of already
         signs, text = json.loads(held.notes.pop(name)) if name in held.notes else ([], None)
         if text is None and (text := await self._text(source.address, message)) is None:
             return

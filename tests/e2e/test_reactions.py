@@ -80,6 +80,7 @@ async def test_on_telegram_they_come_with_the_next_words_and_begin_no_turn(tmp_p
 async def test_a_flood_begins_no_turn_and_writes_little(tmp_path: Path) -> None:
     async with TelegramServer(limits=None, clock=FastClock()) as telegram:
         anna = telegram.people.person("Anna")
+        strangers = [telegram.people.person(f"S{number}") for number in range(9)]
         async with on_telegram(tmp_path, telegram, anna) as bot:
             bot.says("hello")
             await bot.until_shown("echo: hello")
@@ -96,8 +97,14 @@ async def test_a_flood_begins_no_turn_and_writes_little(tmp_path: Path) -> None:
             (answer,) = telegram.shown(bot.chat)
             for number in range(2_000):
                 telegram.people.react(answer, anna, "👍" if number % 2 else "👎")
+            group = telegram.people.group("Choir", anna, *strangers, bot="administrator")
+            bot.says(f"@{telegram.bot.username} hi", group)
+            await bot.until(lambda: telegram.shown(group))
+            for each in strangers:  # nothing is written because of them
+                telegram.people.react(telegram.shown(group)[0], each, "👎")
+                telegram.people.react(telegram.shown(group)[0], each)
             bot.says("and?")
-            await bot.until(lambda: len(bot.model.requests) == 2)
+            await bot.until(lambda: len(bot.model.requests) == 3)
             assert heard(bot.model) == '[Anna reacted 👍 to: "echo: hello"]\nand?'
             assert sum(folder.startswith("reactions ") for folder in written) <= 4
 
