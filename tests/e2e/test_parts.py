@@ -12,6 +12,7 @@ import pytest
 from gateway.app.config import Config
 from gateway.domain.chat import CUT, TORN, Attachment, Inbound
 from gateway.domain.message import text_of
+from gateway.domain.notes import QUOTES_END
 from gateway.domain.turn import SessionSettings
 from gateway.runtime.points import Point
 from gateway.runtime.structs import replace
@@ -351,6 +352,7 @@ async def test_what_is_pasted_in_a_group_is_for_the_bot_to_its_end(tmp_path: Pat
         await bot.quiet()
         (_, heard), (_, _), (_, album) = model.spoken()
         assert heard == pasted
+        album = album.rpartition(f"{QUOTES_END}\n\n")[2]  # behind what the group said
         assert album.startswith("Look\n")
         assert album.count("photo.jpg") == 3
 

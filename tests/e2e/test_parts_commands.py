@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.domain.chat import CUT, Attachment, Inbound
+from gateway.domain.notes import QUOTES_END
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
 from gateway.store.records import Arrival, Receipt
@@ -102,6 +103,7 @@ async def test_in_a_group_the_pictures_before_the_one_that_names_the_bot_are_mea
         await bot.until_shown("seen", "queued", chat=group)
         await bot.quiet()
         (_, heard), _, (_, queued) = model.spoken()
+        heard, queued = (each.rpartition(f"{QUOTES_END}\n\n")[2] for each in (heard, queued))  # behind the group's talk
         assert heard.startswith("Look\n")
         assert heard.count("photo.jpg") == 3
         assert queued.startswith("And these?\n")
