@@ -251,7 +251,7 @@ async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, 
         places = set()
         async with httpx.AsyncClient() as http:
             for key, what, status, code in (
-                ("sk-wrong", "POST /v1/chat/completions", 401, "invalid_api_key"),
+                ("sk-wrong", "GET /v1/models", 401, "invalid_api_key"),  # in one packet, so it is judged at the door
                 (anna.key, "POST /v1/nothing", 404, "not_found"),
                 (anna.key, "GET /v1/chat/completions", 405, "method_not_allowed"),
                 (anna.key, "POST /v1/chat/completions", 400, "invalid_json"),
