@@ -33,16 +33,16 @@ from adapters.discord.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook, Propose
 from gateway.domain.chat import Inbound, Said, Source
 from gateway.domain.command import Proposal
-from gateway.domain.reading import Cursors, absence, insist, stored
+from gateway.domain.reading import Cursors, absence, insist, keep_saved, stored
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
+from gateway.runtime.tasks import Crew
 
 log = structlog.get_logger(__name__)
 
 _BATCH: Final = 50
 _THREAD_SECONDS: Final = 5.0
-_SAVE_EVERY: Final = 2.0
 _SETTLED_AFTER: Final = 30.0  # seconds in which Discord has told of every server
 _COMMAND, _TYPES = 2, 4  # kinds of interactions; in the last a person types a command
 _DOOR_SECONDS: Final = 1.0  # for the question who may talk, while Discord waits three seconds for a first word
@@ -91,7 +91,6 @@ class Receiver:
         self._listening = listening
         self._cursors = Cursors(codec.snowflake)
         self._queues: dict[str, _Queue] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._said: OrderedDict[str, _Stored] = OrderedDict()  # by the message's id: it may be edited or deleted
         self._current: set[str] = set()  # channels whose missed messages were fetched in this session
         self._away: float | None = None  # seconds before this session that nobody read
@@ -100,7 +99,6 @@ class Receiver:
         self._accept: Accept | None = None
         self.admits: Admits | None = None
         self.propose: Propose | None = None
-        self._broken: asyncio.Future[None] | None = None
 
     # -- lifetime ---------------------------------------------------------------------------
 
@@ -110,47 +108,25 @@ class Receiver:
         """Read until cancelled. Raises AdapterError."""
         self._connection, self._interactions, self._me = connection, interactions, me
         self._queues, self._current, self._away = {}, set(), None
-        self._broken = asyncio.get_running_loop().create_future()
+        self._crew = Crew()
         self._notebook = notebook
         self._history = ChannelHistory(self._settings, self._clock, connection)
         oldest = self._settings.catch_up.hours * 3600.0
         await insist(self._clock, "cursors_wait", lambda: self._cursors.load(notebook, self._clock.now(), oldest))
         self._accept = accept
-        keeping = self._start(connection.keep())
-        saving = self._start(self._keep_saved(notebook))
+        self._crew.start(connection.keep())
+        self._crew.start(keep_saved(self._clock, partial(self._save, notebook)))
         try:
-            await self._broken
+            await self._crew.work()
         finally:
             self._accept = None
-            for task in (keeping, *self._tasks):
-                task.cancel()
-            await asyncio.gather(keeping, saving, *self._tasks, return_exceptions=True)
             with suppress(StoreUnavailable):
                 await self._save(notebook)
-
-    async def _keep_saved(self, notebook: Notebook) -> None:
-        while True:
-            await self._clock.sleep(_SAVE_EVERY)
-            try:
-                await self._save(notebook)
-            except StoreUnavailable as error:
-                log.info("cursors_not_saved", error=str(error))
 
     async def _save(self, notebook: Notebook) -> None:
         now, since = self._clock.now(), self._connection.connected_at
         settled = since is not None and now - since > _SETTLED_AFTER
         await self._cursors.save(notebook, now, connected=since is not None, idle=settled and not self._queues)
-
-    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) and self._broken and not self._broken.done():
-            self._broken.set_exception(error)
 
     # -- events -----------------------------------------------------------------------------
 
@@ -164,17 +140,17 @@ class Receiver:
             case "guild":
                 self._look_at(data)
             case "ready":
-                self._start(self._look_at_threads())
+                self._crew.start(self._look_at_threads())
             case "gone":
                 self._put(str(data), _Event(kind, data), alone=False)
             case "interaction" if data.get("type") in (_COMMAND, *PRESSES):
                 channel = _numbers(data.get("channel_id") or data["channel"]["id"], data["id"])
-                acknowledged = self._start(self._contained(kind, self._acknowledge(data, channel)))
+                acknowledged = self._crew.start(self._contained(kind, self._acknowledge(data, channel)))
                 if form_for(data["data"]) is None:  # one that opens a form says nothing yet
                     self._put(channel, _Event(kind, data, acknowledged), alone="guild_id" not in data)
             case "interaction" if data.get("type") == _TYPES:
                 channel = _numbers(data.get("channel_id") or data["channel"]["id"], data["id"])
-                self._start(self._contained(kind, self._propose(data, channel)))
+                self._crew.start(self._contained(kind, self._propose(data, channel)))
             case "delete":
                 channel = _numbers(data["channel_id"], data["id"])
                 if channel in self._queues or data["id"] in self._said:
@@ -241,7 +217,7 @@ class Receiver:
         queue = self._queues.get(channel)
         if queue is None:
             queue = self._queues[channel] = _Queue(channel, alone)
-            self._start(self._work(queue))
+            self._crew.start(self._work(queue))
         return queue
 
     def _begin_session(self) -> None:
@@ -328,7 +304,7 @@ class Receiver:
         by_event = {each.event_id: each for each in accepted}
         for event in events:
             if event.kind == "interaction":
-                self._start(self._interactions.conclude(event.data, self._result(event, by_event)))
+                self._crew.start(self._interactions.conclude(event.data, self._result(event, by_event)))
             elif event.kind == "message":
                 self._cursors.advance(queue.channel, int(event.data["id"]), alone=queue.alone)
         return notice

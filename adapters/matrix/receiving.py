@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -26,11 +26,12 @@ from adapters.matrix.rooms import Rooms
 from gateway.domain.adapter import Accept, Admits, Notebook
 from gateway.domain.chat import Inbound, InboundKind, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
-from gateway.domain.reading import absence, stored
+from gateway.domain.reading import absence, keep_saved, stored
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, StoreUnavailable
 from gateway.runtime.structs import replace
+from gateway.runtime.tasks import Crew
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +41,6 @@ POLL_SECONDS: Final = 30.0  # for which the server may hold a request open
 _BATCH: Final = 50  # messages that are stored at once
 _MOST_BATCHES: Final = 100  # answers of the server that are not stored yet; then no other is asked for
 _MOST_JOINS: Final = 10  # attempts to come into a room, whose own server may be gone: the token waits for them
-_SAVE_EVERY: Final = 2.0  # seconds
 _REMEMBERED: Final = 2_000  # messages that may be edited, redacted or answered
 _WORDINGS: Final = 5  # of one message that are remembered
 _SINCE, _ALIVE = "since", "alive"  # notes
@@ -116,42 +116,27 @@ class Receiver:
         self._said: OrderedDict[str, _Said] = OrderedDict()
         self._reactions: OrderedDict[str, Inbound] = OrderedDict()
         self._events: OrderedDict[str, Json] = OrderedDict()  # messages, for answers to them
-        self._tasks: set[asyncio.Task[Any]] = set()
 
     # -- lifetime ---------------------------------------------------------------------------
 
     async def run(self, accept: Accept, notebook: Notebook) -> None:
         """Read until cancelled. Raises SignedOut."""
         self._accept, self._notebook = accept, notebook
-        self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._crew = Crew()
         self._batches.clear()
         self._queues.clear()
         await self._insist(lambda: self._rooms.load(notebook))
         notes = await self._insist(notebook.read)
         self._since = self._saved = notes.get(_SINCE, "")
         self._away = self._clock.now() - float(notes[_ALIVE]) if _ALIVE in notes else None
-        self._start(self._read())
-        self._start(self._keep_saved())
+        self._crew.start(self._read())
+        self._crew.start(keep_saved(self._clock, self._save))
         try:
-            await self._broken
+            await self._crew.work()
         finally:
             self.alive_at = None
-            tasks = [*self._tasks]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             with suppress(StoreUnavailable):
                 await self._save()
-
-    def _start(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) and not self._broken.done():
-            self._broken.set_exception(error)
 
     async def _insist(self, step: Callable[[], Awaitable[T]], most: int | None = None) -> T:
         """The result of a step, which is repeated while the store or the server is away; `most`: so often at most where
@@ -169,11 +154,6 @@ class Receiver:
                 wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
                 log.warning("matrix_waits", error=str(error), again_in=wait)
             await self._clock.sleep(wait)
-
-    async def _keep_saved(self) -> None:
-        while True:
-            await self._clock.sleep(_SAVE_EVERY)
-            await self._insist(self._save)
 
     async def _save(self) -> None:
         if (since := self._since) != self._saved:
@@ -216,7 +196,7 @@ class Receiver:
                 batch.rooms.add(room)
                 if room not in self._queues:
                     self._queues[room] = deque()
-                    self._start(self._work(room, self._queues[room]))
+                    self._crew.start(self._work(room, self._queues[room]))
                 self._queues[room].append(_News(batch, kind, since, part))
         self._advance()
 
@@ -316,7 +296,7 @@ class Receiver:
             accepted = await stored(self._clock, self._accept, batch)
             heard = {each.event_id for each in accepted if each.status == "new"}
             if places := [each.place for each in batch if each.place and each.event_id in heard]:
-                self._start(self._read_up_to(room, places[-1]))
+                self._crew.start(self._read_up_to(room, places[-1]))
         return notice
 
     async def _read_up_to(self, room: str, event: str) -> None:

@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -23,15 +24,15 @@ from adapters.slack.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
-from gateway.domain.reading import Cursors, absence, insist, stored
+from gateway.domain.reading import Cursors, absence, insist, keep_saved, stored
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
+from gateway.runtime.tasks import Crew
 
 log = structlog.get_logger(__name__)
 
 _BATCH: Final = 50
-_SAVE_EVERY: Final = 2.0
 _SETTLED_AFTER: Final = 30.0  # seconds after which Slack has sent again what it could not deliver at once
 _REMEMBERED: Final = 2_000  # messages that may be edited or deleted while they wait
 _WORDINGS: Final = 5  # of one message that are remembered
@@ -74,7 +75,6 @@ class Receiver:
         self._places = places
         self._cursors = Cursors(codec.id_at)
         self._queues: dict[str, _Queue] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._said: OrderedDict[tuple[str, str], _Stored] = OrderedDict()
         self._bots: dict[tuple[str, str], int] = {}  # mentions of each bot that were answered, by place, in a row
         self._current: set[str] = set()  # channels whose missed messages were fetched since the last gap
@@ -92,48 +92,25 @@ class Receiver:
         self._accept, self._me, self._notebook = accept, me, notebook
         self._queues, self._looked, self._since = {}, False, None
         self._said.clear()  # a reading that was ended may not have stored the last of them
-        self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._crew = Crew()
         oldest = self._settings.catch_up.hours * 3600.0
         reading_task = None
         try:
             await insist(self._clock, "cursors_wait", lambda: self._cursors.load(notebook, self._clock.now(), oldest))
-            reading_task = self._start(reading)
-            self._start(self._keep_saved(notebook))
-            await self._broken
+            reading_task = self._crew.start(reading)
+            self._crew.start(keep_saved(self._clock, partial(self._save, notebook)))
+            await self._crew.work()
         finally:
             if reading_task is None:
                 reading.close()
-            tasks = [*self._tasks]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             with suppress(StoreUnavailable):
                 await self._save(notebook)
-
-    async def _keep_saved(self, notebook: Notebook) -> None:
-        while True:
-            await self._clock.sleep(_SAVE_EVERY)
-            try:
-                await self._save(notebook)
-            except StoreUnavailable as error:
-                log.info("cursors_not_saved", error=str(error))
 
     async def _save(self, notebook: Notebook) -> None:
         now = self._clock.now()
         connected = self._since is not None and self.connected()
         settled = self._since is not None and now - self._since > _SETTLED_AFTER
         await self._cursors.save(notebook, now, connected=connected, idle=connected and settled and not self._queues)
-
-    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) and not self._broken.done():
-            self._broken.set_exception(error)
 
     # -- events -----------------------------------------------------------------------------
 
@@ -149,7 +126,7 @@ class Receiver:
             self._queue(channel)
         if not self._looked:
             self._looked = True
-            self._start(self._look_around())
+            self._crew.start(self._look_around())
 
     async def _look_around(self) -> None:
         """Look for missed messages where nothing was ever read."""
@@ -205,7 +182,7 @@ class Receiver:
         queue = self._queues.get(channel)
         if queue is None:
             queue = self._queues[channel] = _Queue(channel)
-            self._start(self._work(queue))
+            self._crew.start(self._work(queue))
         return queue
 
     # -- one channel ------------------------------------------------------------------------

@@ -24,6 +24,7 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+_SAVE_EVERY: Final = 2.0  # seconds
 _MARGIN: Final = 60.0  # seconds of the account's cursor: channels tell of their messages in no common order
 _WORTH_A_WORD: Final = 120.0  # seconds of absence
 _ALONE: Final = "alone "  # begins the name of a chat of two, which a bot cannot list
@@ -149,6 +150,16 @@ async def insist(clock: Clock, line: str, step: Callable[[], Awaitable[T]]) -> T
         except StoreUnavailable as error:
             log.warning(line, error=str(error))
         await clock.sleep(backoff.pause())
+
+
+async def keep_saved(clock: Clock, save: Callable[[], Awaitable[None]]) -> None:
+    """Note from time to time how far everything is read, until cancelled."""
+    while True:
+        await clock.sleep(_SAVE_EVERY)
+        try:
+            await save()
+        except StoreUnavailable as error:
+            log.info("cursors_not_saved", error=str(error))
 
 
 async def stored(clock: Clock, accept: Accept, batch: Sequence[Inbound]) -> Sequence[Accepted]:

@@ -89,6 +89,36 @@ async def best_effort(work: Awaitable[object], *, what: str) -> bool:
     return True
 
 
+class Crew:
+    """Tasks of one piece of work, which ends with the first error of any of them."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Let another one begin."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) and not self._broken.done():
+            self._broken.set_exception(error)
+
+    async def work(self) -> None:
+        """Wait for an error, and raise it. All have ended then, as they have when this is cancelled."""
+        try:
+            await self._broken
+        finally:
+            while tasks := [*self._tasks]:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+
 class Background:
     """Starts jobs, remembers them, and outlives none of them."""
 

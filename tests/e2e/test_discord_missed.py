@@ -58,7 +58,7 @@ async def test_a_first_run_that_dies_at_once_loses_nothing(
 ) -> None:
     private = discord.people.direct(anna)
     with monkeypatch.context() as dying:
-        dying.setattr("adapters.discord.receiving._SAVE_EVERY", 3600.0)
+        dying.setattr("gateway.domain.reading._SAVE_EVERY", 3600.0)
         async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
             for chat in (place, private):
                 bot.says("@Legato first", chat)

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from gateway.runtime.errors import StoreUnavailable
-from gateway.runtime.tasks import Background, Later, Renewed, unbroken
+from gateway.runtime.tasks import Background, Crew, Later, Renewed, unbroken
 from tests.support.fakes import ManualClock
 
 
@@ -170,3 +170,25 @@ async def test_jobs_that_have_just_ended_are_waited_for_once() -> None:
     await asyncio.create_task(closing())
     assert ended == [True]
     assert not background._jobs
+
+
+async def test_a_crew_ends_with_the_first_error_and_takes_along_who_began_meanwhile() -> None:
+    crew, ended = Crew(), list[str]()
+
+    async def waits(name: str, later: str = "") -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(name)
+            if later:
+                crew.start(waits(later))
+                await asyncio.sleep(0)
+
+    async def fails() -> None:
+        raise LookupError("the end")
+
+    crew.start(waits("one", later="two"))
+    crew.start(fails())
+    with pytest.raises(LookupError, match="the end"):
+        await crew.work()
+    assert ended == ["one", "two"]
