@@ -114,12 +114,12 @@ def _document(name: str, size: int, x: float, y: float) -> list[str]:
 
 
 def _buttons(labels: Sequence[str], x: float, y: float, room: float) -> list[str]:
-    each = (room - 4 * (len(labels) - 1)) / len(labels)
+    each, size = (room - 4 * (len(labels) - 1)) / len(labels), 14 if len(labels) < 3 else 12
     parts: list[str] = []
     for place, label in enumerate(labels):
         left = x + place * (each + 4)
         parts.append(box(left, y, each, 34, _BUTTON, radius=8))
-        parts.append(text(left + each / 2, y + 22, label, Ink(fill="#ffffff", bold=True), size=14, at="middle"))
+        parts.append(text(left + each / 2, y + 22, label, Ink(fill="#ffffff", bold=True), size=size, at="middle"))
     return parts
 
 
