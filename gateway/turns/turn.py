@@ -676,10 +676,11 @@ class Turns(Struct, kw_only=True):
             observer=observer,
             details=access.sees_details(item.inbound.source),
         )
-        overheard = self.beside.overheard if item.inbound.source.chat_type != "direct" else None
+        is_group = item.inbound.source.chat_type != "direct"
+        overheard = self.beside.overheard if is_group else None
         talk = overheard.lines(item.inbound, item.key) if overheard else ()
         questions.overhears = bool(talk)
-        adapter = self.adapters.get(item.inbound.source.platform) if self.beside.topics else None
+        adapter = self.adapters.get(item.inbound.source.platform) if self.beside.topics and is_group else None
         steps = self.agents.steps(
             caller=Caller(source=item.inbound.source, admin=access.is_admin(item.inbound.source)),
             turn=item.id,
@@ -692,7 +693,7 @@ class Turns(Struct, kw_only=True):
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             polls=TurnPolls(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             reminders=self.people.reminders.of(item),
-            topics=adapter if isinstance(adapter, HasTopics) and item.inbound.source.chat_type != "direct" else None,
+            topics=adapter if adapter is not None and isinstance(adapter, HasTopics) else None,
             event=item.inbound.event_id,
             lets=item.inbound.lets if item.inbound.kind == "event" else None,
             terms=terms,
