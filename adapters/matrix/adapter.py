@@ -20,6 +20,7 @@ from adapters.matrix.rooms import Rooms
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Rate, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
+from gateway.domain.command import as_typed
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
 from gateway.runtime.aside import RunsAside, at_once
@@ -62,8 +63,8 @@ class MatrixAdapter:
         self._server = Homeserver(settings, patience=patience)
         self.account = self._server.user
         self._rooms = Rooms(self._server, settings, clock)
-        commands = frozenset(name for each in menu for name in (each.name, *each.aliases))
-        self._receiver = Receiver(self._server, self._rooms, settings, clock, listens, commands)
+        self._commands = frozenset(name for each in menu for name in (each.name, *each.aliases))
+        self._receiver = Receiver(self._server, self._rooms, settings, clock, listens, self._commands)
         self._typing = Renewed(clock, _TYPING_SECONDS)
         self._background = Background()
         self._pointed: OrderedDict[str, str] = OrderedDict()  # question → the row that points at it
@@ -202,7 +203,8 @@ class MatrixAdapter:
             choices = "\n".join(f"{key} {each.label}" for key, each in codec.buttons(outbound.buttons).items())
             text = f"{text.rstrip()}\n\n{choices}"
         if outbound.kind not in ("reply", "remark") and outbound.file is None:
-            return formatting.plain(without_columns(text) if outbound.kind == "command" else text)
+            text = without_columns(text) if outbound.kind == "command" else text
+            return formatting.plain(as_typed(text, self._commands, "!"))
         try:
             return await self._aside(formatting.content, text)
         except TookTooLong:

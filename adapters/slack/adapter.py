@@ -26,6 +26,7 @@ from adapters.slack.socket import SILENT_SECONDS, SocketMode
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import REPEATED, Accept, Accepted, Admits, Finding, MenuEntry, Notebook, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, Source
+from gateway.domain.command import as_typed
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
 from gateway.runtime.aside import RunsAside, at_once
@@ -96,7 +97,8 @@ class SlackBot:
             token, clock=clock, base_url=settings.base_url, proxy=settings.proxy, patience=patience
         )
         self._history = SlackHistory(self._calls, clock)
-        self._receiver = Receiver(settings, clock, SlashCommands(menu), self._history, listens)
+        self._commands = SlashCommands(menu)
+        self._receiver = Receiver(settings, clock, self._commands, self._history, listens)
         self._typing = Renewed(clock, _STATUS_SECONDS)
         self._doubted: OrderedDict[str, None] = OrderedDict()  # rows of which a send had no answer
         self._direct: OrderedDict[str, str] = OrderedDict()  # person → their chat with the bot
@@ -256,7 +258,8 @@ class SlackBot:
 
     async def _laid_out(self, outbound: Outbound) -> formatting.Shown:
         if outbound.kind not in ("reply", "remark") and outbound.file is None:
-            return formatting.plain(without_columns(outbound.text) if outbound.kind == "command" else outbound.text)
+            text = without_columns(outbound.text) if outbound.kind == "command" else outbound.text
+            return formatting.plain(as_typed(text, self._commands.names, "/legato "))
         try:
             return await self._aside(formatting.shown, outbound.text)
         except TookTooLong:

@@ -6,7 +6,7 @@ that any command of ours, as some names are Slack's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from gateway.domain.adapter import MenuEntry
@@ -20,6 +20,11 @@ class SlashCommands:
 
     def __init__(self, menu: Sequence[MenuEntry]) -> None:
         self._menu = {name: each for each in menu for name in (each.name, *each.aliases)}
+
+    @property
+    def names(self) -> Collection[str]:
+        """All names of commands."""
+        return self._menu.keys()
 
     def typed(self, data: Mapping[str, Any]) -> str:
         """A command as a person would have typed it: `/new`, or `/legato new`; what is none, as a message."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import resources
 from typing import Literal
 
@@ -54,6 +54,13 @@ def parse_command(text: str) -> CommandCall | None:
     return CommandCall(name=found[1].lower(), argument=(found[2] or "").strip()) if found else None
 
 
+def as_typed(text: str, names: Collection[str], sign: str) -> str:
+    """A text of the gateway's own with the commands of these `names` as people type them where a slash is the
+    platform's: `sign` stands in its place. Paths and addresses stay as they are."""
+    return _NAMED.sub(lambda found: sign + found[1] if found[1] in names else found[0], text)
+
+
+_NAMED = re.compile(r"(?<![\w/.:~-])/([a-z][a-z_-]*)(?![\w/]|\.\w)")
 # White space of any script ends a name: a Chinese keyboard writes U+3000.
 _COMMAND = re.compile(r"\s*/([^\W\d_][\w-]*)(?:@\S*)?(?:\s+(.*))?\Z", re.DOTALL)
 

@@ -167,7 +167,7 @@ async def test_a_bot_that_is_sent_away_says_so_once_it_is_back(tmp_path: Path, s
         gate.open()
         await bot.quiet()
         await bot.anna.call("POST", f"rooms/{room}/invite", {"user_id": bot.account.id})
-        await bot.until(lambda: "/last" in "".join(bot.shown(room)))
+        await bot.until(lambda: "!last" in "".join(bot.shown(room)))
 
 
 @pytest.mark.slow

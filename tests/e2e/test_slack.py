@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -100,6 +101,9 @@ async def test_slash_commands_come_from_the_registry(tmp_path: Path, slack: Slac
         assert known.acknowledged.is_set()
         private = slack.people.command(place, anna, "/whoami")
         await bot.until(lambda: slack.whispered(anna))
+        slack.people.command(bot.chat, anna, "/legato", "help")
+        await bot.until(lambda: "/legato new" in bot.shown()[-1])  # as people type it there
+        assert not re.search(r"(?<!legato )/(?!legato)[a-z]+", bot.shown()[-1]), bot.shown()[-1]
         slack.people.command(place, anna, "/legato", "What is up?")
         await bot.until(lambda: bot.shown(place) == ["echo: What is up?"])
         refused = slack.people.command(place, eve, "/new")

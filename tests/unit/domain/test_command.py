@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.command import CommandCall, parse_command
+from gateway.domain.command import CommandCall, as_typed, parse_command
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,20 @@ def test_a_megabyte_is_judged_at_once() -> None:
     assert parse_command("/" + "a" * 1_000_000 + "!") is None
     assert parse_command(" " * 1_000_000) is None
     assert parse_command("/x" + " " * 1_000_000 + "y") == CommandCall(name="x", argument="y")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/new starts a fresh one, /help lists more.", "!new starts a fresh one, !help lists more."),
+        ("Send: /new", "Send: !new"),
+        ("(`/new`) “/new” /new. /new.txt", "(`!new`) “!new” !new. /new.txt"),
+        (
+            "/newer, /usr/new, https://x.example/new, a/new and /new/x",
+            "/newer, /usr/new, https://x.example/new, a/new and /new/x",
+        ),
+        ("发送 /new 重新开始", "发送 !new 重新开始"),
+    ],
+)
+def test_a_text_names_commands_as_they_are_typed_there(text: str, shown: str) -> None:
+    assert as_typed(text, {"new", "help"}, "!") == shown
