@@ -114,7 +114,7 @@ matrix-server: $(SYNAPSE) ## install Synapse for the tests that talk to a real M
 # Under the AGPL, and never shipped. In .venv the program would load parts of it: structlog looks for Twisted.
 $(SYNAPSE): | $(STAMP)
 	$(BIN)/python -m venv build/synapse
-	build/synapse/bin/python -m pip --disable-pip-version-check install --quiet matrix-synapse==1.163.2
+	build/synapse/bin/python -m pip --disable-pip-version-check install --quiet --no-compile matrix-synapse==1.163.2
 	@touch $@
 
 # Nothing of Legato needs this package; it is only measured, in an environment of its own.

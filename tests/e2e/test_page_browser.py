@@ -110,13 +110,15 @@ async def test_the_end_stays_in_view_while_pictures_and_the_field_grow(tmp_path:
         )
         await say(me, "a picture\n\nbelow it\n\nwords")
         await expect(me.locator("article.reply").last).to_contain_text("words")
-        await me.wait_for_function("document.querySelector('.file img').naturalHeight")
+        await eventually(lambda: me.evaluate("document.querySelector('.file img').naturalHeight"))
         await me.fill("#text", "one\ntwo\nthree\nfour\nfive")
-        await me.wait_for_function(at_end)
+        await eventually(lambda: me.evaluate(at_end))
         await me.evaluate("scrollBy(0, -60)")
         under = "[...document.querySelectorAll('.acts button')].at(-1).getBoundingClientRect()"
         above = f"(({{ x, y }}) => !!document.elementFromPoint(x + 9, y + 9).closest('#composer'))({under})"
-        await me.wait_for_function(above)  # the field lies over what can be done with a message, not below it
+        await eventually(
+            lambda: me.evaluate(above)
+        )  # the field lies over what can be done with a message, not below it
         await me.mouse.wheel(0, -600)
         await expect(me.locator("#to-end")).to_be_visible()
         await live.me.say("said elsewhere")

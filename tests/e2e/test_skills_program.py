@@ -47,7 +47,7 @@ async def test_a_skill_is_checked_added_used_and_removed_by_the_program(tmp_path
     assert (status, "is no name of a skill" in err) == (1, True)
 
 
-@pytest.mark.parametrize("store", ["sqlite", "redis"])
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 async def test_a_proposal_outlives_the_program_and_is_kept_once(
     tmp_path: Path, redis_server: RedisServer, store: str
 ) -> None:

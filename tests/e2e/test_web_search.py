@@ -159,7 +159,7 @@ async def test_the_program_searches(tmp_path: Path, redis_server: RedisServer, s
         assert "brave-key-0123" not in shown
 
 
-@pytest.mark.parametrize("store", ["sqlite", "redis"])
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 async def test_a_killed_program_goes_on_from_what_it_found(
     tmp_path: Path, redis_server: RedisServer, store: str
 ) -> None:
