@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from adapters.slack.commands import SlashCommands
 from adapters.slack.formatting import plain, shown, split
+from gateway.app.plugins import all_commands
 from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.command import as_typed
 from gateway.turns.reception import BUSY
 from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import reply_to
@@ -20,6 +23,7 @@ from tests.emulators.journal import Call
 from tests.emulators.slack import Message, SlackServer
 
 AWAY: Final = "I was away for"
+_COMMANDS: Final = SlashCommands([each.entry for each in all_commands().commands]).names
 _BESIDE_THE_LANE: Final = ("/status", "/version")
 
 
@@ -77,7 +81,8 @@ def shown_as(row: Row) -> str:
     """The visible text of a row."""
     if row.kind == "reply":
         return bare(shown(row.text).text)
-    return bare(plain(without_columns(row.text) if row.kind == "command" else row.text).text)
+    text = without_columns(row.text) if row.kind == "command" else row.text
+    return bare(plain(as_typed(text, _COMMANDS, "/legato ")).text)
 
 
 def said_in(call: Call) -> str:
