@@ -11,16 +11,9 @@ from pydantic import Field
 
 from gateway.domain.place import Listen
 from gateway.domain.platform import POLLS, AdapterSettings, Platform
-from gateway.domain.settings import AList, Contradiction, HttpUrl, Ident, Natural, Secret, Section, Text
+from gateway.domain.settings import AList, CatchUp, Contradiction, HttpUrl, Ident, Natural, Secret, Text
 
 Channels = Annotated[tuple[Ident, ...], AList]
-
-
-class CatchUp(Section):
-    """The limits on the messages that are fetched after an absence of the bot, for each channel."""
-
-    hours: Natural = Field(24, description="nothing older is answered")
-    messages: Natural = Field(200, description="the newest so many of a channel are looked at; 0: none")
 
 
 class DiscordSettings(AdapterSettings):

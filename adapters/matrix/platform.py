@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from gateway.domain.place import Listen
 from gateway.domain.platform import AdapterSettings, Platform
-from gateway.domain.settings import Contradiction, Flag, HttpUrl, Natural, Secret, Section, Text
+from gateway.domain.settings import CatchUp, Contradiction, Flag, HttpUrl, Natural, Secret, Text
 
 # https://spec.matrix.org/v1.15/appendices/#user-identifiers; rooms of version 12 have no server in their ids
 _PERSON: Final = r"@[^\s@:]+:[\w.:\[\]-]+"
@@ -26,10 +26,9 @@ def _user(value: str) -> str:
     return value
 
 
-class CatchUp(Section):
+class RoomCatchUp(CatchUp):
     """The limits on the messages that are fetched after an absence of the bot, for each room."""
 
-    hours: Natural = Field(24, description="nothing older is answered")
     messages: Natural = Field(1_000, description="the newest so many of a room are looked at; 0: none")
 
 
@@ -53,7 +52,7 @@ class MatrixSettings(AdapterSettings):
     edit_seconds: Natural = Field(
         6, description="seconds between two such edits: servers take a message in five seconds"
     )
-    catch_up: CatchUp = CatchUp()
+    catch_up: RoomCatchUp = RoomCatchUp()
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A bot needs an account."""

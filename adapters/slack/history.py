@@ -16,7 +16,7 @@ import structlog
 
 from adapters.slack import codec
 from adapters.slack.calls import SlackCalls, is_auth
-from adapters.slack.platform import CatchUp
+from gateway.domain.settings import CatchUp
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, DeliveryRefused

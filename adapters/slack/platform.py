@@ -11,7 +11,7 @@ from pydantic import Field
 
 from gateway.domain.place import Listen
 from gateway.domain.platform import AdapterSettings, Platform
-from gateway.domain.settings import Contradiction, Flag, HttpUrl, Natural, Port, Secret, Section, Text
+from gateway.domain.settings import CatchUp, Contradiction, Flag, HttpUrl, Natural, Port, Secret, Section, Text
 
 
 class Events(Section):
@@ -24,13 +24,6 @@ class Events(Section):
         description="the Signing Secret, from the app's page Basic Information",
         json_schema_extra={"variable": "SLACK_SIGNING_SECRET"},
     )
-
-
-class CatchUp(Section):
-    """The limits on the messages that are fetched after an absence of the bot, for each channel."""
-
-    hours: Natural = Field(24, description="nothing older is answered")
-    messages: Natural = Field(200, description="the newest so many of a channel are looked at; 0: none")
 
 
 class SlackSettings(AdapterSettings):

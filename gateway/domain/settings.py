@@ -128,6 +128,13 @@ Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 SpendCap = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 
+class CatchUp(Section):
+    """The limits on the messages that are fetched after an absence of the bot, for each channel."""
+
+    hours: Natural = Field(24, description="nothing older is answered")
+    messages: Natural = Field(200, description="the newest so many of a channel are looked at; 0: none")
+
+
 class ServerSettings(Section):
     """A section about a server of OpenAI's form beside the models; without `base_url` there is none."""
 
