@@ -39,6 +39,7 @@ InboundKind = Literal[
     "reaction",
 ]
 OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error", "reminder", "poll"]
+SAYS: Final = "say "  # begins the token of a suggestion's button
 SEVERAL: Final = "several"  # the token of the answers of a poll of which a person may give several
 Sharing = Literal["per_user", "shared"]
 Finish = Literal["stop", "length", "tool_calls", "content_filter"]

@@ -24,7 +24,7 @@ from gateway.commands.runner import TURNS, CommandRunner, with_choices
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
 from gateway.domain.approval import Approval
-from gateway.domain.chat import Inbound, Outbound, SessionKey, Source, is_shared
+from gateway.domain.chat import SAYS, Inbound, Outbound, SessionKey, Source, is_shared
 from gateway.domain.command import Proposal
 from gateway.domain.quoting import CALLED, CORRECTED
 from gateway.domain.turn import BusyMode, TurnRules
@@ -38,7 +38,7 @@ from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
-from gateway.store.port import Store, under
+from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.turns.notices import Quota, Throttle, tell_of_outage
 from gateway.turns.parts import RecentAlbums, is_continuation
@@ -334,10 +334,10 @@ class Reception(Struct, kw_only=True):
 
     async def _as_said(self, press: Inbound) -> Inbound:
         """The press of a suggestion in the presser's own conversation, as if they had written it."""
-        if not press.text.startswith("say ") or not await self.pairing.lets_in(press.source):
+        if not press.text.startswith(SAYS) or not await self.pairing.lets_in(press.source):
             return press
-        folder = under(self.rules.key(press.source), "suggested")
-        text: str = await import_module("gateway.turns.suggestions").taken(self.store, folder, press.text)
+        key = self.rules.key(press.source)
+        text: str = await import_module("gateway.turns.suggestions").taken(self.store, key, press.text)
         return replace(press, kind="message", text=text, notice=f"“{text}”") if text else press
 
     async def _is_part(self, arrival: Arrival, before: Sequence[Arrival]) -> bool:

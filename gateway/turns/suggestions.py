@@ -14,7 +14,7 @@ from gateway.agent.metering import Metering
 from gateway.agent.titles import asked_aside, cut
 from gateway.delivery.outbox import Outbox
 from gateway.domain.approval import command_meant
-from gateway.domain.chat import Button, Outbound, in_a_line
+from gateway.domain.chat import SAYS, Button, Outbound, SessionKey, in_a_line
 from gateway.domain.message import last_requests, said_in, text_of, user
 from gateway.providers.base import ModelRequest
 from gateway.runtime.clock import Clock
@@ -22,8 +22,7 @@ from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.port import Store, under
 
-SUGGESTED: Final = "suggested"  # the folder of the newest ones of a conversation
-SAYS: Final = "say "  # begins the token of a button
+_SUGGESTED: Final = "suggested"  # the folder of the newest ones of a conversation
 _MOST: Final = 3
 _LONGEST: Final = 60  # characters
 _MOST_OUTPUT: Final = 800  # tokens: a model that thinks needs some
@@ -70,7 +69,7 @@ class Suggestions(Struct, frozen=True, kw_only=True):
         texts = [each for each in dict.fromkeys(lines) if each and not _decides(each)][:_MOST]
         if not texts or await self.store.waiting(row.key, 1) or await self.store.running(row.key):
             return  # the person has said the next thing
-        folder, noted = under(row.key, SUGGESTED), json.dumps(texts, ensure_ascii=False)
+        folder, noted = under(row.key, _SUGGESTED), json.dumps(texts, ensure_ascii=False)
         await self.store.set_notes(folder, {**dict.fromkeys(await self.store.notes(folder)), row.id: noted})
         buttons = tuple((Button(label=text, token=f"{SAYS}{row.id} {n}"),) for n, text in enumerate(texts))
         await self.outbox.emit([replace(row, id=self.outbox.new_id(), edits=row.id, buttons=buttons)])
@@ -81,8 +80,9 @@ def _decides(text: str) -> bool:
     return text.startswith("/") or command_meant(text) is not None
 
 
-async def taken(store: Store, folder: str, token: str) -> str:
+async def taken(store: Store, key: SessionKey, token: str) -> str:
     """The words of a suggestion that is pressed, which are said once; "": it is over."""
+    folder = under(key, _SUGGESTED)
     row, _, number = token.removeprefix(SAYS).partition(" ")
     noted = (await store.notes(folder)).get(row)
     texts: list[str] = json.loads(noted) if noted else []
