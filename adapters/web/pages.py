@@ -126,8 +126,7 @@ def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
     has = {each.name for each in commands}
     asked = [(picture, text, told) for picture, text, told, needs in _FIRST if needs in has][:4]
     cards = [
-        el("button", icon(picture), el("span", el("b", text), el("small", told)), **_COMMAND, value=text)
-        for picture, text, told in asked
+        _command([icon(picture), el("span", el("b", text), el("small", told))], text) for picture, text, told in asked
     ]
     hint = el("p", EMBEDDED, el("code", "legato init"), ".", class_="hint") if frame.embedded else None
     return el(
@@ -147,7 +146,6 @@ _FIRST: Final = (
     ("list", "Add buy milk to my to-do list", "The list survives every compression", "help"),
     ("chat", "/help", "Everything else I can do", "help"),
 )
-_COMMAND: Final[dict[str, str]] = {"type": "submit", "form": "command", "name": "text"}
 EMBEDDED: Final = (
     "A small embedded model answers just now: it follows a few rules. For a real one, type this in a terminal: "
 )
@@ -186,9 +184,10 @@ def _status(work: str, problem: str) -> Html:
     )
 
 
-def _command(label: str, text: str, *, class_: str = "", id_: str | None = None) -> Html:
+def _command(label: Child, text: str, *, class_: str = "", id_: str | None = None, title: str | None = None) -> Html:
     """A button that gives a command."""
-    return el("button", label, type="submit", form="command", name="text", value=text, class_=class_ or None, id=id_)
+    more = {"class_": class_ or None, "id": id_, "title": title}
+    return el("button", label, type="submit", form="command", name="text", value=text, **more)
 
 
 def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
@@ -248,7 +247,7 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
 def _below(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
     """The line below the field: the model, and a way to another."""
     can = any(each.name == "model" for each in commands)
-    name = el("button", frame.model, **_COMMAND, value="/model", class_="quiet", title="Choose another model")
+    name = _command(frame.model, "/model", class_="quiet", title="Choose another model")
     keys = el("button", "Keys", type="button", id="show-keys", class_="quiet keys", hidden=True)
     return el("p", name if can else el("span", frame.model), keys, class_="below")
 
@@ -305,7 +304,7 @@ def side_list(sessions: Sequence[SessionLine], shares: WindowShares | None, *, w
         )
         for each in sessions
     ]
-    new = el("button", icon("plus"), "New chat", **_COMMAND, value="/new", class_="fresh") if writes else None
+    new = _command([icon("plus"), "New chat"], "/new", class_="fresh") if writes else None
     return joined([new, _bar_line(shares), el("ul", lines, class_="sessions")])
 
 
