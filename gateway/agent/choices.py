@@ -1,6 +1,5 @@
-"""The choices of people for a chat, by a command: its persona, its model and
-whether it hears answers. A choice belongs to the chat or topic
-where it was made, and to none of its sessions: it outlives resets, expiry and restarts."""
+"""The choices of people for a chat, by a command: its persona, its model and whether it hears answers. A choice belongs
+to the chat or topic where it was made, and to none of its sessions: it outlives resets, expiry and restarts."""
 
 from __future__ import annotations
 

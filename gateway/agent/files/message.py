@@ -92,9 +92,7 @@ def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], rea
             heard, quoted = _said(file.spoken, room)
             problem = f"{problem}, and {heard}" if problem else heard
             texts += quoted
-        elif file.frames:
-            pass
-        elif file.kept is not None and reader is not None:
+        elif not file.frames and file.kept is not None and reader is not None:
             part, problem = _part(file.kept, file.reading, reader, room)
             if part is not None:
                 parts.append(part)
