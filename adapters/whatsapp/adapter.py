@@ -1,0 +1,368 @@
+"""The bot: what it shows, from any process, and what it hears, in all of them: Meta may call any."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from adapters.whatsapp import codec, files, formatting, messages
+from adapters.whatsapp.calls import INVALID, WINDOW_CLOSED, GraphCalls, code_of, in_words
+from adapters.whatsapp.endpoint import Endpoint
+from adapters.whatsapp.limits import LIMITS, WINDOW, rates
+from adapters.whatsapp.platform import WhatsAppSettings
+from adapters.whatsapp.subscription import Subscription
+from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.adapter import Accept, Accepted, Finding, Notebook, Sign
+from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
+from gateway.domain.platform import AdapterHost
+from gateway.domain.quoting import clipped
+from gateway.domain.reading import stored
+from gateway.runtime.aside import RunsAside, at_once
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, StoreUnavailable, TookTooLong
+from gateway.runtime.structs import replace
+from gateway.runtime.tasks import Background, Crew, Renewed
+
+log = structlog.get_logger(__name__)
+
+_PATIENCE: Final = 20.0  # seconds for an answer of Meta's
+_TYPING_SECONDS: Final = 20.0  # WhatsApp shows it for 25
+_LATE: Final = 60.0  # seconds: what is older was missed, and waits for room
+_NOTED_EVERY: Final = 3_600.0  # seconds between two notes of when a person wrote last
+_REMEMBERED: Final = 2_000
+_WORDINGS: Final = 5
+_UNREADABLE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _Recent(OrderedDict[K, V]):
+    """The newest things."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > _REMEMBERED:
+            self.popitem(last=False)
+
+
+class WhatsAppBot:
+    """The bot with its numbers. `patience`: seconds for an answer of Meta's. `aside` lays replies out. `paced`: keep to
+    WhatsApp's rates of its own accord."""
+
+    name = codec.PLATFORM
+    longest_token = messages.LONGEST_TOKEN
+    notebook: Notebook | None = None
+
+    def __init__(
+        self,
+        settings: WhatsAppSettings,
+        *,
+        clock: Clock,
+        patience: float = _PATIENCE,
+        aside: RunsAside = at_once,
+        paced: bool = True,
+        begun: Callable[[], None] = lambda: None,
+    ) -> None:
+        assert settings.number is not None, "the configuration sees to it that there is one"
+        self.account = settings.number
+        self.limits = LIMITS
+        self._settings, self._clock, self._aside, self._paced = settings, clock, aside, paced
+        self._numbers = frozenset((settings.number, *settings.numbers))
+        self._calls = GraphCalls(settings, patience=patience)
+        self._endpoint = Endpoint(settings, clock, self._heard, begun)
+        self._subscription = Subscription(self._calls, settings, clock, self._endpoint.verify_token)
+        self._typing = Renewed(clock, _TYPING_SECONDS)
+        self._background = Background()
+        self._accept: Accept | None = None
+        self._wrote: dict[str, float] = {}  # when each person wrote last to each number, as noted
+        self._last: _Recent[ChatAddress, str] = _Recent()  # the newest message of a chat
+        self._quotes: _Recent[str, codec.Quote] = _Recent()  # what messages say
+        self._signs: _Recent[tuple[str, str], str] = _Recent()  # a person's sign on a message
+        self._wordings: _Recent[str, tuple[str, ...]] = _Recent()  # the events of a message's wordings, newest first
+        self._arrived: _Recent[str, str] = _Recent()  # the message of a row that a status names
+        self._asked: _Recent[str, tuple[ChatAddress, str]] = _Recent()  # what a row answers
+        self._pointed: _Recent[str, str] = _Recent()  # the row that quotes what an answer is for
+        self._captions: _Recent[str, None] = _Recent()  # rows whose words were shown without their sound
+        self._odd: set[str] = set()  # what could not be read
+
+    # -- hearing ----------------------------------------------------------------------------
+
+    async def run(self, accept: Accept) -> None:
+        """Listen until cancelled. Raises AdapterError if the port is taken."""
+        self._accept = accept
+        crew = Crew()
+        crew.start(self._endpoint.serve())
+        crew.start(self._subscription.keep())
+        await crew.work()
+
+    async def _heard(self, payload: Mapping[str, Any]) -> None:
+        """Store what a call brings. Returns once all of it is stored."""
+        assert self._accept is not None, "nobody listens before that"
+        batch: dict[str, tuple[codec.Heard, Inbound]] = {}
+        for heard, inbound in self._read(payload):
+            late = self._clock.now() - heard.at > _LATE
+            batch[inbound.event_id] = heard, replace(inbound, can_wait=late)
+        if not batch:
+            return
+        for fate in await stored(self._clock, self._accept, [inbound for _, inbound in batch.values()]):
+            self._stored(*batch[fate.event_id], fate)
+
+    def _read(self, payload: Mapping[str, Any]) -> Iterator[tuple[codec.Heard, Inbound]]:
+        for value in _values(payload):
+            number = str((value.get("metadata") or {}).get("phone_number_id") or "")
+            if number not in self._numbers:
+                self._tell_odd("number", number=number)
+                continue
+            for error in value.get("errors") or ():
+                log.warning("whatsapp_reports", error=in_words(error)[0])
+            contacts = [each for each in value.get("contacts") or () if isinstance(each, Mapping)]
+            told = [(self._of_message, each) for each in value.get("messages") or ()]
+            for read, each in [*told, *((self._of_status, each) for each in value.get("statuses") or ())]:
+                try:
+                    heard = codec.Heard(
+                        number=number, first=self.account, message=each, contact=_contact_of(each, contacts)
+                    )
+                    if (inbound := read(heard)) is not None:
+                        yield heard, inbound
+                except _UNREADABLE:
+                    self._tell_odd(f"{each.get('type') if isinstance(each, Mapping) else type(each)}", exc_info=True)
+
+    def _tell_odd(self, what: str, **facts: Any) -> None:
+        """Tell once of each kind of what could not be read."""
+        if what not in self._odd and len(self._odd) < _REMEMBERED:
+            self._odd.add(what)
+            log.warning("event_unreadable", kind=what, **facts)
+
+    def _of_message(self, heard: codec.Heard) -> Inbound | None:
+        message, kind = heard.message, str(heard.message.get("type") or "")
+        if not heard.person:
+            return None
+        original = str((message.get(kind) or {}).get("original_message_id") or "") if kind in ("edit", "revoke") else ""
+        first = heard.event(original) if original else ""
+        amends = self._wordings.get(original, (first,)) if original else ()
+        named = str((message.get("context") or {}).get("id") or "")
+        before = ""
+        if kind == "reaction":
+            on = heard.person, str(message["reaction"]["message_id"])
+            before = self._signs.pop(on, "")
+            if sign := message["reaction"].get("emoji"):
+                self._signs[on] = str(sign)
+        return codec.inbound(heard, self._quotes.get(named), amends, before)
+
+    def _of_status(self, heard: codec.Heard) -> Inbound | None:
+        """What became of a message of the bot's. One that failed is told of in the log, and by a sign."""
+        status = heard.message
+        row, message = str(status.get("biz_opaque_callback_data") or ""), str(status["id"])
+        if status.get("status") != "failed":
+            if row:
+                self._arrived[row] = message
+            return None
+        self._arrived.pop(row, None)
+        why, gone = in_words(next(iter(status.get("errors") or ()), {}))
+        person = str(status.get("recipient_id") or status.get("recipient_user_id") or "")
+        log.error("message_failed", outbound=row, chat=person, error=why)
+        if row in self._asked:
+            to, asked = self._asked[row]
+            self._background.start(self._quietly(self.react(to, asked, "failed")), name=f"failed {row}")
+        if not gone or not person:
+            return None
+        source = replace(heard, message={"from": person}).source
+        return Inbound(event_id=f"left:{heard.number}:{message}", source=source, kind="left", text=why)
+
+    def _stored(self, heard: codec.Heard, inbound: Inbound, fate: Accepted) -> None:
+        """Remember what is stored, and tell who pressed a button what came of it."""
+        if fate.status == "duplicate":
+            return
+        if fate.told:
+            told = messages.text(formatting.plain(fate.told))
+            self._later(heard, messages.addressed(heard.person, told, quotes=str(heard.message["id"])))
+        if fate.status != "new":
+            return
+        self._note(heard)
+        if inbound.place is None:
+            return
+        self._last[inbound.source.address] = str(heard.message["id"])
+        self._quotes[inbound.place] = codec.Quote("themselves", clipped(codec.quotable(heard.message)))
+        if inbound.amends or inbound.kind == "message":
+            self._wordings[inbound.place] = (inbound.event_id, *inbound.amends)[:_WORDINGS]
+        if inbound.command is not None:  # where a turn begins, the sign that somebody types says so
+            self._later(heard, _read_receipt(str(heard.message["id"])))
+
+    def _note(self, heard: codec.Heard) -> None:
+        """Note, for all processes, that a person can be written to for a day."""
+        name = _note_of(heard.number, heard.person)
+        if heard.at - self._wrote.get(name, 0.0) > _NOTED_EVERY and self.notebook is not None:
+            self._wrote[name] = heard.at
+            self._background.start(self.notebook.write({name: f"{heard.at:.0f}"}), name=f"note {name}")
+
+    def _later(self, heard: codec.Heard, body: Mapping[str, Any]) -> None:
+        """Send something beside everything else, as well as it can be."""
+        call = self._calls("POST", f"{heard.number}/messages", body)
+        self._background.start(self._quietly(call), name=f"beside {heard.message['id']}")
+
+    async def _quietly(self, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except AdapterError as error:
+            log.info("not_told", error=str(error))
+
+    def forget_typed(self, goes: Callable[[str], bool]) -> None:
+        """Quote nothing any more for which `goes` is true."""
+        for message in [each for each, quote in self._quotes.items() if goes(quote.said)]:
+            del self._quotes[message]
+
+    async def ping(self) -> None:
+        await self._calls("GET", self.account, params={"fields": "id"})
+
+    async def probe(self) -> Sequence[Finding]:
+        return await self._subscription.findings()
+
+    # -- showing ----------------------------------------------------------------------------
+
+    def rates(self, to: ChatAddress) -> Sequence[Any]:
+        """The rates of WhatsApp, unless `paced` is off."""
+        return rates(to, self._number(to)) if self._paced else ()
+
+    async def send(self, outbound: Outbound) -> str:
+        """Show a message. Raises AdapterError."""
+        if known := self._arrived.get(outbound.id):
+            return known  # the answer to an earlier attempt was lost, and a status told of it
+        words = await self._laid_out(outbound)
+        if not await self._is_open(outbound):
+            return await self._by_template(outbound)
+        try:
+            return await self._shown(outbound, messages.with_buttons(words, outbound.buttons))
+        except DeliveryRefused as error:
+            if code_of(error) not in INVALID or not outbound.buttons:
+                raise
+            log.warning("shown_plainly", outbound=outbound.id, error=str(error))
+            return await self._shown(outbound, messages.spelled_out(words, outbound.buttons))
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        assert outbound.file is not None, "only a row with a file is sent as one"
+        if known := self._arrived.get(outbound.id):
+            return known
+        if not await self._is_open(outbound):
+            raise ChatGone(WINDOW_CLOSED)
+        caption = await self._laid_out(outbound) if outbound.text.strip() else ""
+        number = self._number(outbound.to)
+        body = await files.shown(self._calls, number, outbound.file, content, caption)
+        if caption and body["type"] == "audio" and outbound.id not in self._captions:  # a sound has no caption
+            words = messages.addressed(outbound.to.chat, messages.text(caption))
+            await self._calls("POST", f"{number}/messages", words)
+            self._captions[outbound.id] = None
+        return await self._shown(outbound, body)
+
+    async def _by_template(self, outbound: Outbound) -> str:
+        template = self._settings.template
+        if template.name is None:
+            raise ChatGone(WINDOW_CLOSED)
+        return await self._shown(outbound, messages.template(template.name, template.language, outbound.text))
+
+    async def _shown(self, outbound: Outbound, content: Mapping[str, Any]) -> str:
+        asked = codec.message_of(outbound.answers)
+        if asked:
+            self._asked[outbound.id] = outbound.to, asked
+        quotes = asked if self._points_back(outbound, asked) else ""
+        body = messages.addressed(outbound.to.chat, content, row=outbound.id, quotes=quotes)
+        told = await self._calls("POST", f"{self._number(outbound.to)}/messages", body)
+        message = str(told["messages"][0]["id"])
+        self._quotes[message] = codec.Quote("you", clipped(outbound.text))
+        return message
+
+    async def _laid_out(self, outbound: Outbound) -> str:
+        if outbound.kind not in ("reply", "remark") and outbound.file is None:
+            text = without_columns(outbound.text) if outbound.kind == "command" else outbound.text
+            return formatting.plain(text)
+        try:
+            return await self._aside(formatting.shown, outbound.text)
+        except TookTooLong:
+            log.warning("shown_plainly", outbound=outbound.id, size=len(outbound.text))
+            return formatting.plain(outbound.text)
+
+    def _points_back(self, outbound: Outbound, asked: str) -> bool:
+        """Say whether a message quotes what it answers: the first one of an answer does, if more was said meanwhile."""
+        if not asked or outbound.kind == "notice" or self._last.get(outbound.to, asked) == asked:
+            return False
+        return self._pointed.setdefault(str(outbound.answers), outbound.id) == outbound.id
+
+    async def _is_open(self, outbound: Outbound) -> bool:
+        """Say whether the person wrote within a day: whoever just asked did."""
+        now, name = self._clock.now(), _note_of(self._number(outbound.to), outbound.to.chat)
+        if codec.message_of(outbound.answers) and now - outbound.created_at < WINDOW - _NOTED_EVERY:
+            return True
+        if now - self._wrote.get(name, 0.0) >= WINDOW and self.notebook is not None:
+            try:
+                noted = {name: float(at) for name, at in (await self.notebook.read()).items()}
+                await self.notebook.write({each: None for each, at in noted.items() if now - at >= WINDOW})
+            except StoreUnavailable as error:
+                raise AdapterError(f"Nobody knows now when they wrote last: {error}") from error
+            self._wrote = {each: at for each, at in noted.items() if now - at < WINDOW}
+        return now - self._wrote.get(name, 0.0) < WINDOW
+
+    def _number(self, to: ChatAddress) -> str:
+        """The bot's number of a chat."""
+        return to.thread or self.account
+
+    # -- files and signs --------------------------------------------------------------------
+
+    async def fetch(self, file: Attachment) -> bytes:
+        return await self._calls.download(file.ref)
+
+    async def typing(self, to: ChatAddress, active: bool) -> None:
+        message = self._last.get(to)
+        if active and message is not None:
+            body = {**_read_receipt(message), "typing_indicator": {"type": "text"}}
+            self._typing.begin(to, partial(self._calls, "POST", f"{self._number(to)}/messages", body))
+        else:
+            self._typing.end(to)
+
+    async def react(self, to: ChatAddress, message: str, sign: Sign) -> None:
+        content = {"type": "reaction", "reaction": {"message_id": message, "emoji": SIGNS[sign]}}
+        await self._calls("POST", f"{self._number(to)}/messages", messages.addressed(to.chat, content))
+
+    async def aclose(self) -> None:
+        await self._typing.aclose()
+        await self._background.aclose()
+        await self._calls.aclose()
+
+
+def create(settings: WhatsAppSettings, host: AdapterHost) -> WhatsAppBot:
+    """The bot of these settings."""
+    return WhatsAppBot(settings, clock=host.clock, aside=host.aside)
+
+
+def _values(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """What a call tells about messages."""
+    for entry in payload.get("entry") or ():
+        for change in entry.get("changes") or () if isinstance(entry, Mapping) else ():
+            if isinstance(change, Mapping) and change.get("field") == "messages":
+                value = change.get("value")
+                if isinstance(value, Mapping):
+                    yield value
+
+
+def _contact_of(message: Any, contacts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """What is said of who wrote a message."""
+    if isinstance(message, Mapping):
+        named = {message.get("from"), message.get("from_user_id")} - {None}
+        for each in contacts:
+            if named & {each.get("wa_id"), each.get("user_id")}:
+                return each
+    return contacts[0] if len(contacts) == 1 else {}
+
+
+def _read_receipt(message: str) -> dict[str, Any]:
+    return {"messaging_product": "whatsapp", "status": "read", "message_id": message}
+
+
+def _note_of(number: str, person: str) -> str:
+    """The name of the note of when a person wrote last to a number."""
+    return f"{number} {person}"

@@ -1,0 +1,110 @@
+"""The address that Meta calls: https://developers.facebook.com/documentation/business-messaging/whatsapp/webhooks
+
+Each call is signed with the app's secret. What is stored is answered with 200. What cannot be stored in time gets 503,
+and Meta brings it again, for seven days.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import structlog
+from aiohttp import ClientError, web
+
+from adapters.whatsapp.platform import WhatsAppSettings
+from gateway.runtime.clock import Clock
+from gateway.runtime.door import Door
+from gateway.runtime.errors import AdapterError, StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+_SIGNATURE: Final = "X-Hub-Signature-256"
+_SIGNED: Final = f"\r\n{_SIGNATURE}: sha256=".lower().encode()
+_MOST_BYTES: Final = 3_145_728  # of one call
+_PATIENCE: Final = 15.0  # seconds for a head, and for a body that stands still
+_LAST_WORDS: Final = 3.0
+_ANSWERED_IN: Final = 5.0  # seconds
+
+Heard = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Endpoint:
+    """Listens. `heard` stores what a call brings; `begun` is called once it listens."""
+
+    def __init__(self, settings: WhatsAppSettings, clock: Clock, heard: Heard, begun: Callable[[], None]) -> None:
+        assert settings.secret is not None, "the configuration sees to it that there is one"
+        assert settings.url is not None, "the configuration sees to it that there is one"
+        self._settings, self._clock, self._heard, self._begun = settings, clock, heard, begun
+        self._secret = settings.secret.get_secret_value().strip()
+        self._path = unquote(urlsplit(settings.url).path or "/")
+        self.verify_token = _digest(self._secret, b"the verify token of its webhook")[:32]
+
+    async def serve(self) -> None:
+        """Answer calls until cancelled. Raises AdapterError if the port is taken."""
+        self._door = Door("whatsapp", self._asked, self._clock, patience=_PATIENCE, admits=_may_be_metas)
+        host, port = self._settings.host, self._settings.port
+        try:  # the workers of one host share the port
+            await self._door.open(host=host, port=port, reuse_port=True)
+        except OSError as error:
+            raise AdapterError(
+                f"WhatsApp's calls cannot be heard at {host}:{port} ({error.strerror or error}); free that port, or "
+                "set another in adapters.whatsapp."
+            ) from error
+        log.info("whatsapp_listens", host=host, port=port, path=self._path)
+        self._begun()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._door.close(_LAST_WORDS)
+
+    async def _asked(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path != self._path:
+            return self._refused(404, request)
+        if request.method == "GET":
+            shown = request.query.get("hub.verify_token", "").encode(errors="replace")
+            if not hmac.compare_digest(shown, self.verify_token.encode()):
+                return self._refused(403, request)
+            return web.Response(text=request.query.get("hub.challenge", ""))
+        if request.method != "POST" or (request.content_length or 0) > _MOST_BYTES:
+            return self._refused(405 if request.method != "POST" else 413, request)
+        return await self._called(request)
+
+    async def _called(self, request: web.BaseRequest) -> web.StreamResponse:
+        shown = request.headers.get(_SIGNATURE, "").encode(errors="replace")
+        try:
+            body = await request.read()
+        except (ClientError, web.RequestPayloadError, web.HTTPRequestEntityTooLarge):
+            return self._refused(400, request)
+        if not hmac.compare_digest(shown, f"sha256={_digest(self._secret, body)}".encode()):
+            return self._refused(401, request)
+        try:
+            payload = json.loads(body)
+            if not isinstance(payload, dict):
+                raise ValueError("it is no object")
+        except (ValueError, RecursionError):
+            return self._refused(400, request)
+        try:
+            async with self._clock.limit(_ANSWERED_IN):
+                await self._heard(payload)
+        except (TimeoutError, StoreUnavailable):
+            return web.Response(status=503)
+        return web.Response()
+
+    def _refused(self, status: int, request: web.BaseRequest) -> web.Response:
+        self._door.count(status, request.remote)
+        response = web.Response(status=status)
+        response.force_close()
+        return response
+
+
+def _may_be_metas(head: bytes) -> bool:
+    return _SIGNED in head.lower() or (head.startswith(b"GET ") and b"hub.verify_token=" in head)
+
+
+def _digest(secret: str, body: bytes) -> str:
+    return hmac.new(secret.encode(), body, "sha256").hexdigest()

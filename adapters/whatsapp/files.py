@@ -1,0 +1,65 @@
+"""Files as WhatsApp takes them: https://developers.facebook.com/documentation/business-messaging/whatsapp/business-phone-numbers/media
+
+It shows few kinds of pictures, sounds and videos as such. Others are documents, of which it takes offices' and texts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from adapters.whatsapp.calls import GraphCalls
+from adapters.whatsapp.limits import LARGEST
+from gateway.domain.chat import KeptFile
+from gateway.runtime.errors import DeliveryRefused
+
+_SHOWN: Final = {
+    "image/jpeg": "image",
+    "image/png": "image",
+    "audio/aac": "audio",
+    "audio/amr": "audio",
+    "audio/mp4": "audio",
+    "audio/mpeg": "audio",
+    "audio/ogg": "audio",
+    "video/3gpp": "video",
+    "video/mp4": "video",
+}
+_TEXTS: Final = ("application/json", "application/xml", "application/x-yaml", "application/javascript")
+_DOCUMENTS: Final = (
+    "application/pdf",
+    "application/msword",
+    "application/vnd.ms-",
+    "application/vnd.openxmlformats-officedocument.",
+)
+
+
+def kind_of(file: KeptFile) -> tuple[str, str]:
+    """The type of the message that shows a file, and the type by which the file is handed over. Raises
+    DeliveryRefused."""
+    mime = file.mime.partition(";")[0].strip().lower()
+    kind = _SHOWN.get(mime)
+    if kind is not None and file.size > LARGEST[kind]:
+        size = LARGEST[kind] // 1024**2
+        raise DeliveryRefused(
+            f"{file.name or 'the file'} is larger than the {size} MB that WhatsApp takes of this kind"
+        )
+    if kind is not None:
+        return kind, mime
+    if mime.startswith("text/") or mime in _TEXTS:
+        return "document", "text/plain"
+    if mime.startswith(_DOCUMENTS):
+        return "document", mime
+    raise DeliveryRefused(f"{file.name or 'the file'}: WhatsApp takes no files of the type {mime or 'unknown'}")
+
+
+async def shown(calls: GraphCalls, number: str, file: KeptFile, content: bytes, caption: str) -> dict[str, Any]:
+    """The content of a message with a file, which is handed over first. Raises AdapterError."""
+    kind, mime = kind_of(file)
+    name = file.name or "file"
+    part: dict[str, Any] = {"id": await calls.upload(number, name, mime, content)}
+    if kind == "document":
+        part["filename"] = name
+    if file.is_voice and mime == "audio/ogg":
+        part["voice"] = True
+    if caption and kind != "audio":
+        part["caption"] = caption
+    return {"type": kind, kind: part}

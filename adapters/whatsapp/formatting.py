@@ -1,0 +1,142 @@
+"""Markdown made into WhatsApp's signs, no longer than one message may be. Pure.
+
+https://faq.whatsapp.com/539178204879377: signs mark a stretch of one line, between whole words, and none can be
+written as itself. So a line with such a sign in its words is not marked by that sign, and a thin space keeps a pair in
+its words from marking anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from gateway.delivery.markdown.characters import is_visible, length, sound
+from gateway.delivery.markdown.layout import Medium, laid_out
+from gateway.delivery.markdown.page import Kind, Span
+from gateway.delivery.markdown.reading import PLAIN
+from gateway.delivery.markdown.splitting import Splitter
+from gateway.domain.adapter import REPEATED
+
+LONGEST: Final = (
+    4_096  # https://developers.facebook.com/documentation/business-messaging/whatsapp/messages/text-messages
+)
+LONGEST_CAPTION: Final = 1_024
+_SCREEN: Final = 34  # columns of a telephone that shows code without breaking its lines
+_TOO_MUCH: Final = 2.0  # the load of what cannot be laid out
+_EMPTY: Final = "(empty message)"
+_SIGNS: Final[dict[Kind, str]] = {"bold": "*", "italic": "_", "strikethrough": "~", "code": "`"}
+_BLOCK: Final = "```"
+_THIN: Final = "\u200a"
+_PAIR: Final = re.compile(r"(?<![^\W_])([*_~`])(?=\S)(?=[^\n]*\S\1(?![^\W_]))")
+
+
+class _Insert(NamedTuple):
+    """Something that is put in at a place: ends first, then what begins there, the outermost nearest to the edge."""
+
+    place: int
+    rank: int
+    depth: int
+    text: str
+
+
+def shown(markdown: str) -> str:
+    """One part of Markdown as WhatsApp is to be sent it; never raises, never empty."""
+    return plain(markdown) if PLAIN.fullmatch(markdown) else _fitted(markdown) or plain(markdown)
+
+
+def plain(text: str) -> str:
+    """The same of a text that is no Markdown."""
+    text = sound(text).strip()
+    text = text if is_visible(text) else _EMPTY
+    calm = _PAIR.sub(rf"\1{_THIN}", text)
+    return calm if length(calm, "utf16") <= LONGEST else text
+
+
+def _fitted(markdown: str) -> str | None:
+    try:
+        text, spans = laid_out(markdown, _MEDIUM)
+        made = _signed(text, spans).strip() if is_visible(text) else ""
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return None  # a mistake of ours or of a library costs the message its looks, not its delivery
+    return made if made and length(made, "utf16") <= LONGEST else None
+
+
+_MEDIUM: Final = Medium(cleaned=lambda text: text, linked=lambda _: None, table_columns=_SCREEN)
+
+
+def _signed(text: str, spans: Sequence[Span]) -> str:
+    """The text with signs around what is marked."""
+    inserts: list[_Insert] = []
+    blocks = [each for each in spans if each.kind == "pre" and _BLOCK not in text[each.start : each.end]]
+    for each in blocks:
+        inserts += _around(each.start, each.end, _BLOCK)
+    for quote in (each for each in spans if each.kind == "blockquote"):
+        inserts += [_Insert(at, 1, 0, "> ") for at, _ in _lines(text, quote.start, quote.end)]
+    for start, end in _lines(text, 0, len(text)):
+        if not any(each.start < end and start < each.end for each in blocks):
+            inserts += _in_line(text, start, end, spans)
+    made, at = list[str](), 0
+    for put in sorted(inserts):
+        made += (text[at : put.place], put.text)
+        at = put.place
+    return "".join((*made, text[at:]))
+
+
+def _in_line(text: str, start: int, end: int, spans: Sequence[Span]) -> Iterator[_Insert]:
+    """The signs of one line."""
+    marks = [mark for span in spans if span.kind in _SIGNS and (mark := _within(text, span, start, end))]
+    codes = [each for each in marks if each.kind == "code"]
+    bare = list(text[start:end])  # without code, in which signs mark nothing
+    for each in codes:
+        if "`" not in text[each.start : each.end]:
+            bare[each.start - start : each.end - start] = "c" * (each.end - each.start)
+    line = "".join(bare)
+    yield from (_Insert(start + pair.end(), 1, 0, _THIN) for pair in _PAIR.finditer(line))
+    around: list[Span] = []
+    for each in sorted(marks, key=lambda mark: (mark.start, -mark.end, mark.kind != "code")):
+        around = [outer for outer in around if outer.end > each.start]
+        kinds = {outer.kind for outer in around}
+        crosses = any(outer.end < each.end for outer in around)
+        if _SIGNS[each.kind] not in line and not crosses and not kinds & {each.kind, "code"}:
+            around.append(each)
+            yield from _around(each.start, each.end, _SIGNS[each.kind], len(around))
+
+
+def _within(text: str, span: Span, start: int, end: int) -> Span | None:
+    """The part of a mark that lies in a line, if WhatsApp shows it: between words, and without white space inside."""
+    first, last = max(span.start, start), min(span.end, end)
+    stretch = text[first:last]
+    first, last = first + len(stretch) - len(stretch.lstrip()), last - len(stretch) + len(stretch.rstrip())
+    touches = text[max(start, first - 1) : first].isalnum() or text[last : min(end, last + 1)].isalnum()
+    return None if first >= last or touches else Span(kind=span.kind, start=first, end=last)
+
+
+def _around(start: int, end: int, sign: str, depth: int = 0) -> tuple[_Insert, _Insert]:
+    return _Insert(start, 2, depth, sign), _Insert(end, 0, -depth, sign)
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The bounds of the lines of a stretch."""
+    while start <= end:
+        found = text.find("\n", start, end)
+        stop = end if found < 0 else found
+        yield start, stop
+        start = stop + 1
+
+
+def load(part: str) -> float:
+    """How full a message a part makes, plain or laid out: 1 is a whole message."""
+    full = length(part, "utf16") / LONGEST
+    if full > 1:
+        return full
+    fitted = _fitted(part)
+    return _TOO_MUCH if fitted is None else max(full, length(fitted, "utf16") / LONGEST)
+
+
+def fits_caption(text: str) -> bool:
+    """Say whether a file's caption holds a text."""
+    return max(length(text, "utf16"), length(shown(text), "utf16")) <= LONGEST_CAPTION
+
+
+split: Final = Splitter(limit=LONGEST - len(REPEATED), unit="utf16", load=load).split

@@ -1,0 +1,53 @@
+"""The limits of WhatsApp: https://developers.facebook.com/documentation/business-messaging/whatsapp/throughput and
+…/business-phone-numbers/media for files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from adapters.whatsapp.formatting import LONGEST, fits_caption, plain, shown, split
+from gateway.delivery.markdown.characters import length
+from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.adapter import REPEATED, Limits, Rate
+from gateway.domain.chat import ChatAddress, OutboundKind
+from gateway.domain.platform import Bubble, Stage
+
+WINDOW: Final = 86_400.0  # seconds after a person's words in which they can be written to freely
+LARGEST_FETCHED: Final = 25 * 1024 * 1024
+LARGEST_SENT: Final = 100 * 1024 * 1024
+LARGEST: Final = {"image": 5 * 1024 * 1024, "audio": 16 * 1024 * 1024, "video": 16 * 1024 * 1024}
+
+LIMITS: Final = Limits(
+    text_units=LONGEST - len(REPEATED),
+    unit="utf16",
+    split_reply=split,
+    file_bytes=LARGEST_SENT,
+    fits_caption=fits_caption,
+    direct_chat=lambda user: user,
+    voice="opus",
+)
+
+# One message in six seconds to one person; up to 45 may come at once, and are then paid for by a pause.
+_PAIR_BURST: Final = 45
+_PAIR_SECONDS: Final = 6.0
+_NUMBER_RATE: Final = 70  # a second, of the eighty that count what comes in, too
+
+
+def rates(to: ChatAddress, number: str) -> Sequence[Rate]:
+    """The limits that a message counts against: of the pair, and of the number."""
+    pair = Rate(bucket=f"pair {number} {to.chat}", most=_PAIR_BURST, seconds=_PAIR_BURST * _PAIR_SECONDS)
+    return [pair, Rate(bucket=f"number {number}", most=_NUMBER_RATE, seconds=1.0)]
+
+
+# -- rehearsal -----------------------------------------------------------------------------------------
+
+
+def bubble(part: str, kind: OutboundKind) -> Bubble:
+    """One message, with WhatsApp's own signs. What is no reply and no remark is no Markdown."""
+    laid_out = kind in ("reply", "remark")
+    text = shown(part) if laid_out else plain(without_columns(part) if kind == "command" else part)
+    return Bubble(text=text, units=length(text, "utf16"), most=LONGEST)
+
+
+STAGE: Final = Stage(limits=LIMITS, bubble=bubble)

@@ -1,0 +1,106 @@
+"""The description of WhatsApp as a platform: its section `adapters.whatsapp` of config.yaml, the names of its people,
+and the function that makes its adapter. It loads nothing that it does not need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from gateway.domain.platform import AdapterSettings, Platform
+from gateway.domain.settings import AList, Contradiction, HttpUrl, Ident, Port, Secret, Section, Text
+
+
+def _number(value: str) -> str:
+    if not value.isdecimal():
+        raise ValueError("must be a Phone number ID, which has digits alone, and no telephone number")
+    return value
+
+
+Number = Annotated[Ident, AfterValidator(_number)]
+
+
+class Template(Section):
+    """A message that Meta has approved. It alone reaches people who did not write for 24 hours."""
+
+    name: Text | None = Field(None, description="its name in the WhatsApp Manager; null: there is none")
+    language: Text = Field("en", description="its language there, such as en or pt_BR")
+
+
+class WhatsAppSettings(AdapterSettings):
+    """The bot on WhatsApp. docs/whatsapp.md leads to a first reply, and tells of the 24 hours and of templates."""
+
+    number: Number | None = Field(
+        None, description="the Phone number ID, from the page API Setup", json_schema_extra={"asked": True}
+    )
+    numbers: Annotated[tuple[Number, ...], AList] = Field((), description="Phone number IDs of more numbers of the app")
+    token: Secret | None = Field(
+        None, description="the access token of a system user", json_schema_extra={"variable": "WHATSAPP_TOKEN"}
+    )
+    secret: Secret | None = Field(
+        None,
+        description="the App secret, from the page App settings, Basic",
+        json_schema_extra={"variable": "WHATSAPP_APP_SECRET"},
+    )
+    url: HttpUrl | None = Field(
+        None, description="the https:// address at which Meta calls", json_schema_extra={"asked": True}
+    )
+    host: Text = Field("127.0.0.1", description="the address at which this program listens")
+    port: Port = Field(8445, description="its port, to which your proxy passes on what comes to url")
+    template: Template = Template()
+    proxy: Text | None = Field(None, description="http://HOST:PORT, for calls of Meta; null: none")
+    base_url: HttpUrl | None = Field(None, description="of another server with the Graph API, such as an emulator")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """A bot needs a number, both secrets, and an address."""
+        if not self.enabled:
+            return
+        needed = (
+            ("number", self.number, "the Phone number ID, from the page API Setup"),
+            ("url", self.url, "at which https:// address can Meta reach this bot?"),
+        )
+        for key, given, what in needed:
+            if given is None:
+                yield (key, "enabled"), f"is needed: {what}"
+        secrets = (("token", self.token, "WHATSAPP_TOKEN"), ("secret", self.secret, "WHATSAPP_APP_SECRET"))
+        for key, secret, variable in secrets:
+            if secret is None:
+                told = f'is needed: write "${{{variable}}}" and set that variable, or set enabled to false'
+                yield (key, "enabled"), told
+        if self.url is not None and self.base_url is None and urlsplit(self.url).scheme != "https":
+            yield ("url",), "must begin with https://: Meta calls no other address"
+
+
+_PERSON = r"\d{5,20}|[A-Z]{2}\.[A-Za-z0-9.]+"
+
+
+def person_problem(name: str) -> str | None:
+    """WhatsApp's people go by telephone numbers, or by the id that stands for one who hides theirs."""
+    if re.fullmatch(rf"({_PERSON}|\*)(@({_PERSON}|\*))?", name):
+        return None
+    return (
+        'must give a telephone number with its country\'s code, in digits alone, as in "whatsapp:491701234567"; behind '
+        "an @ a Phone number ID"
+    )
+
+
+def place_problem(name: str) -> str | None:
+    """A person, or one of the bot's numbers."""
+    if re.fullmatch(rf"({_PERSON})(/\d+)?|\*", name):
+        return None
+    return 'must give a telephone number, as in "whatsapp:491701234567", or a Phone number ID'
+
+
+PLATFORM = Platform(
+    name="whatsapp",
+    title="WhatsApp",
+    create="adapters.whatsapp.adapter:create",
+    settings=WhatsAppSettings,
+    person="491701234567",
+    person_problem=person_problem,
+    place_problem=place_problem,
+    rehearse="adapters.whatsapp.limits:STAGE",
+)

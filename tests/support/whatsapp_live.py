@@ -1,0 +1,107 @@
+"""A whole gateway with a bot on the emulated WhatsApp: what people see is what is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from adapters.whatsapp.adapter import WhatsAppBot
+from adapters.whatsapp.platform import WhatsAppSettings
+from gateway.agent.tools.base import Tool
+from gateway.app import build as bootstrap
+from gateway.people.access import AccessSettings
+from gateway.runtime.clock import Clock, SystemClock
+from gateway.store.port import Store
+from gateway.turns.reception import BUSY
+from tests.emulators.whatsapp import Message, Person, WhatsAppServer
+from tests.support.gateway import config_in
+from tests.support.live_bot import LiveBot
+from tests.support.model import PATIENCE, FakeModel
+
+
+@dataclass(slots=True, kw_only=True)
+class Bot(LiveBot):
+    """A running gateway and the WhatsApp that it is on. Anna may talk to it, and whoever `allow` adds."""
+
+    whatsapp: WhatsAppServer
+    adapter: WhatsAppBot
+    anna: Person
+
+    def says(self, text: str, person: Person | None = None, **how: Any) -> Message:
+        """Anna writes."""
+        return self.whatsapp.say(person or self.anna, text, **how)
+
+    def shown(self, chat: Any = None) -> list[str]:
+        """Return the texts of the bot's messages to a person, except that it is busy."""
+        return [text for text in self.whatsapp.shown(chat or self.anna) if text != BUSY]
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Return once it holds. Fails after `PATIENCE`."""
+        async with asyncio.timeout(PATIENCE):
+            await self.whatsapp.until(condition)
+
+
+def free_port() -> int:
+    """A port that nobody has."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def settings_for(whatsapp: WhatsAppServer, port: int, **rules: Any) -> WhatsAppSettings:
+    """The section of a bot on this server."""
+    given = whatsapp.settings
+    return WhatsAppSettings(
+        enabled=True,
+        number=given.numbers[0],
+        numbers=given.numbers[1:],
+        token=SecretStr(given.token),
+        secret=SecretStr(given.secret),
+        url=f"http://127.0.0.1:{port}/whatsapp",
+        port=port,
+        base_url=whatsapp.api_url,
+        **rules,
+    )
+
+
+@asynccontextmanager
+async def on_whatsapp(
+    folder: Path,
+    whatsapp: WhatsAppServer,
+    anna: Person,
+    *,
+    model: FakeModel | None = None,
+    patience: float = 10.0,
+    allow: tuple[str, ...] = (),
+    pairing: bool = False,
+    with_tools: Sequence[Tool] = (),
+    clock: Clock | None = None,
+    paced: bool = False,
+    port: int = 0,
+    store: Store | None = None,
+    rules: Mapping[str, Any] | None = None,
+    **sections: Any,
+) -> AsyncIterator[Bot]:
+    """A gateway on this WhatsApp, until the block ends. `rules`: of the section `adapters.whatsapp`."""
+    model, clock = model or FakeModel(), clock or SystemClock()
+    access = AccessSettings(allow=(f"whatsapp:{anna.address}", *allow), pairing=pairing)
+    config = config_in(folder, access=access, **sections)
+    settings = settings_for(whatsapp, port or free_port(), **(rules or {}))
+    adapter = WhatsAppBot(settings, clock=clock, patience=patience, paced=paced)
+    parts = bootstrap.Parts(providers={"offline": model}, tools=with_tools, clock=clock, store=store)
+    gateway = bootstrap.build(config, [adapter], parts)
+    serving = asyncio.create_task(gateway.run())
+    bot = Bot(whatsapp=whatsapp, gateway=gateway, adapter=adapter, model=model, anna=anna, serving=serving)
+    try:
+        yield bot
+    finally:
+        gateway.stop()
+        async with asyncio.timeout(PATIENCE):
+            await serving
