@@ -38,7 +38,7 @@ from gateway.domain.place import EVERYWHERE, ListenRules, ShowRules, names
 from gateway.domain.platform import AdapterHost, AdapterSettings, Platform
 from gateway.people.access import Access
 from gateway.runtime.aside import SHORT, RunsAside, WorkerProcess, at_once
-from gateway.runtime.clock import SystemClock, SystemIds
+from gateway.runtime.clock import Clock, SystemClock, SystemIds
 from gateway.runtime.errors import AdapterError, ConfigError, StoreUnavailable, UserError
 from gateway.runtime.logs import configure_logs, redact_crashes
 from gateway.runtime.plugins import contained, imported, methods_of, refuse_misfit
@@ -99,10 +99,10 @@ def announcement(config: Config, workers: int) -> list[str]:
 
 def adapters(config: Config, aside: RunsAside = at_once, tell: Tell = _nobody) -> list[Adapter]:
     """The adapters of the platforms that are switched on. Raises ConfigError."""
-    return [_adapter(config, each, [], aside=aside, tell=tell) for each in served(config)]
+    return [adapter_of(config, each, [], aside=aside, tell=tell) for each in served(config)]
 
 
-def _adapter(
+def adapter_of(
     config: Config,
     platform: Platform,
     running: list[Gateway],
@@ -111,8 +111,10 @@ def _adapter(
     aside: RunsAside = at_once,
     settings: AdapterSettings | None = None,
     tell: Tell = _nobody,
+    clock: Clock | None = None,
 ) -> Adapter:
-    """A platform's adapter, for the gateway that `running` will hold. `settings` None: those of the configuration."""
+    """A platform's adapter, for the gateway that `running` will hold. `settings` None: those of the configuration.
+    Raises ConfigError."""
 
     async def greet(source: Source) -> str:
         with suppress(StoreUnavailable):  # a greeting is not worth the chat
@@ -136,7 +138,7 @@ def _adapter(
 
     model = config.model.name or f"{config.model.provider} model"
     host = AdapterHost(
-        clock=SystemClock(),
+        clock=clock or SystemClock(),
         ids=SystemIds(),
         home=config.home,
         menu=[each.entry for each in (*all_commands().commands, *_prompts(config).more)],
@@ -252,7 +254,7 @@ async def serve_shell(
     running: list[Gateway] = []
     log_file = None if call.as_json else config.home / "legato.log"
     make_folders(config, home=log_file is not None)  # before the adapter makes them, open to all
-    adapter = _adapter(config, _of_shell(), running, call)
+    adapter = adapter_of(config, _of_shell(), running, call)
     watched = isinstance(adapter, IsWatched) and adapter.watched
     log_to(config, log_file)
     beside = _beside(config, running, call, tell) if watched else []
@@ -285,7 +287,7 @@ def _beside(config: Config, running: list[Gateway], call: ShellCall, tell: Tell)
         settings = config.adapters.get(platform.name)
         if not platform.beside_shell or platform.settings is None or not (call.page or (settings and settings.enabled)):
             continue
-        adapter = _adapter(config, platform, running, call, settings=settings or platform.settings(enabled=True))
+        adapter = adapter_of(config, platform, running, call, settings=settings or platform.settings(enabled=True))
         try:
             if isinstance(adapter, OpensFirst):
                 tell(adapter.open())

@@ -1,0 +1,1 @@
+"""What packages of other people may build on, beside the ports themselves."""
