@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
-from tests.emulators.whatsapp import Person, WhatsAppServer
+from gateway.domain.message import text_of
+from gateway.domain.turn import SessionSettings
+from gateway.turns.reception import BUSY
+from tests.emulators.whatsapp import Flood, LoseAnswer, Person, Refuse, Settings, WhatsAppServer
+from tests.emulators.whatsapp.delivery import signature
+from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.tools import Payment, payments
 from tests.support.whatsapp_live import on_whatsapp
 
 
 @pytest.fixture
 async def whatsapp() -> AsyncIterator[WhatsAppServer]:
     """Without its rate limits; who breaks one of its rules fails the test."""
-    async with WhatsAppServer(limited=False) as running:
+    async with WhatsAppServer(limited=False, clock=FastClock()) as running:
         yield running
         assert [str(each) for each in running.violations] == []
 
@@ -27,11 +35,151 @@ def anna(whatsapp: WhatsAppServer) -> Person:
 
 
 async def test_a_story_of_one_day(tmp_path: Path, whatsapp: WhatsAppServer, anna: Person) -> None:
-    gate = Gate()
-    model = FakeModel(in_turn(Say(first="**Look**", gate=gate, text=" `here`.")))
-    whatsapp.say(anna, "Hello")  # nobody listens yet
-    async with on_whatsapp(tmp_path, whatsapp, anna, model=model) as bot:
+    gate, eve = Gate(), whatsapp.person("Eve")
+    model = FakeModel(in_turn(Say(first="**Look**", gate=gate, text=" `here`."), Say(text="Yes.")))
+    hello = whatsapp.say(anna, "Hello")  # nobody listens yet
+    signs = SessionSettings(reactions=True)
+    async with on_whatsapp(tmp_path, whatsapp, anna, model=model, sessions=signs) as bot:
         await gate.until_waiting()
+        await bot.until(lambda: hello.read and hello.signs == {"bot": "👀"})  # typing says that it is read, too
+        meanwhile = bot.says("Are you there?")
+        await bot.until(lambda: bot.whatsapp.delivery.told[-1].taken.is_set())
         gate.open()
-        await bot.until_shown("Look here.")
-        assert whatsapp.of_bot(anna)[0].text == "*Look* `here`."
+        await bot.until_shown("Look here.", "Yes.")
+        first, second = (each for each in whatsapp.of_bot(anna) if each.text != BUSY)
+        assert (first.text, first.quotes, second.quotes) == ("*Look* `here`.", hello.id, "")  # more was said meanwhile
+        await bot.until(lambda: hello.signs == meanwhile.signs == {"bot": "✅"})
+        bot.says("What do you mean?", reply=first)
+        await bot.until(lambda: len(model.requests) == 3)
+        assert model.spoken(2)[-1] == ("user", '[in reply to you: "**Look** `here`."]\nWhat do you mean?')
+        bot.says("Let me in", eve)
+        whatsapp.react(anna, second, "👎")
+        whatsapp.react(anna, second, "👍")
+        await bot.quiet()
+        asked = bot.says("Sure?")
+        await bot.until(lambda: len(model.requests) == 4)
+        assert '[Anna reacted 👍 to: "Yes."]' in str(model.requests[3].messages[-1])
+        await bot.quiet()
+        whatsapp.edit(asked, "Really?")
+        await bot.until(lambda: len(model.requests) == 5)
+        assert model.spoken(4)[-1][1].endswith("Really?")
+        bot.says("/help")
+        await bot.until(lambda: "/new" in bot.shown()[-1])
+        assert whatsapp.of_bot(eve) == []
+    bot.says("Are you there now?")  # nobody is
+    async with on_whatsapp(tmp_path, whatsapp, anna) as bot:
+        await bot.until(lambda: bot.shown()[-1] == "echo: Are you there now?")
+
+
+async def test_it_asks_with_buttons_and_lists(tmp_path: Path, whatsapp: WhatsAppServer, anna: Person) -> None:
+    payment = Payment()
+    asked = {"question": "What to sing? " + "la " * 60, "options": ["Bach", "Byrd, or whoever else sang then"]}
+    ask = Say(calls=[("ask_person", json.dumps(asked))])
+    model = FakeModel(in_turn(payments(42), Say(text="Paid."), ask))
+    async with on_whatsapp(tmp_path, whatsapp, anna, model=model, with_tools=[payment]) as bot:
+        bot.says("pay")
+        await bot.until(lambda: whatsapp.of_bot(anna) and whatsapp.of_bot(anna)[-1].buttons)
+        question = whatsapp.of_bot(anna)[-1]
+        assert list(question.buttons) == ["Approve", "This session", "Always for this", "Deny"]
+        pressed = whatsapp.press(anna, question, "Approve")
+        await bot.until(lambda: len(payment.paid) == 1 and "Paid." in bot.shown())
+        told = next(each for each in whatsapp.of_bot(anna) if each.text == "Approved.")
+        assert told.quotes == pressed.id
+        whatsapp.press(anna, question, "Deny")  # which stands there still, as nothing can be changed
+        await bot.until(lambda: bot.shown()[-1].startswith("This question is not open any more"))
+        bot.says("Again")
+        await bot.until(lambda: whatsapp.of_bot(anna)[-1].buttons)
+        chosen = whatsapp.of_bot(anna)[-1]
+        assert chosen.body["interactive"]["type"] == "list"
+        whatsapp.press(anna, chosen, next(each for each in chosen.buttons if each.startswith("Byrd")))
+        await bot.until(lambda: len(model.requests) == 4)
+        assert text_of(model.requests[-1].messages[-1]) == f"The person answered: {asked['options'][1]}"
+
+
+async def test_files_go_both_ways(tmp_path: Path, whatsapp: WhatsAppServer, anna: Person) -> None:
+    async with on_whatsapp(tmp_path, whatsapp, anna) as bot:
+        notes = whatsapp.file(b"Alto: Ben", "text/plain")
+        part = {"id": notes, "mime_type": "text/plain", "filename": "notes.txt", "caption": "Read this"}
+        whatsapp.send(anna, {"type": "document", "document": part})
+        await bot.until(lambda: bot.shown())
+        assert "notes.txt" in bot.shown()[0]
+        assert "Alto: Ben" in str(bot.model.requests[0].messages[-1])
+        place = {"latitude": 52.5, "longitude": 13.4, "name": "Home", "address": "Street 1"}
+        whatsapp.send(anna, {"type": "location", "location": place})
+        card = {"name": {"formatted_name": "Ben"}, "phones": [{"phone": "+49 1"}]}
+        whatsapp.send(anna, {"type": "contacts", "contacts": [card]}, forwarded=True)
+        await bot.until(lambda: len(bot.shown()) == 3)
+        assert bot.shown()[1:] == [
+            "echo: [location: Home, Street 1, 52.500000, 13.400000]",
+            "echo: [forwarded]\n[contact: Ben, +49 1]",
+        ]
+        whatsapp.send(anna, {"type": "unsupported", "unsupported": {"type": "poll"}, "errors": [{"code": 131051}]})
+        await bot.until(lambda: "cannot" in bot.shown()[-1] or len(bot.shown()) == 4)
+        bot.says("/export")
+        await bot.until(lambda: any(each.kind == "document" for each in whatsapp.of_bot(anna)))
+        (sent,) = [each.body["document"] for each in whatsapp.of_bot(anna) if each.kind == "document"]
+        assert sent["filename"].endswith(".md")
+        assert whatsapp.world.media[sent["id"]].content
+
+
+async def test_what_breaks_on_the_way_is_neither_lost_nor_shown_twice(
+    tmp_path: Path, whatsapp: WhatsAppServer, anna: Person
+) -> None:
+    whatsapp.delivery.faults.add(LoseAnswer(), method="webhook messages", times=2)
+    whatsapp.faults.add(LoseAnswer(seconds=0.0), method="messages")
+    whatsapp.faults.add(Refuse(status=503), method="messages", nth=2)
+    async with on_whatsapp(tmp_path, whatsapp, anna) as bot:
+        for number, said in enumerate(("one", "two", "three"), 1):
+            if number == 3:
+                whatsapp.faults.add(Refuse(status=400, body=json.dumps({"error": {"code": 131016}})), method="messages")
+            bot.says(said)
+            await bot.until(lambda number=number: len(bot.shown()) == number)
+        await bot.quiet()
+        assert bot.shown() == ["echo: one", "↻ echo: two", "echo: three"]  # nobody knew of the second
+
+
+async def test_meta_calls_and_nobody_else_can(tmp_path: Path) -> None:
+    settings = Settings(numbers=("900000000000001", "900000000000002"), expires_at=1_800_000_000)
+    async with WhatsAppServer(settings, limited=False) as whatsapp:
+        anna, ben = whatsapp.person("Anna"), whatsapp.person("Ben", hidden=True)
+        async with on_whatsapp(tmp_path, whatsapp, anna, allow=(f"whatsapp:{ben.id}",)) as bot:
+            bot.says("one")
+            bot.says("two", number="900000000000002")
+            bot.says("three", ben)
+            await bot.until_shown("echo: one")
+            await bot.until(lambda: whatsapp.shown(anna, "900000000000002") == ["echo: two"])
+            await bot.until(lambda: whatsapp.shown(ben) == ["echo: three"])
+            body = json.dumps({"object": "whatsapp_business_account", "entry": []}).encode()
+            async with aiohttp.ClientSession() as stranger:
+                url = settings.callback_url
+                for headers in ({}, {"X-Hub-Signature-256": signature("another", body)}, {"X-Hub-Signature-256": "é"}):
+                    async with stranger.post(url, data=body, headers=headers) as refused:
+                        assert refused.status == 401
+                async with stranger.get(url, params={"hub.verify_token": "guess", "hub.challenge": "1"}) as refused:
+                    assert refused.status == 403
+            odd = [{}, {"entry": [7, {"changes": [{"field": "messages", "value": {"metadata": {}}}]}]}]
+            for each in odd:
+                assert await whatsapp.delivery.post(json.dumps(each).encode()) == 200
+            found = {each.what: each for each in await bot.adapter.probe()}
+            assert found["whatsapp"].detail == "+1 555-000-1111 (Legato), quality GREEN"
+            assert found["whatsapp webhook"].ok
+            assert found["whatsapp token"].detail.startswith("the token ends on 2027-01-15")
+            settings.token = "another"
+            found = {each.what: each for each in await bot.adapter.probe()}
+            assert found["whatsapp"].detail.startswith("Meta does not take the token of adapters.whatsapp")
+            settings.token = "EAAGlegatotoken"
+            settings.secret = "another"
+            found = {each.what: each for each in await bot.adapter.probe()}
+            assert "copy the App secret at" in found["whatsapp secret"].detail
+
+
+async def test_what_never_arrived_is_marked(tmp_path: Path, whatsapp: WhatsAppServer, anna: Person) -> None:
+    async with on_whatsapp(tmp_path, whatsapp, anna) as bot:
+        anna.blocked = True
+        asked = bot.says("one")
+        await bot.until(lambda: asked.signs == {"bot": "⚠️"})
+        assert bot.shown() == []
+        anna.blocked = False
+        whatsapp.faults.add(Flood(), method="messages")
+        bot.says("two")
+        await bot.until(lambda: "echo: two" in bot.shown())

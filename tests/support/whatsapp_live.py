@@ -17,7 +17,7 @@ from adapters.whatsapp.platform import WhatsAppSettings
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.people.access import AccessSettings
-from gateway.runtime.clock import Clock, SystemClock
+from gateway.runtime.clock import Clock
 from gateway.store.port import Store
 from gateway.turns.reception import BUSY
 from tests.emulators.whatsapp import Message, Person, WhatsAppServer
@@ -90,7 +90,7 @@ async def on_whatsapp(
     **sections: Any,
 ) -> AsyncIterator[Bot]:
     """A gateway on this WhatsApp, until the block ends. `rules`: of the section `adapters.whatsapp`."""
-    model, clock = model or FakeModel(), clock or SystemClock()
+    model, clock = model or FakeModel(), clock or whatsapp.clock
     access = AccessSettings(allow=(f"whatsapp:{anna.address}", *allow), pairing=pairing)
     config = config_in(folder, access=access, **sections)
     settings = settings_for(whatsapp, port or free_port(), **(rules or {}))
