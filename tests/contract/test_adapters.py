@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from itertools import islice
 from typing import Any
 
+import legato_irc.codec
+import pytest
+from legato_irc import PLATFORM as IRC
+from legato_irc.adapter import Irc
+
+from adapters.slack.adapter import SlackBot
 from adapters.slack.platform import PLATFORM as SLACK
 from adapters.telegram.platform import PLATFORM as TELEGRAM
-from legato_irc import PLATFORM as IRC
-
+from adapters.telegram.receiving import Receiver
+from gateway.domain.adapter import Limits
+from gateway.domain.chat import Outbound
+from gateway.runtime.backoff import Backoff
+from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.structs import replace
 from legato.testing import AdapterSuite, Emulator
 from tests.emulators.irc import IrcServer
 from tests.emulators.slack import SlackServer
@@ -62,7 +74,7 @@ class Telegram:
 class Slack:
     """Anna and Eve, in their direct messages."""
 
-    keeps = True
+    keeps, anna = True, ""
 
     def __init__(self, server: SlackServer) -> None:
         self._server, self.clock = server, server.clock
@@ -73,6 +85,7 @@ class Slack:
         }
         self._people = {each.id: each for each in map(server.people.person, ("Anna", "Eve"))}
         self.person, self.stranger = self._people
+        Slack.anna = self.person
         self._buttons: dict[str, Any] = {}
         self._newest: Any = None
 
@@ -105,6 +118,10 @@ class Slack:
 class TestTelegram(AdapterSuite):
     platform = TELEGRAM
 
+    @pytest.mark.slow
+    def test_whenever_it_dies_nothing_is_lost_and_repeats_are_marked(self) -> None:
+        super().test_whenever_it_dies_nothing_is_lost_and_repeats_are_marked()
+
     @asynccontextmanager
     async def emulator(self) -> AsyncIterator[Emulator]:
         async with TelegramServer(limits=None, clock=FastClock(pace=10.0)) as server:
@@ -115,6 +132,10 @@ class TestTelegram(AdapterSuite):
 class TestSlack(AdapterSuite):
     platform = SLACK
 
+    @pytest.mark.slow
+    def test_whenever_it_dies_nothing_is_lost_and_repeats_are_marked(self) -> None:
+        super().test_whenever_it_dies_nothing_is_lost_and_repeats_are_marked()
+
     @asynccontextmanager
     async def emulator(self) -> AsyncIterator[Emulator]:
         async with SlackServer(limited=False, clock=FastClock(pace=10.0)) as server:
@@ -123,7 +144,7 @@ class TestSlack(AdapterSuite):
             assert [str(each) for each in server.violations] == []
 
 
-class Irc:
+class IrcPeople:
     """Anna and Eve on a server with history."""
 
     keeps, person, stranger = True, "anna", "eve"
@@ -151,5 +172,67 @@ class TestIrc(AdapterSuite):
     @asynccontextmanager
     async def emulator(self) -> AsyncIterator[Emulator]:
         async with IrcServer() as server:
-            yield Irc(server)
+            yield IrcPeople(server)
             assert server.violations == []
+
+
+# -- who breaks a promise is found -----------------------------------------------------------------
+
+
+class _Hurried:
+    """Tells Telegram of updates that are not stored yet."""
+
+    async def take(self, updates: Any) -> bool:
+        self.storing = asyncio.get_running_loop().create_task(Receiver.store(self, updates))  # type: ignore[arg-type]
+        return True
+
+
+def _with_other_ids(line: Any, **how: Any) -> Any:
+    said = _INBOUND(line, **how)
+    return said and replace(said, event_id=how["new_id"])
+
+
+async def _forgetting(self: Any, heard: Any, accept: Any) -> None:
+    while said := await heard.get():
+        with suppress(StoreUnavailable):
+            await accept([said])
+
+
+async def _once(self: Any, heard: Any) -> None:
+    await self._connected(heard, Backoff(1.0, 1.0))
+    await asyncio.Event().wait()
+
+
+def _of_anna(self: Any, kind: str, payload: Any) -> Any:
+    if kind == "interactive":
+        payload = payload | {"user": {"id": Slack.anna}}
+    return _HEARD(self, kind, payload)
+
+
+async def _anew(self: SlackBot, outbound: Outbound, platform_message_id: str) -> None:
+    await self.send(outbound)
+
+
+_INBOUND, _LINES, _HEARD = legato_irc.codec.inbound, legato_irc.codec.lines, SlackBot._heard
+FAULTS = [
+    (TestTelegram, "stored_before", Receiver, "take", _Hurried.take, "told of a message before"),
+    (TestIrc, "repeated_event", legato_irc.codec, "inbound", _with_other_ids, "shown twice|event ids"),
+    (TestIrc, "long_answer", legato_irc.codec, "lines", lambda text: islice(_LINES(text), 3), "lost the words"),
+    (TestIrc, "store_that_is_away", Irc, "_hand_over", _forgetting, "was not handed over again"),
+    (TestIrc, "connection_that_breaks", Irc, "_stay_connected", _once, "the adapter heard nothing"),
+    (TestIrc, "stranger", Irc, "limits", Limits(trusted=True), "a stranger"),
+    (TestSlack, "grows", SlackBot, "edit", _anew, "stands in . messages"),
+    (TestSlack, "button", SlackBot, "_heard", _of_anna, "a stranger's press counted"),
+]
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(each, id=each[1], marks=[pytest.mark.slow] * (at > 2)) for at, each in enumerate(FAULTS)]
+)
+def test_who_breaks_a_promise_is_found(monkeypatch: pytest.MonkeyPatch, fault: Any) -> None:
+    suite, test, where, name, broken, told = fault
+    monkeypatch.setattr(where, name, broken)
+    monkeypatch.setattr(suite, "patience", 3.0)
+    (story,) = [getattr(suite(), each) for each in dir(suite) if each.startswith("test_") and test in each]
+    with pytest.raises(AssertionError, match=told):
+        story()
