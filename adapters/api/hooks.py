@@ -128,6 +128,8 @@ def findings(hooks: Mapping[str, HookSettings], where: str, served: Collection[s
     for name, hook in hooks.items():
         does = "shows it in" if hook.do == "show" else "asks the agent in"
         told = f"{where}/hook/{name}, signed as {hook.signature}, {does} {hook.chat}"
-        if (ok := hook.to.platform in served) is False:
-            told += f": {hook.to.platform} is not served here; enable it in `adapters`, or name another chat"
+        to = hook.to
+        ok = to is None or to.platform in served
+        if to is not None and not ok:
+            told += f": {to.platform} is not served here; enable it in `adapters`, or name another chat"
         yield Finding(what="hook", ok=ok, detail=told)

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr
 from adapters.api.signing import Signature
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress
+from gateway.domain.place import HOME, address_named
 from gateway.domain.platform import AdapterSettings, Platform
 from gateway.domain.settings import Contradiction, Count, Ident, Secret, Section, Text, Texts
 
@@ -34,9 +35,8 @@ def _secret(value: SecretStr) -> SecretStr:
 
 
 def _chat(value: str) -> str:
-    platform, _, chat = value.partition(":")
-    if not (platform and chat and chat.isprintable()):
-        raise ValueError('must be PLATFORM:CHAT, such as "telegram:4711"')
+    if value != HOME and (address_named(value) is None or not value.isprintable()):
+        raise ValueError('must be home, or PLATFORM:CHAT, such as "telegram:4711"')
     return value
 
 
@@ -45,7 +45,9 @@ class HookSettings(Section):
 
     secret: Annotated[Secret, AfterValidator(_secret)] = Field(description="12 characters or more")
     signature: Signature = Field("bearer", description="the way in which the sender proves that it knows the secret")
-    chat: Annotated[Text, AfterValidator(_chat)] = Field(description="PLATFORM:CHAT, as /whoami tells it there")
+    chat: Annotated[Text, AfterValidator(_chat)] = Field(
+        HOME, description="PLATFORM:CHAT, as /whoami tells it there; home: the chat in which an admin wrote /home"
+    )
     thread: Ident | None = Field(None, description="a thread or topic of the chat")
     person: Ident | None = Field(
         None, description="in a group, the id of the person in whose conversation the agent is asked"
@@ -58,15 +60,17 @@ class HookSettings(Section):
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Nothing is asked for, or allowed, in vain."""
+        if self.thread is not None and self.chat == HOME:
+            yield ("thread", "chat"), "needs a chat: the home chat is the thread in which somebody wrote /home"
         for key in ("task", "tools"):
             if self.do == "show" and getattr(self, key):
                 yield (key, "do"), "needs do: ask"
 
     @property
-    def to(self) -> ChatAddress:
-        """The chat."""
-        platform, _, chat = self.chat.partition(":")
-        return ChatAddress(platform=platform, chat=chat, thread=self.thread)
+    def to(self) -> ChatAddress | None:
+        """The chat; None: the home chat."""
+        named = address_named(self.chat)
+        return None if named is None else ChatAddress(platform=named.platform, chat=named.chat, thread=self.thread)
 
 
 class ApiSettings(AdapterSettings):

@@ -12,6 +12,7 @@ from gateway.app.problems import Problem, Signs
 from gateway.delivery.outbox import Outbox
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.wording import counted
+from gateway.people.people import Home
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import StoreError
 from gateway.runtime.tasks import Background
@@ -23,28 +24,43 @@ _PATIENCE: Final = 10.0  # seconds for the store
 
 
 class Alerts(Struct, kw_only=True):
-    """Tells the chat `to`; None: nobody. What had happened before the first look is no news."""
+    """Tells the chat `to`; None: the home chat, if there is one. What had happened before the first look is no news."""
 
     to: ChatAddress | None
+    home: Home
     outbox: Outbox
     background: Background
     clock: Clock
     _before: Signs | None = None
+    _home: ChatAddress | None = None  # where it was when the store last said so
     _told: dict[str, float] = field(default_factory=dict)  # when each kind was told last
 
     def tell(self, new: Iterable[Problem], signs: Signs) -> None:
         """Tell of problems that were not there at the last look, and of what has risen since. Nobody waits for it: the
         store may be what is wrong."""
+        if self._before is None and self.to is None:
+            self.background.start(self._find_home(), name="home of alerts")
         before, self._before = self._before or signs, signs
         news = {each.kind: f"{each.about}: {each.text}".removeprefix(": ") for each in new} | _risen(before, signs)
-        if self.to is None:
-            return
         for kind, text in news.items():
             if self.clock.monotonic() - self._told.get(kind, -_EVERY) >= _EVERY:
                 self._told[kind] = self.clock.monotonic()
-                self.background.start(self._tell(self.to, kind, text), name=f"alert {kind}")
+                self.background.start(self._tell(kind, text), name=f"alert {kind}")
 
-    async def _tell(self, to: ChatAddress, kind: str, text: str) -> None:
+    async def _find_home(self) -> None:
+        """Look where the home is. The last answer holds where the store gives none, as it may be what is wrong."""
+        try:
+            async with self.clock.limit(_PATIENCE):
+                place = await self.home.place()
+                self._home = None if place is None else place.to
+        except (StoreError, TimeoutError):
+            pass
+
+    async def _tell(self, kind: str, text: str) -> None:
+        if self.to is None:
+            await self._find_home()
+        if (to := self.to or self._home) is None:
+            return
         # Several processes, and a new start, make the same row: the store keeps it once.
         row_id = lasting_id("o", "alert", to, kind, int(self.clock.now() // _EVERY))
         key = SessionKey(platform=to.platform, chat=to.chat)

@@ -96,7 +96,7 @@ from gateway.domain.views import ShowsStore, TakesHistories
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
-from gateway.people.people import People
+from gateway.people.people import Home, People
 from gateway.people.reminders import Reminders
 from gateway.people.sweep import ReminderSweep
 from gateway.people.welcome import Welcome
@@ -183,7 +183,14 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         topics=config.tools.topics,
     )
     turns = _turns(base, agents, people, commands, beside)
-    events = Events(store=base.store, outbox=base.outbox, pairing=people.pairing, rules=base.rules, clock=base.clock)
+    events = Events(
+        store=base.store,
+        outbox=base.outbox,
+        pairing=people.pairing,
+        home=people.home,
+        rules=base.rules,
+        clock=base.clock,
+    )
     _connect(base, reception, events)
     worker = base.ids.new("w")
     lanes = Lanes(
@@ -210,7 +217,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     )
     _show_store(base, commands, operator, parts.aside)
     _speak_mcp(base, agents)
-    watchdog = _watchdog(base, health, readers, parts.supervisor)
+    watchdog = _watchdog(base, people.home, health, readers, parts.supervisor)
     close = [*closers, *base.close]
     models, toolbox = agents.metering.models, agents.sessions.toolbox
 
@@ -241,7 +248,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         people.approvals.lasts = changed.tools.approval_lasts
         people.keep_to(Access.of(changed.access, base.limits))
         program.chats = _chats_in_words(changed)
-        watchdog.alerts.to = changed.alerts.chat
+        watchdog.alerts.to, people.home.said = changed.alerts.chat, changed.home_chat
         operator.config = changed
 
     return Gateway(
@@ -650,6 +657,7 @@ def _people(base: _Base) -> People:
         welcome=Welcome(pairing=pairing, outbox=outbox),
         reminders=reminders,
         sweep=ReminderSweep(store=store, reminders=reminders, pairing=pairing, clock=clock, points=base.points),
+        home=Home(store=store, said=config.home_chat),
     )
 
 
@@ -805,17 +813,18 @@ def _heartbeat(base: _Base, agents: Agents, people: People) -> Callable[[], Awai
         redact=base.redact,
         zone=base.config.sessions.expiry.zone,
         pairing=people.pairing,
+        home=people.home,
         clock=base.clock,
     )
     return partial(heartbeat.look)
 
 
-def _watchdog(base: _Base, health: Health, readers: Readers, supervisor: Supervisor | None) -> Watchdog:
+def _watchdog(base: _Base, home: Home, health: Health, readers: Readers, supervisor: Supervisor | None) -> Watchdog:
     to = base.config.alerts.chat
     return Watchdog(
         health=health,
         readers=readers,
-        alerts=Alerts(to=to, outbox=base.outbox, background=base.background, clock=base.clock),
+        alerts=Alerts(to=to, home=home, outbox=base.outbox, background=base.background, clock=base.clock),
         supervisor=supervisor or Supervisor(),
         clock=base.clock,
         runs=supervisor is not None,

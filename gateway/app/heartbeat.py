@@ -28,6 +28,7 @@ from gateway.domain.reminder import Reminder
 from gateway.domain.session import Session
 from gateway.domain.turn import TurnRules
 from gateway.people.pairing import Pairing
+from gateway.people.people import Home, Place
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable, ToolError, UserError
 from gateway.runtime.redaction import Redactor
@@ -78,6 +79,7 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     redact: Redactor
     zone: tzinfo | None
     pairing: Pairing
+    home: Home
     clock: Clock
 
     async def look(self) -> None:
@@ -95,9 +97,11 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
         text = await asyncio.to_thread(written_in, self.folder)
         if not text or not self.settings.may_look(local.hour, now - last.at, looks):
             return
-        by = await self.pairing.key_of(self.settings.to.platform, self.settings.to.chat)
-        to = self.settings.to if by is None else await self._newest(self.settings.to)
-        source = await place_of(self.store, to, self.settings.person, by)
+        said = self.settings.to
+        place = await self.home.needed() if said is None else Place(to=said)
+        by = await self.pairing.key_of(place.to.platform, place.to.chat)
+        to = place.to if by is None else await self._newest(place.to)
+        source = await place_of(self.store, to, self.settings.person or place.person, by)
         key = self.rules.key(source)
         session = next(iter(await self.store.sessions(key, 1)), None)
         if session is None or await self.store.running(key):

@@ -26,6 +26,7 @@ from gateway.domain.chat import EVENT, ChatAddress, Outbound, OutboundState, Ses
 from gateway.domain.place import person_of
 from gateway.domain.turn import TurnRules
 from gateway.people.pairing import Pairing
+from gateway.people.people import Home, Place
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
@@ -145,23 +146,24 @@ class Events(Struct, frozen=True, kw_only=True):
     store: Store
     outbox: Outbox
     pairing: Pairing
+    home: Home
     rules: TurnRules
     clock: Clock
 
     async def take(self, event: Event) -> Acceptance:
         """Show an event, or have the agent go on with it. Raises UserError, StoreUnavailable."""
-        if not self.outbox.knows(event.to.platform):
-            raise UserError(NOT_SERVED.format(platform=event.to.platform))
-        event, key = (
-            replace(event, text=storable(event.text)),
-            await self.pairing.key_of(event.to.platform, event.to.chat),
-        )
-        return await (self._show(event) if event.task is None else self._ask(event, key))
+        place = await self.home.needed() if event.to is None else Place(to=event.to)
+        to, event = place.to, replace(event, text=storable(event.text))
+        if not self.outbox.knows(to.platform):
+            raise UserError(NOT_SERVED.format(platform=to.platform))
+        key = await self.pairing.key_of(to.platform, to.chat)
+        if event.task is None:
+            return await self._show(event, to)
+        return await self._ask(event, to, event.person or place.person, key)
 
-    async def _show(self, event: Event) -> Acceptance:
+    async def _show(self, event: Event, to: ChatAddress) -> Acceptance:
         """Store the rows that show a text, unless they were stored before, of whatever text. The ids of the others are
         made of the first one's, so two processes store them once."""
-        to = event.to
         if await self.store.rows(to, [event.id, *event.also]):
             return "duplicate"
         key = SessionKey(platform=to.platform, chat=to.chat, thread=to.thread)
@@ -170,13 +172,13 @@ class Events(Struct, frozen=True, kw_only=True):
         await self.outbox.emit(rows)
         return "new"
 
-    async def _ask(self, event: Event, key: Key | None) -> Acceptance:
+    async def _ask(self, event: Event, to: ChatAddress, person: str | None, key: Key | None) -> Acceptance:
         for known in event.also:
-            if (await self.store.named(f"{EVENT}{known}", [event.to.platform])).fates:
+            if (await self.store.named(f"{EVENT}{known}", [to.platform])).fates:
                 return "duplicate"
-        source = await place_of(self.store, event.to, event.person, key)
+        source = await place_of(self.store, to, person, key)
         if not await self.pairing.lets_in(source):
-            raise UserError(NOBODY.format(chat=f"{event.to.platform}:{event.to.chat}"))
+            raise UserError(NOBODY.format(chat=f"{to.platform}:{to.chat}"))
         waking = Waking(store=self.store, clock=self.clock)
         return await waking.told(self.rules.key(source), source, event, self.rules.turns.lane_cap)
 

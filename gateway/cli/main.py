@@ -132,7 +132,7 @@ def ask(
 
 @app.command()
 def send(
-    place: Annotated[str, typer.Argument(metavar="PLATFORM:CHAT", help="Where to.")],
+    place: Annotated[str, typer.Argument(metavar="PLATFORM:CHAT", help="Where to; `home` is the home chat.")],
     text: Annotated[list[str], typer.Argument(metavar="TEXT", help="The words; a `-` at the end stands for stdin.")],
     key: Annotated[str, typer.Option("--id", metavar="KEY", help="The same KEY is sent once, however often.")] = "",
     thread: Annotated[str | None, typer.Option(metavar="ID", help="A thread or topic of the chat.")] = None,
@@ -153,6 +153,9 @@ def send(
 
     settings = settings_of(config)
     said = words_of(text, "there is no text: write it behind the chat, or `-` to read it from stdin")
+    if place == sending.HOME:
+        home = ask_store(config, lambda store: sending.home_of(store, settings.home_chat))
+        place, thread = f"{home.platform}:{home.chat}", home.thread
     with told(settings, status=2):
         to = sending.place_named(place, thread, platforms(), settings.adapters)
         order = sending.order_for(to, said, key, SystemClock(), SystemIds(), task if asks or task else None)

@@ -9,8 +9,10 @@ from gateway.app.config.sentences import did_you_mean
 from gateway.app.orders import Order, leave, left
 from gateway.app.plugins import keyed_platform
 from gateway.domain.chat import EVENT, ChatAddress
+from gateway.domain.place import HOME as HOME
 from gateway.domain.platform import AdapterSettings, Platform
 from gateway.people.keys import Keys
+from gateway.people.people import Home
 from gateway.runtime.clock import Clock, Ids, SystemClock, lasting_id
 from gateway.runtime.errors import UserError
 from gateway.store.port import Store
@@ -34,6 +36,11 @@ def place_named(
     if problem := platform.place_problem(chat):
         raise UserError(f"{text} {problem}")
     return ChatAddress(platform=name, chat=chat, thread=thread)
+
+
+async def home_of(store: Store, said: str | None) -> ChatAddress:
+    """The home chat, for the word `home`; `said`: as config.yaml names it. Raises UserError where there is none."""
+    return (await Home(store=store, said=said).needed()).to
 
 
 def order_for(to: ChatAddress, text: str, key: str, clock: Clock, ids: Ids, task: str | None = None) -> Order:

@@ -1,4 +1,5 @@
-"""/pair: an admin lets people in by the code that the bot gave them, and shows them out."""
+"""/pair: an admin lets people in by the code that the bot gave them, and shows them out. /home: an admin says where
+that is told which has no chat of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from msgspec import Struct
 
 from gateway.commands.base import CommandContext, command
 from gateway.domain.pairing import CODE_LENGTH, CODE_SECONDS, Guest, GuestBook, Verdict
+from gateway.people.people import place_at
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 
@@ -109,4 +111,23 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
     return "\n".join([*lines, f"{words.confirm} lets in a person who told you their code."])
 
 
-COMMANDS = (pair,)
+@command("home [off]", "About", "tell here what has no chat (admins)", audience="admins", elsewhere=("sethome",))
+async def home(ctx: CommandContext) -> str:
+    """Make this chat the home, or leave it to config.yaml again."""
+    access, source, said = ctx.people.pairing.access, ctx.inbound.source, ctx.argument.strip().lower()
+    if not access.is_admin(source):
+        raise UserError("Only an admin chooses the home chat; access.admins of the configuration names them.")
+    if said not in ("", "off"):
+        raise UserError("Write /home in the chat that shall be the home, or /home off.")
+    before = await ctx.people.home.place()
+    await ctx.people.home.move(None if said else place_at(source, access))
+    now = await ctx.people.home.place()
+    if now is None:
+        return "No chat is the home any more: what has no chat of its own is told to nobody."
+    if now == place_at(source, access):
+        still = "still" if now == before else "now"
+        return f"This chat is {still} the home. Hooks, looks and alerts without a chat of their own are told here."
+    return f"The home is {now.to.platform}:{now.to.chat}, as config.yaml says."
+
+
+COMMANDS = (pair, home)

@@ -371,13 +371,13 @@ class ShowsProposals(Protocol):
 class Event(Struct, frozen=True, kw_only=True):
     """Something that another program tells a chat. `what`: who tells it, in a short line, such as "an event came from
     NAME". Events of one `id`, or whose id is among `also`, are the same one. `task` None: `text` is shown; else the
-    agent is asked, with this task of the operator's ("": to tell what matters). `person`: whose conversation of a group
-    it is for. `lets`: the tools with effects that the agent may use without a yes."""
+    agent is asked, with this task of the operator's ("": to tell what matters). `to` None: the home chat. `person`:
+    whose conversation of a group it is for. `lets`: the tools with effects that the agent may use without a yes."""
 
     what: str
     id: str
     also: tuple[str, ...] = ()
-    to: ChatAddress
+    to: ChatAddress | None
     text: str
     task: str | None = None
     person: str | None = None

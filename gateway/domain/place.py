@@ -17,6 +17,7 @@ Listen = Literal["mention", "free", "thread", "off"]
 thread; never."""
 
 EVERYWHERE: Final = "*"
+HOME: Final = "home"  # in a setting that names a chat: the home chat, whichever that is
 
 T = TypeVar("T")
 
@@ -35,6 +36,12 @@ def names(source: Source) -> tuple[str, ...]:
     topics = (f"{chat}/{source.thread}" for chat in chats) if source.thread else ()
     person = (source.user,) if source.chat_type == "direct" else ()
     return tuple(dict.fromkeys((*topics, *chats, *person, *source.within)))
+
+
+def address_named(text: str | None) -> ChatAddress | None:
+    """The chat that a setting names as PLATFORM:CHAT. None: it names none, or the home chat."""
+    platform, _, chat = (text or "").partition(":")
+    return ChatAddress(platform=platform, chat=chat) if platform and chat else None
 
 
 def is_person(name: str, *, mail_ids: bool) -> bool:

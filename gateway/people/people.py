@@ -1,25 +1,82 @@
-"""The room's parts together, as the rooms above are given them."""
+"""The room's parts together, as the rooms above are given them; and the home chat, where things are told that have no
+chat of their own, such as the results of hooks, looks now and then, and alerts. An admin makes a chat the home with
+/home; else config.yaml may name one."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Final
 
+from msgspec import MsgspecError, Struct, json
+
+from gateway.domain.chat import ChatAddress, Source
+from gateway.domain.place import address_named
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders
 from gateway.people.sweep import ReminderSweep
 from gateway.people.welcome import Welcome
+from gateway.runtime.errors import UserError
+from gateway.store.port import Documents
+
+_NOTES, _CHAT = "home", "chat"
+NO_HOME: Final = "No chat is the home yet: an admin writes /home in one, or `home_chat` in config.yaml names it."
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A chat, and in a group the `person` who chose it: where each person has their own conversation, it is theirs."""
+
+    to: ChatAddress
+    person: str | None = None
+
+
+class Home(Struct, kw_only=True):
+    """`said`: the chat of config.yaml, as PLATFORM:CHAT."""
+
+    store: Documents
+    said: str | None
+
+    async def place(self) -> Place | None:
+        """The home. None: there is none. Raises StoreUnavailable."""
+        noted = (await self.store.notes(_NOTES)).get(_CHAT)
+        if noted:
+            try:
+                return json.decode(noted, type=Place)
+            except MsgspecError:  # a later release wrote it
+                pass
+        to = address_named(self.said)
+        return None if to is None else Place(to=to)
+
+    async def needed(self) -> Place:
+        """The home. Raises UserError where there is none, StoreUnavailable."""
+        place = await self.place()
+        if place is None:
+            raise UserError(NO_HOME)
+        return place
+
+    async def move(self, place: Place | None) -> None:
+        """Make it the home. None: it is again as config.yaml says. Raises StoreUnavailable."""
+        await self.store.set_notes(_NOTES, {_CHAT: None if place is None else json.encode(place).decode()})
+
+
+def place_at(source: Source, access: Access) -> Place:
+    """The place of a speaker. Who talks by a key is told in whichever conversation they write next."""
+    to = source.address
+    if source.platform in access.keyed:
+        to = ChatAddress(platform=to.platform, chat=to.chat)
+    return Place(to=to, person=None if source.chat_type == "direct" else source.user)
 
 
 class People(Struct, frozen=True, kw_only=True):
-    """Who may talk, who is asked and greeted, and who is reminded. `sweep` fires reminders that are due."""
+    """Who may talk, who is asked and greeted, who is reminded, and where the home is. `sweep` fires reminders that are
+    due."""
 
     pairing: Pairing
     approvals: Approvals
     welcome: Welcome
     reminders: Reminders
     sweep: ReminderSweep
+    home: Home
 
     def keep_to(self, access: Access) -> None:
         """Have all of them keep to other settings of who may do what."""

@@ -44,7 +44,7 @@ from gateway.context.policy import CompressionSettings, HygieneRules
 from gateway.domain.approval import Lasts
 from gateway.domain.chat import ChatAddress
 from gateway.domain.expiry import TimeOfDay
-from gateway.domain.place import Listen
+from gateway.domain.place import HOME, Listen, address_named
 from gateway.domain.platform import AdapterSettings
 from gateway.domain.reminder import ReminderRules
 from gateway.domain.settings import (
@@ -331,13 +331,12 @@ class AlertSettings(Section):
         to: telegram:4711
     """
 
-    to: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami tells it there; null: nobody")
+    to: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami tells it there; null: the home chat, if any")
 
     @property
     def chat(self) -> ChatAddress | None:
-        """The chat that is told; None: nobody is, or `to` names no chat."""
-        platform, _, chat = (self.to or "").partition(":")
-        return ChatAddress(platform=platform, chat=chat) if platform and chat else None
+        """The chat that is told; None: the home chat."""
+        return address_named(self.to)
 
 
 def _interval(value: str) -> str:
@@ -365,7 +364,7 @@ class HeartbeatSettings(Section):
         hours: "8-22"
     """
 
-    chat: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami tells it there; null: no looks")
+    chat: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami tells it there, or home; null: no looks")
     person: Ident | None = Field(None, description="in a group, the id of the person whose conversation it is")
     every: Annotated[str, Field(strict=True), AfterValidator(_interval)] = Field("30m", description="5m or more")
     hours: Annotated[str, Field(strict=True), AfterValidator(_hours)] | None = Field(
@@ -377,10 +376,9 @@ class HeartbeatSettings(Section):
     )
 
     @property
-    def to(self) -> ChatAddress:
-        """The chat."""
-        platform, _, chat = (self.chat or "").partition(":")
-        return ChatAddress(platform=platform, chat=chat)
+    def to(self) -> ChatAddress | None:
+        """The chat; None: the home chat."""
+        return address_named(self.chat)
 
     def may_look(self, hour: int, since: float, looks: int) -> bool:
         """Say whether it is time for a look, so many seconds after the last one and so many looks today."""
@@ -475,6 +473,10 @@ class Config(Section):
     budgets: Caps = Caps()
     chats: dict[str, Chat] = Field(default_factory=dict)  # by place
     adapters: Platforms = Field(default_factory=dict)  # those that are named, by name
+    home_chat: Text | None = Field(
+        None,
+        description="PLATFORM:CHAT that is told what has no chat of its own, until an admin writes /home elsewhere",
+    )
     monitor: MonitorSettings = MonitorSettings()
     alerts: AlertSettings = AlertSettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
@@ -519,10 +521,13 @@ class Config(Section):
                     (key, "budgets"),
                     "is needed, or the spend caps could not be kept: say what it costs (0 for a server of your own)",
                 )
-        for name, value in (("alerts.to", self.alerts.to), ("heartbeat.chat", self.heartbeat.chat)):
-            platform, _, chat = (value or "").partition(":")
-            known = self.adapters.get(platform)
-            if value is not None and not (chat and known is not None and known.enabled):
+        told = {"home_chat": self.home_chat, "alerts.to": self.alerts.to, "heartbeat.chat": self.heartbeat.chat}
+        for name, value in told.items():
+            if value is None or (value == HOME and name == "heartbeat.chat"):
+                continue
+            to = address_named(value)
+            known = self.adapters.get(to.platform) if to is not None else None
+            if known is None or not known.enabled:
                 yield (name,), "must be PLATFORM:CHAT, on a platform that is enabled in adapters"
         patience, deadline = self.tools.approval_deadline, self.turns.deadline
         if patience >= deadline:

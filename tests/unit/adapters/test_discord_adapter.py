@@ -67,7 +67,7 @@ def test_all_commands_are_declared_as_discord_takes_them() -> None:
         options = command["options"]
         assert [each["required"] for each in options] == sorted((each["required"] for each in options), reverse=True)
         assert all(1 <= len(each["description"]) <= 100 for each in options)
-    assert {each["name"] for each in declared if "default_member_permissions" in each} == {"mcp", "pair"}
+    assert {each["name"] for each in declared if "default_member_permissions" in each} == {"home", "mcp", "pair"}
 
 
 def test_each_name_of_a_command_is_a_command() -> None:
