@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-import structlog
 from discord import ForumChannel
 from discord.http import Route
 
@@ -19,10 +18,9 @@ from adapters.discord import codec, failures
 from adapters.discord.connection import DiscordClient
 from adapters.discord.platform import DiscordSettings
 from gateway.domain.chat import Said
-from gateway.runtime.backoff import Backoff
+from gateway.domain.reading import answer_of
 from gateway.runtime.clock import Clock
-
-log = structlog.get_logger(__name__)
+from gateway.runtime.errors import DeliveryRefused
 
 T = TypeVar("T")
 
@@ -132,17 +130,12 @@ class ChannelHistory:
         self._members.clear()
 
     async def _asked(self, channel: str, call: Callable[[], Awaitable[T]]) -> T | None:
-        """The result of a call about something missed, repeated until Discord answers; None: it refuses."""
-        backoff = Backoff(1.0, 60.0)
-        while True:
+        async def mapped() -> T:
             try:
-                async with self._room:
-                    return await call()
+                return await call()
             except failures.Foreign as error:
-                mapped = failures.mapped(error)
-                if getattr(error, "status", 0) in (400, 401, 403, 404):
-                    log.info("channel_not_read", channel=channel, error=str(mapped))
-                    return None
-                wait = max(backoff.pause(), getattr(mapped, "retry_after", 0.0))
-                log.warning("catching_up_waits", channel=channel, error=str(mapped), again_in=wait)
-            await self._clock.sleep(wait)
+                found = failures.mapped(error)
+                is_final = getattr(error, "status", 0) in (400, 401, 403, 404)
+                raise (DeliveryRefused(str(found)) if is_final else found) from error
+
+        return await answer_of(self._clock, self._room, channel, mapped)

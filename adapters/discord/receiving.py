@@ -8,7 +8,7 @@ worker fetches that first, and what comes meanwhile waits behind it.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -19,7 +19,7 @@ import structlog
 from discord import Guild, StageChannel, TextChannel, Thread, VoiceChannel
 from discord.abc import GuildChannel
 from discord.http import Route
-from msgspec import Struct, field
+from msgspec import Struct
 
 from adapters.discord import codec, failures
 from adapters.discord.commands import SlashCommands
@@ -33,7 +33,7 @@ from adapters.discord.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook, Propose
 from gateway.domain.chat import Inbound, Said, Source
 from gateway.domain.command import Proposal
-from gateway.domain.reading import Cursors, absence, insist, keep_saved, stored
+from gateway.domain.reading import Channels, Cursors, OddEvents, absence, insist, keep_saved
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
@@ -41,7 +41,6 @@ from gateway.runtime.tasks import Crew
 
 log = structlog.get_logger(__name__)
 
-_BATCH: Final = 50
 _THREAD_SECONDS: Final = 5.0
 _SETTLED_AFTER: Final = 30.0  # seconds in which Discord has told of every server
 _COMMAND, _TYPES = 2, 4  # kinds of interactions; in the last a person types a command
@@ -69,18 +68,6 @@ class _Stored(Struct, frozen=True):
     words: int
 
 
-class _Queue(Struct):
-    """One channel's. `alone`: two talk there."""
-
-    channel: str
-    alone: bool
-    events: deque[_Event] = field(default_factory=deque)
-
-    def oldest(self) -> int | None:
-        """The id of the first message in it."""
-        return min((int(each.data["id"]) for each in self.events if each.kind == "message"), default=None)
-
-
 class Receiver:
     """Hands what Discord sends to `accept`."""
 
@@ -90,12 +77,11 @@ class Receiver:
         self._commands = commands
         self._listening = listening
         self._cursors = Cursors(codec.snowflake)
-        self._queues: dict[str, _Queue] = {}
         self._said: OrderedDict[str, _Stored] = OrderedDict()  # by the message's id: it may be edited or deleted
-        self._current: set[str] = set()  # channels whose missed messages were fetched in this session
+        self._alone: set[str] = set()  # channels where two talk
         self._away: float | None = None  # seconds before this session that nobody read
         self._since = 0.0  # when this session began (seconds since the epoch)
-        self._odd: set[str] = set()  # kinds of events that could not be read
+        self._odd = OddEvents(*failures.Unreadable)
         self._accept: Accept | None = None
         self.admits: Admits | None = None
         self.propose: Propose | None = None
@@ -107,8 +93,9 @@ class Receiver:
     ) -> None:
         """Read until cancelled. Raises AdapterError."""
         self._connection, self._interactions, self._me = connection, interactions, me
-        self._queues, self._current, self._away = {}, set(), None
+        self._away = None
         self._crew = Crew()
+        self._channels = Channels(self._crew, self._clock, accept, self._missed, self._meaning, self._concluded)
         self._notebook = notebook
         self._history = ChannelHistory(self._settings, self._clock, connection)
         oldest = self._settings.catch_up.hours * 3600.0
@@ -126,7 +113,9 @@ class Receiver:
     async def _save(self, notebook: Notebook) -> None:
         now, since = self._clock.now(), self._connection.connected_at
         settled = since is not None and now - since > _SETTLED_AFTER
-        await self._cursors.save(notebook, now, connected=since is not None, idle=settled and not self._queues)
+        await self._cursors.save(
+            notebook, now, connected=since is not None, idle=settled and not self._channels.waiting
+        )
 
     # -- events -----------------------------------------------------------------------------
 
@@ -153,7 +142,7 @@ class Receiver:
                 self._crew.start(self._contained(kind, self._propose(data, channel)))
             case "delete":
                 channel = _numbers(data["channel_id"], data["id"])
-                if channel in self._queues or data["id"] in self._said:
+                if channel in self._channels.waiting or data["id"] in self._said:
                     self._put(channel, _Event(kind, data), alone="guild_id" not in data)
             case "reaction" if self._is_on_own(data):
                 channel = _numbers(data["channel_id"], data["message_id"])
@@ -166,26 +155,18 @@ class Receiver:
     def _is_own(self, data: Mapping[str, Any]) -> bool:
         """Say whether the bot wrote a message, in a channel in which nothing waits before it: nothing is to do."""
         channel = _numbers(data["channel_id"], data["id"])
-        return data["author"]["id"] == self._me.id and channel in self._current and channel not in self._queues
+        return data["author"]["id"] == self._me.id and self._channels.is_idle(channel)
 
     def _is_on_own(self, data: Mapping[str, Any]) -> bool:
         """Say whether a person's reaction may be on a message of the bot's, which Discord says of new ones alone. What
         somebody takes away in a channel that nobody reads begins no reading."""
-        author: str = data.get("message_author_id", self._me.id if data["channel_id"] in self._current else "")
+        author: str = data.get("message_author_id", self._me.id if data["channel_id"] in self._channels.current else "")
         return author == self._me.id and self._me.id != str(data["user_id"])
 
     async def _contained(self, kind: str, work: Coroutine[Any, Any, None]) -> None:
         """Do what an event asks for; one that cannot be read ends nothing else."""
-        try:
+        with self._odd.passed_over(kind):
             await work
-        except failures.Unreadable:
-            self._unreadable(kind)
-
-    def _unreadable(self, kind: str) -> None:
-        """Tell of the error at hand, once for each kind of events."""
-        if kind not in self._odd:
-            self._odd.add(kind)
-            log.exception("event_unreadable", kind=kind)
 
     async def _acknowledge(self, data: Mapping[str, Any], channel: str) -> None:
         """Say the first word. Of a stranger's command nobody else learns."""
@@ -211,24 +192,20 @@ class Receiver:
         await self._interactions.propose(data, proposals)
 
     def _put(self, channel: str, event: _Event, *, alone: bool) -> None:
-        self._queue(channel, alone=alone).events.append(event)
-
-    def _queue(self, channel: str, *, alone: bool) -> _Queue:
-        queue = self._queues.get(channel)
-        if queue is None:
-            queue = self._queues[channel] = _Queue(channel, alone)
-            self._crew.start(self._work(queue))
-        return queue
+        if alone:
+            self._alone.add(channel)
+        self._channels.put(channel, event)
 
     def _begin_session(self) -> None:
         alive = self._cursors.alive_at
         self._away = None if alive is None else self._clock.now() - alive
         self._since = self._clock.now()
-        self._current.clear()
+        self._channels.current.clear()
         self._history.forget_members()
         self._cursors.begin_session()
         for channel in self._cursors.alone():
-            self._queue(channel, alone=True)
+            self._alone.add(channel)
+            self._channels.put(channel)
 
     def _look_at(self, guild: Guild) -> None:
         """Look for messages in a guild's channels that nobody has read yet."""
@@ -236,16 +213,16 @@ class Receiver:
         places += [*guild.voice_channels, *guild.stage_channels]
         for place in places:
             channel = str(place.id)
-            if channel in self._current or channel in self._queues:
+            if self._channels.is_known(channel):
                 continue
             if (place.last_message_id or 0) > self._cursors.of(channel):
-                self._queue(channel, alone=False)
+                self._channels.put(channel)
             else:
-                self._current.add(channel)
+                self._channels.current.add(channel)
 
     async def _look_at_threads(self) -> None:
         """Look for such messages in threads that were put away since somebody read them: Discord lists only others."""
-        for channel in self._cursors.put_away(self._current | self._queues.keys())[:_MOST_PUT_AWAY]:
+        for channel in self._cursors.put_away(self._channels.current | self._channels.waiting.keys())[:_MOST_PUT_AWAY]:
             await self._contained("thread", self._look_at_thread(channel, await self._history.channel(channel)))
         for forum in self._connection.forums():
             if (forum.last_message_id or 0) > self._cursors.of(str(forum.id)):
@@ -262,70 +239,55 @@ class Receiver:
             await self._look_at_thread(opened["id"], opened)
 
     async def _look_at_thread(self, channel: str, data: Mapping[str, Any]) -> None:
-        if channel in self._current or channel in self._queues:
+        if self._channels.is_known(channel):
             return
         if int(data.get("last_message_id") or 0) > self._cursors.of(channel) and self._connection.knows_thread(data):
-            self._queue(channel, alone=False)
+            self._channels.put(channel)
 
     # -- one channel ------------------------------------------------------------------------
 
-    async def _work(self, queue: _Queue) -> None:
-        """Store what the queue holds, until it is empty."""
-        behind = 0  # events that came during a catch-up: they wait for room like what was missed, which fills the lane
-        try:
-            if queue.alone and self._cursors.meet(queue.channel):
-                await insist(self._clock, "cursors_wait", lambda: self._save(self._notebook))
-            while queue.events or queue.channel not in self._current:
-                if queue.channel not in self._current:
-                    await self._catch_up(queue)
-                    behind = len(queue.events)
-                    continue
-                taken = [queue.events.popleft() for _ in range(min(behind or _BATCH, _BATCH, len(queue.events)))]
-                await self._take(queue, taken, missed=behind > 0)
-                behind = max(0, behind - len(taken))
-        finally:
-            del self._queues[queue.channel]
+    async def _missed(self, channel: str) -> tuple[Sequence[_Event], str]:
+        """What was written in a channel while nobody read it, oldest first; and what the channel is told of that."""
+        if channel in self._alone and self._cursors.meet(channel):
+            await insist(self._clock, "cursors_wait", lambda: self._save(self._notebook))
+        found: list[Mapping[str, Any]] = []
+        is_cut = False
+        with self._odd.passed_over("history"):
+            oldest = partial(self._oldest_waiting, channel)
+            found, is_cut = await self._history.missed(channel, self._cursors.of(channel), oldest)
+        for each in found:
+            await self._contained("thread", self._look_at_opened(each))
+        notice = absence(self._away, self._settings.catch_up.messages if is_cut else None)
+        return [_Event("message", each) for each in found], notice
 
-    async def _take(self, queue: _Queue, events: Sequence[_Event], *, notice: str = "", missed: bool = False) -> str:
-        """Store what these events mean; then the channel is read up to them. The chat is told `notice` before the first
-        answer; gives it back if there is none."""
-        batch: list[Inbound] = []
-        for event in events:
-            try:
-                inbound = await self._inbound(queue, event)
-            except failures.Unreadable:
-                self._unreadable(event.kind)
-                continue
-            if inbound is not None:
-                batch.append(replace(inbound, notice=notice, can_wait=missed))
-                notice = ""
-        assert self._accept is not None
-        accepted = await stored(self._clock, self._accept, batch) if batch else ()
-        by_event = {each.event_id: each for each in accepted}
-        for event in events:
-            if event.kind == "interaction":
-                self._crew.start(self._interactions.conclude(event.data, self._result(event, by_event)))
-            elif event.kind == "message":
-                self._cursors.advance(queue.channel, int(event.data["id"]), alone=queue.alone)
-        return notice
+    def _oldest_waiting(self, channel: str) -> int | None:
+        """The id of the first message in a channel's queue."""
+        waiting = self._channels.waiting[channel]
+        return min((int(each.data["id"]) for each in waiting if each.kind == "message"), default=None)
 
-    def _result(self, event: _Event, accepted: Mapping[str, Accepted]) -> Accepted | None:
-        number = event.data["id"]
-        ends = (f":b{number}", f":c{number}")
-        return next((each for name, each in accepted.items() if name.endswith(ends) or f"{number}:" in name), None)
+    def _concluded(self, channel: str, event: _Event, inbound: Inbound | None, fate: Accepted | None) -> None:
+        if event.kind == "interaction":
+            self._crew.start(self._interactions.conclude(event.data, fate))
+        elif event.kind == "message":
+            self._cursors.advance(channel, int(event.data["id"]), alone=channel in self._alone)
 
     # -- one event --------------------------------------------------------------------------
 
-    async def _inbound(self, queue: _Queue, event: _Event) -> Inbound | None:
-        data = event.data
+    async def _meaning(self, channel: str, event: _Event) -> Inbound | None:
+        with self._odd.passed_over(event.kind):
+            return await self._inbound(channel, event)
+        return None
+
+    async def _inbound(self, channel: str, event: _Event) -> Inbound | None:
+        data, alone = event.data, channel in self._alone
         if event.kind == "gone":
             return self._of_gone(str(data))
         if event.kind == "reaction":
-            return reaction_inbound(data, self._place(queue.channel, data.get("guild_id"), alone=queue.alone), self._me)
+            return reaction_inbound(data, self._place(channel, data.get("guild_id"), alone=alone), self._me)
         said = self._said.get(data["id"])
         if event.kind == "delete":
             return codec.withdrawn_inbound(said.source, said.events) if said is not None else None
-        place = self._place(queue.channel, data.get("guild_id"), alone=queue.alone)
+        place = self._place(channel, data.get("guild_id"), alone=alone)
         if event.kind == "interaction":
             if event.acknowledged is not None:
                 await event.acknowledged
@@ -456,24 +418,6 @@ class Receiver:
         """Say whether the model is shown what stands before a message: not where the bot hears that anyway."""
         heard_anyway = place.guild is None or place.own or self._listening.mode(place) != "mention"
         return not heard_anyway and self._settings.quoted > 0 and not codec.words(message, self._me).startswith("/")
-
-    # -- what was missed --------------------------------------------------------------------
-
-    async def _catch_up(self, queue: _Queue) -> None:
-        """Store what was written in a channel while nobody read it, oldest first."""
-        found: list[Mapping[str, Any]] = []
-        is_cut = False
-        try:
-            found, is_cut = await self._history.missed(queue.channel, self._cursors.of(queue.channel), queue.oldest)
-        except failures.Unreadable:
-            self._unreadable("history")
-        notice = absence(self._away, self._settings.catch_up.messages if is_cut else None)
-        for each in found:
-            await self._contained("thread", self._look_at_opened(each))
-        for first in range(0, len(found), _BATCH):
-            events = [_Event("message", each) for each in found[first : first + _BATCH]]
-            notice = await self._take(queue, events, notice=notice, missed=True)
-        self._current.add(queue.channel)
 
 
 def _is_rewording(data: Mapping[str, Any]) -> bool:

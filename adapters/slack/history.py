@@ -15,9 +15,9 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from adapters.slack import codec
-from adapters.slack.calls import SlackCalls, is_auth
+from adapters.slack.calls import SlackCalls
+from gateway.domain.reading import answer_of
 from gateway.domain.settings import CatchUp
-from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, DeliveryRefused
 
@@ -167,19 +167,7 @@ class SlackHistory:
                 return found[-most:] if most else [], len(found) > most
 
     async def _asked(self, channel: str, call: Callable[[], Awaitable[T]]) -> T | None:
-        """The result of a call, repeated until Slack answers; None: it refuses."""
-        backoff = Backoff(1.0, 60.0)
-        while True:
-            try:
-                async with self._room:
-                    return await call()
-            except AdapterError as error:
-                if isinstance(error, DeliveryRefused) or is_auth(error):
-                    log.info("channel_not_read", channel=channel, error=str(error))
-                    return None
-                wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
-                log.warning("channel_waits", channel=channel, error=str(error), again_in=wait)
-            await self._clock.sleep(wait)
+        return await answer_of(self._clock, self._room, channel, call)
 
 
 def _remember(kept: OrderedDict[str, T], name: str, value: T) -> None:

@@ -7,14 +7,13 @@ stores them in their order. After a gap a channel's worker first fetches what wa
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-import structlog
-from msgspec import Struct, field
+from msgspec import Struct
 
 from adapters.slack import codec
 from adapters.slack.commands import SlashCommands
@@ -24,15 +23,12 @@ from adapters.slack.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
-from gateway.domain.reading import Cursors, absence, insist, keep_saved, stored
+from gateway.domain.reading import Channels, Cursors, OddEvents, absence, insist, keep_saved
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Crew
 
-log = structlog.get_logger(__name__)
-
-_BATCH: Final = 50
 _SETTLED_AFTER: Final = 30.0  # seconds after which Slack has sent again what it could not deliver at once
 _REMEMBERED: Final = 2_000  # messages that may be edited or deleted while they wait
 _WORDINGS: Final = 5  # of one message that are remembered
@@ -60,11 +56,6 @@ class _Stored(Struct, frozen=True):
     events: tuple[str, ...]
 
 
-class _Queue(Struct):
-    channel: str
-    events: deque[_Event] = field(default_factory=deque)
-
-
 class Receiver:
     """Hands what Slack sends to `accept`."""
 
@@ -74,14 +65,12 @@ class Receiver:
         self._settings, self._clock, self._commands, self._history = settings, clock, commands, history
         self._places = places
         self._cursors = Cursors(codec.id_at)
-        self._queues: dict[str, _Queue] = {}
         self._said: OrderedDict[tuple[str, str], _Stored] = OrderedDict()
         self._bots: dict[tuple[str, str], int] = {}  # mentions of each bot that were answered, by place, in a row
-        self._current: set[str] = set()  # channels whose missed messages were fetched since the last gap
         self._away: float | None = None  # seconds before the present connection that nobody read
         self._since: float | None = None  # when that began
         self._looked = False  # at the channels without a cursor
-        self._odd: set[str] = set()  # kinds of events that could not be read
+        self._odd = OddEvents(*Unreadable)
         self.admits: Admits | None = None
         self.connected: Callable[[], bool] = lambda: True
 
@@ -89,10 +78,11 @@ class Receiver:
 
     async def run(self, accept: Accept, notebook: Notebook, me: codec.Me, reading: Coroutine[Any, Any, None]) -> None:
         """Take what `reading` hears until that ends. Raises AdapterError."""
-        self._accept, self._me, self._notebook = accept, me, notebook
-        self._queues, self._looked, self._since = {}, False, None
+        self._me = me
+        self._looked, self._since = False, None
         self._said.clear()  # a reading that was ended may not have stored the last of them
         self._crew = Crew()
+        self._channels = Channels(self._crew, self._clock, accept, self._missed, self._meaning, self._concluded)
         oldest = self._settings.catch_up.hours * 3600.0
         reading_task = None
         try:
@@ -110,7 +100,9 @@ class Receiver:
         now = self._clock.now()
         connected = self._since is not None and self.connected()
         settled = self._since is not None and now - self._since > _SETTLED_AFTER
-        await self._cursors.save(notebook, now, connected=connected, idle=connected and settled and not self._queues)
+        await self._cursors.save(
+            notebook, now, connected=connected, idle=connected and settled and not self._channels.waiting
+        )
 
     # -- events -----------------------------------------------------------------------------
 
@@ -120,10 +112,10 @@ class Receiver:
             return
         alive, self._since = self._cursors.alive_at, self._clock.now()
         self._away = None if alive is None else self._since - alive
-        self._current.clear()
+        self._channels.current.clear()
         self._cursors.begin_session()
         for channel in dict.fromkeys(each.partition("/")[0] for each in self._cursors.put_away(())):
-            self._queue(channel)
+            self._channels.put(channel)
         if not self._looked:
             self._looked = True
             self._crew.start(self._look_around())
@@ -131,22 +123,20 @@ class Receiver:
     async def _look_around(self) -> None:
         """Look for missed messages where nothing was ever read."""
         async for channel in self._history.channels():
-            if channel not in self._current:
-                self._queue(channel)
+            if channel not in self._channels.current:
+                self._channels.put(channel)
 
     def heard(self, kind: str, payload: Json) -> asyncio.Future[Accepted | None]:
         """What happened is in its queue when this returns; the result comes when it is stored."""
         taken: asyncio.Future[Accepted | None] = asyncio.get_running_loop().create_future()
-        try:
+        found = None
+        with self._odd.passed_over(kind):
             found = self._sorted(kind, payload)
-        except Unreadable:
-            self._unreadable(kind)
-            found = None
         if found is None:
             taken.set_result(None)
         else:
             channel, what, data = found
-            self._queue(channel).events.append(_Event(what, data, taken))
+            self._channels.put(channel, _Event(what, data, taken))
         return taken
 
     def _sorted(self, kind: str, payload: Json) -> tuple[str, str, Any] | None:
@@ -172,75 +162,24 @@ class Receiver:
                 return event["channel"], "left", event
         return None
 
-    def _unreadable(self, kind: str) -> None:
-        """Tell of the error at hand, once for each kind of events."""
-        if kind not in self._odd:
-            self._odd.add(kind)
-            log.exception("event_unreadable", kind=kind)
-
-    def _queue(self, channel: str) -> _Queue:
-        queue = self._queues.get(channel)
-        if queue is None:
-            queue = self._queues[channel] = _Queue(channel)
-            self._crew.start(self._work(queue))
-        return queue
-
     # -- one channel ------------------------------------------------------------------------
 
-    async def _work(self, queue: _Queue) -> None:
-        """Store what the queue holds, until it is empty."""
-        behind = 0  # events that came during a catch-up: they wait for room like what was missed, which fills the lane
-        try:
-            while queue.events or queue.channel not in self._current:
-                if queue.channel not in self._current:
-                    await self._catch_up(queue.channel)
-                    behind = len(queue.events)
-                    continue
-                taken = [queue.events.popleft() for _ in range(min(behind or _BATCH, _BATCH, len(queue.events)))]
-                await self._take(queue.channel, taken, missed=behind > 0)
-                behind = max(0, behind - len(taken))
-        finally:
-            del self._queues[queue.channel]
-
-    async def _catch_up(self, channel: str) -> None:
-        """Store what was written in a channel while nobody read it, oldest first."""
-        self._current.add(channel)
+    async def _missed(self, channel: str) -> tuple[Sequence[_Event], str]:
+        """What was written in a channel while nobody read it, oldest first; and what the channel is told of that."""
         threads = [name.partition("/")[2] for name in self._cursors.put_away(()) if name.startswith(f"{channel}/")]
         found: list[Json] = []
         cut = False
         if self._settings.catch_up.messages:
-            try:
+            with self._odd.passed_over("history"):
                 found, cut = await self._history.missed(channel, self._cursors.of, threads, self._settings.catch_up)
-            except Unreadable:
-                self._unreadable("history")
-        notice = absence(self._away, self._settings.catch_up.messages if cut else None)
         events = [_Event("message", {**each, "channel": channel}) for each in found if codec.is_said(each)]
-        for first in range(0, len(events), _BATCH):
-            notice = await self._take(channel, events[first : first + _BATCH], notice=notice, missed=True)
+        return events, absence(self._away, self._settings.catch_up.messages if cut else None)
 
-    async def _take(self, channel: str, events: Sequence[_Event], *, notice: str = "", missed: bool = False) -> str:
-        """Store what these events mean; then the channel is read up to them. The chat is told `notice` before the first
-        answer; gives it back if there is none."""
-        batch: list[Inbound] = []
-        brought: list[str] = []  # the event of each, "" for none
-        for event in events:
-            inbound = None
-            try:
-                inbound = await self._inbound(event)
-            except Unreadable:
-                self._unreadable(event.kind)
-            brought.append(inbound.event_id if inbound is not None else "")
-            if inbound is not None:
-                batch.append(replace(inbound, notice=notice, can_wait=missed))
-                notice = ""
-        accepted = await stored(self._clock, self._accept, batch) if batch else ()
-        fates = {each.event_id: each for each in accepted}
-        for event, name in zip(events, brought, strict=True):
-            if event.taken is not None and not event.taken.done():
-                event.taken.set_result(fates.get(name))
-            if event.kind == "message":
-                self._advance(channel, event.data, heard=bool(name))
-        return notice
+    def _concluded(self, channel: str, event: _Event, inbound: Inbound | None, fate: Accepted | None) -> None:
+        if event.taken is not None and not event.taken.done():
+            event.taken.set_result(fate)
+        if event.kind == "message":
+            self._advance(channel, event.data, heard=inbound is not None)
 
     def _advance(self, channel: str, message: Json, *, heard: bool) -> None:
         """A channel is read up to its own messages, a thread of the bot's up to the thread's."""
@@ -252,6 +191,11 @@ class Receiver:
                 self._cursors.advance(said.place.cursor, codec.number(message["ts"]), alone=False)
 
     # -- one event --------------------------------------------------------------------------
+
+    async def _meaning(self, _: str, event: _Event) -> Inbound | None:
+        with self._odd.passed_over(event.kind):
+            return await self._inbound(event)
+        return None
 
     async def _inbound(self, event: _Event) -> Inbound | None:
         data = event.data

@@ -8,8 +8,11 @@ newest message that was read.
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
-from typing import Final, TypeVar
+from contextlib import contextmanager
+from typing import Final, Generic, TypeVar
 
 import structlog
 
@@ -18,11 +21,14 @@ from gateway.domain.chat import Inbound
 from gateway.domain.reminder import roughly
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.errors import AdapterError, DeliveryRefused, StoreUnavailable
+from gateway.runtime.structs import replace
+from gateway.runtime.tasks import Crew
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+E = TypeVar("E")
 
 _SAVE_EVERY: Final = 2.0  # seconds
 _MARGIN: Final = 60.0  # seconds of the account's cursor: channels tell of their messages in no common order
@@ -33,6 +39,7 @@ _BASE: Final = "base"
 _ALIVE: Final = "alive"
 _ALIVE_EVERY: Final = 30.0  # seconds
 _EVEN: Final = 2e9  # any time at which platforms give out ids
+_BATCH: Final = 50  # messages that are stored at once
 
 
 class Cursors:
@@ -192,3 +199,124 @@ def absence(away: float | None, looked_at: int | None) -> str:
     if looked_at is not None:
         told += f" That was a lot: I looked only at the last {looked_at:,} messages."
     return told
+
+
+class OddEvents:
+    """Events of another shape than a platform documents. `errors`: what a reader meets in one."""
+
+    def __init__(self, *errors: type[Exception]) -> None:
+        self._errors = errors
+        self._told: set[str] = set()
+
+    @contextmanager
+    def passed_over(self, kind: str) -> Iterator[None]:
+        """What is read in the block may be odd: then it is left, and told of once for each kind."""
+        try:
+            yield
+        except self._errors:
+            if kind not in self._told:
+                self._told.add(kind)
+                log.exception("event_unreadable", kind=kind)
+
+
+async def taken(
+    clock: Clock,
+    accept: Accept,
+    events: Sequence[E],
+    meaning: Callable[[E], Awaitable[Inbound | None]],
+    notice: str = "",
+    *,
+    missed: bool,
+) -> tuple[Sequence[tuple[E, Inbound | None, Accepted | None]], str]:
+    """Store what these events mean. Returns each with that and its fate, and `notice`, which the chat is told before
+    the first answer, where there is none yet."""
+    found: list[tuple[E, Inbound | None]] = []
+    for event in events:
+        if (inbound := await meaning(event)) is not None:
+            inbound, notice = replace(inbound, notice=notice, can_wait=missed), ""
+        found.append((event, inbound))
+    batch = [inbound for _, inbound in found if inbound is not None]
+    fates = {each.event_id: each for each in await stored(clock, accept, batch)} if batch else {}
+    return [(event, inbound, fates.get(inbound.event_id) if inbound else None) for event, inbound in found], notice
+
+
+class Channels(Generic[E]):
+    """The queues of an account's channels. Each has a worker while there is something in it, which stores that in its
+    order: first what `missed` fetches, unless the channel is `current`. `meaning`: of an event of a channel;
+    `concluded` is told what became of it."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        clock: Clock,
+        accept: Accept,
+        missed: Callable[[str], Awaitable[tuple[Sequence[E], str]]],
+        meaning: Callable[[str, E], Awaitable[Inbound | None]],
+        concluded: Callable[[str, E, Inbound | None, Accepted | None], None],
+    ) -> None:
+        self._crew, self._clock, self._accept = crew, clock, accept
+        self._missed, self._meaning, self._concluded = missed, meaning, concluded
+        self.current: set[str] = set()
+        self.waiting: dict[str, deque[E]] = {}
+
+    def put(self, channel: str, *events: E) -> None:
+        """Add to a channel's queue; without events, look only for what was missed."""
+        queue = self.waiting.get(channel)
+        if queue is None:
+            queue = self.waiting[channel] = deque()
+            self._crew.start(self._work(channel, queue))
+        queue.extend(events)
+
+    def is_known(self, channel: str) -> bool:
+        """Say whether nothing is to be looked for there."""
+        return channel in self.current or channel in self.waiting
+
+    def is_idle(self, channel: str) -> bool:
+        """Say whether all that came into a channel is stored."""
+        return channel in self.current and channel not in self.waiting
+
+    async def _work(self, channel: str, queue: deque[E]) -> None:
+        """Store what the queue holds, until it is empty."""
+        behind = 0  # events that came during a catch-up: they wait for room like what was missed, which fills the lane
+        try:
+            while queue or channel not in self.current:
+                if channel not in self.current:
+                    self.current.add(channel)
+                    events, notice = await self._missed(channel)
+                    for first in range(0, len(events), _BATCH):
+                        notice = await self._take(channel, events[first : first + _BATCH], notice, missed=True)
+                    behind = len(queue)
+                    continue
+                some = [queue.popleft() for _ in range(min(behind or _BATCH, _BATCH, len(queue)))]
+                await self._take(channel, some, missed=behind > 0)
+                behind = max(0, behind - len(some))
+        finally:
+            del self.waiting[channel]
+
+    async def _take(self, channel: str, events: Sequence[E], notice: str = "", *, missed: bool) -> str:
+        async def meaning(event: E) -> Inbound | None:
+            return await self._meaning(channel, event)
+
+        found, notice = await taken(self._clock, self._accept, events, meaning, notice, missed=missed)
+        for each in found:
+            self._concluded(channel, *each)
+        return notice
+
+
+async def answer_of(
+    clock: Clock, at_once: asyncio.Semaphore, channel: str, call: Callable[[], Awaitable[T]]
+) -> T | None:
+    """The result of a call about something missed, which raises AdapterError and is repeated until the platform
+    answers; None: it refuses."""
+    backoff = Backoff(1.0, 60.0)
+    while True:
+        try:
+            async with at_once:
+                return await call()
+        except DeliveryRefused as error:
+            log.info("channel_not_read", channel=channel, error=str(error))
+            return None
+        except AdapterError as error:
+            wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
+            log.warning("channel_waits", channel=channel, error=str(error), again_in=wait)
+        await clock.sleep(wait)
