@@ -48,6 +48,7 @@ class WebAdapter:
         self._log = Log(aside=host.aside)
         self._drafts: dict[str, Outbound] = {}
         self._work: dict[str, str] = {}
+        self._anew: set[str] = set()
         self._only_asks: dict[str, bool] = {}  # whether the turn of a person does; forgotten when its answer comes
         self._link_file = host.home.absolute() / LINK_FILE
         self.guard = Guard(settings, host.clock, self._link_file)
@@ -80,6 +81,7 @@ class WebAdapter:
             accept=accept,
             drafts=self._drafts,
             work=self._work,
+            anew=self._anew,
             link_file=str(self._link_file),
         )
         if self._socket is None:
@@ -132,7 +134,9 @@ class WebAdapter:
             self._only_asks.setdefault(to.chat, True)
         else:
             self._work.pop(to.chat, None)
-        self._bells.ring(to.chat, stored=not (active or self._only_asks.get(to.chat)))
+        changed = to.chat in self._anew if active else not self._only_asks.get(to.chat)
+        self._anew.discard(to.chat)
+        self._bells.ring(to.chat, stored=changed)
 
     def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
         """Show what a turn is at."""
@@ -140,7 +144,7 @@ class WebAdapter:
             self._only_asks[to.chat] = False
         if to.chat in self._work:
             self._work[to.chat] = f"{doing}, again in {again_in:.0f} s" if again_in else doing
-            self._bells.ring(to.chat, stored=False)
+            self._bells.ring(to.chat, stored=not self._only_asks.get(to.chat, True))  # what tools do lies in the store
 
     async def end_links(self, chat: str) -> None:
         """End the person's links to conversations that were forgotten. Raises StoreUnavailable."""

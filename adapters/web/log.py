@@ -19,12 +19,14 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from adapters.web.icons import icon
 from adapters.web.markup import Child, Html, el, joined
 from adapters.web.rendering import LARGEST, all_rendered, rendered, verbatim
 from gateway.domain.chat import Attachment, Outbound, Source
-from gateway.domain.views import Said, Views, Word
+from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.errors import TookTooLong
+from gateway.runtime.structs import replace
 
 SHOWN: Final = 80  # entries of a page; more can be asked for
 MOST_SHOWN: Final = 480
@@ -33,8 +35,14 @@ _LONGEST: Final = 8_000  # characters of a person's message; all of them are in 
 _MARKDOWN: Final = ("reply", "remark", "reminder")
 _COLUMNS: Final = re.compile(r"\S {2,}\S")
 _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
+_AGAIN: Final = re.compile(r"\s*/retry\b", re.IGNORECASE)
+UNSEEN: Final = (".undo", ".branch")  # ends of the events by which the page itself takes back, and goes elsewhere
+_SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
+_SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
+_MOST_DEEDS: Final = 60
+_BRIEF: Final = 90  # characters of arguments in a line
 _LAST: Final = "~"  # sorts a draft behind every time
-_SOUNDS: Final = ("audio/mpeg", "audio/ogg")
+_SOUNDS: Final = ("audio/mpeg", "audio/ogg", "audio/webm", "audio/mp4")
 _PICTURES: Final = re.compile(r"image/(png|jpeg|gif|webp)\Z")
 _WHO: Final = {
     "reply": "Legato",
@@ -49,6 +57,13 @@ _WHO: Final = {
 
 News: TypeAlias = Said | Outbound
 """What may come to a chat without a change of anything else."""
+
+
+class Worked(Struct, frozen=True, kw_only=True):
+    """What tools did for a message."""
+
+    id: str
+    deeds: Sequence[Deed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +86,12 @@ class Entry:
 
 class State(Struct, frozen=True, kw_only=True):
     """All entries of a page, oldest first. `latest`: when the last was said, and the last answer was written; None: the
-    clock was set back among them."""
+    clock was set back among them. `more`: there are earlier ones. `forked`: what comes next may change others."""
 
     entries: list[Entry]
     latest: tuple[float, float] | None = None
+    more: bool = False
+    forked: bool = False
 
     @property
     def digest(self) -> str:
@@ -108,30 +125,52 @@ class Log(Struct, kw_only=True):
         known = {entry.id: entry for entry in made.entries} if made is not None else {}
         words = (await views.said(source, most))[::-1]
         rows = (await views.shown(source, most))[::-1]
+        story = await views.story(source, words[0].at) if words else Story()
         after, later = _set_back([each.at for each in words]), _set_back([row.created_at for row in rows])
         since = {each.event_id: times for each, times in zip(words, after, strict=True)}
-        found: list[tuple[str, News, int]] = [
-            (_place(times, each.at, 0, each.event_id), each, times) for each, times in zip(words, after, strict=True)
-        ]
+        found: list[tuple[str, News | Worked, int]] = []
+        for each, times in zip(words, after, strict=True):
+            if each.event_id in story.hidden or each.event_id.endswith(UNSEEN):
+                continue
+            found.append((_place(times, each.at, 0, each.event_id), each, times))
+            if deeds := story.deeds.get(each.event_id):
+                worked = Worked(id=f"{each.event_id}.deeds", deeds=deeds)
+                found.append((_place(times, each.at, 0, worked.id), worked, times))
         for row, count in zip(rows, later, strict=True):
+            if row.answers in story.hidden or (row.kind == "command" and (row.answers or "").endswith(UNSEEN)):
+                continue
             times = max(count, since.get(row.answers or "", 0))
             found.append((_place(times, row.created_at, 1, row.id), row, times))
-        entries = [
-            self._said(each, times, known.get(each.event_id))
-            if isinstance(each, Said)
-            else await self.of_row(each, known.get(each.id), after=times)
-            for _, each, times in sorted(found, key=itemgetter(0))[-most:]
-        ]
+        decided = {*story.words, *(row.answers for row in rows)}
+        entries = []
+        for place, each_, times in sorted(found, key=itemgetter(0))[-most:]:
+            if isinstance(each_, Said):
+                asked = story.words.get(each_.event_id) or ("" if each_.event_id in decided else story.asked_again)
+                said = replace(each_, text=asked) if asked and _AGAIN.match(each_.text) else each_
+                branch = story.branches.get(each_.event_id)
+                entries.append(self._said(said, times, known.get(each_.event_id), branch))
+            elif isinstance(each_, Worked):
+                entries.append(_worked(each_, place, known.get(each_.id)))
+            else:
+                entries.append(await self.of_row(each_, known.get(each_.id), after=times))
         latest = (words[-1].at if words else 0.0, rows[-1].created_at if rows else 0.0)
-        return State(entries=entries, latest=None if any(after) or any(later) else latest)
+        return State(
+            entries=entries,
+            latest=None if any(after) or any(later) else latest,
+            more=len(words) + len(rows) >= most,
+            forked=story.forked or any(_AGAIN.match(each.text) for each in words if each.event_id not in decided),
+        )
 
     async def _grown(self, state: State, news: Sequence[News], most: int) -> State | None:
-        """The state with what came since; None: the clock was set back, so the order is not that of the times."""
-        if state.latest is None:
+        """The state with what came since; None: the clock was set back, so the order is not that of the times, or other
+        entries change."""
+        if state.latest is None or state.forked:
             return None
         entries, (said_at, shown_at) = {entry.id: entry for entry in state.entries}, state.latest
         for each in news:
             if isinstance(each, Said):
+                if _AGAIN.match(each.text):
+                    return None
                 entry = self._said(each, 0, entries.get(each.event_id))
                 back, said_at = _is_set_back(said_at, each.at), each.at
             else:
@@ -141,10 +180,10 @@ class Log(Struct, kw_only=True):
                 return None
             entries[entry.id] = entry
         newest = sorted(entries.values(), key=attrgetter("place"))[-most:]
-        return State(entries=newest, latest=(said_at, shown_at))
+        return State(entries=newest, latest=(said_at, shown_at), more=state.more or len(entries) > most)
 
-    def _said(self, said: Said, after: int, known: Entry | None) -> Entry:
-        if known is not None and known.made_of == (said, after):
+    def _said(self, said: Said, after: int, known: Entry | None, branch: Branch | None = None) -> Entry:
+        if known is not None and known.made_of == (said, after, branch):
             return known
         whole = len(said.text) <= _LONGEST
         shown = el("p", cut(said.text, _LONGEST), class_="plain" if whole else "plain cut", dir="auto")
@@ -152,8 +191,8 @@ class Log(Struct, kw_only=True):
         return Entry.of(
             said.event_id,
             _place(after, said.at, 0, said.event_id),
-            _article("said", "You", said.at, [*body, [_file(each) for each in said.files]]),
-            (said, after),
+            _article("said", "You", said.at, [*body, [_file(each) for each in said.files]], _versions(branch)),
+            (said, after, branch),
         )
 
     async def of_row(self, row: Outbound, known: Entry | None = None, *, draft: bool = False, after: int = 0) -> Entry:
@@ -162,7 +201,8 @@ class Log(Struct, kw_only=True):
         made_of = (row.text, row.kind, row.buttons, row.file, row.created_at, draft, after)
         if known is not None and known.made_of == made_of:
             return known
-        body = await self._markdown(row.text) if row.kind in _MARKDOWN else _plain(row.text)
+        text, sources = _without_sources(row.text) if row.kind == "reply" else (row.text, None)
+        body = [await self._markdown(text), sources] if row.kind in _MARKDOWN else _plain(text)
         buttons = [
             el("button", button.label, type="submit", form="press", name="token", value=button.token)
             for line in row.buttons
@@ -180,6 +220,7 @@ class Log(Struct, kw_only=True):
                 _WHO[kind],
                 None if draft else row.created_at,
                 [body if row.text.strip() else None, file, el("p", buttons, class_="buttons") if buttons else None],
+                about=row.answers if row.kind == "reply" and not draft else None,
             ),
             made_of,
         )
@@ -229,11 +270,97 @@ def _plain(text: str) -> Html:
     return el("p", text, class_=kind, dir="auto")
 
 
-def _article(kind: str, who: str, at: float | None, body: Child) -> Html:
-    """`at` None: it is being written, and a screen reader waits for its end."""
-    head = f'<header><span class="who">{who}</span>{moment(at) if at is not None else ""}</header>'
+def _article(kind: str, who: str, at: float | None, body: Child, below: Child = None, about: str | None = None) -> Html:
+    """`at` None: it is being written, and a screen reader waits for its end. `about`: the message that it answers."""
+    took = _about(about) if about else ""
+    head = f'<header><span class="who">{who}</span>{moment(at) if at is not None else ""}{took}</header>'
     busy = ' aria-busy="true"' if at is None else ""
-    return Html(f'<article class="{kind}"{busy}>{head}<div class="body">{joined(body)}</div></article>')
+    return Html(f'<article class="{kind}"{busy}>{head}<div class="body">{joined(body)}</div>{joined(below)}</article>')
+
+
+def _about(event: str) -> str:
+    told = 'aria-label="What this answer took" title="What this answer took"'
+    return f'<a class="about" href="/answer/{quote(event, safe="")}" {told}>i</a>'
+
+
+def _versions(branch: Branch | None) -> Child:
+    """The arrows to the versions before and after this one."""
+    if branch is None:
+        return None
+    ways = (("left", "Version before", branch.before), ("right", "Version after", branch.after))
+    before, after = [
+        el(
+            "button",
+            icon(picture),
+            type="submit",
+            form="command",
+            name="branch",
+            value=to or "",
+            aria_label=label,
+            disabled=not to,
+        )
+        for picture, label, to in ways
+    ]
+    told = el("span", f"{branch.number}/{branch.of}")
+    return el("p", before, told, after, class_="versions", role="group", aria_label="Versions of this message")
+
+
+def _worked(worked: Worked, place: str, known: Entry | None) -> Entry:
+    """What tools did, folded: each with what it was given, and its result."""
+    if known is not None and known.made_of == worked:
+        return known
+    names = list(dict.fromkeys(each.tool for each in worked.deeds))
+    runs = [each.tool for each in worked.deeds if each.result is None]
+    told = f"Runs {', '.join(runs)}" if runs else f"Used {', '.join(names)}"
+    count = f" · {len(worked.deeds)} calls" if len(worked.deeds) > len(names) else ""
+    deeds = [el("li", _deed(each)) for each in worked.deeds[-_MOST_DEEDS:]]
+    fold = el("details", el("summary", icon("tool"), el("span", told, count)), el("ol", deeds))
+    return Entry.of(worked.id, place, el("article", fold, class_="deeds"), worked)
+
+
+def _deed(deed: Deed) -> Html:
+    brief = " ".join(deed.arguments.split())
+    brief = brief if len(brief) <= _BRIEF else f"{brief[: _BRIEF - 1]}…"
+    result = "It runs." if deed.result is None else deed.result
+    is_change = result.startswith("--- ")
+    return el(
+        "details",
+        el("summary", el("b", deed.tool), " ", el("code", brief) if brief else None),
+        None if is_change else el("pre", deed.arguments, tabindex=0),
+        _change(result) if is_change else el("pre", result, tabindex=0, dir="auto"),
+    )
+
+
+def _change(text: str) -> Html:
+    """Lines that come and go in a file."""
+    kinds = {"+": "new", "-": "old", "@": "place"}
+    return el(
+        "pre",
+        [el("span", each or " ", class_=kinds.get(each[:1])) for each in text.split("\n")],
+        class_="diff",
+        tabindex=0,
+    )
+
+
+def _without_sources(text: str) -> tuple[str, Child]:
+    """An answer without the line of its sources, and these as cards."""
+    if (found := _SOURCES.search(text)) is None:
+        return text, None
+    cards = [
+        el(
+            "li",
+            el(
+                "a",
+                el("b", title),
+                el("small", f"{number} · {host}"),
+                href=url,
+                rel="noopener noreferrer nofollow",
+                target="_blank",
+            ),
+        )
+        for number, title, host, url in re.findall(_SOURCE, found[1])
+    ]
+    return text[: found.start()], el("ol", cards, class_="sources", aria_label="Sources")
 
 
 def moment(at: float) -> Html:

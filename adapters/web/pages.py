@@ -31,6 +31,7 @@ from gateway.domain.views import (
     Running,
     SessionLine,
     SkillLine,
+    Spent,
     Stuck,
     WindowShares,
     Word,
@@ -70,7 +71,7 @@ def document(
         el("title", title),
         el("link", rel="stylesheet", href=assets["page.css"]),
         el("link", rel="icon", href=assets["icon.svg"]),
-        el("script", src=assets["page.js"], defer=True) if script else None,
+        [el("script", src=assets[name], defer=True) for name in ("page.js", "extras.js")] if script else None,
     )
     return ("<!doctype html>" + el("html", head, el("body", body, class_=body_class or None), lang="en")).encode(
         errors="replace"
@@ -228,7 +229,17 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
     attach = el("label", icon("clip"), el("span", "Add files", class_="vh"), files, class_="attach", title="Add files")
     hint = el("p", "Sending takes that message back, with all that followed. Esc cancels.", id="editing", hidden=True)
     send = el("button", icon("send"), el("span", "Send", class_="vh"), type="submit", class_="send", title="Send")
-    row = el("div", attach, field, send, class_="row")
+    record = el(
+        "button",
+        icon("mic"),
+        type="button",
+        id="record",
+        class_="attach",
+        aria_label="Record",
+        title="Record",
+        hidden=True,
+    )
+    row = el("div", attach, field, record, send, class_="row")
     return el(
         "form",
         _hidden(frame),
@@ -245,11 +256,13 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
 
 
 def _below(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
-    """The line below the field: the model, and a way to another."""
+    """The line below the field: the model, and a menu of the others."""
     can = any(each.name == "model" for each in commands)
-    name = _command(frame.model, "/model", class_="quiet", title="Choose another model")
+    ways = el("div", el("p", el("a", "Choose another model", href="/models")), class_="menu")
+    summary = el("summary", f"{frame.model} ▾", title="Choose another model")
+    name = el("details", summary, ways, id="models", class_="menus")
     keys = el("button", "Keys", type="button", id="show-keys", class_="quiet keys", hidden=True)
-    return el("p", name if can else el("span", frame.model), keys, class_="below")
+    return el("div", name if can else el("span", frame.model), keys, class_="below")
 
 
 def side(frame: Frame, inner: Html) -> Html:
@@ -358,6 +371,33 @@ def _worded(frame: Frame, label: str, command: str, value: str = "", hint: str =
     save = el("button", "Save", type="submit", name="text", value=command)
     form = el("form", _hidden(frame), field, save, method="post", action="/say")
     return el("details", el("summary", label), form, class_="worded")
+
+
+def spent(took: Spent | None) -> Child:
+    """What an answer took."""
+    if took is None:
+        return el("p", "Nothing is known of this answer any more.")
+    price = "no price is known" if took.usd is None else f"${took.usd:,.4f}"
+    rows = [
+        ("Model", ", ".join(took.models) or "none was asked"),
+        ("Cost", price),
+        ("Tokens read", f"{took.read:,}" + (f", {took.cached:,} of them from the cache" if took.cached else "")),
+        ("Tokens written", f"{took.written:,}"),
+        ("Seconds", f"{took.seconds:.1f}"),
+        ("Calls of a model", f"{took.calls}"),
+    ]
+    return el("dl", [[el("dt", name), el("dd", value)] for name, value in rows], class_="spent", id="spent")
+
+
+def models(names: Sequence[str], frame: Frame) -> Child:
+    """The models to choose from."""
+    items = [
+        el("li", _command([name, " ✓" if name == frame.model else None], f"/model {name}", class_="quiet"))
+        for name in names
+    ]
+    return (
+        el("ul", items, class_="choices", id="choices") if items else el("p", "There is no other model.", id="choices")
+    )
 
 
 def share(label: str, session_id: str) -> Html:

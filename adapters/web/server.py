@@ -8,7 +8,8 @@
           /shared/T    a conversation, for who has the link
           /inside      for admins                       /as/NAME a text as a platform would show it
           /as/NAME     the chat as a platform would show it
-          /files/REF   a kept file
+          /files/REF   a kept file                        /models   the models to choose from
+          /answer/E    what the answer to a message took
           /workspace   the files that are worked on, and /workspace/PATH one of them
           /skills      the skills of the conversation
           /login?key=  the link of this machine's owner
@@ -60,6 +61,8 @@ _CUT: Final = 600  # characters of a message that was found
 _MOST_FIELDS: Final = 24
 _PATIENCE: Final = 30.0  # seconds for a form without files
 _UPLOAD: Final = 300.0  # seconds for one with files
+_LOOKS: Final = 20
+_LOOK: Final = 0.05  # seconds
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _COST_DAYS: Final = 14
 _MOST_LINEAGES: Final = 10
@@ -70,6 +73,7 @@ _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
+    "extras.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 # By their first bytes: what a browser may show itself. Everything else is only saved.
@@ -80,6 +84,7 @@ _SHOWN: Final = (
     (b"GIF89a", "image/gif"),
     *((mark, "audio/mpeg") for mark in (b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")),
     (b"OggS", "audio/ogg"),
+    (b"\x1a\x45\xdf\xa3", "audio/webm"),
 )
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
@@ -90,7 +95,7 @@ _HEADERS: Final = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(self)",
     "Cache-Control": "no-store",
 }
 _FILE_POLICY: Final = "default-src 'none'; sandbox"
@@ -130,6 +135,7 @@ class Server(Struct, kw_only=True):
     accept: Accept
     drafts: dict[str, Outbound]
     work: dict[str, str]
+    anew: set[str]  # people whose command may change what stands above it
     link_file: str
     _assets: dict[str, bytes] = field(default_factory=dict)
     _paths: dict[str, str] = field(default_factory=dict)
@@ -268,6 +274,11 @@ class Server(Struct, kw_only=True):
             title, body = await self._session(source, id_, query)
             if writes:
                 body = [pages.to_do(id_), await self._shares(login, source, id_), body]
+        elif path.startswith("/answer/"):
+            event = unquote(request.rel_url.raw_path.removeprefix("/answer/"))
+            title, body = "What this answer took", pages.spent(await self.views.spent(source, event))
+        elif path == "/models":
+            title, body = "Model", pages.models(await self.views.models(source), frame)
         elif path == "/search":
             words = query.get("q", "")[:1_000].strip()
             found = await self.views.search(source, words) if words else ()
@@ -381,7 +392,7 @@ class Server(Struct, kw_only=True):
             self.work.get(login.person, ""),
             await self.views.commands(source),
             most=most,
-            full=len(state.entries) == most and most < MOST_SHOWN,
+            full=state.more and most < MOST_SHOWN,
             text=text,
             problem=problem,
         )
@@ -491,10 +502,15 @@ class Server(Struct, kw_only=True):
     async def _said(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
         more = (form.fields.get("text", ""), form.fields.get("more", ""))  # the words that a command takes
         text, id_ = " ".join(filter(None, more)).replace("\r\n", "\n"), form.fields.get("id", "")
+        branch = form.fields.get("branch", "")
         problem, status = "", 200
         if not _EVENT.fullmatch(id_):
             raise Problem(400, "The message has no id: load the page again.")
         try:
+            if branch:
+                branched = await self._take(source, f"{login.person}:{id_}.branch", f"/resume {branch[:200]}")
+                problem = branched.told if branched.status == "refused" else ""
+                status = 409 if problem else 200
             kept = [await self._kept(source, id_, *file) for file in form.files]
             if text.strip() or kept:
                 # Pages without the script give all their buttons one id.
@@ -502,7 +518,7 @@ class Server(Struct, kw_only=True):
                 event = f"{login.person}:{id_}.{sha256(said).hexdigest()[:8]}"
                 await self._take_back(source, f"{login.person}:{id_}.undo", form.fields.get("instead", ""))
                 accepted = await self._take(source, event, text, files=kept)
-                await self._tell_of(source, accepted)
+                await self._tell_of(source, accepted, text)
                 problem = accepted.told if accepted.status == "refused" else ""
                 status = 409 if problem else 200
         except (Problem, FileRefused) as error:
@@ -519,13 +535,19 @@ class Server(Struct, kw_only=True):
             return
         if count := await self.views.since(source, instead):
             await self._take(source, event, f"/undo {count}")
+            for _ in range(_LOOKS):  # what is said then is told to nobody as having to wait
+                if await self.views.ended(source, event):
+                    break
+                await self.clock.sleep(_LOOK)
         elif not await self.views.ended(source, event):
             raise Problem(409, GONE)
 
-    async def _tell_of(self, source: Source, accepted: Accepted) -> None:
+    async def _tell_of(self, source: Source, accepted: Accepted, text: str) -> None:
         """Have the person's open pages show what they said."""
         if not self.bells.hears(source.user):
             return
+        if text.startswith("/"):
+            self.anew.add(source.user)
         news: Said | None = None
         if accepted.status == "new":
             with suppress(StoreUnavailable):  # it has the message, and the pages look again

@@ -24,17 +24,19 @@ from gateway.app.health import Health
 from gateway.app.models import answering
 from gateway.app.orders import Order, carry_out, dead_of
 from gateway.app.plugins import platforms
+from gateway.app.story import families, story_of
 from gateway.commands.base import CommandContext
 from gateway.commands.export import originals
 from gateway.commands.files import has_workspace, workspace_view
 from gateway.commands.runner import CommandRunner
-from gateway.commands.sessions import earlier, heading
+from gateway.commands.sessions import can_go_back_to, heading
 from gateway.commands.skills import skill_lines
 from gateway.commands.status import shares_of
 from gateway.delivery.markdown.characters import split_text
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Limits, MenuEntry
 from gateway.domain.chat import Inbound, KeptFile, Outbound, OutboundKind, OutboundState, Source
+from gateway.domain.command import CommandCall
 from gateway.domain.memory import scope_of
 from gateway.domain.message import Message, is_summary, last_requests, note_of, said_in, summaries_in, text_of
 from gateway.domain.place import names
@@ -42,7 +44,7 @@ from gateway.domain.platform import Bubble, Stage
 from gateway.domain.reminder import next_moments
 from gateway.domain.session import Compaction, Session
 from gateway.domain.turn import TurnRules
-from gateway.domain.usage import UsageTotal
+from gateway.domain.usage import UsageTotal, usage_of
 from gateway.domain.views import (
     Coming,
     Cost,
@@ -55,6 +57,8 @@ from gateway.domain.views import (
     Said,
     SessionLine,
     SkillLine,
+    Spent,
+    Story,
     Stuck,
     WindowShares,
     Word,
@@ -80,6 +84,9 @@ _MOST_FILES: Final = 1_000  # of a workspace
 _MOST_STUCK: Final = 100
 _UNDER_WAY: Final = 10.0  # seconds for which a row that was tried once is not called stuck
 _LOOKED_AT: Final = 150  # sessions, newest first: more take longer than a page may
+_MOST_TOLD: Final = 24  # sessions that a page tells of
+_OF_ANSWERS: Final = ("turn", "delegate", "broken off")  # purposes of calls
+_LISTED: Final = 12  # conversations
 _DAY: Final = 86_400
 _COSTLY: Final[tuple[UsageBy, ...]] = ("model", "platform")
 _HIDDEN: Final = (OutboundState.STREAMING,)
@@ -110,6 +117,33 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             found += [row for row in await self.store.outbox(to, _LOOKED_AT) if row.edits in asked]
         return sorted(_standing(sorted(found, key=_made_at, reverse=True)), key=_made_at)
 
+    async def story(self, source: Source, since: float) -> Story:
+        found = await self.store.sessions(self.rules.key(source), _LOOKED_AT)
+        told = [family for family in families(found) if max(each.last_active_at for each in family) >= since]
+        newest = sorted((each for family in told for each in family), key=_started, reverse=True)[:_MOST_TOLD]
+        transcripts = {each.id: await self.store.transcript(each) for each in newest}
+        return story_of(newest, transcripts, self._context(source).redact)
+
+    async def spent(self, source: Source, event_id: str) -> Spent | None:
+        key = self.rules.key(source)
+        named = await self.store.named(event_id, [source.platform])
+        begun = next((each.item.accepted_at for each in named.fates if each.item.key == key), None)
+        rows = [row for row in await self.store.outbox(source.address, _LOOKED_AT) if row.answers == event_id]
+        if begun is None or not rows:
+            return None
+        ended = max(row.created_at for row in rows)
+        calls = [each.entry for each in await self.store.calls(key, begun, ended) if each.entry.purpose in _OF_ANSWERS]
+        usage, costs = usage_of(calls), [each.cost_usd for each in calls]
+        return Spent(
+            models=tuple(dict.fromkeys(each.model for each in calls)),
+            calls=len(calls),
+            read=usage.prompt_tokens,
+            cached=usage.cache_read_tokens,
+            written=usage.output_tokens,
+            usd=None if None in costs else sum(filter(None, costs)),
+            seconds=ended - begun,
+        )
+
     async def since(self, source: Source, event_id: str) -> int:
         ctx = self._context(source)
         messages = await ctx.messages(await ctx.present())
@@ -122,9 +156,15 @@ class StoreViews(Struct, frozen=True, kw_only=True):
 
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
         ctx = self._context(source)
-        present = await ctx.present()
+        present, found = await ctx.present(), await self.store.sessions(ctx.key, _LOOKED_AT)
         lines = [await self._line(present, present=True)] if present is not None and present.message_count else []
-        return [*lines, *[await self._line(each) for each in await earlier(ctx)]]
+        roots = {each.id: family[0].id for family in families(found) for each in family}
+        shown = {roots[present.id]} if present is not None and present.id in roots else set()
+        for each in can_go_back_to(found, present):
+            if roots[each.id] not in shown and len(lines) < _LISTED:
+                shown.add(roots[each.id])  # the versions of a conversation have arrows there
+                lines.append(await self._line(each))
+        return lines
 
     async def _line(self, session: Session, *, present: bool = False) -> SessionLine:
         return SessionLine(
@@ -327,6 +367,10 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         embedded = models.plugins[spec.provider].only_model
         return spec.name or embedded, bool(embedded)
 
+    async def models(self, source: Source) -> Sequence[str]:
+        item, call = self._context(source).item, CommandCall(name="model", argument="")
+        return [each.value for each in await self.runner.proposals(item, call)]
+
     def takes(self, source: Source) -> Collection[str]:
         models = self._context(source).agents.metering.models
         return models.plugins[models.home_of(source.platform, names(source)).provider].takes
@@ -371,6 +415,10 @@ def _standing(rows: Sequence[Outbound]) -> list[Outbound]:
             by_id[row.edits] = replace(edited, text=row.text, buttons=row.buttons)
             del by_id[row.id]
     return [row for row in by_id.values() if row.state != OutboundState.REFUSED]
+
+
+def _started(session: Session) -> float:
+    return session.started_at
 
 
 def _made_at(row: Outbound) -> float:

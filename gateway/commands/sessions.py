@@ -154,13 +154,16 @@ async def title(ctx: CommandContext) -> str:
 
 
 async def earlier(ctx: CommandContext, most: int = _LISTED) -> list[Session]:
-    """The sessions that the caller can go back to: the last one of each lineage but the present, and without those
-    from which /resume went on, because all of such a session is in the later one."""
-    present = await ctx.present()
-    found = await ctx.store.sessions(ctx.key, _LOOKED_AT)
+    """The sessions that the caller can go back to."""
+    return can_go_back_to(await ctx.store.sessions(ctx.key, _LOOKED_AT), await ctx.present())[:most]
+
+
+def can_go_back_to(found: Sequence[Session], present: Session | None) -> list[Session]:
+    """The last session of each lineage but the present, and without those from which /resume went on, because all of
+    such a session is in the later one."""
     ended = {session.id: session.ended_at for session in found if session.ended_at is not None}
     resumed = {each.parent_id for each in found if each.started_at > ended.get(each.parent_id or "", each.started_at)}
-    kept = [
+    return [
         session
         for session in found
         if session.message_count
@@ -168,7 +171,6 @@ async def earlier(ctx: CommandContext, most: int = _LISTED) -> list[Session]:
         and session.id not in resumed
         and session.id != (present and present.id)
     ]
-    return kept[:most]
 
 
 async def heading(store: Store, session: Session) -> str:

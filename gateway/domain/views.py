@@ -46,6 +46,49 @@ class Word(Struct, frozen=True, kw_only=True):
     at: float
 
 
+class Branch(Struct, frozen=True, kw_only=True):
+    """A message is version `number` of `of`. `before` and `after`: sessions that hold the others, for /resume."""
+
+    number: int
+    of: int
+    before: str | None
+    after: str | None
+
+
+class Deed(Struct, frozen=True, kw_only=True):
+    """A call of a tool; `result` None: it runs."""
+
+    tool: str
+    arguments: str
+    result: str | None
+
+
+class Story(Struct, frozen=True, kw_only=True):
+    """What is known of messages by their events. `hidden`: they were taken back, or another version of them stands.
+    `words`: what they asked, whatever was typed, and `asked_again` what a /retry asks that is about to. `forked`: the
+    next message may become another version of one."""
+
+    hidden: frozenset[str] = frozenset()
+    branches: Mapping[str, Branch] = {}
+    words: Mapping[str, str] = {}
+    deeds: Mapping[str, Sequence[Deed]] = {}
+    asked_again: str = ""
+    forked: bool = False
+
+
+class Spent(Struct, frozen=True, kw_only=True):
+    """What an answer took: the models that were asked for it, with their calls, tokens and cost (`usd` None: no price
+    is known), and the seconds from the message to its last words."""
+
+    models: tuple[str, ...]
+    calls: int
+    read: int
+    cached: int
+    written: int
+    usd: float | None
+    seconds: float
+
+
 class WindowShares(Struct, frozen=True, kw_only=True):
     """What fills the window, in tokens: `parts` by name. `threshold`: at how many it is compacted (0: never),
     `automatic`: unasked."""
@@ -144,6 +187,12 @@ class Views(Protocol):
     async def rows(self, source: Source, ids: Sequence[str]) -> Sequence[Outbound]:
         """These rows of the person's chat, in whichever thread, as they stand now, oldest first."""
 
+    async def story(self, source: Source, since: float) -> Story:
+        """What the conversations tell of messages that were said since then (seconds since the epoch)."""
+
+    async def spent(self, source: Source, event_id: str) -> Spent | None:
+        """What the answer to a message took; None: nothing is known of it."""
+
     async def since(self, source: Source, event_id: str) -> int:
         """How many exchanges /undo takes back for this message and all that followed to go; 0: it cannot."""
 
@@ -209,6 +258,9 @@ class Views(Protocol):
 
     async def model(self, source: Source) -> tuple[str, bool]:
         """The name of the model that answers them, and whether it is embedded and only shows how things work."""
+
+    async def models(self, source: Source) -> Sequence[str]:
+        """The models that they may choose from, the configured one first; of a server that does not answer, that."""
 
     def takes(self, source: Source) -> Collection[str]:
         """The settings that can be chosen for one turn of theirs, by the names of Chat Completions."""

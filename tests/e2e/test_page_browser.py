@@ -26,6 +26,13 @@ from tests.support.page import page
 from tests.support.tools import Payment, payments
 from tests.support.waiting import eventually
 
+
+async def log_text(me: Any) -> list[str]:
+    """The words in the chat, and the numbers of versions."""
+    found = await me.locator("#log .body, #log .versions").all_inner_texts()
+    return [each.strip() for each in found]
+
+
 PICTURE = Path(__file__).parents[2] / "docs/pictures/page-phone.png"
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # as the browser's
 
@@ -174,18 +181,70 @@ async def test_a_message_is_said_anew_with_all_that_followed_taken_back(tmp_path
         assert "two apples" not in str(live.model.requests[-1].messages)
         await say(me, "and three plums")
         await expect(me.locator("#log")).to_contain_text("echo: and three plums")
+        (plums,) = [id_ for id_, (_, html) in (await live.me.shown()).entries.items() if ">and three plums</p>" in html]
         await me.locator("#log > li", has=me.locator(".said", has_text="two pears")).hover()
         await me.locator(".said", has_text="two pears").get_by_role("button", name="Edit").click()
         await me.fill("#text", "two figs")
         await me.keyboard.press("Enter")
         await expect(me.locator("#log")).to_contain_text("echo: two figs")
         assert not re.search("pears|plums", str(live.model.requests[-1].messages))
-        (plums,) = [id_ for id_, (_, html) in (await live.me.shown()).entries.items() if ">and three plums</p>" in html]
         fields = {"text": "three kiwis", "id": "kiwis-12345", "instead": plums}
         for _ in range(2):
             answer = await live.me.post("/say", fields)
             assert (answer.status, "not in the window any more" in await answer.text()) == (409, True)
         await equals_reload(me)
+        assert await log_text(me) == ["two figs", "3/3", "echo: two figs"]
+        await me.get_by_label("Version before").click()
+        await expect(me.locator("#log")).to_contain_text("echo: and three plums")
+        await equals_reload(me)
+        assert await log_text(me) == ["two pears", "2/3", "echo: two pears", "and three plums", "echo: and three plums"]
+        await say(me, "and a pear")
+        await expect(me.locator("#log")).to_contain_text("echo: and a pear")
+        assert re.search("pears.*plums.*a pear", str(live.model.requests[-1].messages))
+        await me.locator("article.reply").last.hover()
+        await me.locator("[data-do=again]:visible").click()
+        await expect(me.locator("#log")).to_contain_text("2/2")
+        assert (await log_text(me))[-3:] == ["and a pear", "2/2", "echo: and a pear"]
+        await equals_reload(me)
+        await expect(me.locator(".sessions a")).to_have_count(1)  # versions are one conversation
+
+
+async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_path: Path, chromium: Browser) -> None:
+    gate = Gate()
+    found = (
+        "Founded in 753 BC [1].\n\nSources: [1. Rome, a city, history.example.org](https://history.example.org/rome)"
+    )
+    written = '{"path": "list.md", "content": "tent <b>"}'
+    script = in_turn(Say(calls=[("write_file", written)]), Say(first="Fou", text=found, gate=gate), Say(text="heard"))
+    async with page(tmp_path, model=FakeModel(script)) as live, person(chromium, live) as me:
+        await say(me, "write it, and say when Rome began")
+        fold = me.locator(".deeds")
+        await expect(fold).to_contain_text("Used write_file")  # while the answer is being written
+        await fold.locator("summary").first.click()
+        gate.open()
+        await expect(me.locator(".sources a")).to_have_attribute("href", "https://history.example.org/rome")
+        await expect(me.locator(".sources")).to_contain_text("1 · history.example.org")
+        await fold.locator("li summary").click()
+        assert await fold.locator("pre").all_inner_texts() == [
+            "path: list.md\ncontent: tent <b>",
+            "Wrote list.md (8 bytes).",
+        ]
+        await me.get_by_label("What this answer took").click()
+        await expect(me.locator(".spent")).to_contain_text("Calls of a model")
+        assert not (await Axe().run(me)).response["violations"]
+        await me.reload()
+        await equals_reload(me)
+        await me.locator("#models summary").click()
+        await me.locator("#models .menu").get_by_role("button", name="fake ✓").click()
+        await expect(me.locator("#log")).to_contain_text("/model fake")
+        await me.get_by_role("button", name="Record").click()
+        await me.get_by_role("button", name="End the recording").click()
+        await me.get_by_role("button", name="Remove recording.webm").wait_for()
+        await say(me, "listen")
+        await expect(me.locator(".said audio")).to_have_count(1)
+        await equals_reload(me)
+        status, html = await live.me.get("/models")
+        assert (status, 'value="/model fake"' in html) == (200, True)  # without the script, too
 
 
 async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_them(

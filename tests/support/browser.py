@@ -23,7 +23,13 @@ async def browser() -> AsyncIterator[Browser]:
     expect.set_options(timeout=1_000 * PATIENCE)
     async with async_playwright() as playwright:
         running = await playwright.chromium.launch(
-            executable_path=path_of("chromium"), args=["--no-sandbox", "--disable-gpu"]
+            executable_path=path_of("chromium"),
+            args=[
+                "--no-sandbox",
+                "--disable-gpu",
+                "--use-fake-device-for-media-stream",
+                "--use-fake-ui-for-media-stream",
+            ],
         )
         try:
             yield running

@@ -31,7 +31,7 @@ from gateway.runtime.structs import replace
 from tests.support.gateway import config_in
 from tests.support.model import PATIENCE, FakeModel
 
-ENTRY = re.compile(r'<li id="e-([^"]*)" data-place="([^"]*)">(.*?)</li>(?=<li id="e-|</ol>)', re.DOTALL)
+ENTRY = re.compile(r'<li id="e-([^"]*)" data-place="([^"]*)">(.*?)</li>(?=<li id="e-|</ol>\Z)', re.DOTALL)
 
 
 @dataclass

@@ -185,9 +185,13 @@
     const button = event.target.closest("button[form]");
     if (!button || !log || (button.getAttribute("form") !== "command" && button.getAttribute("form") !== "press")) return;
     event.preventDefault();
-    if (button.getAttribute("form") === "command") return say(button.value);
+    const goes = button.name === "branch";
+    if (button.getAttribute("form") === "command" && !goes) {
+      button.closest("details.menus")?.removeAttribute("open");
+      return say(button.value);
+    }
     button.disabled = true;
-    post(press, { token: button.value })
+    (goes ? post(command, { id: newId(), branch: button.value }) : post(press, { token: button.value }))
       .then(async (response) => {
         if (response.status === 401) return location.reload();
         problem((await response.json()).problem || "");
@@ -230,8 +234,10 @@
       item = document.createElement("li");
       item.id = "e-" + id;
     }
+    const open = [...item.querySelectorAll("details")].map((each) => each.open);
     item.dataset.place = place;
     item.innerHTML = html;  // made by the server, where every text is escaped; the page's policy runs no script of it
+    item.querySelectorAll("details").forEach((each, at) => { each.open = Boolean(open[at]); });
     localise(item);
     dress(item);
     let next = null;
@@ -326,6 +332,7 @@
       return item;
     }));
   }
+  document.addEventListener("recorded", (event) => pick([event.detail]));
   files.addEventListener("change", () => { pick(files.files); files.value = ""; });
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {

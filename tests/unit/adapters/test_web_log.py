@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from adapters.web.log import Log
 from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey, Source
-from gateway.domain.views import Said, Views
+from gateway.domain.views import Said, Story, Views
 from gateway.runtime.aside import at_once
 
 WHO = Source(platform="web", chat="me", chat_type="direct", user="me")
@@ -36,6 +36,9 @@ class Chat:
 
     async def shown(self, source: Source, limit: int) -> list[Outbound]:
         return self._shown[::-1][:limit]
+
+    async def story(self, source: Source, since: float) -> Story:
+        return Story()
 
 
 async def shown(chat: Chat, most: int = 80) -> list[str]:

@@ -1,0 +1,95 @@
+"use strict";
+// Menus, what an answer took, and recording. Without it each of these is a page of its own, or a file to be chosen.
+(() => {
+  const $ = (id) => document.getElementById(id);
+
+  // The part `id` of another page, or null where it cannot be read.
+  async function part(address, id) {
+    try {
+      const answer = await fetch(address);
+      return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(id);
+    } catch {
+      return null;
+    }
+  }
+
+  // -- menus: one is open at a time, and Esc or a click elsewhere closes it -------------------------------
+  const menus = () => document.querySelectorAll("details.menus[open]");
+  document.addEventListener("click", (event) => {
+    for (const each of menus()) if (!each.contains(event.target)) each.open = false;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const each of menus()) {
+      each.open = false;
+      each.querySelector("summary").focus();
+      event.stopPropagation();
+    }
+  }, true);
+
+  // The models are asked for when somebody wants to see them: a server lists them.
+  const models = $("models");
+  models?.addEventListener("toggle", async () => {
+    if (!models.open) return;
+    const place = models.querySelector(".menu");
+    const found = await part("/models", "choices");
+    if (!found) return;
+    place.replaceChildren(found);
+    const names = [...found.querySelectorAll("li")];
+    if (names.length > 8) {
+      const filter = document.createElement("input");
+      filter.type = "search";
+      filter.placeholder = "Find a model";
+      filter.setAttribute("aria-label", "Find a model");
+      filter.addEventListener("input", () => {
+        for (const each of names) each.hidden = !each.textContent.toLowerCase().includes(filter.value.toLowerCase());
+      });
+      place.prepend(filter);
+      filter.focus();
+    } else names[0]?.querySelector("button").focus();
+  });
+
+  // -- what an answer took, below it ------------------------------------------------------------------------
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a.about");
+    if (!link || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const article = link.closest("article"), shown = article.querySelector(".spent");
+    if (shown) return shown.remove();
+    const found = await part(link.href, "spent");
+    if (found) {
+      found.removeAttribute("id");
+      article.querySelector(".body").after(found);
+    } else location.href = link.href;
+  });
+
+  // -- recording ------------------------------------------------------------------------------------------
+  const record = $("record");
+  if (record && navigator.mediaDevices && window.MediaRecorder) {
+    let recorder = null;
+    record.hidden = false;
+    record.addEventListener("click", async () => {
+      if (recorder) return recorder.stop();
+      try {
+        const stream = await navigator.mediaDevices.getUserMedia({ audio: true }), parts = [];
+        recorder = new MediaRecorder(stream);
+        recorder.addEventListener("dataavailable", (each) => parts.push(each.data));
+        recorder.addEventListener("stop", () => {
+          for (const each of stream.getTracks()) each.stop();
+          const type = recorder.mimeType.split(";")[0], ending = type.split("/")[1];
+          recorder = null;
+          record.classList.remove("on");
+          record.setAttribute("aria-label", "Record");
+          const file = new File(parts, `recording.${ending}`, { type });
+          document.dispatchEvent(new CustomEvent("recorded", { detail: file }));
+        });
+        recorder.start();
+        record.classList.add("on");
+        record.setAttribute("aria-label", "End the recording");
+      } catch {
+        $("problem").textContent = "This browser gives the page no microphone: allow it beside the address, and try again.";
+        $("problem").hidden = false;
+      }
+    });
+  }
+})();
