@@ -12,7 +12,7 @@ INSPECTOR := build/inspector/.installed
 DEPLOY := build/deploy/.installed
 SYNAPSE := build/synapse/.installed
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
-CODE  := gateway adapters tests
+CODE  := gateway adapters legato examples tests
 
 # Four processes for two cores, because tests also wait for servers and leases (tests/conftest.py says how many "auto"
 # is); who has done its share takes over tests of another. Hundreds of tests start the program: it is compiled once.

@@ -14,6 +14,7 @@ import gateway
 from tests.support.source_tree import ROOT, name_of, project_files
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES = ("gateway", "adapters", "legato")
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
@@ -41,9 +42,9 @@ def wheel(tmp_path_factory):
 def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel):
     names, _ = wheel
     shipped = {name for name in names if ".dist-info/" not in name}
-    wanted = {name_of(path) for path in project_files() if name_of(path).split("/")[0] in ("gateway", "adapters")}
+    wanted = {name_of(path) for path in project_files() if name_of(path).split("/")[0] in PACKAGES}
     assert wanted - shipped == set()
-    assert {name for name in shipped if not name.startswith(("gateway/", "adapters/"))} == set()
+    assert {name for name in shipped if name.split("/")[0] not in PACKAGES} == set()
     assert {name for name in shipped if name.endswith((".db", ".env", ".log", ".pyc"))} == set()
 
 

@@ -1,4 +1,4 @@
-"""Adapters keep the promises of `legato.testing`, which anybody's adapter can be held to; and it finds who breaks them."""
+"""Adapters keep the promises of `legato.testing`, and that finds who breaks one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager, suppress
 from itertools import islice
 from typing import Any
 
-import legato_irc.codec
 import pytest
-from legato_irc import PLATFORM as IRC
-from legato_irc.adapter import Irc
 
+import legato_irc.codec
+import test_irc
 from adapters.slack.adapter import SlackBot
 from adapters.slack.platform import PLATFORM as SLACK
 from adapters.telegram.platform import PLATFORM as TELEGRAM
@@ -24,7 +23,7 @@ from gateway.runtime.backoff import Backoff
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
 from legato.testing import AdapterSuite, Emulator
-from tests.emulators.irc import IrcServer
+from legato_irc.adapter import Irc
 from tests.emulators.slack import SlackServer
 from tests.emulators.telegram import Disconnect, TelegramServer
 from tests.support.fast_clock import FastClock
@@ -144,38 +143,6 @@ class TestSlack(AdapterSuite):
             assert [str(each) for each in server.violations] == []
 
 
-class IrcPeople:
-    """Anna and Eve on a server with history."""
-
-    keeps, person, stranger = True, "anna", "eve"
-
-    def __init__(self, server: IrcServer) -> None:
-        self._server, self.clock = server, FastClock(pace=10.0)
-        self.settings = {"port": server.port, "trust_nicks": True}
-
-    async def say(self, who: str, text: str) -> None:
-        self._server.say(who, text)
-
-    def shown(self, who: str) -> list[str]:
-        return [text for to, text in self._server.said if to == who]
-
-    async def repeat(self) -> None:
-        self._server.again()
-
-    async def cut(self) -> None:
-        self._server.cut()
-
-
-class TestIrc(AdapterSuite):
-    platform = IRC
-
-    @asynccontextmanager
-    async def emulator(self) -> AsyncIterator[Emulator]:
-        async with IrcServer() as server:
-            yield IrcPeople(server)
-            assert server.violations == []
-
-
 # -- who breaks a promise is found -----------------------------------------------------------------
 
 
@@ -216,11 +183,18 @@ async def _anew(self: SlackBot, outbound: Outbound, platform_message_id: str) ->
 _INBOUND, _LINES, _HEARD = legato_irc.codec.inbound, legato_irc.codec.lines, SlackBot._heard
 FAULTS = [
     (TestTelegram, "stored_before", Receiver, "take", _Hurried.take, "told of a message before"),
-    (TestIrc, "repeated_event", legato_irc.codec, "inbound", _with_other_ids, "shown twice|event ids"),
-    (TestIrc, "long_answer", legato_irc.codec, "lines", lambda text: islice(_LINES(text), 3), "lost the words"),
-    (TestIrc, "store_that_is_away", Irc, "_hand_over", _forgetting, "was not handed over again"),
-    (TestIrc, "connection_that_breaks", Irc, "_stay_connected", _once, "the adapter heard nothing"),
-    (TestIrc, "stranger", Irc, "limits", Limits(trusted=True), "a stranger"),
+    (test_irc.TestIrc, "repeated_event", legato_irc.codec, "inbound", _with_other_ids, "shown twice|event ids"),
+    (
+        test_irc.TestIrc,
+        "long_answer",
+        legato_irc.codec,
+        "lines",
+        lambda text: islice(_LINES(text), 3),
+        "lost the words",
+    ),
+    (test_irc.TestIrc, "store_that_is_away", Irc, "_hand_over", _forgetting, "was not handed over again"),
+    (test_irc.TestIrc, "connection_that_breaks", Irc, "_stay_connected", _once, "the adapter heard nothing"),
+    (test_irc.TestIrc, "stranger", Irc, "limits", Limits(trusted=True), "a stranger"),
     (TestSlack, "grows", SlackBot, "edit", _anew, "stands in . messages"),
     (TestSlack, "button", SlackBot, "_heard", _of_anna, "a stranger's press counted"),
 ]

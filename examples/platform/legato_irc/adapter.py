@@ -12,14 +12,7 @@ from gateway.domain.adapter import Accept, Finding, Limits
 from gateway.domain.chat import Inbound, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.runtime.backoff import Backoff
-from gateway.runtime.errors import (
-    AdapterError,
-    Ambiguous,
-    ChatGone,
-    DeliveryRefused,
-    Disconnected,
-    StoreUnavailable,
-)
+from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, StoreUnavailable
 from gateway.runtime.tasks import Crew
 from legato_irc import IrcSettings, codec
 
@@ -89,8 +82,8 @@ class Irc:
                     if self._settings.channels:
                         self._say(writer, f"JOIN {','.join(self._settings.channels)}")
                 elif line.command == "PRIVMSG":
-                    how = {"me": self._settings.nick, "trust_nicks": self._settings.trust_nicks}
-                    if said := codec.inbound(line, **how, new_id=self._ids.new("irc")):
+                    nick, trust = self._settings.nick, self._settings.trust_nicks
+                    if said := codec.inbound(line, me=nick, trust_nicks=trust, new_id=self._ids.new("irc")):
                         heard.put_nowait(said)
                 elif line.command == "PONG" and line.args[-1] in self._pongs:
                     self._pongs[line.args[-1]].set_result(None)
