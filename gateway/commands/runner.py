@@ -85,7 +85,8 @@ class CommandRunner(Struct, kw_only=True):
         return [each for each in found if typed in each.label.lower() or typed in each.value.lower()]
 
     async def turned(self, item: InboxItem, store: Store, outbox: Outbox) -> tuple[str, list[Outbound]]:
-        """Turn the page as the press of an item says: what the presser is told, and the rows to show."""
+        """Turn the page as the press of an item says: what the presser is told, and the rows to show. Where
+        no message can be changed, the page is another one."""
         _, page, shown, text = [*item.inbound.text.split(" ", 3), "", "", ""][:4]
         call = parse_command(text)
         command = self.registry.get(call.name) if call is not None else None
@@ -96,7 +97,8 @@ class CommandRunner(Struct, kw_only=True):
             return NOT_YOURS, []
         answer = await self.answer(item, call)
         *_, last = outbox.rows(item, answer.kind, answer.text)
-        return "", [with_choices(replace(last, edits=shown), answer.choices, call, min(int(page[:3]), 99))]
+        turned = replace(last, edits=shown if outbox.grows(item.key.platform) else None)
+        return "", [with_choices(turned, answer.choices, call, min(int(page[:3]), 99))]
 
 
 def with_choices(row: Outbound, choices: Sequence[Proposal], call: CommandCall, page: int = 0) -> Outbound:
