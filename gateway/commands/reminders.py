@@ -110,7 +110,7 @@ async def _added(ctx: CommandContext, kind: ReminderKind) -> Answer | str:
     if not when.rest:
         raise UserError(EMPTY)
     made = await own.add(kind=kind, text=when.rest, when=when, zone=zone, cause="command")
-    lines = [_confirmed(made)]
+    lines = [_confirmed(made), *filter(None, [own.unreached(made)])]
     if made.number == 1 and not await own.has_zone():
         lines.append(_ZONE_UNKNOWN.format(zone=zone))
     return "\n".join(lines)

@@ -240,6 +240,10 @@ class Outbox:
         """Bytes of the largest file that a platform shows. None: it shows no files."""
         return self._limits.get(platform, _UNKNOWN).file_bytes
 
+    def reach(self, platform: str) -> float | None:
+        """Seconds after a person's words in which a platform shows them what comes by itself. None: it always does."""
+        return self._limits.get(platform, _UNKNOWN).reach
+
     def voice_form(self, platform: str) -> str:
         """The format in which a platform shows an answer said aloud."""
         return self._limits.get(platform, _UNKNOWN).voice

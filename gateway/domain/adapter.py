@@ -36,7 +36,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     Markdown, can be shown with a file (None: any can). `direct_chat`: the chat in which a person is alone with the
     bot, by their id (None: it cannot be known). `mail_ids`: people's ids hold an `@` inside, as addresses of mail do.
     `keyed`: who reaches it has shown a key of ours, so may talk, and is an admin by the role `ADMIN_ROLE`. `voice`:
-    the format of an answer said aloud (opus: in Ogg, as voice messages are), where files can be shown."""
+    the format of an answer said aloud (opus: in Ogg, as voice messages are), where files can be shown. `reach`: for how
+    many seconds after a person's last words they can be shown what they did not just ask for (None: always)."""
 
     text_units: int | None = None
     unit: Literal["codepoints", "utf16"] = "codepoints"
@@ -52,6 +53,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     mail_ids: bool = False
     keyed: bool = False
     voice: Literal["opus", "mp3"] = "mp3"
+    reach: float | None = None
 
 
 class Accepted(Struct, frozen=True, kw_only=True):

@@ -62,6 +62,10 @@ TOO_LONG: Final = "A reminder holds {most:,} characters, and this text has {size
 NO_ZONE: Final = (
     'There is no time zone "{name}". Zones are named after cities, for example Europe/Berlin or Asia/Tokyo.'
 )
+UNREACHED: Final = (
+    "I can write to you here only for {hours} after your last message. If you have not written in that time, this waits "
+    "until you do."
+)
 NO_NUMBER: Final = "There is no reminder {number} here. /reminders lists yours."
 
 Decide = Callable[[Reminder], Reminder | None]
@@ -302,6 +306,13 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
         rule, least = reminder.recurrence, self.every.rules.least_minutes
         if rule is not None and rule.least_seconds < 60.0 * least:
             raise UserError(TOO_OFTEN.format(least=counted(least, "minute")))
+
+    def unreached(self, made: Reminder) -> str:
+        """Say that a new reminder may come too late for its platform to show it; "" if it will not."""
+        reach = self.every.outbox.reach(self.item.key.platform)
+        if reach is None or (not made.rule and (made.due_at or 0.0) < self.now() + reach):
+            return ""
+        return UNREACHED.format(hours=counted(round(reach / 3_600.0), "hour"))
 
     async def listed(self) -> Sequence[Reminder]:
         """The open ones by their number, then the latest that are over."""

@@ -142,6 +142,9 @@ class ReminderBook(Protocol):
     ) -> Reminder:
         """Store a reminder. The same `cause` in the same turn is one reminder. `origin`: as a Reminder has it."""
 
+    def unreached(self, made: Reminder) -> str:
+        """Say that a new reminder may come too late for its platform to show it; "" if it will not."""
+
     async def listed(self) -> Sequence[Reminder]:
         """The open ones by their number, then the latest that are over."""
 

@@ -133,7 +133,8 @@ class RemindersTool:
             made = await book.add(
                 kind=kind, text=text, when=when, zone=zone, when_late=late, cause=cause, origin=origin(text)
             )
-            return f"Stored: {_line(made)}"
+            doubt = book.unreached(made)
+            return f"Stored: {_line(made)}" + (f" Tell the person, as if you said it: {doubt}" if doubt else "")
         number = arguments.get("number")
         if not isinstance(number, int):
             raise ToolError("`number` says which one; the action `list` gives the numbers.")
