@@ -72,7 +72,7 @@ class WhatsAppBot:
     ) -> None:
         assert settings.number is not None, "the configuration sees to it that there is one"
         self.account = settings.number
-        self.limits = LIMITS
+        self.limits = replace(LIMITS, reach=None if settings.template.name else WINDOW)
         self._settings, self._clock, self._aside, self._paced = settings, clock, aside, paced
         self._numbers = frozenset((settings.number, *settings.numbers))
         self._calls = GraphCalls(settings, patience=patience)

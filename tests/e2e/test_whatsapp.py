@@ -173,6 +173,63 @@ async def test_meta_calls_and_nobody_else_can(tmp_path: Path) -> None:
             assert "copy the App secret at" in found["whatsapp secret"].detail
 
 
+class _Jumping(FastClock):
+    """Time that can be put forward."""
+
+    ahead = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead
+
+
+async def test_after_a_day_only_a_template_arrives(tmp_path: Path) -> None:
+    clock = _Jumping()
+    async with WhatsAppServer(limited=False, clock=clock) as whatsapp:
+        anna = whatsapp.person("Anna")
+        async with on_whatsapp(tmp_path, whatsapp, anna) as bot:
+            bot.says("/remind in 30 hours tea")
+            await bot.until(lambda: bot.shown())
+            assert "I can write to you here only for 24 hours after your last message." in bot.shown()[0]
+            bot.says("/remind in 2 hours milk")
+            await bot.until(lambda: len(bot.shown()) == 2)
+            assert "only for" not in bot.shown()[1]
+            clock.ahead = 2.5 * 3_600
+            await bot.until(lambda: len(bot.shown()) == 3)
+            assert "milk" in bot.shown()[2]
+            clock.ahead = 31 * 3_600
+            await bot.until_withheld(1)
+            bot.says("Anything new?")
+            await bot.until(lambda: len(bot.shown()) == 5)
+            assert any("1 answer of mine could not be shown here" in each for each in bot.shown()[3:])
+        template = {"template": {"name": "news", "language": "en"}}
+        async with on_whatsapp(tmp_path, whatsapp, anna, rules=template) as bot:
+            bot.says("/remind in 30 hours call **Ben**\nand Bob")
+            await bot.until(lambda: "call" in bot.shown()[-1])
+            assert "only for" not in bot.shown()[-1]
+            clock.ahead = 62 * 3_600
+            await bot.until(lambda: whatsapp.of_bot(anna)[-1].kind == "template")
+            assert "call **Ben** · and Bob" in whatsapp.of_bot(anna)[-1].text
+            whatsapp.settings.templates = ()
+            found = {each.what: each.detail for each in await bot.adapter.probe()}
+            assert found["whatsapp template"].startswith("news: unknown in en; see https://")
+        assert [str(each) for each in whatsapp.violations] == []
+
+
+async def test_a_list_turns_its_pages(tmp_path: Path, whatsapp: WhatsAppServer, anna: Person) -> None:
+    async with on_whatsapp(tmp_path, whatsapp, anna) as bot:
+        for number in range(10):
+            bot.says(f"/new number {number}")
+            bot.says(f"talk {number}")
+            await bot.until(lambda number=number: bot.shown() and bot.shown()[-1] == f"echo: talk {number}")
+        bot.says("/sessions")
+        await bot.until(lambda: whatsapp.of_bot(anna)[-1].buttons)
+        first = whatsapp.of_bot(anna)[-1]
+        assert len(first.buttons) == 9
+        whatsapp.press(anna, first, "▸")
+        await bot.until(lambda: whatsapp.of_bot(anna)[-1] is not first and whatsapp.of_bot(anna)[-1].buttons)
+        assert "◂" in whatsapp.of_bot(anna)[-1].buttons
+
+
 async def test_what_never_arrived_is_marked(tmp_path: Path, whatsapp: WhatsAppServer, anna: Person) -> None:
     async with on_whatsapp(tmp_path, whatsapp, anna) as bot:
         anna.blocked = True

@@ -16,6 +16,7 @@ from adapters.whatsapp.adapter import WhatsAppBot
 from adapters.whatsapp.platform import WhatsAppSettings
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
+from gateway.domain.chat import OutboundState
 from gateway.people.access import AccessSettings
 from gateway.runtime.clock import Clock
 from gateway.store.port import Store
@@ -46,6 +47,13 @@ class Bot(LiveBot):
         """Return once it holds. Fails after `PATIENCE`."""
         async with asyncio.timeout(PATIENCE):
             await self.whatsapp.until(condition)
+
+
+    async def until_withheld(self, count: int) -> None:
+        """Return once so many rows wait for somebody to write."""
+        async with asyncio.timeout(PATIENCE):
+            while len(await self.gateway.store.outbox(None, 9, (OutboundState.WITHHELD,))) < count:
+                await asyncio.sleep(0.01)
 
 
 def free_port() -> int:
