@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
@@ -17,6 +18,7 @@ from adapters.slack.adapter import SlackBot
 from adapters.slack.platform import PLATFORM as SLACK
 from adapters.telegram.platform import PLATFORM as TELEGRAM
 from adapters.telegram.receiving import Receiver
+from adapters.whatsapp.platform import PLATFORM as WHATSAPP
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Outbound
 from gateway.runtime.backoff import Backoff
@@ -26,7 +28,9 @@ from legato.testing import AdapterSuite, Emulator
 from legato_irc.adapter import Irc
 from tests.emulators.slack import SlackServer
 from tests.emulators.telegram import Disconnect, TelegramServer
+from tests.emulators.whatsapp import Settings, WhatsAppServer
 from tests.support.fast_clock import FastClock
+from tests.support.whatsapp_live import free_port
 
 
 class Telegram:
@@ -112,6 +116,65 @@ class Slack:
 
     async def press(self, who: str, label: str) -> None:
         self._server.people.press(self._buttons[label], self._people[who], label)
+
+
+class WhatsApp:
+    """Anna and Eve, who write to the bot's number."""
+
+    keeps = True
+
+    def __init__(self, server: WhatsAppServer) -> None:
+        self._server, self.clock = server, server.clock
+        given, port = server.settings, free_port()
+        self.settings = {
+            "number": given.numbers[0],
+            "token": given.token,
+            "secret": given.secret,
+            "url": f"http://127.0.0.1:{port}/whatsapp",
+            "port": port,
+            "base_url": server.api_url,
+        }
+        self._people = {each.number: each for each in map(server.person, ("Anna", "Eve"))}
+        self.person, self.stranger = self._people
+        self._buttons: dict[str, Any] = {}
+
+    async def say(self, who: str, text: str) -> None:
+        self._server.say(self._people[who], text)
+
+    def shown(self, who: str) -> list[str]:
+        return self._server.shown(self._people[who])
+
+    async def repeat(self) -> None:
+        told = self._server.delivery.told
+        await self._server.delivery.post(json.dumps([e for e in told if e.kind == "messages"][-1].payload).encode())
+
+    async def cut(self) -> None:
+        await self._server.delivery.hang_up()
+
+    def buttons(self, who: str) -> list[str]:
+        for message in reversed(self._server.of_bot(self._people[who])):
+            if message.buttons:
+                self._buttons |= dict.fromkeys(message.buttons, message)
+                return list(message.buttons)
+        return []
+
+    async def press(self, who: str, label: str) -> None:
+        self._server.press(self._people[who], self._buttons[label], label)
+
+
+class TestWhatsApp(AdapterSuite):
+    platform = WHATSAPP
+
+    @pytest.mark.slow
+    def test_whenever_it_dies_nothing_is_lost_and_repeats_are_marked(self) -> None:
+        super().test_whenever_it_dies_nothing_is_lost_and_repeats_are_marked()
+
+    @asynccontextmanager
+    async def emulator(self) -> AsyncIterator[Emulator]:
+        settings = Settings(retries=(1.0,) * 60)
+        async with WhatsAppServer(settings, limited=False, clock=FastClock(pace=10.0)) as server:
+            yield WhatsApp(server)
+            assert [str(each) for each in server.violations] == []
 
 
 class TestTelegram(AdapterSuite):

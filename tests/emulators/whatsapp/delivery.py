@@ -100,13 +100,18 @@ class Delivery:
                 return answer.status
         return 0
 
+    async def hang_up(self) -> None:
+        """End all connections with the app."""
+        http, self._http = self._http, None
+        if http is not None:
+            await http.close()
+
     async def aclose(self) -> None:
         """Tell nothing any more."""
         for task in [*self._tasks]:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._http is not None:
-            await self._http.close()
+        await self.hang_up()
 
 
 def signature(secret: str, body: bytes) -> str:

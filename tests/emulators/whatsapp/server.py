@@ -120,10 +120,18 @@ class WhatsAppServer:
         return self.send(person, {"type": "text", "text": {"body": text}}, **how)
 
     def send(
-        self, person: Person, body: Json, *, number: str = "", reply: Message | None = None, **more: Any
+        self,
+        person: Person,
+        body: Json,
+        *,
+        number: str = "",
+        reply: Message | None = None,
+        ago: float = 0.0,
+        **more: Any,
     ) -> Message:
-        """Somebody sends something. `more`: what its context says, as of one that is `forwarded`."""
-        number, now = number or self.settings.numbers[0], self.clock.now()
+        """Somebody sends something, or did so many seconds ago. `more`: what its context says, as of one that is
+        `forwarded`."""
+        number, now = number or self.settings.numbers[0], self.clock.now() - ago
         message = Message(id=self.world.new_message_id(), person=person, number=number, at=now, body=body)
         self.world.messages.append(message)
         person.wrote[number] = now
