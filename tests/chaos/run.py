@@ -41,6 +41,8 @@ from tests.chaos.slack import laboratory as slack
 from tests.chaos.slack import script as slack_script
 from tests.chaos.telegram import laboratory as telegram
 from tests.chaos.telegram import script as telegram_script
+from tests.chaos.whatsapp import laboratory as whatsapp
+from tests.chaos.whatsapp import script as whatsapp_script
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,7 @@ KINDS: Final = {
     "telegram": _bot(telegram, telegram_script.make_schedule),
     "discord": _bot(discord, discord_script.make_schedule),
     "slack": _bot(slack, slack_script.make_schedule),
+    "whatsapp": _bot(whatsapp, whatsapp_script.make_schedule),
     "page": Kind(
         drawn=page_script.make_schedule,
         laboratory=page.laboratories,
