@@ -73,7 +73,7 @@ class Irc:
         try:
             reader, writer = await self._dial()
         except _LOST as error:
-            return str(error) or "no answer"
+            return _reason(error)
         try:
             async for line in self._read(reader, writer):
                 if line.command == "001":  # welcome
@@ -93,7 +93,7 @@ class Irc:
                     return f"the nick {self._settings.nick} is taken; adapters.irc.nick can name another one"
             return "the server hung up"
         except _LOST as error:
-            return str(error) or "no answer"
+            return _reason(error)
         finally:
             self._writer = None
             writer.close()
@@ -118,6 +118,8 @@ class Irc:
                 line = codec.read((await reader.readuntil(b"\n")).decode(errors="replace").rstrip("\r\n"))
             if line.command == "PING":
                 self._say(writer, f"PONG :{line.args[-1]}")
+            elif line.command == "ERROR":
+                raise ConnectionError(line.args[-1])
             elif line.command in _FATAL:
                 raise AdapterError(_FATAL[line.command])
             else:
@@ -170,13 +172,19 @@ class Irc:
                     break
             writer.close()
         except (*_LOST, AdapterError) as error:
-            return [Finding(what="irc", ok=False, detail=f"{self.account}: {error or 'no answer'}")]
-        return [Finding(what="irc", ok=True, detail=f"{self.account}: {' '.join(line.args[1:])}")]
+            return [Finding(what="irc", ok=False, detail=f"{self.account}: {_reason(error)}")]
+        return [Finding(what="irc", ok=line.command == "001" or None, detail=f"{self.account}: {' '.join(line.args[1:])}")]
 
     async def aclose(self) -> None:
         if self._writer is not None:
             self._say(self._writer, "QUIT :Bye")
             self._writer.close()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, EOFError):  # asyncio's IncompleteReadError
+        return "the server hung up"
+    return getattr(error, "strerror", None) or str(error) or "the server does not answer"
 
 
 def create(settings: IrcSettings, host: AdapterHost) -> Irc:
