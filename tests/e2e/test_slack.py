@@ -31,21 +31,6 @@ def anna(slack: SlackServer) -> User:
     return slack.people.person("Anna")
 
 
-async def test_an_answer_grows_and_a_restart_loses_nothing(tmp_path: Path, slack: SlackServer, anna: User) -> None:
-    gate = Gate()
-    model = FakeModel(in_turn(Say(first="Look", gate=gate, text=" here.")))
-    async with on_slack(tmp_path, slack, anna, model=model) as bot:
-        bot.says("Hello")
-        await bot.until_shown("Look …")
-        gate.open()
-        await bot.until_shown("Look here.")
-        assert slack.shown(bot.chat)[0].texts[0] == "Look …"
-    bot.says("Are you there?")  # nobody is
-    async with on_slack(tmp_path, slack, anna) as bot:
-        await bot.until_shown("Look here.", "echo: Are you there?")
-        await bot.quiet()
-
-
 async def test_a_mention_is_answered_in_a_thread_that_goes_on(tmp_path: Path, slack: SlackServer, anna: User) -> None:
     ben, robot = slack.people.person("Ben"), slack.people.person("Robot", bot=True)
     place = slack.people.channel("choir", anna, ben, robot)
@@ -79,8 +64,7 @@ async def test_code_tables_and_links_are_rich_text_that_pings_nobody(
         "# Plan\n<!channel> *see* [docs](https://example.org/a) or https://example.org/b.\n\n"
         "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint('<@U1>')\n```\n> quoted\n\n**done**"
     )
-    long = "\n\n".join(f"Paragraph {number} " + "word " * 60 for number in range(60))
-    async with on_slack(tmp_path, slack, anna, model=FakeModel(in_turn(Say(text=answer), Say(text=long)))) as bot:
+    async with on_slack(tmp_path, slack, anna, model=FakeModel(in_turn(Say(text=answer)))) as bot:
         bot.says("Hello")
         await bot.until(lambda: slack.shown(bot.chat))
         (block,) = slack.shown(bot.chat)[0].blocks
@@ -88,9 +72,6 @@ async def test_code_tables_and_links_are_rich_text_that_pings_nobody(
         assert kinds == ["section", "preformatted", "preformatted", "quote", "section"]
         links = [each["url"] for group in block["elements"] for each in group["elements"] if each["type"] == "link"]
         assert links == ["https://example.org/a", "https://example.org/b"]
-        bot.says("More")
-        await bot.until(lambda: "Paragraph 59" in bot.shown()[-1])
-        assert all(len(each) <= 4_000 for each in bot.shown())
 
 
 async def test_slash_commands_come_from_the_registry(tmp_path: Path, slack: SlackServer, anna: User) -> None:

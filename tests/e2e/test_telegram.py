@@ -30,33 +30,6 @@ async def telegram() -> AsyncIterator[TelegramServer]:
 # -- reading -------------------------------------------------------------------------------------
 
 
-async def test_what_was_said_while_the_bot_was_down_is_answered_in_order(
-    tmp_path: Path, telegram: TelegramServer
-) -> None:
-    anna = telegram.people.person("Anna")
-    for number in range(3):
-        telegram.people.say(telegram.people.private(anna), anna, f"m{number}")
-    async with on_telegram(tmp_path, telegram, anna) as bot:
-        await bot.until_shown("echo: m0", "echo: m1", "echo: m2")
-        bot.says("m3")
-        await bot.until_shown("echo: m0", "echo: m1", "echo: m2", "echo: m3")
-    async with on_telegram(tmp_path, telegram, anna) as bot:  # what was confirmed does not come again
-        bot.says("m4")
-        await bot.until_shown(*(f"echo: m{number}" for number in range(5)))
-        await bot.quiet()
-    assert telegram.violations == []
-
-
-async def test_a_stranger_gets_no_answer_and_costs_nothing(tmp_path: Path, telegram: TelegramServer) -> None:
-    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
-    async with on_telegram(tmp_path, telegram, anna) as bot:
-        telegram.people.say(telegram.people.private(bob), bob, "let me in")
-        bot.says("hello")
-        await bot.until_shown("echo: hello")
-        assert bot.shown(telegram.people.private(bob)) == []
-        assert len(bot.model.requests) == 1
-
-
 async def test_a_flood_is_refused_once_aloud_and_holds_up_neither_commands_nor_others(
     tmp_path: Path, telegram: TelegramServer
 ) -> None:
@@ -359,15 +332,6 @@ async def test_a_group_that_moved_is_followed(tmp_path: Path, telegram: Telegram
         moved = telegram.people.migrate(group, anna)
         gate.open()
         await bot.until_shown("here it is", chat=moved)
-
-
-async def test_long_answers_come_in_parts_and_nothing_is_lost(tmp_path: Path, telegram: TelegramServer) -> None:
-    anna = telegram.people.person("Anna")
-    text = " ".join(f"word{number}" for number in range(3_000))
-    async with on_telegram(tmp_path, telegram, anna, model=FakeModel(in_turn(Say(text=text)))) as bot:
-        bot.says("much")
-        await bot.until(lambda: bot.shown() and bot.shown()[-1].endswith("word2999"))
-        assert " ".join(" ".join(bot.shown()).split()) == text
 
 
 async def test_each_menu_is_set_once_and_offers_what_is_of_use_there(tmp_path: Path, telegram: TelegramServer) -> None:

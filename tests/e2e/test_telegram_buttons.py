@@ -14,7 +14,7 @@ import pytest
 
 from gateway.app.config.models import ToolSettings
 from gateway.domain.turn import SessionSettings
-from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
+from gateway.people.approvals import GONE, NOT_YOURS
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.telegram import Chat, Disconnect, LoseAnswer, Message, Refuse, Slow, TelegramServer
@@ -241,18 +241,6 @@ async def test_what_was_said_before_stays_above_and_the_answer_comes_below(
         await bot.quiet()
         assert [row.kind for row in reversed(await bot.gateway.store.outbox(None, 9))][:2] == ["remark", "question"]
     assert telegram.violations == []
-
-
-async def test_a_stop_takes_the_buttons_away(tmp_path: Path, telegram: TelegramServer) -> None:
-    anna, till = telegram.people.person("Anna"), Till(50)
-    async with till.on(tmp_path, telegram, anna) as bot:
-        bot.says("pay")
-        message = await question(bot)
-        yes = token(message, "Approve")
-        bot.says("/stop")
-        await bot.until(lambda: message.text == f"{ASKS}\n\n{WITHDRAWN}" and not message.buttons)
-        assert await told(bot, message, anna, yes) == GONE
-        assert till.tool.paid == []
 
 
 async def test_a_question_that_nobody_answers_is_over(tmp_path: Path, telegram: TelegramServer) -> None:
