@@ -19,7 +19,7 @@ from legato_irc import IrcSettings, codec
 log = structlog.get_logger(__name__)
 
 _PATIENCE = 20.0  # seconds for an answer of the server's
-_SILENCE = 240.0  # seconds without a line: servers ask more often whether the bot is there
+_SILENCE = 600.0  # seconds without a line: servers ask more often whether the bot is there
 _FATAL = {"464": "the server refuses the password: set adapters.irc.password", "465": "the server has banned the bot"}
 _REFUSED = {"401": ChatGone, "403": ChatGone, "404": DeliveryRefused}  # no such nick, no such channel, may not speak
 _LOST = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError)
@@ -173,7 +173,9 @@ class Irc:
             writer.close()
         except (*_LOST, AdapterError) as error:
             return [Finding(what="irc", ok=False, detail=f"{self.account}: {_reason(error)}")]
-        return [Finding(what="irc", ok=line.command == "001" or None, detail=f"{self.account}: {' '.join(line.args[1:])}")]
+        return [
+            Finding(what="irc", ok=line.command == "001" or None, detail=f"{self.account}: {' '.join(line.args[1:])}")
+        ]
 
     async def aclose(self) -> None:
         if self._writer is not None:
