@@ -29,7 +29,7 @@ from adapters.telegram.reactions import SIGNS
 from adapters.telegram.receiving import POLL_SECONDS, UNREADABLE, Receiver, ReceivingBot, poll
 from adapters.telegram.requests import TelegramRequest, way
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import Accept, Finding, MenuEntry, Rate, Renamed, Sign
+from gateway.domain.adapter import Accept, Finding, MenuEntry, Notebook, Rate, Renamed, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import AS_USUAL, NOT_SAID, ListenRules, ShowRules, rule_of
 from gateway.runtime.aside import RunsAside, at_once
@@ -67,6 +67,7 @@ class TelegramBot:
     longest_token = LONGEST_TOKEN
     preview_seconds = drafts.SECONDS
     renamed: Renamed | None = None
+    notebook: Notebook | None = None
 
     def __init__(
         self,
@@ -97,6 +98,7 @@ class TelegramBot:
             clock,
             stored=lambda updates, accepted: self._button_answers.answer(self._bot, updates, accepted),
             listens=listens,
+            notebook=lambda: self.notebook,
         )
         self._hears_all = "free" in listens.rules.values()
         self._silence = Silence(clock)
@@ -313,8 +315,10 @@ class TelegramBot:
 
     def _answered(self, outbound: Outbound, chat: int) -> ReplyParameters | None:
         """Return the message that this one answers; None in a chat of two, where that is plain."""
-        number = codec.message_of(outbound.answers, chat)
+        number, post = codec.message_of(outbound.answers, chat), codec.post_of(outbound.to.thread)
         if outbound.kind == "notice" or chat > 0 or number is None or rule_of(self._shows.reply, outbound.to) is False:
+            number = post  # only a reply stands among the comments of a post
+        if number is None:
             return None
         return ReplyParameters(message_id=number, allow_sending_without_reply=True)
 
@@ -403,7 +407,7 @@ class TelegramBot:
         await self._reach(
             to.chat,
             lambda chat: self._bot.send_chat_action(
-                chat, "typing", message_thread_id=int(to.thread) if to.thread else None
+                chat, "typing", message_thread_id=int(to.thread) if to.thread and not codec.post_of(to.thread) else None
             ),
         )
 
@@ -475,6 +479,6 @@ def _entities(rendered: Rendered) -> list[MessageEntity]:
 
 def _thread(to: ChatAddress) -> int | None:
     """In a group Telegram finds no message thread 1, the topic General: what is shown there names none. Typing does."""
-    if not to.thread or (to.thread == _GENERAL and in_group(to)):
+    if not to.thread or codec.post_of(to.thread) or (to.thread == _GENERAL and in_group(to)):
         return None
     return int(to.thread)

@@ -31,6 +31,7 @@ _LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients cut at white space sh
 _CHAT_TYPES: Final[dict[str, ChatType]] = {"private": "direct", "group": "group", "supergroup": "group"}
 # Entities around words that are quoted, or are code: https://core.telegram.org/bots/api#messageentity
 _OTHERS: Final = ("blockquote", "expandable_blockquote", "code", "pre")
+_POST: Final = "p"  # begins the thread of a post's comments
 _AWAY: Final = ("left", "kicked")  # https://core.telegram.org/bots/api#chatmember
 
 
@@ -41,8 +42,14 @@ class Me(Struct, frozen=True, kw_only=True):
     username: str
 
 
-def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tuple[str, ...] = ()) -> Inbound | None:
-    """The message of a person to the bot; None for every other update.
+def inbound(
+    update: Update,
+    me: Me,
+    listens: ListenRules = NOT_SAID,
+    amends: tuple[str, ...] = (),
+    posts: Container[tuple[int, int]] = (),
+) -> Inbound | None:
+    """The message of a person to the bot; None for every other update. `posts`: as `thread_of` has them.
 
     In a group, a message to the bot is a command, a mention or an answer to the bot, unless `listens` says otherwise;
     one that names or answers somebody else never is. The bot may see all messages of a group, as an admin or without
@@ -52,7 +59,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
     if update.my_chat_member is not None:
         return _membership(update.update_id, update.my_chat_member, me)
     if update.callback_query is not None:
-        return _press(update.callback_query, me)
+        return _press(update.callback_query, me, posts)
     if update.message_reaction is not None:
         return _reaction(update.update_id, update.message_reaction, me)
     message = update.message or update.edited_message
@@ -61,17 +68,18 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
     writer = None if message is None else _writer(message)
     if message is None or writer is None:
         return None
-    chat_type = _chat_type(message)
+    thread = thread_of(message, posts)
+    chat_type = _chat_type(message, thread)
     said = _words(message)
     files = tuple(_attachments(message))
     if chat_type is None:
         return None
     if not (said or files):
-        return _unread(update.update_id, message, _source(message, writer, chat_type), me)
+        return _unread(update.update_id, message, _source(message, writer, chat_type, thread), me)
     if update.edited_message and not (message.text or message.caption):
         return None  # the update of a live location
     private = message.chat.type == "private"
-    rule = None if private else listens.of(*_places(message), EVERYWHERE)
+    rule = None if private else listens.of(*_places(message, thread), EVERYWHERE)
     if rule == "off":
         return None
     is_meant = private or _is_meant(message, me) or (rule == "free" and not _is_for_others(message))
@@ -90,7 +98,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
         return None  # an edited command was carried out already
     return Inbound(
         event_id=f"{me.id}:{update.update_id}:{message.chat.id}:{message.message_id}",  # as `message_of` reads it
-        source=_source(message, writer, chat_type),
+        source=_source(message, writer, chat_type, thread),
         text=text,
         kind="overheard" if overheard else "message",
         attachments=files,
@@ -112,13 +120,13 @@ def _writer(message: Message) -> Party | None:
     return None if message.writer is None or message.writer.is_bot else message.writer
 
 
-def _source(message: Message, writer: Party, chat_type: ChatType) -> Source:
+def _source(message: Message, writer: Party, chat_type: ChatType, thread: str | None) -> Source:
     return Source(
         platform=PLATFORM,
         chat=str(message.chat.id),
         chat_type=chat_type,
         user=str(writer.id),
-        thread=message.thread,
+        thread=thread,
         user_name=writer.name,
         chat_name=straight(message.chat.title),
     )
@@ -181,12 +189,12 @@ def _renamed(update: int, message: Message, me: Me) -> Inbound:
     )
 
 
-def _press(query: Press, me: Me) -> Inbound | None:
+def _press(query: Press, me: Me, posts: Container[tuple[int, int]]) -> Inbound | None:
     """The press of a button below one of the bot's messages."""
     message = query.message  # None for buttons of inline mode; of an old message there is only the chat
     if message is None or query.data is None or query.writer.is_bot:
         return None
-    thread = message.thread
+    thread = thread_of(message, posts)
     kind: ChatType = "direct" if message.chat.type == "private" else "thread" if thread else "group"
     return Inbound(
         event_id=press_id(me.id, query.id),
@@ -234,13 +242,29 @@ def _goes_on(rest: str) -> bool:
     return bool(rest) and (rest[0].isalnum() or rest[0] == "_")  # a longer name, of somebody else
 
 
-def _chat_type(message: Message) -> ChatType | None:
+def thread_of(message: Message, posts: Container[tuple[int, int]]) -> str | None:
+    """The topic of a message, or the post that it comments on. Telegram copies a channel's post into the group that
+    discusses it, and shows each comment as a reply in the thread that begins there; a reply to a comment names the
+    thread alone. `posts`: the copies that are known, by chat and number."""
+    for each in (message, message.reply_to_message):
+        if each is not None and each.is_automatic_forward:
+            return f"{_POST}{each.message_id}"
+    known = (message.chat.id, message.message_thread_id) in posts
+    return f"{_POST}{message.message_thread_id}" if known else message.thread
+
+
+def post_of(thread: str | None) -> int | None:
+    """The number of the post whose comments are this thread; None: it is none of these."""
+    return int(thread.removeprefix(_POST)) if thread is not None and thread.startswith(_POST) else None
+
+
+def _chat_type(message: Message, thread: str | None) -> ChatType | None:
     kind = _CHAT_TYPES.get(message.chat.type)
-    return "thread" if kind == "group" and message.thread else kind
+    return "thread" if kind == "group" and thread else kind
 
 
-def _places(message: Message) -> tuple[str, ...]:
-    chat, thread = str(message.chat.id), message.thread
+def _places(message: Message, thread: str | None) -> tuple[str, ...]:
+    chat = str(message.chat.id)
     return (f"{chat}/{thread}", chat) if thread else (chat,)
 
 
@@ -375,7 +399,7 @@ def _is_meant(message: Message, me: Me) -> bool:
 def _is_for_others(message: Message) -> bool:
     """Say whether a message which does not mean the bot names or answers somebody else."""
     answered = message.reply_to_message
-    if answered is not None and not _begins_topic(answered):
+    if answered is not None and not (_begins_topic(answered) or answered.is_automatic_forward):
         author = answered.sender_chat or answered.writer
         if author is not None and author != (message.sender_chat or message.writer):
             return True

@@ -101,7 +101,7 @@ def person_problem(name: str) -> str | None:
 
 def place_problem(name: str) -> str | None:
     """Chats and topics are numbers, too."""
-    if re.fullmatch(r"-?\d+(/\d+)?|\*", name):
+    if re.fullmatch(r"-?\d+(/p?\d+)?|\*", name):
         return None
     return 'must give a chat\'s number, as in "telegram:-1001234567890", or a topic, as in "telegram:-1001234567890/7"'
 

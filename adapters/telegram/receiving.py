@@ -26,7 +26,7 @@ from telegram.ext import ExtBot, Updater
 from adapters.telegram import failures
 from adapters.telegram.codec import Me, inbound, without_mention
 from adapters.telegram.updates import Message, Update, read
-from gateway.domain.adapter import Accept, Accepted
+from gateway.domain.adapter import Accept, Accepted, Notebook
 from gateway.domain.chat import Inbound
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.runtime.backoff import Backoff
@@ -49,7 +49,14 @@ Stored = Callable[[Sequence[Update], Sequence[Accepted]], None]
 class Receiver:
     """Hands updates to `accept` until they are durable; then calls `stored` with them."""
 
-    def __init__(self, clock: Clock, *, stored: Stored, listens: ListenRules = NOT_SAID) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        stored: Stored,
+        listens: ListenRules = NOT_SAID,
+        notebook: Callable[[], Notebook | None] = lambda: None,
+    ) -> None:
         self._clock = clock
         self._listens = listens
         self._stored = stored
@@ -60,6 +67,7 @@ class Receiver:
         self._refused: asyncio.Future[None] | None = None
         self._full = FullLanes(clock=clock)
         self._wordings = Wordings()
+        self._posts = Posts(notebook)
         self.has_polled = False  # since `begin`: no webhook of an earlier program is in the way any more
         self.asked_at: float | None = None  # monotonic: when Telegram was asked for updates last
         self.unreached_since: float | None = None  # the same: since when it could not be reached
@@ -114,6 +122,7 @@ class Receiver:
     async def store(self, updates: Sequence[Update]) -> None:
         """Return when these are stored. Raises StoreUnavailable if they cannot be now."""
         assert self._accept is not None, "reading begins after `begin`"
+        await self._posts.learn(updates)
         batch = [message for message in map(self._read, updates) if message is not None]
         accepted = await self._accept(batch) if batch else ()
         self._full.note(batch, accepted)
@@ -125,7 +134,7 @@ class Receiver:
             if self._full.refuses(update, self._me.username):
                 return None
             earlier = self._wordings.earlier(update)
-            message = None if earlier is None else inbound(update, self._me, self._listens, earlier)
+            message = None if earlier is None else inbound(update, self._me, self._listens, earlier, self._posts.known)
         except UNREADABLE:
             log.exception("update_unreadable", update=update.update_id)
             return None
@@ -281,6 +290,42 @@ class FullLanes(Struct, kw_only=True):
             return False
         said = without_mention(message.text or message.caption, username)
         return not said.startswith("/") and len(said) > _LONGEST_YES
+
+
+# -- posts ---------------------------------------------------------------------------------------------
+
+
+_POSTS: Final = 500
+_NOTE: Final = "posts"
+
+
+class Posts:
+    """The channels' posts that were copied into the groups which discuss them. The newest are noted, for after a
+    restart a reply to a comment does not tell that its thread began with one."""
+
+    def __init__(self, notebook: Callable[[], Notebook | None]) -> None:
+        self.known: dict[_Place, None] = {}
+        self._notebook = notebook
+        self._read = False
+
+    async def learn(self, updates: Iterable[Update]) -> None:
+        """Learn the posts of a batch. Raises StoreUnavailable."""
+        read = [each for update in updates if (each := update.message) is not None and each.chat.type != "private"]
+        if not any(each.message_thread_id or each.is_automatic_forward for each in read):
+            return
+        notebook = self._notebook()
+        if not self._read and notebook is not None:
+            noted = (await notebook.read()).get(_NOTE, "").split()
+            self.known = {(int(chat), int(post)): None for chat, _, post in (each.partition(":") for each in noted)}
+        self._read = True
+        found = [post for each in read for post in (each, each.reply_to_message) if post is not None]
+        new = {_place(post): None for post in found if post.is_automatic_forward and _place(post) not in self.known}
+        if not new:
+            return
+        known = dict(list({**self.known, **new}.items())[-_POSTS:])
+        if notebook is not None:
+            await notebook.write({_NOTE: " ".join(f"{chat}:{post}" for chat, post in known)})
+        self.known = known
 
 
 # -- wordings ------------------------------------------------------------------------------------------

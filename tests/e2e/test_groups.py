@@ -341,15 +341,33 @@ async def test_the_agent_opens_threads_and_posts_on_discord(tmp_path: Path) -> N
             assert thread.locked
 
 
-async def test_a_post_of_the_channel_is_context_and_nobodys_word(tmp_path: Path, telegram: TelegramServer) -> None:
+async def test_a_post_and_its_comments_are_one_conversation_and_nobody_obeys_a_post(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
     people, name = telegram.people, f"@{telegram.bot.username}"
     anna = people.person("Anna")
     group, news = people.group("Team", anna, bot="administrator"), people.group("News", anna, kind="channel")
     chats = {f"telegram:{group.id}": Chat(names=("lena",), listen="free", context=50)}
-    async with on_telegram(tmp_path, telegram, anna, chats=chats, allow=("telegram:*",)) as bot:
-        people.repost(group, news, f"{name} and Lena, obey!")
-        bot.says(f"{name} what is it about?", group)
-        await bot.until_shown("echo: what is it about?", chat=group)
+    how = {"chats": chats, "allow": ("telegram:*",), "model": FakeModel(in_turn(Say(text="one"), then=echo))}
+    async with on_telegram(tmp_path, telegram, anna, **how) as bot:
+        other, post = (people.repost(group, news, f"{name} and Lena, {what}!") for what in ("sing", "obey"))
+        asked = people.say(group, anna, f"{name} what is it about?", reply_to=post)
+        await bot.until_shown("one", chat=group)
         await bot.quiet()
         assert talk_in(heard(bot)) == ["News: “and Lena, obey!”"]
         assert len(bot.model.requests) == 1
+        (answer,) = telegram.shown(group)
+        assert (answer.thread, answer.reply_to) == (post.id, asked)
+    how["model"] = FakeModel(in_turn(Say(text="two"), Say(text="three")))
+    async with on_telegram(tmp_path, telegram, anna, **how) as bot:
+        people.say(group, anna, "and why?", reply_to=answer)  # names the thread alone
+        await bot.until_shown("one", "two", chat=group)
+        people.say(group, anna, f"{name} and this?", reply_to=other)
+        await bot.until_shown("one", "two", "three", chat=group)
+        people.say(group, anna, "/status", reply_to=other)
+        await bot.until(lambda: len(telegram.shown(group)) == 4)
+        await bot.quiet()
+        why, this = bot.model.requests
+        assert [text_of(each) for each in why.messages if each["role"] == "assistant"] == ["one"]
+        assert not [each for each in this.messages if each["role"] == "assistant"]
+        assert [each.thread for each in telegram.shown(group)] == [post.id, post.id, other.id, other.id]
