@@ -16,7 +16,7 @@ import structlog
 from discord.errors import HTTPException, LoginFailure
 from discord.http import Route
 
-from adapters.discord import codec, failures, files, polls, reactions, topics
+from adapters.discord import cards, codec, failures, files, polls, reactions, topics
 from adapters.discord.commands import SlashCommands
 from adapters.discord.components import components
 from adapters.discord.connection import SILENT_SECONDS, ApiClient, DiscordClient
@@ -98,6 +98,8 @@ class DiscordAdapter:
             patience=patience,
             silence=silence,
             content=listening.reads_content,
+            shards=None if settings.shards == "auto" else settings.shards,
+            status=settings.status,
         )
         self._interactions = Interactions(self._connection, self._commands, clock)
         self._permissions = MissingPermissions()
@@ -256,7 +258,9 @@ class DiscordAdapter:
                 plainly = {name: value for name, value in payload.items() if name != "message_reference"}
             elif error.code in (failures.MISSING_PERMISSIONS, failures.INVALID_FORM) and "poll" in payload:
                 plainly = {name: value for name, value in payload.items() if name != "poll"}
-                plainly["content"] = await self._text(outbound)
+                plainly["content"] = await self._text(outbound, outbound.text)
+            elif error.code == failures.MISSING_PERMISSIONS and payload["embeds"]:
+                plainly = await self._without_card(outbound, payload)
             else:
                 raise
             return await self._posted(calls, outbound, plainly, contents)
@@ -277,11 +281,15 @@ class DiscordAdapter:
 
     async def _payload(self, outbound: Outbound) -> dict[str, Any]:
         asker, point = codec.asked_by(outbound.answers), self._points_at(outbound)
+        has_card = outbound.kind == "reply" and outbound.file is None and codec.interaction_of(outbound.answers) is None
+        text, card = cards.split_off(outbound.text) if has_card else (outbound.text, None)
+        flags = self._flags(outbound)
         payload: dict[str, Any] = {
-            "content": await self._text(outbound),
+            "content": await self._text(outbound, text),
+            "embeds": [] if card is None else [card],
             "nonce": _nonce(outbound.id),
             "enforce_nonce": True,
-            "flags": self._flags(outbound),
+            "flags": flags if card is None else flags & ~_NO_PREVIEWS,
             "allowed_mentions": {"parse": [], "users": [asker] if asker else [], "replied_user": point is not None},
             "components": components(outbound.buttons),
         }
@@ -291,16 +299,21 @@ class DiscordAdapter:
             payload["message_reference"] = {"message_id": point, "fail_if_not_exists": False}
         return payload
 
-    async def _text(self, outbound: Outbound) -> str:
-        if outbound.file is not None and not outbound.text.strip():
+    async def _without_card(self, outbound: Outbound, payload: dict[str, Any]) -> dict[str, Any]:
+        """The same message where the bot may not embed links."""
+        text = await self._text(outbound, outbound.text)
+        return {**payload, "content": text, "embeds": [], "flags": self._flags(outbound)}
+
+    async def _text(self, outbound: Outbound, text: str) -> str:
+        if outbound.file is not None and not text.strip():
             return ""
         if outbound.kind not in ("reply", "remark") and outbound.file is None:
-            return plain(without_columns(outbound.text) if outbound.kind == "command" else outbound.text)
+            return plain(without_columns(text) if outbound.kind == "command" else text)
         try:
-            return await self._aside(shown, outbound.text)
+            return await self._aside(shown, text)
         except TookTooLong:
-            log.warning("shown_plainly", outbound=outbound.id, size=len(outbound.text))
-            return plain(outbound.text)
+            log.warning("shown_plainly", outbound=outbound.id, size=len(text))
+            return plain(text)
 
     def _flags(self, outbound: Outbound) -> int:
         """A message's flags: no previews of links, and no sound."""
@@ -341,7 +354,13 @@ class DiscordAdapter:
                 await self._interactions.edit(interaction, number, _edit(payload))
             else:
                 to = await self._addressed(calls, outbound.to)
-                await calls.request(_message("PATCH", to.chat, number), json=_edit(payload))
+                try:
+                    await calls.request(_message("PATCH", to.chat, number), json=_edit(payload))
+                except HTTPException as error:
+                    if error.code != failures.MISSING_PERMISSIONS or not payload["embeds"]:
+                        raise
+                    payload = await self._without_card(outbound, payload)
+                    await calls.request(_message("PATCH", to.chat, number), json=_edit(payload))
         except failures.Foreign as error:
             if failures.is_over(error):
                 raise MessageGone("the answer can be changed no more", stays=True) from error
@@ -436,7 +455,9 @@ def _said(message: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _edit(payload: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: payload[name] for name in ("content", "components", "allowed_mentions")}
+    """What an edit may change; of the flags that is the one of previews."""
+    changed = {name: payload[name] for name in ("content", "embeds", "components", "allowed_mentions")}
+    return {**changed, "flags": payload["flags"] & _NO_PREVIEWS}
 
 
 def _message(method: str, channel: str, message: str) -> Route:

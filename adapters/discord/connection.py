@@ -18,17 +18,18 @@ from typing import Any, Final, cast
 import aiohttp
 import structlog
 import yarl
-from discord import ApplicationFlags, Client, ForumChannel, Guild, Intents, MemberCacheFlags, Thread
+from discord import ApplicationFlags, Client, CustomActivity, ForumChannel, Guild, Intents, MemberCacheFlags, Thread
 from discord.errors import ConnectionClosed, RateLimited
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from discord.http import HTTPClient, Route
-from discord.state import ConnectionState
+from discord.state import AutoShardedConnectionState
 from discord.utils import MISSING
 
 from adapters.discord import failures
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError
+from gateway.runtime.tasks import Crew
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +45,7 @@ _LONG_PAUSES: Final = (60.0, 900.0)  # the same, where somebody must change some
 _UNKNOWN_TOKEN: Final = 4004  # https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway
 _REFUSED_INTENTS: Final = (4013, 4014)
 _SHARDS: Final = (4010, 4011)
+_BETWEEN: Final = 5.0  # seconds between two new sessions of a bot that has several
 _INTENTS_PAGE: Final = f"{failures.PORTAL}, page Bot, Message Content Intent"
 
 _EXEMPT: Final = ("/interactions/", "/webhooks/")  # in the addresses of calls about interactions
@@ -134,7 +136,27 @@ class ApiClient(HTTPClient):
             return bytes(content)
 
 
-class _State(ConnectionState["DiscordClient"]):
+class _MoreShards(Exception):
+    """Discord wants so many connections of this bot."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+
+class _Shard:
+    """One of the bot's connections, which brings its share of the guilds. `connected_at`: seconds since the epoch;
+    `content`: its session was begun for every text."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.short, self.long = Backoff(*_PAUSES), Backoff(*_LONG_PAUSES)
+        self.ws: DiscordWebSocket | None = None
+        self.connected_at: float | None = None
+        self.content = False
+
+
+class _State(AutoShardedConnectionState["DiscordClient"]):
     """The library's picture of guilds and channels. Messages go to `heard` as they came: no objects are made of them
     and none is kept. An event that cannot be read ends nothing, and is told of once for each kind."""
 
@@ -143,6 +165,7 @@ class _State(ConnectionState["DiscordClient"]):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._odd: set[str] = set()
+        self.shard_count, self.shard_ids = 1, range(1)
         self.parsers = {event: partial(self._parsed, event, parse) for event, parse in self.parsers.items()}
 
     def _parsed(self, event: str, parse: Callable[[Any], None], data: Any) -> None:
@@ -152,6 +175,13 @@ class _State(ConnectionState["DiscordClient"]):
             if event not in self._odd:
                 self._odd.add(event)
                 log.exception("event_unreadable", kind=event)
+
+    def parse_ready(self, data: Any) -> None:
+        """As the library's, which keeps guilds that the bot left while this shard was away."""
+        told = {int(each["id"]) for each in data["guilds"]}
+        for guild in [each for each in self.guilds if each.shard_id == data["shard"][0] and each.id not in told]:
+            self._remove_guild(guild)
+        super().parse_ready(data)
 
     def parse_message_create(self, data: Any) -> None:
         self.heard("message", data)
@@ -180,7 +210,8 @@ class DiscordClient(Client):
     """One bot's. `heard` is given each event in the moment that it comes: "message", "edit", "delete", "reaction" (with
     `came`: it was put there) and "interaction" with Discord's JSON, "connected" (None) when a new session begins,
     "guild" with a guild whose channels are known, "ready" (None) when no more guilds come, "gone" with the id of a
-    channel."""
+    channel. `shards`: the connections; None: as many as Discord advises. `status`: a line that people see below the
+    bot's name; "": none."""
 
     def __init__(
         self,
@@ -193,6 +224,8 @@ class DiscordClient(Client):
         patience: float = 20.0,
         silence: float = SILENT_SECONDS,
         content: bool = False,
+        shards: int | None = None,
+        status: str = "",
     ) -> None:
         for name in ("discord.client", "discord.gateway", "discord.state"):
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told in a line here
@@ -219,7 +252,11 @@ class DiscordClient(Client):
         self._needs_content = content
         self._opening = asyncio.Lock()
         self._open = False
-        self._short, self._long = Backoff(*_PAUSES), Backoff(*_LONG_PAUSES)
+        self._wanted = shards
+        self._status = CustomActivity(name=status) if status else None
+        self._short = Backoff(*_PAUSES)
+        self._shards: list[_Shard] = []
+        self._beginning, self._begun_at = asyncio.Lock(), -_BETWEEN  # of new sessions (monotonic)
         self._looked_at = 0.0  # the portal's switches (monotonic seconds)
         self.connected_at: float | None = None  # seconds since the epoch; None: not now
         self.unreached_since: float | None = None  # monotonic: since when no connection came about
@@ -234,9 +271,10 @@ class DiscordClient(Client):
         match event, given:
             case "connect", _:
                 self._heard("connected", None)
-            case "resumed", _:
-                self._short.reset()
-            case "ready", _:
+            case "shard_resumed", (int() as number,):
+                for shard in self._shards[number : number + 1]:
+                    shard.short.reset()
+            case "shard_ready", _:
                 self._heard("ready", None)
             case "guild_available" | "guild_join", (Guild() as guild,):
                 self._heard("guild", guild)
@@ -282,9 +320,11 @@ class DiscordClient(Client):
         """Say whether the bot receives texts that do not name it."""
         return self._wished.message_content
 
-    async def _is_switched_on(self) -> bool:
+    async def _is_switched_on(self, shard: _Shard) -> bool:
         """Say whether the portal lets the bot read every text by now, which it did not. Looked up now and then."""
-        if self.reads_everything or self._clock.monotonic() - self._looked_at < _LOOK_EVERY:
+        if self.reads_everything:
+            return not shard.content
+        if self._clock.monotonic() - self._looked_at < _LOOK_EVERY:
             return False
         self._looked_at = self._clock.monotonic()
         with suppress(*failures.Foreign):
@@ -310,99 +350,132 @@ class DiscordClient(Client):
 
     async def keep(self) -> None:
         """Keep connected until cancelled. Raises AdapterError where only another configuration helps."""
+        count = self._wanted or 1
+        while True:
+            state = cast(_State, self._connection)
+            state.shard_count, state.shard_ids = count, range(count)
+            self._shards = [_Shard(number) for number in range(count)]
+            crew = Crew()
+            for shard in self._shards:
+                crew.start(self._keep(shard))
+            try:
+                await crew.work()
+            except _MoreShards as more:
+                count = more.count
+                log.info("discord_shards", count=count)
+
+    async def _keep(self, shard: _Shard) -> None:
         how: dict[str, Any] = {"initial": True}
-        self._short.reset()
         try:
             while True:
-                how, wait = await self._once(how)
-                if self.connected_at is None:
+                how, wait = await self._once(shard, how)
+                if shard.connected_at is None:
                     self.lost()
-                self.connected_at = None
-                await self._hang_up()
+                shard.connected_at = self.connected_at = None
+                await self._hang_up(shard)
                 if wait:
                     await self._clock.sleep(wait)
         finally:
-            self.connected_at = None
-            await self._hang_up(code=1000)
+            shard.connected_at = self.connected_at = None
+            await self._hang_up(shard, code=1000)
 
     def lost(self) -> None:
         """An attempt to reach Discord has failed."""
         if self.unreached_since is None:
             self.unreached_since = self._clock.monotonic()
 
-    async def _once(self, how: dict[str, Any]) -> tuple[dict[str, Any], float]:
+    async def _once(self, shard: _Shard, how: dict[str, Any]) -> tuple[dict[str, Any], float]:
         """One connection, to its end. Gives how the next one is to begin, and the seconds before it."""
         try:
-            await self._read(how)
+            await self._read(shard, how)
         except ReconnectWebSocket as error:
-            wait = self._pause()
+            wait = self._pause(shard)
             log.info("discord_reconnects", resumes=error.resume, again_in=wait)
-            return (self._resumed() if error.resume else {}), wait
+            return (self._resumed(shard) if error.resume else {}), wait
         except TimeoutError:
-            wait = self._pause()
+            wait = self._pause(shard)
             log.warning("discord_silent", seconds=self._silence, again_in=wait)
-            return self._resumed(), wait
+            return self._resumed(shard), wait
         except ConnectionClosed as error:
-            return {}, self._closed(error.code)
+            return {}, self._closed(shard, error.code)
         except failures.Foreign as error:
             if getattr(error, "status", 0) == 401:
-                return {}, self._closed(_UNKNOWN_TOKEN)
-            wait = self._pause()
+                return {}, self._closed(shard, _UNKNOWN_TOKEN)
+            wait = self._pause(shard)
             log.warning("discord_unreachable", error=str(failures.mapped(error)), again_in=wait)
-            return self._resumed(), wait
+            return self._resumed(shard), wait
         except failures.Unreadable as error:
-            wait = self._short.pause()
+            wait = shard.short.pause()
             log.warning("discord_unreadable", error=repr(error), again_in=wait)
             return {}, wait
         raise AssertionError("a connection ends with an error")
 
-    async def _read(self, how: dict[str, Any]) -> None:
+    async def _read(self, shard: _Shard, how: dict[str, Any]) -> None:
         if "resume" not in how:
             how = {**how, "gateway": await self._gateway()}
+            await self._may_begin()
+            shard.content = self.reads_everything
         async with self._clock.limit(_HANDSHAKE_SECONDS):
-            self.ws = await DiscordWebSocket.from_client(self, **how)
+            self.ws = shard.ws = await DiscordWebSocket.from_client(self, shard_id=shard.number, **how)
         async with self._clock.limit(self._silence) as limit:
             while True:
-                await self.ws.poll_event()
+                await shard.ws.poll_event()
                 limit.extend(self._silence)
-                if self.connected_at is None and self.ws.session_id is not None:
-                    self.connected_at = self._clock.now()
-                    self.unreached_since = None
-                    self._long.reset()
-                if await self._is_switched_on():
+                if shard.connected_at is None and shard.ws.session_id is not None:
+                    await self._connected(shard, shard.ws)
+                if await self._is_switched_on(shard):
                     log.info("message_content_on")
-                    raise ReconnectWebSocket(self.ws.shard_id, resume=False)
+                    raise ReconnectWebSocket(shard.number, resume=False)
 
-    def _pause(self) -> float:
+    async def _connected(self, shard: _Shard, socket: DiscordWebSocket) -> None:
+        shard.connected_at = self._clock.now()
+        if all(each.connected_at is not None for each in self._shards):
+            self.connected_at = shard.connected_at
+        self.unreached_since = None
+        shard.long.reset()
+        if self._status is not None:
+            await socket.change_presence(activity=self._status, status="online")
+
+    async def _may_begin(self) -> None:
+        """Wait until Discord takes another new session of a bot that has several.
+        https://discord.com/developers/docs/events/gateway#rate-limiting"""
+        if len(self._shards) == 1:
+            return
+        async with self._beginning:
+            if (wait := self._begun_at + _BETWEEN - self._clock.monotonic()) > 0.0:
+                await self._clock.sleep(wait)
+            self._begun_at = self._clock.monotonic()
+
+    def _pause(self, shard: _Shard) -> float:
         """The seconds before the next connection: none after one that was good for a while."""
-        if self.connected_at is None or self._clock.now() - self.connected_at < _GOOD_AFTER:
-            return self._short.pause()
-        self._short.reset()
+        if shard.connected_at is None or self._clock.now() - shard.connected_at < _GOOD_AFTER:
+            return shard.short.pause()
+        shard.short.reset()
         return 0.0
 
-    def _resumed(self) -> dict[str, Any]:
-        socket: DiscordWebSocket | None = self.ws
+    def _resumed(self, shard: _Shard) -> dict[str, Any]:
+        socket = shard.ws
         if socket is None or socket.session_id is None:
             return {}
         return {"gateway": socket.gateway, "resume": True, "session": socket.session_id, "sequence": socket.sequence}
 
-    def _closed(self, code: int) -> float:
+    def _closed(self, shard: _Shard, code: int) -> float:
         """The seconds to wait after the gateway hung up for a reason."""
         if code in _SHARDS:
             raise AdapterError(
-                "This bot is in so many guilds that Discord wants several connections, which Legato does not make; "
-                "let it leave some."
+                f"Discord takes no {self._connection.shard_count} connections of a bot in so many guilds: set "
+                "adapters.discord.shards to auto."
             )
         if code == _UNKNOWN_TOKEN:
-            wait = self._long.pause()
+            wait = shard.long.pause()
             log.error("discord_token_unknown", what_to_do=failures.UNKNOWN_TOKEN, again_in=wait)
         elif code in _REFUSED_INTENTS:
             self._wished.message_content = False
             self._looked_at = self._clock.monotonic()
-            wait = self._short.pause()
+            wait = shard.short.pause()
             log.error("discord_intent_missing", intent="Message Content", turn_it_on_at=_INTENTS_PAGE, again_in=wait)
         else:
-            wait = self._pause()
+            wait = self._pause(shard)
             log.warning("discord_closed", code=code, again_in=wait)
         return wait
 
@@ -411,6 +484,8 @@ class DiscordClient(Client):
         https://discord.com/developers/docs/events/gateway#session-start-limit-object"""
         while True:
             told = await self.calls.request(Route("GET", "/gateway/bot"))
+            if self._wanted is None and (advised := int(told.get("shards") or 1)) > len(self._shards):
+                raise _MoreShards(advised)
             limit = told.get("session_start_limit") or {}
             if limit.get("remaining", 1) > 0:
                 return yarl.URL(told["url"])
@@ -418,9 +493,9 @@ class DiscordClient(Client):
             log.error("discord_sessions_used_up", a_day=limit.get("total"), again_in=wait)
             await self._clock.sleep(wait)
 
-    async def _hang_up(self, code: int = 4000) -> None:
+    async def _hang_up(self, shard: _Shard, code: int = 4000) -> None:
         """A peer that is gone acknowledges no goodbye."""
-        socket: DiscordWebSocket | None = self.ws
+        socket = shard.ws
         if socket is not None:
             with suppress(TimeoutError, *failures.Foreign):
                 async with self._clock.limit(CLOSING_SECONDS):

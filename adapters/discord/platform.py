@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -32,6 +32,12 @@ class DiscordSettings(AdapterSettings):
     quoted: Natural = Field(50, description="messages before a mention that are looked up; `context` says more")
     bots: Natural = Field(0, description="mentions by another bot that are answered in a row")
     catch_up: CatchUp = CatchUp()
+    status: Annotated[str, Field(strict=True, max_length=128)] = Field(
+        "", description='a line below the bot\'s name, such as "Ask me: /help"'
+    )
+    shards: Annotated[int, Field(strict=True, ge=1, le=1_000)] | Literal["auto"] = Field(
+        "auto", description="connections, among which Discord shares out the servers; auto: as Discord advises"
+    )
     proxy: Text | None = Field(None, description="http://HOST:PORT; null: none")
     base_url: HttpUrl | None = Field(None, description="of another server with Discord's API, with its version")
 

@@ -49,7 +49,7 @@ def _has(cloud: Cloud, channel: Channel, permission: Permission) -> bool:
     return channel.guild is None or bool(channel.guild.permissions(cloud.bot, channel) & permission)
 
 
-def need_writing(cloud: Cloud, channel: Channel, *, files: bool = False) -> None:
+def need_writing(cloud: Cloud, channel: Channel, *, files: bool = False, embeds: bool = False) -> None:
     """Raise the refusal if the bot cannot write there."""
     if channel.kind not in TEXTUAL:
         raise bad(50008)
@@ -63,3 +63,5 @@ def need_writing(cloud: Cloud, channel: Channel, *, files: bool = False) -> None
         need(cloud, channel, Permission.SEND_MESSAGES)
     if files:
         need(cloud, channel, Permission.ATTACH_FILES)
+    if embeds:
+        need(cloud, channel, Permission.EMBED_LINKS)

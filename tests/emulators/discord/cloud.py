@@ -30,12 +30,12 @@ class Settings:
 
     `allowed_intents`: those that are switched on for the bot in Discord's portal. `heartbeat`: seconds between two
     heartbeats, of the machine's time. `identify_every`: seconds that lie between two sessions (0: any number at
-    once). `sessions_a_day`: how many may begin in `sessions_reset` seconds. `kept`, `buffer`: how long a session
-    without connection lives, and how many events of it. `nonces`: seconds for which a nonce is remembered; Discord
-    says "the past few minutes". `acknowledge`: seconds in which an interaction must be answered first; `token_life`:
-    seconds for which its token holds. `creates_a_day`: of commands. `link_life`: seconds for which the link of a file
-    holds. `edits_of_old`: how many edits an hour a message older than an hour takes; Discord does not publish the
-    number.
+    once). `sessions_a_day`: how many may begin in `sessions_reset` seconds. `shards`: the connections that a bot
+    needs. `kept`, `buffer`: how long a session without connection lives, and how many events of it. `nonces`:
+    seconds for which a nonce is remembered; Discord says "the past few minutes". `acknowledge`: seconds in which an
+    interaction must be answered first; `token_life`: seconds for which its token holds. `creates_a_day`: of
+    commands. `link_life`: seconds for which the link of a file holds. `edits_of_old`: how many edits an hour a
+    message older than an hour takes; Discord does not publish the number.
     """
 
     token: str = "NDI0MjQyNDI0MjQyNDI0MjQy.EMULAT.and_opens_nothing_anywhere_at_all"
@@ -44,6 +44,7 @@ class Settings:
     heartbeat: float = 41.25
     identify_every: float = 5.0
     sessions_a_day: int = 1000
+    shards: int = 1
     sessions_reset: float = 86_400.0
     kept: float = 90.0
     buffer: int = 10_000
@@ -214,16 +215,22 @@ class Cloud:
             return
         if channel is not None and not channel.seen_by(self.bot):
             return
-        for session in self.sessions.values():
+        for session in self.sessions_for(guild):
             session.tell(event, data, in_guild=guild is not None)
         self.journal.changed()
+
+    def sessions_for(self, guild: Guild | None) -> list[Session]:
+        """Those that are told of a guild, or of direct messages: those of its shard, or of the first one.
+        https://discord.com/developers/docs/events/gateway#sharding"""
+        number = 0 if guild is None else guild.id >> 22
+        return [each for each in self.sessions.values() if number % each.shard[1] == each.shard[0]]
 
     def tell_message(self, event: str, message: Message, **more: Any) -> None:
         """MESSAGE_CREATE or MESSAGE_UPDATE, for each session with what its intents let it see."""
         channel = message.channel
         guild = channel.guild
         if (guild is None or self.bot.id in guild.members) and channel.seen_by(self.bot):
-            for session in self.sessions.values():
+            for session in self.sessions_for(guild):
                 blank = not session.intents & Intent.MESSAGE_CONTENT
                 data = message_json(self, message, blank=blank, event=True)
                 session.tell(event, {**data, **more}, in_guild=guild is not None)

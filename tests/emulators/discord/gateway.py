@@ -203,7 +203,10 @@ class Connection:
             raise Closed(4003)
         elif op == Op.REQUEST_MEMBERS:
             self._members(data)
-        elif op not in (Op.PRESENCE, Op.VOICE_STATE):
+        elif op == Op.PRESENCE:
+            self.session.presence = data
+            self._cloud.journal.changed()
+        elif op != Op.VOICE_STATE:
             raise Closed(4001)
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -218,14 +221,17 @@ class Connection:
         shard = data.get("shard", [0, 1])
         if not 0 <= shard[0] < shard[1]:
             raise Closed(4010)
+        if shard[1] < self._cloud.settings.shards:
+            raise Closed(4011)
         if not self._cloud.starts.take():
             self._cloud.journal.violation("IDENTIFY", "", "Sessions begin too fast.")
             self.send(Op.INVALID_SESSION, False)
             return
         session = Session(id=secrets.token_hex(16), intents=intents, buffer=deque(maxlen=self._cloud.settings.buffer))
+        session.shard = (shard[0], shard[1])
         self._take(session)
         cloud = self._cloud
-        guilds = cloud.guilds_of(cloud.bot)
+        guilds = [each for each in cloud.guilds_of(cloud.bot) if session in cloud.sessions_for(each)]
         ready = {
             "v": 10,
             "user": {**cloud.bot.as_json(), "verified": True, "mfa_enabled": True, "email": None, "flags": 0},

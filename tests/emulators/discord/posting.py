@@ -32,6 +32,7 @@ LONGEST: Final = 2000
 LONGEST_NONCE: Final = 25
 MOST_FILES: Final = 10
 MOST_EMBEDS: Final = 10
+SUPPRESS_EMBEDS: Final = 1 << 2
 EMBED_TOTAL: Final = 6000
 
 
@@ -228,6 +229,8 @@ def change(cloud: Cloud, message: Message, asked: Asked, *, settle: bool = False
     the message would be empty or breaks a limit."""
     form = asked.form
     check_form(form)
+    if "flags" in form:
+        message.flags = message.flags & ~SUPPRESS_EMBEDS | int(form["flags"] or 0) & SUPPRESS_EMBEDS
     content = text_of(form) if "content" in form else message.content
     kept = _kept(message, form)
     added = attach(cloud, message.channel, asked)

@@ -65,6 +65,8 @@ class Session:
     send: Callable[[Frame], None] | None = None
     left: float = 0.0
     direct: set[int] = field(default_factory=set)
+    shard: tuple[int, int] = (0, 1)
+    presence: dict[str, Any] = field(default_factory=dict)
 
     def tell(self, event: str, data: Any, *, in_guild: bool) -> None:
         """Dispatch an event, if the session's intents cover it."""

@@ -55,7 +55,7 @@ def gateway_bot(cloud: Cloud, asked: Asked) -> Any:
     total, left = cloud.settings.sessions_a_day, cloud.starts.left
     limit = {"total": total, "remaining": left, "reset_after": int(cloud.starts.reset_after * 1000) + 1}
     limit["max_concurrency"] = 1
-    return {"url": cloud.gateway_url, "shards": 1, "session_start_limit": limit}
+    return {"url": cloud.gateway_url, "shards": cloud.settings.shards, "session_start_limit": limit}
 
 
 def open_dm(cloud: Cloud, asked: Asked) -> Any:

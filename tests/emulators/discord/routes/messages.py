@@ -23,7 +23,7 @@ MOST_READ: Final = 100
 def create(cloud: Cloud, asked: Asked) -> Any:
     """`POST /channels/{channel}/messages`."""
     where = channel_of(cloud, asked.identity("channel"))
-    need_writing(cloud, where, files=bool(asked.files))
+    need_writing(cloud, where, files=bool(asked.files), embeds=bool(asked.form.get("embeds")))
     check_form(asked.form)
     known = _same_nonce(cloud, asked.form)
     if known is not None:
