@@ -10,7 +10,7 @@ LLAMACPP := build/llamacpp/.installed
 LITELLM := build/litellm/.installed
 INSPECTOR := build/inspector/.installed
 DEPLOY := build/deploy/.installed
-SYNAPSE := build/synapse/.installed
+SYNAPSE := build/synapse/.with-a-client
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 CODE  := gateway adapters legato examples tests
 
@@ -109,12 +109,13 @@ $(DEPLOY): | $(STAMP)
 	build/deploy/bin/python -m pip --disable-pip-version-check install --quiet kubernetes-validate==1.37.0 compose-spec==0.2.1
 	@touch $@
 
-matrix-server: $(SYNAPSE) ## install Synapse for the tests that talk to a real Matrix server (120 MB)
+matrix-server: $(SYNAPSE) ## install Synapse for the tests that talk to a real Matrix server (130 MB)
 
-# Under the AGPL, and never shipped. In .venv the program would load parts of it: structlog looks for Twisted.
+# A server (AGPL) and a client (ISC) of strangers, never shipped. In .venv the program would load parts of it: structlog looks for Twisted.
 $(SYNAPSE): | $(STAMP)
 	$(BIN)/python -m venv build/synapse
-	build/synapse/bin/python -m pip --disable-pip-version-check install --quiet --no-compile matrix-synapse==1.163.2
+	build/synapse/bin/python -m pip --disable-pip-version-check install --quiet --no-compile matrix-synapse==1.163.2 \
+		"matrix-nio[e2e]==0.26.0"
 	@touch $@
 
 # Nothing of Legato needs this package; it is only measured, in an environment of its own.

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2s
-from typing import Any, Final
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -29,6 +31,9 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, DeliveryRefused, FileRefused, MessageGone, TookTooLong
 from gateway.runtime.tasks import Background, Renewed
 
+if TYPE_CHECKING:
+    from adapters.matrix.encryption import Encryption
+
 log = structlog.get_logger(__name__)
 
 _PATIENCE: Final = 20.0  # seconds for an answer of the server's
@@ -45,7 +50,6 @@ class MatrixAdapter:
     limits = LIMITS
     longest_token = LONGEST_TOKEN
     waits_for_account = True
-    reader_sends = False
     longest_silence = 3 * POLL_SECONDS
     admits: Admits | None = None
 
@@ -58,11 +62,18 @@ class MatrixAdapter:
         patience: float = _PATIENCE,
         aside: RunsAside = at_once,
         listens: ListenRules = NOT_SAID,
+        home: Path | None = None,
     ) -> None:
         self._settings, self._clock, self._aside = settings, clock, aside
         self._server = Homeserver(settings, patience=patience)
         self.account = self._server.user
         self._rooms = Rooms(self._server, settings, clock)
+        self._notebook: Notebook | None = None
+        self.reader_sends = settings.encryption  # one process has the keys in use
+        self._encryption: Encryption | None = None
+        if settings.encryption and home is not None:
+            self._encryption = import_module("adapters.matrix.encryption").Encryption(self._server, home, clock)
+            self._rooms.encryption = self._encryption
         self._commands = frozenset(name for each in menu for name in (each.name, *each.aliases))
         self._receiver = Receiver(self._server, self._rooms, settings, clock, listens, self._commands)
         self._typing = Renewed(clock, _TYPING_SECONDS)
@@ -73,12 +84,13 @@ class MatrixAdapter:
 
     @property
     def notebook(self) -> Notebook | None:
-        """The notes of the account, with its login."""
-        return self._server.notebook
+        """The notes of the account, with its login; a device that encrypts keeps that with its keys."""
+        return self._notebook
 
     @notebook.setter
     def notebook(self, notebook: Notebook | None) -> None:
-        self._server.notebook = notebook
+        self._notebook = notebook
+        self._server.notebook = notebook if self._encryption is None else self._encryption.keys
 
     @property
     def alive_at(self) -> float | None:
@@ -144,16 +156,30 @@ class MatrixAdapter:
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
         file = outbound.file
         assert file is not None, "only a row with a file is sent as one"
-        address = await self._server.upload(file.name or "file", file.mime, content)
-        return await self._shown(outbound, {"url": address})
+        if self._encryption is None or not self._encryption.is_sealed(
+            await self._rooms.of(await self._room_of(outbound.to))
+        ):
+            return await self._shown(
+                outbound, {"url": await self._server.upload(file.name or "file", file.mime, content)}
+            )
+        shut, told = import_module("adapters.matrix.sealing").sealed_file(content)
+        return await self._shown(outbound, {"file": {**told, "url": await self._server.upload("file", "", shut)}})
 
     async def _shown(self, outbound: Outbound, file: Mapping[str, Any]) -> str:
         room = await self._room_of(outbound.to)
         content = await self._content(outbound, file)
         row = f"{outbound.id}+" if outbound.id in self._anew else outbound.id
-        message = await self._server.show(room, "m.room.message", _transaction(row), content)
+        message = await self._put_up(room, _transaction(row), content)
         await self._offer(room, message, outbound)
         return message
+
+    async def _put_up(self, room: str, row: str, content: Mapping[str, Any]) -> str:
+        """Send a message, encrypted where the room is."""
+        if self._encryption is not None:
+            shut = await self._encryption.sealed(await self._rooms.of(room), "m.room.message", content)
+            if shut is not None:
+                return await self._server.show(room, "m.room.encrypted", row, shut)
+        return await self._server.show(room, "m.room.message", row, content)
 
     async def _offer(self, room: str, message: str, outbound: Outbound) -> None:
         """Let people press the buttons by one touch; they may as well react by themselves."""
@@ -236,7 +262,7 @@ class MatrixAdapter:
         room = await self._room_of(outbound.to)
         wording = blake2s(outbound.text.encode(errors="replace"), digest_size=8).hexdigest()
         try:
-            await self._server.show(room, "m.room.message", _transaction(f"{outbound.id}~{wording}"), content)
+            await self._put_up(room, _transaction(f"{outbound.id}~{wording}"), content)
         except Ambiguous as error:
             raise AdapterError(str(error)) from error
         await self._offer(room, platform_message_id, outbound)
@@ -246,7 +272,14 @@ class MatrixAdapter:
     async def fetch(self, file: Attachment) -> bytes:
         if file.size is not None and file.size > LARGEST_FETCHED:
             raise FileRefused(f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch")
-        return await self._server.download(file.ref)
+        address, _, secret = file.ref.partition("#")
+        content = await self._server.download(address)
+        if not secret:
+            return content
+        try:
+            return bytes(import_module("adapters.matrix.sealing").opened_file(content, secret))
+        except ValueError as error:
+            raise FileRefused(str(error)) from error
 
     # -- typing -----------------------------------------------------------------------------
 
@@ -269,11 +302,15 @@ class MatrixAdapter:
         await self._typing.aclose()
         await self._background.aclose()
         await self._server.aclose()
+        if self._encryption is not None:
+            self._encryption.keys.close()
 
 
 def create(settings: MatrixSettings, host: AdapterHost) -> MatrixAdapter:
     """The bot that the settings describe."""
-    return MatrixAdapter(settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens)
+    return MatrixAdapter(
+        settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens, home=host.home
+    )
 
 
 def _transaction(row: str) -> str:

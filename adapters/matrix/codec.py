@@ -19,6 +19,7 @@ from gateway.domain.quoting import CALLED, clipped, flat, in_reply_to, listed
 PLATFORM: Final = "matrix"
 BUTTONS: Final = "org.legato.buttons"  # of a message: the tokens of its buttons, by the reactions that press them
 
+KEYLESS: Final = "this message, as its key did not reach me; please write it again"
 ENCRYPTED: Final = "encrypted messages here (docs/matrix.md says how I could)"
 """What the person is told of, where the bot has no keys."""
 
@@ -43,13 +44,14 @@ class Me(Struct, frozen=True):
 
 class Room(Struct, kw_only=True):
     """A room as the bot knows it. `first`: the id of the room whose place it took, which was a `group`; `people`: the
-    names of its members by their ids; `name`: what people call it."""
+    names of its members by their ids; `name`: what people call it; `sealing`: how it is encrypted."""
 
     id: str
     first: str
     name: str = ""
     people: dict[str, str] = field(default_factory=dict)
     group: bool = False
+    sealing: Json | None = None
 
     @property
     def alone(self) -> bool:
@@ -144,16 +146,17 @@ def message_inbound(
     where: Source,
     me: Me,
     *,
+    sealed: bool = False,
     answered: Json | None = None,
     answered_name: str = "",
     before: str = "",
     amends: tuple[str, ...] = (),
 ) -> Inbound | None:
     """A person's message to the bot. `answered`: the message that it answers, and who wrote that; `before`: what the
-    model is shown of the messages before it; `amends`: its earlier wordings, newest first. None: there is nothing to be
-    read in it."""
+    model is shown of the messages before it; `amends`: its earlier wordings, newest first; `sealed`: the bot
+    reads encrypted messages. None: there is nothing to be read in it."""
     if event["type"] == "m.room.encrypted":
-        return _unread(event, where, ENCRYPTED) if where.chat_type == "direct" else None
+        return _unread(event, where, KEYLESS if sealed else ENCRYPTED) if where.chat_type == "direct" else None
     files, said = tuple(attachments(event)), without_mention(event, me)
     if not (said or files or is_meant(event, me)):
         return _unread(event, where, "a message of this kind") if where.chat_type == "direct" and not amends else None
@@ -234,18 +237,24 @@ def attachments(event: Json) -> Iterator[Attachment]:
     if event.get("type") == "m.sticker":
         kind = "image"
     info = content.get("info") or {}
-    if kind is None or not content.get("url"):
+    address = content.get("url") or _with_key(content.get("file") or {})
+    if kind is None or not address:
         return
     length = info.get("duration")
     voice = "org.matrix.msc3245.voice" in content
     yield Attachment(
         kind="voice" if voice else "image" if kind == "image" else "document",
-        ref=str(content["url"]),
+        ref=str(address),
         name="" if voice else straight(str(content.get("filename") or content.get("body") or "")),
         mime=str(info.get("mimetype") or ""),
         size=info.get("size") if isinstance(info.get("size"), int) else None,
         seconds=length / 1000.0 if isinstance(length, int) else None,
     )
+
+
+def _with_key(file: Json) -> str:
+    """The address of an encrypted file, with what opens it behind a #."""
+    return f"{file['url']}#{file['key']['k']}.{file['iv']}.{file['hashes']['sha256']}" if file else ""
 
 
 # -- what the bot shows ---------------------------------------------------------------------
@@ -288,7 +297,8 @@ def reworded(content: Mapping[str, Any], message: str) -> dict[str, Any]:
 
 
 def file_content(file: KeptFile, address: Json, text: Mapping[str, Any]) -> dict[str, Any]:
-    """The message of a file, with its words. `address`: its `url`."""
+    """The message of a file, with its words. `address`: its `url`, or its `file` with
+    that where it is encrypted."""
     kind = next((each for each in ("image", "audio", "video") if file.mime.startswith(f"{each}/")), "file")
     name = file.name or "file"
     return {

@@ -43,6 +43,7 @@ class Refusal(DeliveryRefused):
     def __init__(self, status: int, told: Mapping[str, Any]) -> None:
         super().__init__(str(told.get("error") or f"the server says {status}"))
         self.code = str(told.get("errcode") or "")
+        self.session = str(told.get("session") or "")  # of a call that wants the password once more
 
 
 class SignedOut(AdapterError):
@@ -73,7 +74,7 @@ class Homeserver:
         self.notebook: Notebook | None = None
         self._password = settings.password.get_secret_value() if settings.password else None
         self._given = self._token = settings.token.get_secret_value() if settings.token else ""
-        self._device = ""
+        self._device, self._keeps = "", settings.encryption  # its keys are good for one device
         self._address = (settings.homeserver or "").rstrip("/")
         self._entering = asyncio.Lock()
         self._patience = patience
@@ -93,6 +94,15 @@ class Homeserver:
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode(errors="replace")
         way = "/".join((_CLIENT, *(quote(each, safe="") for each in path)))
         return _read(await self._authorized(method, way, content=content, params=query, patience=patience))
+
+    async def confirmed(self, *path: str, body: Mapping[str, Any]) -> Any:
+        """The answer to a call for which a server may want the password once more. Raises AdapterError."""
+        try:
+            return await self.call("POST", *path, body=body)
+        except Refusal as error:
+            if not error.session or self._password is None:
+                raise
+            return await self.call("POST", *path, body={**body, "auth": {**self._login, "session": error.session}})
 
     async def show(self, room: str, kind: str, row: str, body: Any) -> str:
         """Send an event to a room, once for each `row`; returns its id. Raises AdapterError: ChatGone where the bot may
@@ -135,7 +145,7 @@ class Homeserver:
         token = self._token
         answer = await self._asked(method, way, token=token, **how)
         if answer.status == httpx.codes.UNAUTHORIZED and answer.told.get("errcode") == "M_UNKNOWN_TOKEN":
-            await self._have_another(token, self._device if answer.told.get("soft_logout") else "")
+            await self._have_another(token, self._device if self._keeps or answer.told.get("soft_logout") else "")
             answer = await self._asked(method, way, token=self._token, **how)
         return answer
 
@@ -154,9 +164,7 @@ class Homeserver:
                 raise SignedOut(f"The server does not know the token of {self.user}; renew adapters.matrix.token.")
             log.info("matrix_signs_in", user=self.user)
             body = {
-                "type": "m.login.password",
-                "identifier": {"type": "m.id.user", "user": self.user},
-                "password": self._password,
+                **self._login,
                 "initial_device_display_name": "Legato",
                 **({"device_id": device} if device else {}),
             }
@@ -169,6 +177,11 @@ class Homeserver:
             if self.notebook is not None:
                 noted = {"user": self.user, "token": self._token, "device": self._device}
                 await self.notebook.write({_SESSION: json.dumps(noted)})
+
+    @property
+    def _login(self) -> dict[str, Any]:
+        who = {"type": "m.id.user", "user": self.user}
+        return {"type": "m.login.password", "identifier": who, "password": self._password}
 
     async def _is_noted(self, former: str) -> bool:
         """Take over the login that a process has noted; say whether there is another than the former one."""
@@ -236,7 +249,7 @@ def _read(answer: _Answer) -> Any:
             given = float(answer.retry_after) if answer.retry_after.isdecimal() else _PAUSE
             seconds = max(0.1, asked / 1000.0) if isinstance(asked, int) else given
             raise errors.RateLimited(f"The server asks to wait {seconds:.0f} s", retry_after=seconds, everywhere=True)
-        case httpx.codes.UNAUTHORIZED:
+        case httpx.codes.UNAUTHORIZED if "flows" not in told:
             raise SignedOut(f"The server does not know the bot: {told.get('error') or 'its token is wrong'}.")
         case status if status >= httpx.codes.INTERNAL_SERVER_ERROR:
             raise Ambiguous(f"The server could not say whether it worked ({status}).")

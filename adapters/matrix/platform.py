@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
@@ -52,12 +53,18 @@ class MatrixSettings(AdapterSettings):
     edit_seconds: Natural = Field(
         6, description="seconds between two such edits: servers take a message in five seconds"
     )
+    encryption: Flag = Field(False, description="read and write in encrypted rooms; needs pip install 'legato[e2e]'")
     catch_up: RoomCatchUp = RoomCatchUp()
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A bot needs an account."""
         if self.enabled and self.user is None:
             yield ("user", "enabled"), "is needed: the bot's own id, such as @legato:example.org"
+        if self.enabled and self.encryption and find_spec("vodozemac") is None:
+            yield (
+                ("encryption",),
+                "needs a library that is not installed: pip install 'legato[e2e]', or set it to false",
+            )
         if self.enabled and self.password is None and self.token is None:
             yield (
                 ("password", "enabled"),

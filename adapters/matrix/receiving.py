@@ -46,7 +46,8 @@ _WORDINGS: Final = 5  # of one message that are remembered
 _SINCE, _ALIVE = "since", "alive"  # notes
 _MESSAGES: Final = ("m.room.message", "m.sticker", "m.room.encrypted")
 _NONE: Final = {"types": list[str]()}
-_TIMELINE: Final = (*_MESSAGES, "m.reaction", "m.room.redaction", "m.room.member", "m.room.name", "m.room.tombstone")
+_HEARD: Final = (*_MESSAGES, "m.reaction", "m.room.redaction", "m.room.member", "m.room.name", "m.room.encryption")
+_TIMELINE: Final = (*_HEARD, "m.room.tombstone")
 _FILTER: Final = json.dumps(
     {
         "presence": _NONE,
@@ -54,7 +55,7 @@ _FILTER: Final = json.dumps(
         "room": {
             "account_data": _NONE,
             "ephemeral": _NONE,
-            "state": {"types": ["m.room.member", "m.room.name"], "lazy_load_members": True},
+            "state": {"types": ["m.room.member", "m.room.name", "m.room.encryption"], "lazy_load_members": True},
             "timeline": {"limit": _BATCH, "types": _TIMELINE},
         },
     }
@@ -126,6 +127,8 @@ class Receiver:
         self._batches.clear()
         self._queues.clear()
         await self._insist(lambda: self._rooms.load(notebook))
+        if (encryption := self._rooms.encryption) is not None:
+            await self._insist(encryption.begin)
         notes = await self._insist(notebook.read)
         self._since = self._saved = notes.get(_SINCE, "")
         self._away = self._clock.now() - float(notes[_ALIVE]) if _ALIVE in notes else None
@@ -167,6 +170,8 @@ class Receiver:
         since = self._since
         while True:
             told = await self._insist(lambda since=since: self._asked(since))  # type: ignore[misc]
+            if (encryption := self._rooms.encryption) is not None:  # the server forgets what it told a device
+                await self._insist(lambda told=told: encryption.hear(told))  # type: ignore[misc]
             self._take(told, since)
             if not since:  # nothing that is said from now on may be missed, whatever becomes of this process
                 await self._insist(self._save)
@@ -304,8 +309,13 @@ class Receiver:
             await self._server.call("POST", "rooms", room, "receipt", "m.read", event, body={})
 
     async def _inbound(self, where: str, event: Json) -> Inbound | None:
+        if event["type"] == "m.room.encrypted" and event["content"] and self._rooms.encryption is not None:
+            opened = await self._rooms.encryption.opened(where, event, waits=True)
+            if opened is None:
+                return None
+            event = opened
         match event["type"]:
-            case "m.room.member" | "m.room.name":
+            case "m.room.member" | "m.room.name" | "m.room.encryption":
                 self._rooms.changed(where, event)
             case "m.room.tombstone":
                 await self._closed(event)
@@ -343,6 +353,7 @@ class Receiver:
             event,
             where,
             codec.Me(self._server.user, self.name, self._commands),
+            sealed=self._rooms.encryption is not None,
             answered=answered,
             answered_name=room.called(answered["sender"]) if answered else "",
             before=await self._rooms.before(room, event["event_id"]) if looks_back else "",

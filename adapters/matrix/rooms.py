@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -19,6 +19,9 @@ from adapters.matrix.platform import MatrixSettings
 from gateway.domain.adapter import Notebook
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError
+
+if TYPE_CHECKING:
+    from adapters.matrix.encryption import Encryption
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +39,7 @@ class Rooms:
 
     def __init__(self, server: Homeserver, settings: MatrixSettings, clock: Clock) -> None:
         self._server, self._settings, self._clock = server, settings, clock
+        self.encryption: Encryption | None = None
         self._known: OrderedDict[str, Room] = OrderedDict()
         self._direct: dict[str, str] = {}  # the room in which somebody is alone with the bot
         self.first: dict[str, str] = {}
@@ -51,8 +55,10 @@ class Rooms:
             told = await self._server.call("GET", "rooms", room, "joined_members")
             people = {person: str(each.get("display_name") or "") for person, each in told["joined"].items()}
             name = str((await self._state(room, "m.room.name")).get("name") or "")
+            sealing = (await self._state(room, "m.room.encryption") or None) if self.encryption else None
             group, first = room in self._groups, self.first.get(room, room)
             found = self._known[room] = Room(id=room, first=first, name=name, people=people, group=group)
+            found.sealing = sealing
             while len(self._known) > _KNOWN:
                 self._known.popitem(last=False)
         return found
@@ -62,7 +68,9 @@ class Rooms:
         found, content = self._known.get(room), event.get("content") or {}
         if found is None:
             return
-        if event["type"] == "m.room.name":
+        if event["type"] == "m.room.encryption":
+            found.sealing = content
+        elif event["type"] == "m.room.name":
             found.name = str(content.get("name") or "")
         elif content.get("membership") == "join":
             found.people[event["state_key"]] = str(content.get("displayname") or "")
@@ -158,7 +166,14 @@ class Rooms:
         """One message, as it reads now; None where there is none, or it was taken back."""
         found = await self._asked(room, "event", event)
         newest = ((found.get("unsigned") or {}).get("m.relations") or {}).get("m.replace") or found
+        found, newest = await self.opened(room, found), await self.opened(room, newest)
         return {**found, "content": codec.content_of(newest)} if found.get("content") else None
+
+    async def opened(self, room: str, event: Json) -> Json:
+        """An event as it was written, if it is encrypted and the bot has the key."""
+        if self.encryption is None or event.get("type") != "m.room.encrypted" or not event.get("content"):
+            return event
+        return await self.encryption.opened(room, event, waits=False) or event
 
     async def before(self, room: Room, event: str) -> str:
         """The messages before a mention since the bot's own last words, as the model is shown them."""
@@ -166,6 +181,7 @@ class Rooms:
         for each in (await self._asked(room.id, "context", event, limit=str(2 * self._settings.quoted))).get(
             "events_before", ()
         ):
+            each = await self.opened(room.id, each)
             if each["sender"] == self._server.user and each["type"] == "m.room.message":
                 break
             found.append(each)
