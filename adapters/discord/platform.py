@@ -83,4 +83,6 @@ PLATFORM = Platform(
     place_problem=place_problem,
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.discord.limits:STAGE",
+    guide="At discord.com/developers/applications choose New Application, then Bot: Reset Token gives you the "
+    "token, and Message Content Intent has to be on. OAuth2 makes the link that invites the bot.",
 )

@@ -99,4 +99,6 @@ PLATFORM = Platform(
     place_problem=place_problem,
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.matrix.limits:STAGE",
+    guide="Make an account for the bot on any server, and log in with it once: docs/matrix.md shows the line "
+    "that prints its access token.",
 )

@@ -93,4 +93,6 @@ PLATFORM = Platform(
     place_problem=place_problem,
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.slack.limits:STAGE",
+    guide="At api.slack.com/apps choose Create New App from the manifest that docs/slack.md holds. Install it: "
+    "you get the bot's token, and under Basic Information an app token with connections:write.",
 )

@@ -116,4 +116,5 @@ PLATFORM = Platform(
     place_problem=place_problem,
     listens=("mention", "free", "off"),
     rehearse="adapters.telegram.limits:STAGE",
+    guide="Write /newbot to @BotFather on Telegram. It asks for two names, and gives you the token.",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from socket import socket
@@ -18,7 +18,7 @@ from adapters.web.stream import Bells
 from gateway.domain.adapter import Accept, Finding, Notebook
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
-from gateway.domain.views import Inside, Views
+from gateway.domain.views import Inside, SettingUp, Views
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
 
@@ -58,6 +58,7 @@ class WebAdapter:
         self.views: Views | None = None
         self.inside: Inside | None = None
         self.notebook: Notebook | None = None
+        self.setting_up: Callable[[], SettingUp] | None = None
 
     def open(self) -> str:
         """Take the port; returns the line that says where the page is. Raises AdapterError."""
@@ -79,6 +80,7 @@ class WebAdapter:
             views=self.views,
             inside=self.inside,
             accept=accept,
+            desk=self.setting_up,
             drafts=self._drafts,
             work=self._work,
             anew=self._anew,

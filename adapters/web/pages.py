@@ -57,6 +57,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     stages: Mapping[str, str]  # platforms that can be rehearsed
     model: str  # the one that answers this person
     embedded: bool  # whether that one only shows how things work
+    settings: bool = False  # whether they can change them here
 
 
 def document(
@@ -129,7 +130,9 @@ def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
     cards = [
         _command([icon(picture), el("span", el("b", text), el("small", told))], text) for picture, text, told in asked
     ]
-    hint = el("p", EMBEDDED, el("code", "legato init"), ".", class_="hint") if frame.embedded else None
+    way: Child = [IN_TERMINAL, el("code", "legato init")]
+    way = el("a", "Connect a real one", href="/settings") if frame.settings else way
+    hint = el("p", EMBEDDED, way, ".", class_="hint") if frame.embedded else None
     return el(
         "div",
         el("p", "What can I do for you?", class_="greeting"),
@@ -147,9 +150,8 @@ _FIRST: Final = (
     ("list", "Add buy milk to my to-do list", "The list survives every compression", "help"),
     ("chat", "/help", "Everything else I can do", "help"),
 )
-EMBEDDED: Final = (
-    "A small embedded model answers just now: it follows a few rules. For a real one, type this in a terminal: "
-)
+EMBEDDED: Final = "A small embedded model answers just now: it follows a few rules. "
+IN_TERMINAL: Final = "For a real one, type this in a terminal: "
 # What the script puts beside messages and code.
 _ACTIONS: Final = el(
     "template",
@@ -280,6 +282,7 @@ def side(frame: Frame, inner: Html) -> Html:
         ("/workspace", "folder", "Files"),
         ("/skills", "spark", "Skills"),
         *[(f"/as/{name}", "phone", "Rehearsal") for name in sorted(frame.stages)[-1:]],
+        *([("/settings", "gear", "Settings")] if frame.settings else []),
         *([("/inside", "shield", "Operator")] if frame.role == "admin" else []),
     ]
     links = el(

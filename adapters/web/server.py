@@ -9,7 +9,7 @@
           /inside      for admins                       /as/NAME a text as a platform would show it
           /as/NAME     the chat as a platform would show it
           /files/REF   a kept file                        /models   the models to choose from
-          /answer/E    what the answer to a message took
+          /answer/E    what the answer to a message took  /settings  for admins
           /workspace   the files that are worked on, and /workspace/PATH one of them
           /skills      the skills of the conversation
           /login?key=  the link of this machine's owner
@@ -37,7 +37,7 @@ from aiohttp import BodyPartReader, ClientError, web
 from aiohttp.http import HttpProcessingError
 from msgspec import Struct, field
 
-from adapters.web import pages, rehearsal
+from adapters.web import pages, rehearsal, settings
 from adapters.web.guard import DAYS, Guard, Login
 from adapters.web.log import MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log
 from adapters.web.markup import Child, Html, el
@@ -47,10 +47,10 @@ from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Attachment, Inbound, InboundKind, KeptFile, Outbound, Source
 from gateway.domain.platform import Bubble
 from gateway.domain.settings import is_loopback
-from gateway.domain.views import Inside, Said, Views
+from gateway.domain.views import Inside, Said, SettingUp, Views
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.door import Door
-from gateway.runtime.errors import AdapterError, FileRefused, SessionNotFound, StoreUnavailable
+from gateway.runtime.errors import AdapterError, ConfigError, FileRefused, SessionNotFound, StoreUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -133,6 +133,7 @@ class Server(Struct, kw_only=True):
     views: Views
     inside: Inside
     accept: Accept
+    desk: Callable[[], SettingUp] | None
     drafts: dict[str, Outbound]
     work: dict[str, str]
     anew: set[str]  # people whose command may change what stands above it
@@ -235,7 +236,7 @@ class Server(Struct, kw_only=True):
         if login is None:
             log.warning("page_login_refused", remote=remote)
             return self._login_page(request, problem, name[:_LONGEST_NAME], 403)
-        response = _redirect("/")
+        response = _redirect("/settings" if await self._is_new(source_of(login.person)) else "/")
         response.set_cookie(
             self.guard.cookie_name,
             login.cookie,
@@ -246,6 +247,13 @@ class Server(Struct, kw_only=True):
             path="/",
         )
         return response
+
+    async def _is_new(self, source: Source) -> bool:
+        """Say whether this is a person's first look at a program without a model."""
+        if self.desk is None or await self.views.role(source) != "admin":
+            return False
+        _, embedded = await self.views.model(source)
+        return embedded and not await self.views.said(source, 1)
 
     def _not_locked(self, *whom: str) -> None:
         if wait := self.guard.lockout.wait(*whom):
@@ -301,6 +309,8 @@ class Server(Struct, kw_only=True):
             title, body = "Skills", pages.skills(await self.views.skills(source), writes=writes)
         elif path.startswith("/as/"):
             title, body = await self._as(source, path.removeprefix("/as/"), login, rehearsal.SAMPLE)
+        elif path == "/settings" and frame.role == "admin" and self.desk is not None:
+            title, body = "Settings", await self._settings(frame, query.get("provider", "")[:_LONGEST_NAME])
         elif path == "/inside" and frame.role == "admin":
             title, body = "Operator", await self._inside_page("")
         else:
@@ -379,6 +389,14 @@ class Server(Struct, kw_only=True):
         )
         return pages.inside(seen, told)
 
+    async def _settings(self, frame: pages.Frame, provider: str, last: settings.Done | None = None) -> Child:
+        assert self.desk is not None, "its caller looked"
+        try:
+            seen = await self.desk().seen()
+        except ConfigError as error:
+            return [el("p", each, class_="reason", role="alert") for each in error.problems]
+        return settings.page(seen, frame.csrf, provider, last or settings.Done(), embedded=frame.embedded)
+
     async def _chat(
         self, login: Login, source: Source, *, most: int = SHOWN, text: str = "", problem: str = "", status: int = 200
     ) -> web.Response:
@@ -411,6 +429,7 @@ class Server(Struct, kw_only=True):
             stages=self.views.stages(),
             model=model,
             embedded=embedded,
+            settings=self.desk is not None and role == "admin",
         )
 
     async def _side(self, source: Source, *, writes: bool) -> Html:
@@ -479,6 +498,11 @@ class Server(Struct, kw_only=True):
             response = _redirect("/")
             response.del_cookie(self.guard.cookie_name, path="/", secure=self.guard.secure)
             return response
+        if request.path == "/settings" and self.desk is not None and await self.views.role(source) == "admin":
+            last = await settings.done(self.desk(), form.fields)
+            frame = await self._frame(login, source)
+            body = await self._settings(frame, form.fields.get("provider", ""), last)
+            return _page(pages.page(frame, "Settings", body, await self._side(source, writes=True)))
         if request.path == "/inside" and await self.views.role(source) == "admin":
             verb, _, id_ = form.fields.get("order", "").partition(" ")
             done = await self.inside.order(verb, id_)

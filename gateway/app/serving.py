@@ -9,9 +9,9 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,6 +36,7 @@ from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFai
 from gateway.domain.chat import Source
 from gateway.domain.place import EVERYWHERE, ListenRules, ShowRules, names
 from gateway.domain.platform import AdapterHost, AdapterSettings, Platform
+from gateway.domain.views import SetsUp, SettingUp
 from gateway.people.access import Access
 from gateway.runtime.aside import SHORT, RunsAside, WorkerProcess, at_once
 from gateway.runtime.clock import Clock, SystemClock, SystemIds
@@ -208,10 +209,11 @@ async def serve_platforms(
     tell: Tell = _nobody,
     backups: Callable[..., DailyBackups] | None = None,
     monitored: Callable[[Gateway, Reloader], AbstractAsyncContextManager[None]] = lambda *_: nullcontext(),
+    desk: Callable[[Reloader], SettingUp] | None = None,
 ) -> int:
     """`legato run`: the exit status. `read` gives the settings as they are written by then. `parent_pipe` is the pipe
     of a parent that keeps this worker, `backups` makes what makes backups by itself. Monitors are answered inside
-    `monitored`. `tell` shows a line to who started it."""
+    `monitored`. `tell` shows a line to who started it. `desk` makes what changes settings from a page."""
     with suppress(UserError):  # the part that needs the folder says why there is none
         make_folders(config)  # before an engine makes it, open to all
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
@@ -220,7 +222,8 @@ async def serve_platforms(
         supervisor = Supervisor(address=os.environ.get("NOTIFY_SOCKET"), ends=True, patience=HOPELESS)
         counter = TokenCounter(roughly=ROUGH_SHARE)
         parts = Parts(counter=counter, also_runs=elsewhere, aside=aside, supervisor=supervisor, backups=backups)
-        gateway = build(config, adapters(config, aside, tell), parts)
+        served = adapters(config, aside, tell)
+        gateway = build(config, served, parts)
         for number in SERVICE_ENDS:
             asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
         reloader = Reloader(
@@ -229,11 +232,21 @@ async def serve_platforms(
             reconfigure=gateway.settings.take_up,
             relog=partial(_relog, redact=gateway.settings.redact),
         )
+        _give(served, desk, reloader)
         at_hangup(lambda: gateway.background.start(_reloaded(reloader), name="reload"), gateway.stop)
         if parent_pipe is not None:
             when_alone(parent_pipe, gateway.stop)
         async with monitored(gateway, reloader):
             return await _until_ended(gateway)
+
+
+def _give(served: Sequence[Adapter], desk: Callable[[Reloader], SettingUp] | None, reloader: Reloader) -> None:
+    """Let the adapters that can do so change settings, with what the first of them makes that does."""
+    if desk is not None:
+        made = cache(partial(desk, reloader))
+        for adapter in served:
+            if isinstance(adapter, SetsUp):
+                adapter.setting_up = made
 
 
 def _relog(config: Config, redact: Redact) -> None:
@@ -247,7 +260,12 @@ async def _reloaded(reloader: Reloader) -> None:
 
 
 async def serve_shell(
-    config: Config, call: ShellCall, log_to: Callable[[Config, Path | None], None], tell: Tell = _nobody
+    config: Config,
+    call: ShellCall,
+    log_to: Callable[[Config, Path | None], None],
+    tell: Tell = _nobody,
+    read: Callable[[], Config] | None = None,
+    desk: Callable[[Reloader], SettingUp] | None = None,
 ) -> int:
     """`legato chat`: the exit status. What a person looks at must not be logged to, nor the stderr of a script, which
     is told in sentences."""
@@ -262,6 +280,9 @@ async def serve_shell(
     parts = Parts(counter=counter, pace=_PACE, told=print) if watched else Parts(counter=counter)
     gateway = build(config, [adapter, *beside], parts)
     running.append(gateway)
+    if read is not None and beside:
+        take_up = gateway.settings.take_up
+        _give(beside, desk, Reloader(config=config, read=read, reconfigure=take_up, relog=lambda _: None))
     gateway.leaves_questions, gateway.upkeep.hasty = watched, True
     gateway.readers.beside = [each.name for each in beside]
     if call.question is not None and not (sys.stdin and sys.stdin.isatty()):

@@ -185,14 +185,14 @@ async def findings(
     `spending` and `people` are what there is to say about prompt caching, spend caps and who may talk. `database`: the
     store's file, which is not made where there is none."""
     yield _no_store(database) or await _store(store, database)
-    yield await _model("model", models, models.main)
+    yield await of_model("model", models, models.main)
     for spec in models.fallbacks:
-        yield await _model("fallback model", models, spec)
+        yield await of_model("fallback model", models, spec)
     for where, spec in models.of_places.items():
-        asked = await _model("chat's model", models, spec)
+        asked = await of_model("chat's model", models, spec)
         yield replace(asked, detail=f"{where}: {asked.detail}")
     for purpose, helper in models.auxiliary.items():
-        asked = await _model("auxiliary model", models, helper)
+        asked = await of_model("auxiliary model", models, helper)
         yield replace(asked, detail=f"{purpose}: {asked.detail}")
         if purpose == "compression" and helper.context_length < threshold * models.main.context_length:
             yield Finding(
@@ -463,7 +463,8 @@ _SOURCES: Final[Mapping[WindowSource, str]] = {
 }
 
 
-async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
+async def of_model(what: str, models: Models, spec: ModelSpec) -> Finding:
+    """Say whether a model answers."""
     name = spec.name if spec.name == spec.provider else f"{spec.name} ({spec.provider})"
     source = models.window_source(spec)
     detail = f"{name}, window {spec.context_length:,} tokens ({_SOURCES[source]})"

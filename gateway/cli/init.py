@@ -61,7 +61,7 @@ def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Ru
     talk.tell("Enter keeps what stands in brackets. Keys and tokens are not shown while you type them.\n")
     _ask_model(talk, draft, setup, known, run)
     for platform in platforms().values():
-        if _tokens_of(platform):
+        if tokens_of(platform):
             _ask_platform(talk, draft, setup.config, platform, known)
         elif platform.beside_shell:
             _ask_beside(talk, draft, setup.config, platform)
@@ -86,7 +86,7 @@ def by_flags(
     elif model or base_url:
         raise UserError("--model and --base-url need --provider, too.")
     for platform in platforms().values():
-        tokens = _tokens_of(platform)
+        tokens = tokens_of(platform)
         if tokens and all(known.get(each) for each in tokens):
             draft.settings[f"adapters.{platform.name}.enabled"] = True
     if allow:
@@ -242,13 +242,13 @@ def _search_named(name: str) -> str:
 # -- platforms and people ---------------------------------------------------------------------
 
 
-def _tokens_of(platform: Platform) -> dict[str, str]:
+def tokens_of(platform: Platform) -> dict[str, str]:
     """The variables of a platform's tokens, and what each token is; empty for a platform without one."""
     fields = platform.settings.model_fields if platform.settings else {}
     return {variable: each.description or "" for each in fields.values() if (variable := variable_of(each))}
 
 
-def _asked_of(platform: Platform) -> dict[str, str]:
+def asked_settings_of(platform: Platform) -> dict[str, str]:
     """Other settings that nobody can guess, and what each is: those of fields with `json_schema_extra` `asked`."""
     fields = platform.settings.model_fields if platform.settings else {}
     extras = {name: each.json_schema_extra for name, each in fields.items()}
@@ -265,14 +265,14 @@ def _ask_platform(
         if is_on:
             draft.settings[f"adapters.{platform.name}.enabled"] = False
         return
-    tokens = _tokens_of(platform)
+    tokens = tokens_of(platform)
     for variable, what in tokens.items():
         which = f" ({what})" if len(tokens) > 1 else ""
         if known.get(variable):
             talk.tell(f"The token is in {variable}.")
         elif token := talk.secret(f"Token of the bot on {platform.title}{which}").strip():
             draft.secrets[variable] = known[variable] = token
-    for name, what in _asked_of(platform).items():
+    for name, what in asked_settings_of(platform).items():
         usual = getattr(present, name, None) or "-"
         if (said := talk.ask(f"On {platform.title}, {what}", usual).strip()) not in ("", "-", usual):
             draft.settings[f"adapters.{platform.name}.{name}"] = said
@@ -292,11 +292,11 @@ def _ask_beside(talk: Dialogue, draft: SetupChanges, config: Config, platform: P
 
 
 def _ask_people(talk: Dialogue, draft: SetupChanges, config: Config) -> None:
-    public = [each for each in platforms().values() if _tokens_of(each)]
+    public = [each for each in platforms().values() if tokens_of(each)]
     on = [each for each in public if draft.settings.get(f"adapters.{each.name}.enabled")]
     if not on and not any(each.name in config.adapters and config.adapters[each.name].enabled for each in public):
         return
-    example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if _tokens_of(each)), "")
+    example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if tokens_of(each)), "")
     present = ", ".join(config.access.allow)
     talk.tell("Nobody else can use the bot unless you let them in; who writes to it can ask for a pairing code.")
     said = talk.ask(f"Who may talk, such as {example}, several with commas (- for nobody yet)", present or "-")

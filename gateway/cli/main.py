@@ -43,6 +43,8 @@ from gateway.runtime.inside import name_gateway
 
 if TYPE_CHECKING:
     from gateway.app.config import Config
+    from gateway.app.reload import Reloader
+    from gateway.domain.views import SettingUp
     from gateway.store.port import Store
 
 app = typer.Typer(
@@ -101,7 +103,20 @@ def chat(
     call = ShellCall(as_json=json_lines, question=asked, fresh=new or (asked is not None and not going_on), page=page)
     settings = served_from(config)
     name_gateway()
-    raise typer.Exit(guarded(lambda: serve_shell(settings, call, log_to, show), settings))
+    read, desk = partial(_settings_now, config), partial(_desk, config)
+    raise typer.Exit(guarded(lambda: serve_shell(settings, call, log_to, show, read, desk), settings))
+
+
+def _settings_now(path: Path | None) -> Config:
+    from gateway.app.config import set_up
+
+    return set_up(path, os.environ).config
+
+
+def _desk(path: Path | None, reloader: Reloader) -> SettingUp:
+    from gateway.cli.desk import Desk
+
+    return Desk(path=path, reloader=reloader)
 
 
 @app.command()
@@ -196,12 +211,8 @@ def run(
     config: ConfigOption = None,
 ) -> None:
     """Serve the enabled platforms. It works without a terminal, and for every conversation of its store."""
-    from gateway.app.config import set_up
     from gateway.app.serving import announcement, nothing_to_do, serve_platforms
     from gateway.app.workers import Workers
-
-    def read() -> Config:
-        return set_up(config, os.environ).config
 
     settings = served_from(config)
     if reason := nothing_to_do(settings):
@@ -223,7 +234,8 @@ def run(
     ).run
     if workers == 1:
         parent_pipe = None if worker is None else sys.stdin.fileno()
-        alone = partial(serve_platforms, settings, read, parent_pipe=parent_pipe, tell=tell)
+        read, desk = partial(_settings_now, config), partial(_desk, config)
+        alone = partial(serve_platforms, settings, read, parent_pipe=parent_pipe, tell=tell, desk=desk)
         if (at := settings.backup.at) is not None:
             from gateway.app.backup.schedule import DailyBackups
 

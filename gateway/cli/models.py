@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 
+from gateway.agent.models import Models
 from gateway.app.config import Config, Setup
 from gateway.app.config.environment import PREFIX
 from gateway.app.config.loading import load_config
@@ -32,11 +33,15 @@ _WIDEST: Final = 60  # characters of a name in the table
 async def model_rows(config: Config, redact: Callable[[str], str]) -> list[Row]:
     """The models at the address of the configured one, by name. Raises ConfigError and ProviderError."""
     async with models_alone(config, redact) as models:
-        home = models.main
-        server = models.servers.get(home.provider)
-        offered: Sequence[OfferedModel] = await server.models(home) if isinstance(server, ListsModels) else ()
+        home, offered = models.main, await offered_by(models)
         rows = [_row(each, models.spec(each.name, home), models.prices) for each in offered]
     return sorted(rows, key=lambda row: str(row["name"]).lower())
+
+
+async def offered_by(models: Models) -> Sequence[OfferedModel]:
+    """What the server of the main model lists; nothing, where it has no list. Raises ProviderError."""
+    server = models.servers.get(models.main.provider)
+    return await server.models(models.main) if isinstance(server, ListsModels) else ()
 
 
 def has_no_list(provider: str) -> bool:

@@ -81,6 +81,7 @@ class Platform(Struct, frozen=True, kw_only=True):
     `legato run` but opened by `legato chat`. `beside_shell`: `legato chat` at a terminal serves it, too, where it is
     enabled; its adapter `OpensFirst`. `rehearse` names a `Stage`, in the same way as `create`, which needs no
     settings; "": there is none. `link_file`: where, below `home`, its adapter keeps a link that lets the owner in.
+    `guide`: how somebody gets its tokens, in a sentence or two.
     `logins`: the account whose notes are its people's logins (`LOGIN_NOTE`).
     """
 
@@ -99,6 +100,7 @@ class Platform(Struct, frozen=True, kw_only=True):
     rehearse: str = ""
     link_file: str = ""
     logins: str = ""
+    guide: str = ""
 
     @property
     def lists_people(self) -> bool:

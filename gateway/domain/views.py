@@ -6,7 +6,7 @@ operators; its caller makes sure that an admin asks.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -362,6 +362,106 @@ class Inside(Protocol):
 
     async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[LineageLink]]]:
         """The newest lineages with a compaction, each with its key."""
+
+
+class Blank(Struct, frozen=True, kw_only=True):
+    """A field of a form: a setting with its `value`, or a secret, of which only is said whether it `is_set`."""
+
+    name: str
+    label: str
+    value: str = ""
+    is_set: bool = False
+
+
+class ProviderBlank(Struct, frozen=True, kw_only=True):
+    """What there is to say for a model of a provider. `address`: of a server of one's own, or one to be filled in."""
+
+    name: str
+    title: str
+    key: Blank
+    keys_at: str
+    example: str
+    address: str
+    own: bool
+
+
+class PlatformBlank(Struct, frozen=True, kw_only=True):
+    """What there is to say for a platform, and how somebody gets its tokens (`guide`)."""
+
+    name: str
+    title: str
+    enabled: bool
+    tokens: Sequence[Blank]
+    asked: Sequence[Blank]
+    guide: str
+
+
+class Chosen(Struct, frozen=True, kw_only=True):
+    """A model at a provider. `address` "": the provider's own."""
+
+    provider: str
+    name: str
+    address: str = ""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """The settings that can be changed in the page, and the files that hold them and the secrets."""
+
+    file: str
+    secrets: str
+    model: Chosen
+    providers: Sequence[ProviderBlank]
+    platforms: Sequence[PlatformBlank]
+    people: Sequence[Blank]
+
+
+class Tried(Struct, frozen=True, kw_only=True):
+    """Whether something answers, in a sentence, and the models that a server `offered`."""
+
+    ok: bool
+    told: str
+    offered: Sequence[str] = ()
+
+
+class Saved(Struct, frozen=True, kw_only=True):
+    """The `files` that were written, and the keys that hold `now`, or from the next start on; or nothing was written,
+    because of the `problems`."""
+
+    files: tuple[str, ...] = ()
+    now: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class SettingUp(Protocol):
+    """Changes the person's own settings. Its caller makes sure that an admin asks."""
+
+    async def seen(self) -> Settings:
+        """The settings as they are written now. Raises ConfigError."""
+
+    async def try_model(self, chosen: Chosen, key: str) -> Tried:
+        """Ask a model for a word. The key ("": the one that is there) is kept until it is saved."""
+
+    async def try_platform(self, name: str) -> Sequence[Tried]:
+        """Ask a platform whether it takes the tokens that are saved."""
+
+    async def save_model(self, chosen: Chosen, key: str) -> Saved:
+        """Write a model and its key."""
+
+    async def save_platform(
+        self, name: str, enabled: bool, tokens: Mapping[str, str], asked: Mapping[str, str]
+    ) -> Saved:
+        """Write a platform's tokens, and what else it needs."""
+
+    async def save_people(self, values: Mapping[str, str]) -> Saved:
+        """Write who may talk, and what may be spent."""
+
+
+@runtime_checkable
+class SetsUp(Protocol):
+    """Lets an admin change settings. `setting_up` gives what does; None: nothing here can."""
+
+    setting_up: Callable[[], SettingUp] | None
 
 
 @runtime_checkable
