@@ -28,7 +28,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help matrix-server run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-cost bench-peers soak-telegram soak chaos planted lock sbom python work clean
+.PHONY: help matrix-server run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-cost bench-peers soak-telegram soak chaos planted lock sbom release-check python work clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -177,6 +177,9 @@ sbom: $(STAMP) ## write a bill of materials of what the lock file pins: build/sb
 	$(BIN)/python -m venv build/sbom
 	build/sbom/bin/python -m pip --disable-pip-version-check install --quiet cyclonedx-bom==7.5.0
 	build/sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible -o build/sbom/legato.cdx.json requirements.lock
+
+release-check: $(STAMP) ## build wheel and sdist, install them as people do, and try the program
+	@$(BIN)/python -m tests.release
 
 python: ## say which Python would be used
 	@found=$$($(find_usable)); \

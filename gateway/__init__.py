@@ -1,3 +1,3 @@
 """Legato: a chat gateway whose conversations never outgrow the model's window."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

@@ -598,30 +598,47 @@ def restore(
 
 @app.command()
 def upgrade(
+    store: Annotated[bool, typer.Option("--store", help="Leave the program; bring the store to its version.")] = False,
     rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Change nothing: try it on a copy, and compare what that holds.")
+        bool, typer.Option("--rehearse", help="Change nothing: try the store's part on a copy, and compare.")
     ] = False,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Bring the store to this version, as the next start would. No gateway may run meanwhile.
+    """Bring a newer Legato, and the store to its version. It says first what it would do, and asks.
 
-    A rehearsal may run beside a gateway of the old version. Its exit status is 1 if something would be lost, or the
-    disk is too small.
+    It knows pipx, uv, pip and a clone, and says what to do with an image. Stop the gateway before: the store cannot
+    be changed beside it. A rehearsal can run beside it, and exits with 1 if something would be lost, or the disk is too
+    small.
     """
-    from gateway.app.store import configured_store
+    if rehearse:
+        _rehearse(settings_of(config), as_json)
+    elif store:
+        _upgrade_store(settings_of(config))
+    else:
+        _upgrade_program(yes, config)
+
+
+def _rehearse(settings: Config, as_json: bool) -> None:
     from gateway.cli.backup import is_fit, rehearsal_text
     from gateway.store.sqlite.rehearsal import Rehearsal
     from gateway.store.sqlite.rehearsal import rehearse as rehearsed
 
-    settings = settings_of(config)
     path = settings.database
-    if rehearse and path is None:
+    if path is None:
         misused("a Redis store has no steps to rehearse: processes of two versions share it (docs/redis.md)")
 
     async def tried() -> Rehearsal:
-        assert path is not None, "it was looked at above"
         return rehearsed(path, SystemClock(), keeps_copy=settings.store.keep_copy)
+
+    found = guarded(tried, settings)
+    show_rows(found, as_json, rehearsal_text)
+    raise typer.Exit(0 if is_fit(found) else 1)
+
+
+def _upgrade_store(settings: Config) -> None:
+    from gateway.app.store import configured_store
 
     async def run() -> None:
         store = configured_store(settings, waits=False, told=show)
@@ -629,12 +646,24 @@ def upgrade(
         await store.open()
         await store.aclose()
 
-    if rehearse:
-        found = guarded(tried, settings)
-        show_rows(found, as_json, rehearsal_text)
-        raise typer.Exit(0 if is_fit(found) else 1)
     guarded(run, settings)
     show("The store has this program's version.")
+
+
+def _upgrade_program(yes: bool, config: Path | None) -> None:
+    from gateway.cli import upgrading
+
+    refuse_inside()
+    made = upgrading.plan(upgrading.installed())
+    show(upgrading.told(made))
+    if not made.commands:
+        return
+    if not yes and not sys.stdin.isatty():
+        fail("Nothing was changed, as nobody is here to say yes. With --yes it runs these commands.")
+    if not yes:
+        typer.confirm("Run this?", abort=True, err=True)
+    if trouble := upgrading.carry_out(made, ("--config", str(config)) if config else ()):
+        fail(trouble)
 
 
 @app.command()

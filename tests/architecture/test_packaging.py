@@ -65,6 +65,15 @@ def test_the_wheel_installs_the_program(wheel):
     assert "legato = gateway.__main__:main" in entry_points
 
 
+@pytest.mark.slow
+def test_what_people_install_works_in_an_empty_home():
+    """`make release-check` does it with a registry's libraries, with pipx and with uv."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.release", "--short"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_notice_names_every_part_whose_licence_asks_for_more():
     locked = re.findall(r"^([A-Za-z0-9_.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
     installed = {name: metadata.metadata(name) for name in locked if list(metadata.distributions(name=name))}
@@ -85,7 +94,8 @@ def test_there_is_one_version(wheel):
     assert f"\nVersion: {gateway.__version__}\n" in info
     assert metadata.version("legato") == gateway.__version__
     assert re.fullmatch(r"\d+\.\d+\.\d+", gateway.__version__)
-    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert re.findall(r"^## \[?([\w.]+)", changes, re.MULTILINE)[:2] == ["Unreleased", gateway.__version__]
 
 
 def normal(name):

@@ -203,7 +203,7 @@ def test_a_conversation_is_changed_by_its_own_methods_alone():
 
 
 STARTS = {"Popen", "check_output", "check_call", "create_subprocess_exec", "create_subprocess_shell", "subprocess_exec"}
-OF_OUR_OWN = {"gateway/app/workers.py"}  # `legato run`
+OF_OUR_OWN = {"gateway/app/workers.py", "gateway/cli/upgrading.py"}  # `legato run`; what a person had asked for
 
 
 def starts_a_program(call):

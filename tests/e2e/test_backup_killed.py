@@ -150,11 +150,11 @@ async def test_an_upgrade_that_is_killed_is_made_by_the_next_start(tmp_path: Pat
     folder.mkdir()
     (folder / "legato.db").write_bytes(lzma.decompress(EARLIER.read_bytes()))
     done = fresh(folder, 0)
-    assert (await legato(done, 0, "upgrade"))[0] == 0
+    assert (await legato(done, 0, "upgrade", "--store"))[0] == 0
     new = await everything(done / "legato.db")
-    for step in chosen(await steps_of(folder, "upgrade"), all_of_them=all_of_them):
+    for step in chosen(await steps_of(folder, "upgrade", "--store"), all_of_them=all_of_them):
         copy = fresh(folder, step)
-        status, errors = await legato(copy, step, "upgrade")
+        status, errors = await legato(copy, step, "upgrade", "--store")
         assert status == -signal.SIGKILL, (step, errors)
         assert await everything(copy / "legato.db") == new, step
         shutil.rmtree(copy)

@@ -24,7 +24,7 @@ async def test_what_root_does_in_the_folder_of_a_service_is_the_services(tmp_pat
         ["init", "--provider", "offline", "--yes"],
         ["ask", "my code is quizzaciously"],
         ["backup", "--keep", "7d", str(backups)],
-        ["upgrade"],
+        ["upgrade", "--store"],
     ):
         status, out, err = await legato(tmp_path, *command, LEGATO_HOME=str(tmp_path))
         assert status == 0, (command, out, err)
