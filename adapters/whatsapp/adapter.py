@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -16,7 +16,7 @@ from adapters.whatsapp.limits import LIMITS, WINDOW, rates
 from adapters.whatsapp.platform import WhatsAppSettings
 from adapters.whatsapp.subscription import Subscription
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import Accept, Accepted, Finding, Notebook, Sign
+from gateway.domain.adapter import Accept, Finding, Notebook, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.quoting import clipped
@@ -25,7 +25,7 @@ from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, StoreUnavailable, TookTooLong
 from gateway.runtime.structs import replace
-from gateway.runtime.tasks import Background, Crew, Renewed
+from gateway.runtime.tasks import Background, Crew, Renewed, best_effort
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +35,7 @@ _LATE: Final = 60.0  # seconds: what is older was missed, and waits for room
 _NOTED_EVERY: Final = 3_600.0  # seconds between two notes of when a person wrote last
 _REMEMBERED: Final = 2_000
 _WORDINGS: Final = 5
+_OPENS: Final = ("message", "press", "unread")  # kinds of what lets the bot write for a day
 _UNREADABLE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
 
@@ -68,7 +69,6 @@ class WhatsAppBot:
         patience: float = _PATIENCE,
         aside: RunsAside = at_once,
         paced: bool = True,
-        begun: Callable[[], None] = lambda: None,
     ) -> None:
         assert settings.number is not None, "the configuration sees to it that there is one"
         self.account = settings.number
@@ -76,10 +76,10 @@ class WhatsAppBot:
         self._settings, self._clock, self._aside, self._paced = settings, clock, aside, paced
         self._numbers = frozenset((settings.number, *settings.numbers))
         self._calls = GraphCalls(settings, patience=patience)
-        self._endpoint = Endpoint(settings, clock, self._heard, begun)
+        self._endpoint = Endpoint(settings, clock, self._heard)
         self._subscription = Subscription(self._calls, settings, clock, self._endpoint.verify_token)
         self._typing = Renewed(clock, _TYPING_SECONDS)
-        self._background = Background()
+        self._beside = Background()
         self._accept: Accept | None = None
         self._wrote: dict[str, float] = {}  # when each person wrote last to each number, as noted
         self._last: _Recent[ChatAddress, str] = _Recent()  # the newest message of a chat
@@ -87,7 +87,7 @@ class WhatsAppBot:
         self._signs: _Recent[tuple[str, str], str] = _Recent()  # a person's sign on a message
         self._wordings: _Recent[str, tuple[str, ...]] = _Recent()  # the events of a message's wordings, newest first
         self._arrived: _Recent[str, str] = _Recent()  # the message of a row that a status names
-        self._asked: _Recent[str, tuple[ChatAddress, str]] = _Recent()  # what a row answers
+        self._asked: _Recent[str, str] = _Recent()  # the message that a row answers
         self._pointed: _Recent[str, str] = _Recent()  # the row that quotes what an answer is for
         self._captions: _Recent[str, None] = _Recent()  # rows whose words were shown without their sound
         self._odd: set[str] = set()  # what could not be read
@@ -107,12 +107,13 @@ class WhatsAppBot:
         assert self._accept is not None, "nobody listens before that"
         batch: dict[str, tuple[codec.Heard, Inbound]] = {}
         for heard, inbound in self._read(payload):
-            late = self._clock.now() - heard.at > _LATE
-            batch[inbound.event_id] = heard, replace(inbound, can_wait=late)
-        if not batch:
-            return
-        for fate in await stored(self._clock, self._accept, [inbound for _, inbound in batch.values()]):
-            self._stored(*batch[fate.event_id], fate)
+            batch[inbound.event_id] = heard, replace(inbound, can_wait=self._clock.now() - heard.at > _LATE)
+            if inbound.place is not None:
+                self._last[inbound.source.address] = inbound.place
+        said = [inbound for _, inbound in batch.values()]
+        for fate in await stored(self._clock, self._accept, said) if said else ():
+            if fate.status == "new":
+                self._stored(*batch[fate.event_id], fate.told)
 
     def _read(self, payload: Mapping[str, Any]) -> Iterator[tuple[codec.Heard, Inbound]]:
         for value in _values(payload):
@@ -120,19 +121,15 @@ class WhatsAppBot:
             if number not in self._numbers:
                 self._tell_odd("number", number=number)
                 continue
-            for error in value.get("errors") or ():
-                log.warning("whatsapp_reports", error=in_words(error)[0])
-            contacts = [each for each in value.get("contacts") or () if isinstance(each, Mapping)]
-            told = [(self._of_message, each) for each in value.get("messages") or ()]
-            for read, each in [*told, *((self._of_status, each) for each in value.get("statuses") or ())]:
+            readers = {"messages": self._of_message, "statuses": self._of_status, "errors": self._of_error}
+            for read, each in ((read, each) for what, read in readers.items() for each in value.get(what) or ()):
                 try:
-                    heard = codec.Heard(
-                        number=number, first=self.account, message=each, contact=_contact_of(each, contacts)
-                    )
+                    contact = _contact_of(each, value.get("contacts") or ())
+                    heard = codec.Heard(number=number, first=self.account, message=each, contact=contact)
                     if (inbound := read(heard)) is not None:
                         yield heard, inbound
                 except _UNREADABLE:
-                    self._tell_odd(f"{each.get('type') if isinstance(each, Mapping) else type(each)}", exc_info=True)
+                    self._tell_odd(str(each)[:40].partition(":")[0], exc_info=True)
 
     def _tell_odd(self, what: str, **facts: Any) -> None:
         """Tell once of each kind of what could not be read."""
@@ -140,21 +137,23 @@ class WhatsAppBot:
             self._odd.add(what)
             log.warning("event_unreadable", kind=what, **facts)
 
+    def _of_error(self, heard: codec.Heard) -> None:
+        log.warning("whatsapp_reports", error=in_words(heard.message)[0])
+
     def _of_message(self, heard: codec.Heard) -> Inbound | None:
         message, kind = heard.message, str(heard.message.get("type") or "")
-        if not heard.person:
-            return None
-        original = str((message.get(kind) or {}).get("original_message_id") or "") if kind in ("edit", "revoke") else ""
-        first = heard.event(original) if original else ""
-        amends = self._wordings.get(original, (first,)) if original else ()
-        named = str((message.get("context") or {}).get("id") or "")
+        amends: tuple[str, ...] = ()
         before = ""
+        if kind in ("edit", "revoke"):
+            original = str(message[kind]["original_message_id"])
+            amends = self._wordings.get(original, (heard.event(original),))
         if kind == "reaction":
-            on = heard.person, str(message["reaction"]["message_id"])
+            on = heard.person, str(message[kind]["message_id"])
             before = self._signs.pop(on, "")
-            if sign := message["reaction"].get("emoji"):
+            if sign := message[kind].get("emoji"):
                 self._signs[on] = str(sign)
-        return codec.inbound(heard, self._quotes.get(named), amends, before)
+        quote = self._quotes.get(str((message.get("context") or {}).get("id")))
+        return codec.inbound(heard, quote, amends, before) if heard.person else None
 
     def _of_status(self, heard: codec.Heard) -> Inbound | None:
         """What became of a message of the bot's. One that failed is told of in the log, and by a sign."""
@@ -168,50 +167,40 @@ class WhatsAppBot:
         why, gone = in_words(next(iter(status.get("errors") or ()), {}))
         person = str(status.get("recipient_id") or status.get("recipient_user_id") or "")
         log.error("message_failed", outbound=row, chat=person, error=why)
-        if row in self._asked:
-            to, asked = self._asked[row]
-            self._background.start(self._quietly(self.react(to, asked, "failed")), name=f"failed {row}")
-        if not gone or not person:
-            return None
         source = replace(heard, message={"from": person}).source
-        return Inbound(event_id=f"left:{heard.number}:{message}", source=source, kind="left", text=why)
+        if asked := self._asked.get(row):
+            self._later(source.address, messages.addressed(person, messages.reaction(asked, SIGNS["failed"])))
+        event = f"left:{heard.number}:{message}"
+        return Inbound(event_id=event, source=source, kind="left", text=why) if gone and person else None
 
-    def _stored(self, heard: codec.Heard, inbound: Inbound, fate: Accepted) -> None:
+    def _stored(self, heard: codec.Heard, inbound: Inbound, told: str) -> None:
         """Remember what is stored, and tell who pressed a button what came of it."""
-        if fate.status == "duplicate":
-            return
-        if fate.told:
-            told = messages.text(formatting.plain(fate.told))
-            self._later(heard, messages.addressed(heard.person, told, quotes=str(heard.message["id"])))
-        if fate.status != "new":
-            return
-        self._note(heard)
-        if inbound.place is None:
-            return
-        self._last[inbound.source.address] = str(heard.message["id"])
-        self._quotes[inbound.place] = codec.Quote("themselves", clipped(codec.quotable(heard.message)))
-        if inbound.amends or inbound.kind == "message":
-            self._wordings[inbound.place] = (inbound.event_id, *inbound.amends)[:_WORDINGS]
-        if inbound.command is not None:  # where a turn begins, the sign that somebody types says so
-            self._later(heard, _read_receipt(str(heard.message["id"])))
-
-    def _note(self, heard: codec.Heard) -> None:
-        """Note, for all processes, that a person can be written to for a day."""
+        here, name = inbound.source.address, _note_of(heard.number, heard.person)
+        if told:
+            said = messages.text(formatting.plain(told))
+            self._later(here, messages.addressed(here.chat, said, quotes=str(heard.message["id"])))
         name = _note_of(heard.number, heard.person)
-        if heard.at - self._wrote.get(name, 0.0) > _NOTED_EVERY and self.notebook is not None:
-            self._wrote[name] = heard.at
-            self._background.start(self.notebook.write({name: f"{heard.at:.0f}"}), name=f"note {name}")
+        if (
+            inbound.kind in _OPENS
+            and heard.at - self._wrote.get(name, 0.0) > _NOTED_EVERY
+            and self.notebook is not None
+        ):
+            self._wrote[name] = heard.at  # for all processes
+            self._beside.start(self.notebook.write({name: f"{heard.at:.0f}"}), name=f"note {name}")
+        if inbound.place is not None:
+            who = heard.source.user_name or "themselves"
+            self._quotes[inbound.place] = codec.Quote(who, clipped(codec.quotable(heard.message)))
+            self._wordings[inbound.place] = (inbound.event_id, *inbound.amends)[:_WORDINGS]
+            if inbound.command is not None:  # where a turn begins, the sign that somebody types says so
+                self._later(here, _read_receipt(inbound.place))
 
-    def _later(self, heard: codec.Heard, body: Mapping[str, Any]) -> None:
+    def _later(self, to: ChatAddress, body: Mapping[str, Any]) -> None:
         """Send something beside everything else, as well as it can be."""
-        call = self._calls("POST", f"{heard.number}/messages", body)
-        self._background.start(self._quietly(call), name=f"beside {heard.message['id']}")
 
-    async def _quietly(self, work: Awaitable[object]) -> None:
-        try:
-            await work
-        except AdapterError as error:
-            log.info("not_told", error=str(error))
+        async def sent() -> None:
+            await best_effort(self._post(to, body), what="beside")
+
+        self._beside.start(sent(), name="beside")
 
     def forget_typed(self, goes: Callable[[str], bool]) -> None:
         """Quote nothing any more for which `goes` is true."""
@@ -222,7 +211,12 @@ class WhatsAppBot:
         await self._calls("GET", self.account, params={"fields": "id"})
 
     async def probe(self) -> Sequence[Finding]:
-        return await self._subscription.findings()
+        found: list[Finding] = []
+        try:
+            found.extend([each async for each in self._subscription.findings()])
+        except AdapterError as error:
+            found.append(Finding(what="whatsapp", ok=False, detail=str(error)))
+        return found
 
     # -- showing ----------------------------------------------------------------------------
 
@@ -234,9 +228,11 @@ class WhatsAppBot:
         """Show a message. Raises AdapterError."""
         if known := self._arrived.get(outbound.id):
             return known  # the answer to an earlier attempt was lost, and a status told of it
-        words = await self._laid_out(outbound)
+        words, template = await self._laid_out(outbound), self._settings.template
         if not await self._is_open(outbound):
-            return await self._by_template(outbound)
+            if template.name is None:
+                raise ChatGone(WINDOW_CLOSED)
+            return await self._shown(outbound, messages.template(template.name, template.language, outbound.text))
         try:
             return await self._shown(outbound, messages.with_buttons(words, outbound.buttons))
         except DeliveryRefused as error:
@@ -252,30 +248,23 @@ class WhatsAppBot:
         if not await self._is_open(outbound):
             raise ChatGone(WINDOW_CLOSED)
         caption = await self._laid_out(outbound) if outbound.text.strip() else ""
-        number = self._number(outbound.to)
-        body = await files.shown(self._calls, number, outbound.file, content, caption)
+        body = await files.shown(self._calls, self._number(outbound.to), outbound.file, content, caption)
         if caption and body["type"] == "audio" and outbound.id not in self._captions:  # a sound has no caption
-            words = messages.addressed(outbound.to.chat, messages.text(caption))
-            await self._calls("POST", f"{number}/messages", words)
+            await self._post(outbound.to, messages.addressed(outbound.to.chat, messages.text(caption)))
             self._captions[outbound.id] = None
         return await self._shown(outbound, body)
 
-    async def _by_template(self, outbound: Outbound) -> str:
-        template = self._settings.template
-        if template.name is None:
-            raise ChatGone(WINDOW_CLOSED)
-        return await self._shown(outbound, messages.template(template.name, template.language, outbound.text))
-
     async def _shown(self, outbound: Outbound, content: Mapping[str, Any]) -> str:
         asked = codec.message_of(outbound.answers)
-        if asked:
-            self._asked[outbound.id] = outbound.to, asked
+        self._asked[outbound.id] = asked
         quotes = asked if self._points_back(outbound, asked) else ""
         body = messages.addressed(outbound.to.chat, content, row=outbound.id, quotes=quotes)
-        told = await self._calls("POST", f"{self._number(outbound.to)}/messages", body)
-        message = str(told["messages"][0]["id"])
+        message = str((await self._post(outbound.to, body))["messages"][0]["id"])
         self._quotes[message] = codec.Quote("you", clipped(outbound.text))
         return message
+
+    async def _post(self, to: ChatAddress, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await self._calls("POST", f"{self._number(to)}/messages", body)
 
     async def _laid_out(self, outbound: Outbound) -> str:
         if outbound.kind not in ("reply", "remark") and outbound.file is None:
@@ -304,7 +293,7 @@ class WhatsAppBot:
                 await self.notebook.write({each: None for each, at in noted.items() if now - at >= WINDOW})
             except StoreUnavailable as error:
                 raise AdapterError(f"Nobody knows now when they wrote last: {error}") from error
-            self._wrote = {each: at for each, at in noted.items() if now - at < WINDOW}
+            self._wrote |= noted
         return now - self._wrote.get(name, 0.0) < WINDOW
 
     def _number(self, to: ChatAddress) -> str:
@@ -320,17 +309,16 @@ class WhatsAppBot:
         message = self._last.get(to)
         if active and message is not None:
             body = {**_read_receipt(message), "typing_indicator": {"type": "text"}}
-            self._typing.begin(to, partial(self._calls, "POST", f"{self._number(to)}/messages", body))
+            self._typing.begin(to, partial(self._post, to, body))
         else:
             self._typing.end(to)
 
     async def react(self, to: ChatAddress, message: str, sign: Sign) -> None:
-        content = {"type": "reaction", "reaction": {"message_id": message, "emoji": SIGNS[sign]}}
-        await self._calls("POST", f"{self._number(to)}/messages", messages.addressed(to.chat, content))
+        await self._post(to, messages.addressed(to.chat, messages.reaction(message, SIGNS[sign])))
 
     async def aclose(self) -> None:
         await self._typing.aclose()
-        await self._background.aclose()
+        await self._beside.aclose()
         await self._calls.aclose()
 
 
@@ -341,22 +329,17 @@ def create(settings: WhatsAppSettings, host: AdapterHost) -> WhatsAppBot:
 
 def _values(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """What a call tells about messages."""
-    for entry in payload.get("entry") or ():
-        for change in entry.get("changes") or () if isinstance(entry, Mapping) else ():
-            if isinstance(change, Mapping) and change.get("field") == "messages":
-                value = change.get("value")
-                if isinstance(value, Mapping):
-                    yield value
+    entries = [each for each in payload.get("entry") or () if isinstance(each, Mapping)]
+    for change in (change for each in entries for change in each.get("changes") or ()):
+        if isinstance(change, Mapping) and change.get("field") == "messages":
+            yield change.get("value") or {}
 
 
-def _contact_of(message: Any, contacts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _contact_of(message: Mapping[str, Any], contacts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """What is said of who wrote a message."""
-    if isinstance(message, Mapping):
-        named = {message.get("from"), message.get("from_user_id")} - {None}
-        for each in contacts:
-            if named & {each.get("wa_id"), each.get("user_id")}:
-                return each
-    return contacts[0] if len(contacts) == 1 else {}
+    named = {message.get("from"), message.get("from_user_id")} - {None}
+    found = (each for each in contacts if named & {each.get("wa_id"), each.get("user_id")})
+    return next(found, contacts[0] if len(contacts) == 1 else {})
 
 
 def _read_receipt(message: str) -> dict[str, Any]:

@@ -16,16 +16,9 @@ import httpx
 
 from adapters.whatsapp.limits import LARGEST_FETCHED
 from adapters.whatsapp.platform import WhatsAppSettings
+from gateway.runtime import errors
 from gateway.runtime.connections import POOL_TIMEOUT, Pool, trusting
-from gateway.runtime.errors import (
-    AdapterError,
-    Ambiguous,
-    ChatGone,
-    DeliveryRefused,
-    Disconnected,
-    FileRefused,
-    RateLimited,
-)
+from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, FileRefused
 
 APPS: Final = "https://developers.facebook.com/apps"
 TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch"
@@ -156,7 +149,7 @@ class GraphCalls:
         except httpx.HTTPError as error:
             told = str(error) or type(error).__name__
             if isinstance(error.__cause__, _NEVER_LEFT):
-                raise Disconnected(f"Meta cannot be reached ({told}): is there a network?") from error
+                raise errors.Disconnected(f"Meta cannot be reached ({told}): is there a network?") from error
             raise Ambiguous(f"Meta's answer was lost ({told}).") from error
         return response.status_code, bytes(content)
 
@@ -179,7 +172,7 @@ def _mapped(code: int, said: str, told: Json, status: int) -> AdapterError:
         return AdapterError(_NO_RIGHT.format(said))
     if code in _RESTS or status == httpx.codes.TOO_MANY_REQUESTS:
         pause = _RESTS.get(code, 60.0)
-        return RateLimited(f"WhatsApp asks to wait ({said})", retry_after=pause, everywhere=code != 131056)
+        return errors.RateLimited(f"WhatsApp asks to wait ({said})", retry_after=pause, everywhere=code != 131056)
     if code in _CLOSED:
         return ChatGone(_CLOSED[code])
     if 132000 <= code < 133000:  # what it would have said waits until the person writes

@@ -17,11 +17,10 @@ from gateway.domain.quoting import FORWARDED, in_reply_to, listed
 
 PLATFORM: Final = "whatsapp"
 _FILES: Final = ("image", "audio", "video", "document", "sticker")
-_UNREAD: Final = {
-    "order": "an order",
-    "unsupported": "a message of a kind that WhatsApp does not hand on, such as a poll, or a picture to be seen once",
-    "errors": "a message that WhatsApp could not hand on",
-}
+AN_ORDER: Final = "an order"
+NOT_HANDED_ON: Final = (
+    "a message of a kind that WhatsApp does not hand on, such as a poll, or a picture to be seen once"
+)
 
 Json = Mapping[str, Any]
 
@@ -100,8 +99,6 @@ def inbound(heard: Heard, quote: Quote | None = None, amends: tuple[str, ...] = 
         case "edit":
             original = str(message["edit"]["original_message_id"])
             return _said({**message, **message["edit"]["message"]}, quote, {**own, "amends": amends, "place": original})
-        case "request_welcome":
-            return None
     return _said(message, quote, {**own, "place": str(message["id"])})
 
 
@@ -109,10 +106,8 @@ def _said(message: Json, quote: Quote | None, own: dict[str, Any]) -> Inbound | 
     """What somebody said."""
     files, said = tuple(_attachments(message)), words(message)
     if not (files or said):
-        kind = "errors" if message.get("errors") else str(message.get("type") or "")
-        named = _UNREAD["unsupported"] if message.get("type") == "unsupported" else _UNREAD.get(kind)
-        place = own.pop("place", None)
-        return Inbound(kind="unread", text=named or _UNREAD["unsupported"], place=place, **own)
+        own.pop("place", None)
+        return Inbound(kind="unread", text=AN_ORDER if message.get("type") == "order" else NOT_HANDED_ON, **own)
     context = message.get("context") or {}
     forwarded = bool(context.get("forwarded") or context.get("frequently_forwarded"))
     line = FORWARDED if forwarded else in_reply_to(quote.who, quote.said) if quote else ""
@@ -173,12 +168,10 @@ def _attachments(message: Json) -> list[Attachment]:
 
 
 def _reaction(reaction: Json, before: str, own: dict[str, Any]) -> Inbound | None:
-    """A sign that somebody put on a message of the bot's, or took away."""
+    """A sign that somebody put on a message of the bot's, or took away; None: nothing is known of the one that went."""
     sign = str(reaction.get("emoji") or "")
     changes = " ".join([f"-{before}"] * bool(before) + [f"+{sign}"] * bool(sign))
-    if not changes:
-        return None  # one was taken away of which nothing is known
-    return Inbound(kind="reaction", text=changes, reply_to=str(reaction["message_id"]), **own)
+    return Inbound(kind="reaction", text=changes, reply_to=str(reaction["message_id"]), **own) if changes else None
 
 
 def _renamed(told: Json, own: dict[str, Any]) -> Inbound | None:

@@ -34,12 +34,12 @@ Heard = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Endpoint:
-    """Listens. `heard` stores what a call brings; `begun` is called once it listens."""
+    """Listens. `heard` stores what a call brings."""
 
-    def __init__(self, settings: WhatsAppSettings, clock: Clock, heard: Heard, begun: Callable[[], None]) -> None:
+    def __init__(self, settings: WhatsAppSettings, clock: Clock, heard: Heard) -> None:
         assert settings.secret is not None, "the configuration sees to it that there is one"
         assert settings.url is not None, "the configuration sees to it that there is one"
-        self._settings, self._clock, self._heard, self._begun = settings, clock, heard, begun
+        self._settings, self._clock, self._heard = settings, clock, heard
         self._secret = settings.secret.get_secret_value().strip()
         self._path = unquote(urlsplit(settings.url).path or "/")
         self.verify_token = _digest(self._secret, b"the verify token of its webhook")[:32]
@@ -56,7 +56,6 @@ class Endpoint:
                 "set another in adapters.whatsapp."
             ) from error
         log.info("whatsapp_listens", host=host, port=port, path=self._path)
-        self._begun()
         try:
             await asyncio.Event().wait()
         finally:

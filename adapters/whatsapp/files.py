@@ -13,30 +13,19 @@ from gateway.domain.chat import KeptFile
 from gateway.runtime.errors import DeliveryRefused
 
 _SHOWN: Final = {
-    "image/jpeg": "image",
-    "image/png": "image",
-    "audio/aac": "audio",
-    "audio/amr": "audio",
-    "audio/mp4": "audio",
-    "audio/mpeg": "audio",
-    "audio/ogg": "audio",
-    "video/3gpp": "video",
-    "video/mp4": "video",
+    "image": ("image/jpeg", "image/png"),
+    "audio": ("audio/aac", "audio/amr", "audio/mp4", "audio/mpeg", "audio/ogg"),
+    "video": ("video/3gpp", "video/mp4"),
 }
 _TEXTS: Final = ("application/json", "application/xml", "application/x-yaml", "application/javascript")
-_DOCUMENTS: Final = (
-    "application/pdf",
-    "application/msword",
-    "application/vnd.ms-",
-    "application/vnd.openxmlformats-officedocument.",
-)
+_OFFICE: Final = ("pdf", "msword", "vnd.ms-", "vnd.openxmlformats-officedocument.")
 
 
 def kind_of(file: KeptFile) -> tuple[str, str]:
     """The type of the message that shows a file, and the type by which the file is handed over. Raises
     DeliveryRefused."""
     mime = file.mime.partition(";")[0].strip().lower()
-    kind = _SHOWN.get(mime)
+    kind = next((kind for kind, known in _SHOWN.items() if mime in known), None)
     if kind is not None and file.size > LARGEST[kind]:
         size = LARGEST[kind] // 1024**2
         raise DeliveryRefused(
@@ -46,7 +35,7 @@ def kind_of(file: KeptFile) -> tuple[str, str]:
         return kind, mime
     if mime.startswith("text/") or mime in _TEXTS:
         return "document", "text/plain"
-    if mime.startswith(_DOCUMENTS):
+    if mime.removeprefix("application/").startswith(_OFFICE):
         return "document", mime
     raise DeliveryRefused(f"{file.name or 'the file'}: WhatsApp takes no files of the type {mime or 'unknown'}")
 

@@ -8,6 +8,7 @@ its words from marking anything.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -28,7 +29,8 @@ _EMPTY: Final = "(empty message)"
 _SIGNS: Final[dict[Kind, str]] = {"bold": "*", "italic": "_", "strikethrough": "~", "code": "`"}
 _BLOCK: Final = "```"
 _THIN: Final = "\u200a"
-_PAIR: Final = re.compile(r"(?<![^\W_])([*_~`])(?=\S)(?=[^\n]*\S\1(?![^\W_]))")
+_OPENS: Final = re.compile(r"(?<![^\W_])([*_~`])(?=\S)")
+_CLOSES: Final = re.compile(r"(?<=\S)([*_~`])(?![^\W_])")
 
 
 class _Insert(NamedTuple):
@@ -49,7 +51,7 @@ def plain(text: str) -> str:
     """The same of a text that is no Markdown."""
     text = sound(text).strip()
     text = text if is_visible(text) else _EMPTY
-    calm = _PAIR.sub(rf"\1{_THIN}", text)
+    calm = _with(text, [_Insert(at, 0, 0, _THIN) for at in _pairs(text)])
     return calm if length(calm, "utf16") <= LONGEST else text
 
 
@@ -67,15 +69,27 @@ _MEDIUM: Final = Medium(cleaned=lambda text: text, linked=lambda _: None, table_
 
 def _signed(text: str, spans: Sequence[Span]) -> str:
     """The text with signs around what is marked."""
-    inserts: list[_Insert] = []
-    blocks = [each for each in spans if each.kind == "pre" and _BLOCK not in text[each.start : each.end]]
-    for each in blocks:
-        inserts += _around(each.start, each.end, _BLOCK)
-    for quote in (each for each in spans if each.kind == "blockquote"):
-        inserts += [_Insert(at, 1, 0, "> ") for at, _ in _lines(text, quote.start, quote.end)]
-    for start, end in _lines(text, 0, len(text)):
-        if not any(each.start < end and start < each.end for each in blocks):
-            inserts += _in_line(text, start, end, spans)
+    lines = list(_lines(text, 0, len(text)))
+    starts, inserts = [start for start, _ in lines], list[_Insert]()
+    marks: dict[int, list[Span]] = {start: [] for start in starts}  # by line, without those of blocks of code
+    for each in sorted(spans, key=lambda span: span.kind in _SIGNS):
+        inside = lines[bisect_right(starts, each.start) - 1 : bisect_left(starts, each.end)]
+        if each.kind == "pre" and _BLOCK not in text[each.start : each.end]:
+            inserts += _around(each.start, each.end, _BLOCK)
+            for start, _ in inside:
+                marks.pop(start, None)
+        elif each.kind == "blockquote":
+            inserts += [_Insert(start, 1, 0, "> ") for start, _ in inside]
+        elif each.kind in _SIGNS:
+            for start, end in inside:
+                if start in marks and (mark := _within(text, each, start, end)):
+                    marks[start].append(mark)
+    for start, end in lines:
+        inserts += _in_line(text, start, end, marks[start]) if start in marks else ()
+    return _with(text, inserts)
+
+
+def _with(text: str, inserts: Sequence[_Insert]) -> str:
     made, at = list[str](), 0
     for put in sorted(inserts):
         made += (text[at : put.place], put.text)
@@ -83,16 +97,22 @@ def _signed(text: str, spans: Sequence[Span]) -> str:
     return "".join((*made, text[at:]))
 
 
-def _in_line(text: str, start: int, end: int, spans: Sequence[Span]) -> Iterator[_Insert]:
+def _pairs(text: str) -> Iterator[int]:
+    """The places behind signs that would mark something."""
+    for start, end in _lines(text, 0, len(text)):
+        last = {found[1]: found.start() for found in _CLOSES.finditer(text, start, end)}
+        for found in _OPENS.finditer(text, start, end):
+            if last.get(found[1], 0) > found.end():
+                yield found.end()
+
+
+def _in_line(text: str, start: int, end: int, marks: Sequence[Span]) -> Iterator[_Insert]:
     """The signs of one line."""
-    marks = [mark for span in spans if span.kind in _SIGNS and (mark := _within(text, span, start, end))]
-    codes = [each for each in marks if each.kind == "code"]
-    bare = list(text[start:end])  # without code, in which signs mark nothing
-    for each in codes:
-        if "`" not in text[each.start : each.end]:
-            bare[each.start - start : each.end - start] = "c" * (each.end - each.start)
-    line = "".join(bare)
-    yield from (_Insert(start + pair.end(), 1, 0, _THIN) for pair in _PAIR.finditer(line))
+    line = text[start:end]  # without code, in which signs mark nothing
+    for each in marks:
+        if each.kind == "code" and "`" not in text[each.start : each.end]:
+            line = line[: each.start - start] + "c" * (each.end - each.start) + line[each.end - start :]
+    yield from (_Insert(start + at, 1, 0, _THIN) for at in _pairs(line))
     around: list[Span] = []
     for each in sorted(marks, key=lambda mark: (mark.start, -mark.end, mark.kind != "code")):
         around = [outer for outer in around if outer.end > each.start]

@@ -5,7 +5,6 @@ Up to three short answers are buttons; more, or longer ones, are the rows of a l
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -42,6 +41,11 @@ def text(words: str) -> Json:
     return {"type": "text", "text": {"body": words, "preview_url": False}}
 
 
+def reaction(message: str, emoji: str) -> Json:
+    """A sign on a message, in the place of the one before."""
+    return {"type": "reaction", "reaction": {"message_id": message, "emoji": emoji}}
+
+
 def with_buttons(words: str, rows: Sequence[Sequence[Button]]) -> Json:
     """Words with the buttons that are pressed; what is written instead comes as the next message."""
     buttons = [each for row in rows for each in row if each.kind != "words"][:_ROWS]
@@ -68,7 +72,7 @@ def spelled_out(words: str, rows: Sequence[Sequence[Button]]) -> Json:
 
 def template(name: str, language: str, words: str) -> Json:
     """An approved message with the words as its only parameter, which may have no line ends."""
-    flat = re.sub(r" {2,}", " ", " · ".join(line.strip() for line in words.splitlines() if line.strip()))
+    flat = " · ".join(" ".join(line.split()) for line in words.splitlines() if line.strip())
     if len(flat) > _LONGEST_PARAMETER:
         flat = flat[: last_boundary(flat, _LONGEST_PARAMETER - len(REST))] + REST
     said = {"type": "body", "parameters": [{"type": "text", "text": flat}]}
@@ -76,8 +80,8 @@ def template(name: str, language: str, words: str) -> Json:
 
 
 def _row(button: Button, title: str) -> Json:
-    row = {"id": button.token, "title": title}
-    return row if title == button.label else {**row, "description": _cut(button.label, _ROW_MORE)}
+    row, more = {"id": button.token, "title": title}, _cut(button.label, _ROW_MORE)
+    return {**row, "description": more} if more not in ("", title) else row
 
 
 def _different(labels: Sequence[str], most: int) -> list[str]:

@@ -56,20 +56,16 @@ class WhatsAppSettings(AdapterSettings):
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A bot needs a number, both secrets, and an address."""
-        if not self.enabled:
-            return
+        variable = 'write "${{{}}}" and set that variable, or set enabled to false'
         needed = (
             ("number", self.number, "the Phone number ID, from the page API Setup"),
             ("url", self.url, "at which https:// address can Meta reach this bot?"),
+            ("token", self.token, variable.format("WHATSAPP_TOKEN")),
+            ("secret", self.secret, variable.format("WHATSAPP_APP_SECRET")),
         )
-        for key, given, what in needed:
+        for key, given, what in needed if self.enabled else ():
             if given is None:
                 yield (key, "enabled"), f"is needed: {what}"
-        secrets = (("token", self.token, "WHATSAPP_TOKEN"), ("secret", self.secret, "WHATSAPP_APP_SECRET"))
-        for key, secret, variable in secrets:
-            if secret is None:
-                told = f'is needed: write "${{{variable}}}" and set that variable, or set enabled to false'
-                yield (key, "enabled"), told
         if self.url is not None and self.base_url is None and urlsplit(self.url).scheme != "https":
             yield ("url",), "must begin with https://: Meta calls no other address"
 

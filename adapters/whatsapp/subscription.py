@@ -55,15 +55,12 @@ class Subscription:
     async def _settle(self) -> None:
         app, token = await self._app()
         webhook = await self._webhook(app, token)
-        fields = {str(each.get("name")) for each in webhook.get("fields") or ()}
-        if webhook.get("callback_url") != self._settings.url or _FIELD not in fields:
-            query = {
-                "object": _OBJECT,
-                "callback_url": self._settings.url,
-                "fields": ",".join(sorted({*fields, _FIELD})),
-                "verify_token": self._verify,
-            }
-            await self._calls("POST", f"{app}/subscriptions", token=token, params=query)
+        if not self._is_ours(webhook):
+            fields = ",".join(sorted({_FIELD, *_fields(webhook)}))
+            query = {"object": _OBJECT, "callback_url": self._settings.url, "fields": fields}
+            await self._calls(
+                "POST", f"{app}/subscriptions", token=token, params=query | {"verify_token": self._verify}
+            )
             log.info("webhook_set", was=urlsplit(str(webhook.get("callback_url") or "")).hostname)
         for account in _accounts(await self._about_token(token)):
             if not await self._is_subscribed(account, app):
@@ -81,6 +78,9 @@ class Subscription:
         listed = (await self._calls("GET", f"{app}/subscriptions", token=token)).get("data") or ()
         return next((each for each in listed if each.get("object") == _OBJECT), {})
 
+    def _is_ours(self, webhook: Json) -> bool:
+        return webhook.get("callback_url") == self._settings.url and _FIELD in _fields(webhook)
+
     async def _about_token(self, token: str) -> Json:
         query = {"input_token": self._calls.token}
         told: Json = (await self._calls("GET", "debug_token", token=token, params=query)).get("data") or {}
@@ -90,19 +90,11 @@ class Subscription:
         listed = (await self._calls("GET", f"{account}/subscribed_apps")).get("data") or ()
         return any(str((each.get("whatsapp_business_api_data") or {}).get("id")) == app for each in listed)
 
-    async def findings(self) -> Sequence[Finding]:
-        """Say whether Meta knows the token, the numbers, the secret and the template, and whether it calls here."""
-        found: list[Finding] = []
-        try:
-            found.extend([each async for each in self._looks()])
-        except AdapterError as error:
-            found.append(Finding(what="whatsapp", ok=False, detail=str(error)))
-        return found
-
-    async def _looks(self) -> AsyncIterator[Finding]:
-        settings = self._settings
+    async def findings(self) -> AsyncIterator[Finding]:
+        """Say whether Meta knows the token, the numbers, the secret and the template, and whether it calls here. Raises
+        AdapterError."""
         query = {"fields": "display_phone_number,verified_name,quality_rating"}
-        for number in (settings.number, *settings.numbers):
+        for number in (self._settings.number, *self._settings.numbers):
             told = await self._calls("GET", str(number), params=query)
             name = f"{told.get('display_phone_number')} ({told.get('verified_name')})"
             yield Finding(what="whatsapp", ok=True, detail=f"{name}, quality {told.get('quality_rating', 'UNKNOWN')}")
@@ -113,24 +105,24 @@ class Subscription:
             detail = f"Meta does not take the secret ({error}); copy the App secret at {APPS}/{app}/settings/basic"
             yield Finding(what="whatsapp secret", ok=False, detail=detail)
             return
-        yield self._of_webhook(webhook)
+        so_far = f"Meta calls {urlsplit(str(webhook.get('callback_url') or 'http://nobody')).hostname}"
+        right = self._is_ours(webhook)
+        detail = so_far if right else f"{so_far} so far; starting here changes that"
+        yield Finding(what="whatsapp webhook", ok=right or None, detail=detail)
         about = await self._about_token(token)
-        for each in _of_token(about):
-            yield each
+        if lacking := [each for each in _RIGHTS if each not in (about.get("scopes") or _RIGHTS)]:
+            detail = f"the token lacks {', '.join(lacking)}; make another at {_TOKENS}"
+            yield Finding(what="whatsapp token", ok=False, detail=detail, public=True)
+        if ends := int(about.get("expires_at") or 0):
+            day = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d at %H:%M} UTC"
+            detail = f"the token ends on {day}; make one that never ends at {_TOKENS}"
+            yield Finding(what="whatsapp token", ok=None, detail=detail, public=True)
         for account in _accounts(about):
             if not await self._is_subscribed(account, app):
                 detail = f"the account {account} does not tell the app of messages yet; starting here changes that"
                 yield Finding(what="whatsapp account", ok=None, detail=detail)
-            if settings.template.name:
+            if self._settings.template.name:
                 yield await self._of_template(account)
-
-    def _of_webhook(self, webhook: Json) -> Finding:
-        called = urlsplit(str(webhook.get("callback_url") or "")).hostname
-        listens = any(each.get("name") == _FIELD for each in webhook.get("fields") or ())
-        if webhook.get("callback_url") == self._settings.url and listens:
-            return Finding(what="whatsapp webhook", ok=True, detail=f"Meta calls {called}")
-        so_far = f"Meta calls {called} so far" if called else "Meta calls nobody yet"
-        return Finding(what="whatsapp webhook", ok=None, detail=f"{so_far}; starting here changes that")
 
     async def _of_template(self, account: str) -> Finding:
         wanted = self._settings.template
@@ -142,16 +134,8 @@ class Subscription:
         return Finding(what="whatsapp template", ok=status == "APPROVED", detail=detail)
 
 
-def _of_token(about: Json) -> Sequence[Finding]:
-    found: list[Finding] = []
-    if lacking := [each for each in _RIGHTS if each not in (about.get("scopes") or _RIGHTS)]:
-        detail = f"the token lacks {', '.join(lacking)}; make another at {_TOKENS}"
-        found.append(Finding(what="whatsapp token", ok=False, detail=detail, public=True))
-    if ends := int(about.get("expires_at") or 0):
-        day = datetime.fromtimestamp(ends, UTC)
-        detail = f"the token ends on {day:%Y-%m-%d at %H:%M} UTC; make one that never ends at {_TOKENS}"
-        found.append(Finding(what="whatsapp token", ok=None, detail=detail, public=True))
-    return found
+def _fields(webhook: Json) -> Sequence[str]:
+    return [str(each.get("name")) for each in webhook.get("fields") or ()]
 
 
 def _accounts(about: Json) -> Sequence[str]:
