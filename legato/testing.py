@@ -14,13 +14,13 @@ pytest then finds the tests of `AdapterSuite` there. What the platform cannot do
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 from unittest import SkipTest
 
 from gateway.agent.memory.snapshot import MemorySettings
@@ -32,7 +32,7 @@ from gateway.app.gateway import Gateway
 from gateway.app.serving import adapter_of
 from gateway.domain.adapter import Accept, Accepted, Adapter, CanEdit, HasButtons
 from gateway.domain.chat import Inbound
-from gateway.domain.message import text_of
+from gateway.domain.message import ToolCall, text_of
 from gateway.domain.platform import Platform
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
@@ -54,7 +54,7 @@ _HASTE: Final = 0.1  # seconds in which an adapter that is in a hurry has told i
 _WORDS: Final = 40  # of the beginning of a reply that grows
 
 
-class Emulator(Protocol):
+class Emulator(ABC):
     """Stands in for a platform's server, and for the people there. It outlives the program, which comes and goes.
 
     `settings`: the keys of `adapters.NAME` that lead to it. `person` may talk to the bot, and `stranger` may not: their
@@ -64,28 +64,33 @@ class Emulator(Protocol):
     settings: Mapping[str, Any]
     person: str
     stranger: str
-    keeps: bool
-    clock: Clock
+    keeps = True
+    clock: Clock = SystemClock()
 
+    @abstractmethod
     async def say(self, who: str, text: str) -> None:
         """Somebody writes to the bot, in the chat that the two have."""
 
+    @abstractmethod
     def shown(self, who: str) -> Sequence[str]:
         """Return the bot's messages to somebody as they read now, without marks of layout, oldest first."""
 
+    @abstractmethod
     async def repeat(self) -> None:
-        """Hand the bot once more the newest event that it was handed."""
+        """Hand the bot once more the newest event that it was handed; when it is back, where it is away."""
 
+    @abstractmethod
     async def cut(self) -> None:
         """Break all connections with the bot. It may connect again."""
 
     def buttons(self, who: str) -> Sequence[str]:
-        """Return the labels of the buttons under the newest message to somebody that has any now. Never asked where
-        the adapter has no buttons, and nor is `press`."""
+        """Return the labels under the newest message to somebody that has buttons now, on a platform with buttons."""
+        raise NotImplementedError
 
     async def press(self, who: str, label: str) -> None:
         """Somebody presses the button that bore this label last, in the person's chat; it may be gone by now, and a
         stranger may press it."""
+        raise NotImplementedError
 
 
 class _Killed(asyncio.CancelledError):
@@ -138,21 +143,20 @@ class _Model:
         found = re.findall(r"(question|grow|long|pay) (\d+)", text_of(last))
         what, number = found[-1] if found and last["role"] == "user" else ("", "0")
         self.asked.append(f"{what} {number}")
-        text, calls = f"answer {number}", []
-        if what == "long":
-            text = " ".join(f"word{each:05}." for each in range(self.length // 11))
-        elif what == "pay":
-            text = ""
-            call = {"name": "pay", "arguments": json.dumps({"sum": int(number)})}
-            calls.append({"id": f"call-{number}", "type": "function", "function": call})
-        elif what == "grow":
-            yield TextDelta(text=(begun := "begun " * _WORDS))
+        texts = {"long": " ".join(f"word{each:05}😀" for each in range(self.length // 11)), "pay": "", "": "Done."}
+        text, begun = texts.get(what, f"answer {number}"), "begun " * _WORDS if what == "grow" else ""
+        pays: ToolCall = {
+            "id": number,
+            "type": "function",
+            "function": {"name": "pay", "arguments": f'{{"sum": {number}}}'},
+        }
+        if begun:
+            yield TextDelta(text=begun)
             await self.goes_on.wait()
+        if text:
             yield TextDelta(text=text)
-            text = begun + text
-        if what != "grow" and text:
-            yield TextDelta(text=text)
-        yield Completed(text=text, tool_calls=tuple(calls), stop="tool_calls" if calls else "stop")  # type: ignore[arg-type]
+        calls = (pays,) if what == "pay" else ()
+        yield Completed(text=begun + text, tool_calls=calls, stop="tool_calls" if calls else "stop")
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -181,8 +185,8 @@ class _Payment:
 class _Program:
     """A life of the program. `handed`: all that its adapter handed over."""
 
-    def __init__(self, emulator: Emulator, model: _Model, pay: _Payment, adapter: Adapter, patience: float) -> None:
-        self.emulator, self.model, self.pay, self.adapter, self._patience = emulator, model, pay, adapter, patience
+    def __init__(self, emulator: Emulator, adapter: Adapter, patience: float) -> None:
+        self.emulator, self.adapter, self._patience = emulator, adapter, patience
         self.gateway: Gateway
         self.handed: list[Inbound] = []
         self.unavailable = 0  # so many times from now on the store is away
@@ -269,7 +273,7 @@ class _Stage:
         store.kill = kill
         settings = platform.settings(**emulator.settings, enabled=True)
         adapter = adapter_of(config, platform, [], settings=settings, clock=emulator.clock)
-        program = _Program(emulator, self.model, self.pay, adapter, self.suite.patience)
+        program = _Program(emulator, adapter, self.suite.patience)
         parts = Parts(clock=emulator.clock, store=store, providers={"offline": self.model}, tools=[self.pay])
         if kill is not None:
             parts = replace(parts, points=kill)
@@ -407,7 +411,7 @@ class AdapterSuite:
             last = stage.model.length // 11 - 1
             await program.until(lambda: f"word{last:05}" in program.text, "the end of a long answer was not shown")
             await program.quiet()
-            seen, wanted = re.findall(r"word(\d{5})\.", program.text), [f"{each:05}" for each in range(last + 1)]
+            seen, wanted = re.findall(r"word(\d{5})😀", program.text), [f"{each:05}" for each in range(last + 1)]
             missing = [each for each in wanted if each not in seen]
             assert seen == wanted, f"a long answer lost the words {missing[:5]}, or their order"
             longest = max(map(len, stage.emulator.shown(stage.emulator.person)))

@@ -33,10 +33,8 @@ from tests.support.fast_clock import FastClock
 from tests.support.whatsapp_live import free_port
 
 
-class Telegram:
+class Telegram(Emulator):
     """Anna and Eve, in their chats with the bot."""
-
-    keeps = True
 
     def __init__(self, server: TelegramServer) -> None:
         self._server, self.clock = server, server.cloud.clock
@@ -74,10 +72,10 @@ class Telegram:
         self._server.people.forge_press(message, self._people[who], data)
 
 
-class Slack:
+class Slack(Emulator):
     """Anna and Eve, in their direct messages."""
 
-    keeps, anna = True, ""
+    anna = ""
 
     def __init__(self, server: SlackServer) -> None:
         self._server, self.clock = server, server.clock

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from gateway.runtime.clock import SystemClock
 from irc_server import IrcServer
 from legato.testing import AdapterSuite, Emulator
 from legato_irc import PLATFORM
 
 
-class IrcPeople:
+class IrcPeople(Emulator):
     """Anna and Eve on a server with history."""
 
-    keeps, person, stranger = True, "anna", "eve"
+    person, stranger = "anna", "eve"
 
     def __init__(self, server: IrcServer) -> None:
-        self._server, self.clock = server, SystemClock()
+        self._server = server
         self.settings = {"port": server.port, "trust_nicks": True, "pause": 0.01}
 
     async def say(self, who: str, text: str) -> None:
@@ -31,12 +30,6 @@ class IrcPeople:
 
     async def cut(self) -> None:
         self._server.cut()
-
-    def buttons(self, who: str) -> list[str]:
-        raise NotImplementedError
-
-    async def press(self, who: str, label: str) -> None:
-        raise NotImplementedError
 
 
 class TestIrc(AdapterSuite):
