@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import Final
@@ -27,17 +28,17 @@ from gateway.agent.metering import Metering
 from gateway.agent.sessions import Sessions
 from gateway.delivery.markdown.spoken import spoken
 from gateway.delivery.outbox import Outbox
-from gateway.domain.chat import VOICE, Inbound, KeptFile, Outbound, OutboundState
+from gateway.domain.chat import VOICE, Inbound, KeptFile, Outbound, OutboundState, SessionKey
 from gateway.domain.session import Session
 from gateway.providers.media import SpeechServer
 from gateway.runtime.aside import RunsAside
-from gateway.runtime.clock import Clock
-from gateway.runtime.errors import MediaFailed, SessionNotFound, SpendCapReached, TookTooLong
+from gateway.runtime.clock import Clock, lasting_id
+from gateway.runtime.errors import MediaFailed, SessionConflict, SessionNotFound, SpendCapReached, TookTooLong
 from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.store.records import Arrival, InboxItem
+from gateway.store.records import Arrival, Forgetting, InboxItem
 from gateway.turns.notices import Throttle
 
 log = structlog.get_logger(__name__)
@@ -111,6 +112,8 @@ class Voice(Struct, kw_only=True):
                     if not self._told.due(key, self.clock.monotonic()):
                         return  # who talks all day need not read it each time
                 if not await self._words(item, order):  # forgotten meanwhile
+                    if file is not None:
+                        await self._forget(key, file)
                     return
                 (row,) = self.outbox.rows(item, "notice", text, first_id=row_id)
                 row = replace(row, key=key, answers=order.event, session_id=order.session, file=file)
@@ -135,6 +138,23 @@ class Voice(Struct, kw_only=True):
             if running is None or running.id != order.turn:
                 return ""
             await self.clock.sleep(_LOOK)
+
+    async def _forget(self, key: SessionKey, file: KeptFile) -> None:
+        """Take away a sound whose words were forgotten while it was made."""
+        while True:
+            tip = await self.store.tip(key)
+            deed = Forgetting(
+                id=lasting_id("d", file.ref),
+                key=key,
+                at=self.clock.now(),
+                item=None,
+                tip=None if tip is None else tip.ref,
+                removed=(),
+                files=(file.ref,),
+            )
+            with suppress(SessionConflict):  # somebody speaks: look again
+                await insist(partial(self.store.forget, None, deed), clock=self.clock, what="forget")
+                return
 
     async def _kept(self, session: Session, ref: str, words: str, metering: Metering) -> KeptFile:
         """The words as sound. Raises TimeoutError, SpendCapReached and MediaFailed."""

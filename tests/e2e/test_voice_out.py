@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from gateway.agent.caps import Caps
 from gateway.agent.files.speech import NO_BUDGET, SpeechSettings, TranscriptionSettings
 from gateway.providers.plugin import ModelPrices
 from gateway.runtime.points import Point
+from gateway.store.port import Store
 from gateway.turns.voice import NOT_SAID
+from tests.e2e.test_forget import forget
 from tests.emulators.discord import Channel, DiscordServer, User
 from tests.emulators.discord.permissions import Permission
 from tests.emulators.discord.posting import VOICE
@@ -29,7 +31,7 @@ from tests.support.page import page
 from tests.support.telegram_files import World
 from tests.support.waiting import eventually
 
-pytest_plugins = ["tests.support.telegram_files"]
+pytest_plugins = ["tests.support.redis_server", "tests.support.telegram_files"]
 
 
 @pytest.fixture
@@ -162,6 +164,24 @@ async def test_the_next_answer_waits_for_no_voice(world: World, speaker: MediaSe
         await bot.until_shown("seen", "seen")
         gate.set()
         await bot.until(lambda: len(voices(world)) == 2)
+
+
+@pytest.mark.parametrize("asked", ["1", "everything"])
+async def test_what_is_forgotten_while_it_is_said_leaves_no_sound(
+    tmp_path: Path, speaker: MediaServer, asked: str, reopened: Callable[[], Store]
+) -> None:
+    gate = asyncio.Event()
+    speaker.before = gate.wait
+    config, adapter = config_in(tmp_path, speech=by(speaker, when="always")), Fetching(b"")
+    async with running(tmp_path, config=config, adapter=adapter, store=reopened()) as live:
+        await live.ask("hello")
+        await eventually(lambda: speaker.said)
+        await live.ask("/forget hello")
+        assert "Forgot" in await forget(live, asked)
+        gate.set()
+        await live.quiet()
+        key = live.gateway.readers.reception.arrival(adapter.inbound("x")).key
+        assert [row.file for row in adapter.sent if row.file] == await live.store.kept_files(key, 10) == []
 
 
 @pytest.mark.parametrize(
