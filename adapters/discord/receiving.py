@@ -81,7 +81,7 @@ class Receiver:
         self._alone: set[str] = set()  # channels where two talk
         self._away: float | None = None  # seconds before this session that nobody read
         self._since = 0.0  # when this session began (seconds since the epoch)
-        self._odd = OddEvents(*failures.Unreadable)
+        self._odd = OddEvents()
         self._accept: Accept | None = None
         self.admits: Admits | None = None
         self.propose: Propose | None = None
@@ -165,8 +165,10 @@ class Receiver:
 
     async def _contained(self, kind: str, work: Coroutine[Any, Any, None]) -> None:
         """Do what an event asks for; one that cannot be read ends nothing else."""
-        with self._odd.passed_over(kind):
+        try:
             await work
+        except failures.Unreadable:
+            self._odd.tell(kind)
 
     async def _acknowledge(self, data: Mapping[str, Any], channel: str) -> None:
         """Say the first word. Of a stranger's command nobody else learns."""
@@ -252,9 +254,11 @@ class Receiver:
             await insist(self._clock, "cursors_wait", lambda: self._save(self._notebook))
         found: list[Mapping[str, Any]] = []
         is_cut = False
-        with self._odd.passed_over("history"):
-            oldest = partial(self._oldest_waiting, channel)
+        oldest = partial(self._oldest_waiting, channel)
+        try:
             found, is_cut = await self._history.missed(channel, self._cursors.of(channel), oldest)
+        except failures.Unreadable:
+            self._odd.tell("history")
         for each in found:
             await self._contained("thread", self._look_at_opened(each))
         notice = absence(self._away, self._settings.catch_up.messages if is_cut else None)
@@ -274,9 +278,11 @@ class Receiver:
     # -- one event --------------------------------------------------------------------------
 
     async def _meaning(self, channel: str, event: _Event) -> Inbound | None:
-        with self._odd.passed_over(event.kind):
+        try:
             return await self._inbound(channel, event)
-        return None
+        except failures.Unreadable:
+            self._odd.tell(event.kind)
+            return None
 
     async def _inbound(self, channel: str, event: _Event) -> Inbound | None:
         data, alone = event.data, channel in self._alone

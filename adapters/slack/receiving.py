@@ -70,7 +70,7 @@ class Receiver:
         self._away: float | None = None  # seconds before the present connection that nobody read
         self._since: float | None = None  # when that began
         self._looked = False  # at the channels without a cursor
-        self._odd = OddEvents(*Unreadable)
+        self._odd = OddEvents()
         self.admits: Admits | None = None
         self.connected: Callable[[], bool] = lambda: True
 
@@ -130,8 +130,10 @@ class Receiver:
         """What happened is in its queue when this returns; the result comes when it is stored."""
         taken: asyncio.Future[Accepted | None] = asyncio.get_running_loop().create_future()
         found = None
-        with self._odd.passed_over(kind):
+        try:
             found = self._sorted(kind, payload)
+        except Unreadable:
+            self._odd.tell(kind)
         if found is None:
             taken.set_result(None)
         else:
@@ -170,8 +172,10 @@ class Receiver:
         found: list[Json] = []
         cut = False
         if self._settings.catch_up.messages:
-            with self._odd.passed_over("history"):
+            try:
                 found, cut = await self._history.missed(channel, self._cursors.of, threads, self._settings.catch_up)
+            except Unreadable:
+                self._odd.tell("history")
         events = [_Event("message", {**each, "channel": channel}) for each in found if codec.is_said(each)]
         return events, absence(self._away, self._settings.catch_up.messages if cut else None)
 
@@ -193,9 +197,11 @@ class Receiver:
     # -- one event --------------------------------------------------------------------------
 
     async def _meaning(self, _: str, event: _Event) -> Inbound | None:
-        with self._odd.passed_over(event.kind):
+        try:
             return await self._inbound(event)
-        return None
+        except Unreadable:
+            self._odd.tell(event.kind)
+            return None
 
     async def _inbound(self, event: _Event) -> Inbound | None:
         data = event.data

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Final, Generic, TypeVar
 
 import structlog
@@ -202,42 +201,41 @@ def absence(away: float | None, looked_at: int | None) -> str:
 
 
 class OddEvents:
-    """Events of another shape than a platform documents. `errors`: what a reader meets in one."""
+    """Kinds of events that came in another shape than a platform documents."""
 
-    def __init__(self, *errors: type[Exception]) -> None:
-        self._errors = errors
+    def __init__(self) -> None:
         self._told: set[str] = set()
 
-    @contextmanager
-    def passed_over(self, kind: str) -> Iterator[None]:
-        """What is read in the block may be odd: then it is left, and told of once for each kind."""
-        try:
-            yield
-        except self._errors:
-            if kind not in self._told:
-                self._told.add(kind)
-                log.exception("event_unreadable", kind=kind)
+    def tell(self, kind: str) -> None:
+        """Tell of the error at hand, once for each kind."""
+        if kind not in self._told:
+            self._told.add(kind)
+            log.exception("event_unreadable", kind=kind)
 
 
 async def taken(
     clock: Clock,
     accept: Accept,
+    channel: str,
     events: Sequence[E],
-    meaning: Callable[[E], Awaitable[Inbound | None]],
-    notice: str = "",
+    meaning: Callable[[str, E], Awaitable[Inbound | None]],
+    notice: str,
     *,
     missed: bool,
-) -> tuple[Sequence[tuple[E, Inbound | None, Accepted | None]], str]:
-    """Store what these events mean. Returns each with that and its fate, and `notice`, which the chat is told before
-    the first answer, where there is none yet."""
+) -> tuple[list[tuple[E, Inbound | None]], dict[str, Accepted], str]:
+    """Store what these events of a channel mean. Returns that, the fate of each by its name, and `notice`, which the
+    chat is told before the first answer, where there is none yet."""
     found: list[tuple[E, Inbound | None]] = []
+    batch: list[Inbound] = []
+    fates: dict[str, Accepted] = {}
     for event in events:
-        if (inbound := await meaning(event)) is not None:
+        if (inbound := await meaning(channel, event)) is not None:
             inbound, notice = replace(inbound, notice=notice, can_wait=missed), ""
+            batch.append(inbound)
         found.append((event, inbound))
-    batch = [inbound for _, inbound in found if inbound is not None]
-    fates = {each.event_id: each for each in await stored(clock, accept, batch)} if batch else {}
-    return [(event, inbound, fates.get(inbound.event_id) if inbound else None) for event, inbound in found], notice
+    for fate in await stored(clock, accept, batch) if batch else ():
+        fates[fate.event_id] = fate
+    return found, fates, notice
 
 
 class Channels(Generic[E]):
@@ -294,12 +292,11 @@ class Channels(Generic[E]):
             del self.waiting[channel]
 
     async def _take(self, channel: str, events: Sequence[E], notice: str = "", *, missed: bool) -> str:
-        async def meaning(event: E) -> Inbound | None:
-            return await self._meaning(channel, event)
-
-        found, notice = await taken(self._clock, self._accept, events, meaning, notice, missed=missed)
-        for each in found:
-            self._concluded(channel, *each)
+        found, fates, notice = await taken(
+            self._clock, self._accept, channel, events, self._meaning, notice, missed=missed
+        )
+        for event, inbound in found:
+            self._concluded(channel, event, inbound, fates.get(inbound.event_id) if inbound is not None else None)
         return notice
 
 
