@@ -26,7 +26,7 @@ from adapters.matrix.rooms import Rooms
 from gateway.domain.adapter import Accept, Admits, Notebook
 from gateway.domain.chat import Inbound, InboundKind, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
-from gateway.domain.reading import absence, keep_saved, stored
+from gateway.domain.reading import OddEvents, absence, keep_saved, stored, taken
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, StoreUnavailable
@@ -113,6 +113,7 @@ class Receiver:
         self._batches: deque[_Batch] = deque()
         self._room_for_more = asyncio.Event()
         self._queues: dict[str, deque[_News]] = {}
+        self._odd = OddEvents()
         self._expected: OrderedDict[str, None] = OrderedDict()  # rooms that take the place of others
         self._said: OrderedDict[str, _Said] = OrderedDict()
         self._reactions: OrderedDict[str, Inbound] = OrderedDict()
@@ -287,26 +288,28 @@ class Receiver:
     async def _heard(self, room: str, events: Sequence[Json], notice: str, *, can_wait: bool) -> str:
         """Store what these events mean. The room is told `notice` before the first answer; gives it back if there is
         none."""
-        batch: list[Inbound] = []
-        for event in events:
-            try:
-                inbound = await self._inbound(room, event)
-            except codec.UNREADABLE:
-                log.exception("event_unreadable", room=room, kind=event.get("type"))
-                continue
-            if inbound is not None:
-                batch.append(replace(inbound, notice=notice, can_wait=can_wait))
-                notice = ""
-        if batch:
-            accepted = await stored(self._clock, self._accept, batch)
-            heard = {each.event_id for each in accepted if each.status == "new"}
-            if places := [each.place for each in batch if each.place and each.event_id in heard]:
-                self._crew.start(self._read_up_to(room, places[-1]))
+        found, fates, notice = await taken(
+            self._clock, self._accept, room, events, self._meaning, notice, missed=can_wait
+        )
+        read = [
+            each
+            for _, each in found
+            if each and each.place and (fate := fates.get(each.event_id)) and fate.status == "new"
+        ]
+        if read and (place := read[-1].place):
+            self._crew.start(self._read_up_to(room, place))
         return notice
 
     async def _read_up_to(self, room: str, event: str) -> None:
         with suppress(AdapterError):
             await self._server.call("POST", "rooms", room, "receipt", "m.read", event, body={})
+
+    async def _meaning(self, room: str, event: Json) -> Inbound | None:
+        try:
+            return await self._inbound(room, event)
+        except codec.UNREADABLE:
+            self._odd.tell(str(event.get("type")))
+            return None
 
     async def _inbound(self, where: str, event: Json) -> Inbound | None:
         if event["type"] == "m.room.encrypted" and event["content"] and self._rooms.encryption is not None:
@@ -320,7 +323,8 @@ class Receiver:
             case "m.room.tombstone":
                 await self._closed(event)
             case "m.room.redaction":
-                return self._withdrawn(str(event.get("redacts") or event["content"].get("redacts")))
+                gone = str(event.get("redacts") or event["content"].get("redacts"))
+                return self._withdrawn(gone) or await self._withdrawn_unknown(where, gone, event["sender"])
             case "m.reaction" if event["sender"] != self._server.user:
                 return await self._reacted(await self._insist(lambda: self._rooms.of(where)), event)
             case kind if kind in _MESSAGES and event["content"]:  # it was not taken back meanwhile
@@ -395,6 +399,15 @@ class Receiver:
             return Inbound(event_id=event, source=said.source, text="", kind="withdrawn", amends=said.events)
         reaction = self._reactions.pop(gone, None)
         return reaction and replace(reaction, event_id=f"{reaction.event_id}:redacted", text=f"-{reaction.text[1:]}")
+
+    async def _withdrawn_unknown(self, where: str, gone: str, by: str) -> Inbound | None:
+        """Somebody took away what may be a message of theirs from before this process, which may still wait."""
+        if by == self._server.user or gone in self.redacted:
+            return None
+        source = codec.source(await self._insist(lambda: self._rooms.of(where)), by, None)
+        name = f"{gone}/{by}"
+        told = Inbound(event_id=f"{name}:redacted", source=source, text="", kind="withdrawn", amends=(name,))
+        return told if await self._admitted(source) else None
 
     async def _reacted(self, room: Room, event: Json) -> Inbound | None:
         """A reaction to a message of the bot's, which may press a button."""

@@ -66,6 +66,7 @@ class Rooms:
     def changed(self, room: str, event: Json) -> None:
         """Somebody came, left, or took another name; or the room did."""
         found, content = self._known.get(room), event.get("content") or {}
+        self._direct = {person: alone for person, alone in self._direct.items() if alone != room}
         if found is None:
             return
         if event["type"] == "m.room.encryption":
@@ -81,9 +82,9 @@ class Rooms:
         """The bot is no member any more."""
         self._known.pop(room, None)
 
-    async def _state(self, room: str, kind: str) -> Json:
+    async def _state(self, room: str, *kind: str) -> Json:
         with suppress(Refusal):
-            told: Json = await self._server.call("GET", "rooms", room, "state", kind)
+            told: Json = await self._server.call("GET", "rooms", room, "state", *kind)
             return told
         return {}
 
@@ -98,15 +99,24 @@ class Rooms:
     async def alone_with(self, person: str) -> str:
         """The room of a person and the bot, which is made where there is none. Raises AdapterError."""
         if person not in self._direct:
-            known = (await self._direct_rooms()).get(person)
-            if known:
-                self._direct[person] = known[0]
+            for room in (await self._direct_rooms()).get(person, ()):
+                if await self._are_alone(room, person):
+                    self._direct[person] = room
+                    break
             else:
                 body = {"preset": "trusted_private_chat", "is_direct": True, "invite": [person]}
                 await self._note_direct(
                     person, str((await self._server.call("POST", "createRoom", body=body))["room_id"])
                 )
         return self.present(self._direct[person])
+
+    async def _are_alone(self, room: str, person: str) -> bool:
+        """Say whether nobody but this person and the bot is in a room, or is invited there in the person's case."""
+        with suppress(Refusal):  # the bot is not there any more
+            found = await self.of(room)
+            member = await self._state(room, "m.room.member", person) if person not in found.people else {}
+            return found.alone and (person in found.people or member.get("membership") == "invite")
+        return False
 
     async def _note_direct(self, person: str, room: str) -> None:
         """Note it where everybody's programs look for chats of two; nobody misses it for long."""

@@ -211,8 +211,9 @@ class Receiver:
             return await self._of_edit(data)
         if event.kind == "delete":
             gone = data.get("deleted_ts") or data["message"]["ts"]
-            said = self._said.get((data["channel"], gone))
-            return codec.withdrawn_inbound(said.source, said.events) if said is not None else None
+            if (said := self._said.get((data["channel"], gone))) is not None:
+                return codec.withdrawn_inbound(said.source, said.events)
+            return await self._withdrawn_unknown(data.get("previous_message") or {}, data["channel"])
         if event.kind == "press":
             return codec.press_inbound(data, self._me)
         if event.kind == "reaction":
@@ -234,8 +235,7 @@ class Receiver:
             return None
         admitted = await self._is_admitted(message, place)
         mode = self._mode(place)
-        opens = mode == "thread" or (mode == "mention" and self._settings.threads)
-        if place.thread is None and not place.alone and opens:
+        if self._opens_thread(place):
             place = codec.Place(channel=channel, thread=message["ts"])
             self._history.note_thread(place, own=True)
         before: list[Json] = []
@@ -251,6 +251,20 @@ class Receiver:
         if inbound is not None:
             self._remember(channel, message["ts"], place, inbound)
         return inbound
+
+    def _opens_thread(self, place: codec.Place) -> bool:
+        mode = self._mode(place)
+        opens = mode == "thread" or (mode == "mention" and self._settings.threads)
+        return place.thread is None and not place.alone and opens
+
+    async def _withdrawn_unknown(self, message: Json, channel: str) -> Inbound | None:
+        """A message was deleted that came before this process, and may still wait."""
+        author, place = codec.author_of(message), codec.place_of(message, channel) if message else None
+        if place is None or codec.is_bots(message) or not await self._is_admitted(message, place):
+            return None
+        name = codec.event_id(self._me, place, author, message["ts"])
+        place = codec.Place(channel=channel, thread=message["ts"]) if self._opens_thread(place) else place
+        return codec.withdrawn_inbound(codec.source(place, self._me, author, {}, codec.team_of(message)), (name,))
 
     async def _hears(self, message: Json, place: codec.Place) -> bool:
         """Say whether the bot answers this message."""

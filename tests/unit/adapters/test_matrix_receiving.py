@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import pytest
+
 from adapters.matrix.homeserver import Homeserver, Refusal
 from adapters.matrix.platform import MatrixSettings
 from adapters.matrix.receiving import Receiver
@@ -45,7 +47,9 @@ class Server:
         if path[0] == "join":
             raise Ambiguous("its own server does not answer")
         if path[-1] == "joined_members":
-            return {"joined": {each: {} for each in self.people}}
+            return {"joined": {each: {} for each in (self.people if path[1] == ROOM else (ME,))}}
+        if path[0] == "user":
+            return {ANNA: ["!left", ROOM]}
         if path[-1] == "messages":
             return {"chunk": list(self.past)}
         if path[2:3] == ("context",):
@@ -89,7 +93,7 @@ async def heard(server: Server, last: str) -> list[str]:
     came = asyncio.Event()
 
     async def accept(batch: Sequence[Inbound]) -> Sequence[Accepted]:
-        texts.extend(each.text for each in batch if each.kind == "message")
+        texts.extend(each.text or f"-{each.amends[0]}" for each in batch if each.kind in ("message", "withdrawn"))
         if last in texts:
             came.set()
         return [Accepted(event_id=each.event_id, status="new") for each in batch]
@@ -135,3 +139,22 @@ async def test_an_odd_event_before_a_mention_hides_neither_it_nor_the_others() -
     told = {"join": {ROOM: {"timeline": {"events": [said("Legato: hi")]}}}}
     text = "[before this, in the same room:\neve: c]\nhi"
     assert await heard(Server(told, past=odd, people=(ME, ANNA, EVE)), text) == [text]
+
+
+async def test_a_message_that_waits_since_before_the_start_can_be_taken_back() -> None:
+    gone = {"type": "m.room.redaction", "event_id": "$g", "sender": ANNA, "redacts": "$x", "content": {}}
+    told = {"join": {ROOM: {"timeline": {"events": [gone, said("Hello")]}}}}
+    assert await heard(Server(told), "Hello") == [f"-$x/{ANNA}", "Hello"]
+
+
+async def test_odd_events_of_a_stranger_are_told_of_once(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = [{**said(str(number), by=EVE), "content": {"m.relates_to": "x"}} for number in range(5)]
+    told = {"join": {ROOM: {"timeline": {"events": [*odd, said("Hello")]}}}}
+    assert await heard(Server(told), "Hello") == ["Hello"]
+    assert capsys.readouterr().out.count("event_unreadable") == 1
+
+
+async def test_nobody_is_written_to_in_a_room_that_they_left() -> None:
+    server = Server(people=(ME, ANNA))
+    rooms = Rooms(cast(Homeserver, server), MatrixSettings(user=ME), NoPauses())
+    assert await rooms.alone_with(ANNA) == ROOM

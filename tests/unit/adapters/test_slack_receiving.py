@@ -78,6 +78,29 @@ async def test_what_a_reading_that_was_ended_did_not_store_is_read_again() -> No
     assert await came.get() == "Hello"
 
 
+async def test_a_message_that_waits_since_before_the_start_can_be_taken_back() -> None:
+    clock, message = SystemClock(), EVENT["event"]
+    history = SlackHistory(cast(SlackCalls, refused), clock)
+    receiver = Receiver(SlackSettings(), clock, SlashCommands(()), history, NOT_SAID)
+    came: list[Inbound] = []
+
+    async def accept(batch: Sequence[Inbound]) -> Sequence[Accepted]:
+        came.extend(batch)
+        return [Accepted(event_id=each.event_id, status="new") for each in batch]
+
+    async def reading() -> None:
+        receiver.begun(True)
+        what = {"type": "message", "subtype": "message_deleted", "deleted_ts": message["ts"], "channel": "D1"}
+        await receiver.heard("events_api", {"event": {**what, "previous_message": message}})
+        raise LookupError("the end")
+
+    with pytest.raises(LookupError):
+        await receiver.run(accept, NoNotes(), ME, reading())
+    assert [(each.kind, each.source.chat, each.amends) for each in came] == [
+        ("withdrawn", "D1", ("T1:D1:U1:1795981218.440847",))
+    ]
+
+
 async def test_a_message_in_a_thread_of_the_bots_waits_while_slack_asks_for_a_pause() -> None:
     answers: list[Any] = [RateLimited("later", retry_after=0.0), {"messages": [{"ts": "1.0", "text": "<@UBOT> hi"}]}]
 
