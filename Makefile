@@ -28,7 +28,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help matrix-server run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-cost bench-peers soak-telegram soak chaos planted lock sbom release-check python work clean
+.PHONY: help matrix-server run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-cost bench-peers soak-telegram soak-matrix soak chaos planted lock sbom release-check python work clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +129,9 @@ soak: $(STAMP) ## 100,000 messages with compactions on SQLite, on Redis with two
 
 soak-telegram: $(STAMP) ## 12,000 messages to a bot on an emulated Telegram; takes eight minutes
 	$(BIN)/python -m tests.bench.soak_telegram
+
+soak-matrix: $(STAMP) $(SYNAPSE) ## an hour of a busy bot on a real Synapse; MINUTES=5 takes less
+	$(BIN)/python -m tests.bench.matrix --minutes $(or $(MINUTES),60)
 
 chaos: $(STAMP) ## kill programs, servers and connections at every point of a message's life; look at what is left
 	$(BIN)/python -m tests.chaos.run sqlite --runs 250

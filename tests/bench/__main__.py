@@ -27,6 +27,7 @@ BENCHES = (
     "telegram",
     "discord",
     "slack",
+    "matrix",
     "hostile",
     "tools",
     "reminders",
