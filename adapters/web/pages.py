@@ -116,7 +116,7 @@ def chat(
         _ACTIONS,
         id="main",
     )
-    forms = [_form("press", "/press", frame), _form("command", "/say", frame)]
+    forms = [_form("press", "/press", frame), _form("command", "/say", frame), *_of_sessions(frame)]
     skip = el("a", "Skip to the message field", href="#text", class_="skip")
     return document(
         "Legato", [skip, side(frame, side_list), main, forms], assets=frame.assets, script=True, body_class="chat"
@@ -167,6 +167,11 @@ READER: Final = "You may read here. To write, ask the operator to add you to acc
 def _form(name: str, action: str, frame: Frame) -> Html:
     """A form without fields, which buttons anywhere in the page belong to."""
     return el("form", _hidden(frame), id=name, method="post", action=action, hidden=True)
+
+
+def _of_sessions(frame: Frame) -> list[Html]:
+    """The forms of the menus in the list of sessions."""
+    return [_form("share", "/share", frame), _form("session", "/session", frame)]
 
 
 def _hidden(frame: Frame) -> list[Html]:
@@ -315,13 +320,39 @@ def side_list(sessions: Sequence[SessionLine], shares: WindowShares | None, *, w
             "li",
             el("a", each.title, href="/" if each.present else f"/s/{quote(each.id, safe='')}", dir="auto"),
             el("small", f"{each.messages} messages"),
+            _about_session(each) if writes else None,
             class_="present" if each.present else None,
-            data_at=f"{each.last_active_at:.0f}",
+            data_at="pinned" if each.pinned else f"{each.last_active_at:.0f}",
         )
         for each in sessions
     ]
     new = _command([icon("plus"), "New chat"], "/new", class_="fresh") if writes else None
     return joined([new, _bar_line(shares), el("ul", lines, class_="sessions")])
+
+
+def _about_session(each: SessionLine) -> Html:
+    """The menu of a session. Its forms are one: which of its buttons was pressed says what is to be done."""
+
+    def button(label: str, verb: str, **more: str) -> Html:
+        return el("button", label, type="submit", form="session", name="order", value=f"{verb} {each.id}", **more)
+
+    summary = el("summary", icon("more"), aria_label=f"More about {each.title}", title="Rename, pin, delete")
+    name = el(
+        "input", type="text", name=f"title {each.id}", value=each.title, form="session", aria_label="Name", dir="auto"
+    )
+    return el(
+        "details",
+        summary,
+        el(
+            "div",
+            el("p", name, button("Rename", "rename"), class_="name"),
+            button("Take the pin away", "unpin") if each.pinned else button("Pin", "pin"),
+            share("Share", each.id),
+            _command("Delete", f"/forget session {each.id}", class_="bad"),
+            class_="menu",
+        ),
+        class_="menus",
+    )
 
 
 def _bar_line(shares: WindowShares | None) -> Child:
@@ -336,7 +367,7 @@ def _bar_line(shares: WindowShares | None) -> Child:
 
 def page(frame: Frame, title: str, body: Child, side_inner: Html) -> bytes:
     """A page beside the chat."""
-    forms = [_form("command", "/say", frame), _form("order", "/inside", frame), _form("share", "/share", frame)]
+    forms = [_form("command", "/say", frame), _form("order", "/inside", frame), *_of_sessions(frame)]
     main = el("main", el("h1", title, dir="auto"), body, class_="reading", id="main")
     skip = el("a", "Skip to the content", href="#main", class_="skip")
     return document(f"{title} · Legato", [skip, side(frame, side_inner), main, forms], assets=frame.assets, script=True)

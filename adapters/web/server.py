@@ -11,7 +11,7 @@
           /files/REF   a kept file                        /models   the models to choose from
           /answer/E    what the answer to a message took  /settings  for admins
           /workspace   the files that are worked on, and /workspace/PATH one of them
-          /skills      the skills of the conversation
+          /skills      the skills of the conversation     /session a name or a pin in the list
           /login?key=  the link of this machine's owner
 
 Without a login there are the login page and its style, and nothing else.
@@ -58,7 +58,7 @@ _LARGEST_FORM: Final = 500_000  # bytes without files
 _LARGEST_LOGIN: Final = 4_000  # bytes of a form that anybody may send
 _LONGEST_NAME: Final = 64  # characters
 _CUT: Final = 600  # characters of a message that was found
-_MOST_FIELDS: Final = 24
+_MOST_FIELDS: Final = 64
 _PATIENCE: Final = 30.0  # seconds for a form without files
 _UPLOAD: Final = 300.0  # seconds for one with files
 _LOOKS: Final = 20
@@ -492,6 +492,8 @@ class Server(Struct, kw_only=True):
             return _page(pages.page(frame, title, body, await self._side(source, writes=frame.role != "reader")))
         if request.path == "/share" and await self.views.role(source) != "reader":
             return await self._share(form, login, source)
+        if request.path == "/session" and await self.views.role(source) != "reader":
+            return await self._shelved(form, login, source)
         if request.path == "/logout":
             await self.guard.log_out(login, everywhere="everywhere" in form.fields)
             self.bells.ring(login.person)
@@ -522,6 +524,17 @@ class Server(Struct, kw_only=True):
         if await self.guard.shares.make(login.person, id_) is None:
             raise Problem(409, "You have as many links as there may be: take one back first.")
         return _redirect(f"/s/{quote(id_, safe='')}")
+
+    async def _shelved(self, form: Form, login: Login, source: Source) -> web.Response:
+        """Rename or pin a conversation."""
+        verb, _, id_ = form.fields.get("order", "").partition(" ")
+        title = form.fields.get(f"title {id_}", "").strip()
+        if verb == "rename" and title:
+            await self.views.shelve(source, id_, title=title)
+        elif verb in ("pin", "unpin"):
+            await self.views.shelve(source, id_, pinned=verb == "pin")
+        self.bells.ring(login.person)
+        return _redirect("/")
 
     async def _said(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
         more = (form.fields.get("text", ""), form.fields.get("more", ""))  # the words that a command takes

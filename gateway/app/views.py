@@ -43,6 +43,7 @@ from gateway.domain.place import names
 from gateway.domain.platform import Bubble, Stage
 from gateway.domain.reminder import next_moments
 from gateway.domain.session import Compaction, Session
+from gateway.domain.titles import shown_in_a_list
 from gateway.domain.turn import TurnRules
 from gateway.domain.usage import UsageTotal, usage_of
 from gateway.domain.views import (
@@ -71,7 +72,7 @@ from gateway.runtime.errors import SessionNotFound, TookTooLong, ToolError
 from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
-from gateway.store.port import Store
+from gateway.store.port import Store, under
 from gateway.store.records import InboxItem, Opening, UsageBy
 
 A = TypeVar("A")
@@ -87,6 +88,9 @@ _LOOKED_AT: Final = 150  # sessions, newest first: more take longer than a page 
 _MOST_TOLD: Final = 24  # sessions that a page tells of
 _OF_ANSWERS: Final = ("turn", "delegate", "broken off")  # purposes of calls
 _LISTED: Final = 12  # conversations
+_SHELF: Final = "shelf"  # a folder: what people made of the list of their conversations
+_NAMED: Final = "title "
+_PINNED: Final = "pinned "
 _DAY: Final = 86_400
 _COSTLY: Final[tuple[UsageBy, ...]] = ("model", "platform")
 _HIDDEN: Final = (OutboundState.STREAMING,)
@@ -157,23 +161,39 @@ class StoreViews(Struct, frozen=True, kw_only=True):
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
         ctx = self._context(source)
         present, found = await ctx.present(), await self.store.sessions(ctx.key, _LOOKED_AT)
-        lines = [await self._line(present, present=True)] if present is not None and present.message_count else []
+        shelf = await self.store.notes(under(ctx.key, _SHELF))
         roots = {each.id: family[0].id for family in families(found) for each in family}
-        shown = {roots[present.id]} if present is not None and present.id in roots else set()
-        for each in can_go_back_to(found, present):
-            if roots[each.id] not in shown and len(lines) < _LISTED:
-                shown.add(roots[each.id])  # the versions of a conversation have arrows there
-                lines.append(await self._line(each))
-        return lines
+        kept = can_go_back_to(found, present)
+        first = [present] if present is not None and present.message_count else []
+        lines: dict[str, SessionLine] = {}  # by their roots: the versions of a conversation have arrows in the chat
+        for each in [*first, *sorted(kept, key=lambda each: f"{_PINNED}{roots[each.id]}" not in shelf)]:
+            root = roots.get(each.id, each.id)
+            pinned = f"{_PINNED}{root}" in shelf
+            if root not in lines and (pinned or len(lines) < _LISTED):
+                lines[root] = SessionLine(
+                    id=each.id,
+                    title=shelf.get(f"{_NAMED}{root}") or await heading(self.store, each),
+                    messages=each.message_count,
+                    last_active_at=each.last_active_at,
+                    present=each is present,
+                    pinned=pinned,
+                )
+        return sorted(lines.values(), key=lambda each: not each.pinned)
 
-    async def _line(self, session: Session, *, present: bool = False) -> SessionLine:
-        return SessionLine(
-            id=session.id,
-            title=await heading(self.store, session),
-            messages=session.message_count,
-            last_active_at=session.last_active_at,
-            present=present,
-        )
+    async def shelve(
+        self, source: Source, session_id: str, *, title: str | None = None, pinned: bool | None = None
+    ) -> None:
+        key = self.rules.key(source)
+        found = {each.id: each for each in await self.store.sessions(key, _LOOKED_AT)}
+        if session_id not in found:
+            raise SessionNotFound(f"There is no session {session_id[:40]}.")
+        root = next(family[0].id for family in families([*found.values()]) if found[session_id] in family)
+        changes: dict[str, str | None] = {}
+        if title is not None:
+            changes[f"{_NAMED}{root}"] = shown_in_a_list(title) or None
+        if pinned is not None:
+            changes[f"{_PINNED}{root}"] = "yes" if pinned else None
+        await self.store.set_notes(under(key, _SHELF), changes)
 
     async def title(self, source: Source, session_id: str) -> str | None:
         with suppress(SessionNotFound):

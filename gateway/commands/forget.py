@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from gateway.agent.forgetting import Contents, Deed, deed_of, is_by
 from gateway.agent.holding import Holding
 from gateway.commands.base import CommandContext, command
-from gateway.context.forgetting import Exchange
+from gateway.context.forgetting import Exchange, History
 from gateway.domain.chat import is_shared
 from gateway.domain.command import Parameter
 from gateway.domain.message import Message, message_named, note_of, said_in
@@ -47,6 +47,7 @@ _ENGINE: Final = (
 _WAITING: Final = "The words also stand in {waiting} of this chat, still to be answered: then forget once more."
 _MOST_WAITING: Final = 1_000  # messages that are looked at
 _MOST: Final = 10  # exchanges in a list
+_SESSION: Final = re.compile(r"session (s_\w+)")
 _NUMBERS: Final = re.compile(r"\d{1,2}(?:[\s,]+\d{1,2})*")
 
 
@@ -116,6 +117,8 @@ async def _chosen(ctx: CommandContext, contents: Contents, listed: _Listed | Non
         return _theirs(ctx, [await _answered(ctx, contents, ctx.inbound.reply_to)]), None
     if not argument:
         return _USAGE, None
+    if (session := _SESSION.fullmatch(argument)) is not None and session[1] in contents.history.transcripts:
+        return _theirs(ctx, _of_family(contents.history, session[1])), None
     if argument.lower() == "last":
         own = [each for each in contents.history.exchanges if _may(ctx, each.request)]
         if not own:
@@ -126,6 +129,19 @@ async def _chosen(ctx: CommandContext, contents: Contents, listed: _Listed | Non
     if listed is not None and (argument.lower() == "all" or _NUMBERS.fullmatch(argument)):
         return await _of_list(ctx, contents, argument.lower(), *listed)
     return await _found(ctx, contents, argument), None
+
+
+def _of_family(history: History, session_id: str) -> Sequence[Exchange]:
+    """All that was said in a session, and in those that it is a version or a continuation of."""
+
+    def root(name: str) -> str:
+        while (above := history.parents.get(name)) is not None and above in history.transcripts:
+            name = above
+        return name
+
+    family = [each for each in history.transcripts if root(each) == root(session_id)]
+    ids = {note_of(message).get("id") for each in family for message in history.transcripts[each]}
+    return [each for each in history.exchanges if each.ids[0] in ids]
 
 
 async def _of_list(ctx: CommandContext, contents: Contents, argument: str, words: str, ids: Sequence[str]) -> _Chosen:

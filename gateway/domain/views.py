@@ -27,13 +27,14 @@ class Said(Struct, frozen=True, kw_only=True):
 
 
 class SessionLine(Struct, frozen=True, kw_only=True):
-    """A session in a list of a person's own. `present`: the next message goes there."""
+    """A session in a list of a person's own. `present`: the next message goes there. `pinned`: it stands above."""
 
     id: str
     title: str
     messages: int
     last_active_at: float
     present: bool = False
+    pinned: bool = False
 
 
 class Word(Struct, frozen=True, kw_only=True):
@@ -200,7 +201,13 @@ class Views(Protocol):
         """Say whether the message of this event has had its turn."""
 
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
-        """The present session and those that /resume goes back to, newest first."""
+        """The present session and those that /resume goes back to, newest first, the pinned ones above; one for all
+        versions of a conversation."""
+
+    async def shelve(
+        self, source: Source, session_id: str, *, title: str | None = None, pinned: bool | None = None
+    ) -> None:
+        """Name a conversation in their list, or pin it there. Raises SessionNotFound."""
 
     async def title(self, source: Source, session_id: str) -> str | None:
         """The title of one of their conversations; None: it is none of theirs, or no more."""

@@ -209,6 +209,41 @@ async def test_a_message_is_said_anew_with_all_that_followed_taken_back(tmp_path
         await expect(me.locator(".sessions a")).to_have_count(1)  # versions are one conversation
 
 
+async def test_conversations_are_renamed_pinned_and_deleted_in_the_list(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        for number, words in enumerate(("about apples", "about pears", "about plums")):
+            await say(me, words)
+            await expect(me.locator("#log")).to_contain_text(f"echo: {words}")
+            if number < 2:
+                await say(me, "/new")
+                await expect(me.locator("#log li", has_text="Started a fresh session")).to_have_count(number + 1)
+        lines = me.locator(".sessions li:not(.day)")
+        await expect(lines).to_have_count(3)
+        await more(me, "about apples")
+        await me.locator(".sessions .name input:visible").fill("Fruit & <more>")
+        await me.keyboard.press("Enter")
+        await expect(lines.last).to_contain_text("Fruit & <more>")
+        await more(me, "Fruit & <more>")
+        await me.get_by_role("button", name="Pin", exact=True).click()
+        await expect(lines.first).to_contain_text("Fruit & <more>")
+        await expect(me.locator(".sessions .day").first).to_have_text("Pinned")
+        assert not (await Axe().run(me)).response["violations"]
+        await more(me, "about pears")
+        await me.get_by_role("button", name="Delete").click()
+        await me.get_by_role("button", name="Forget").click()
+        await expect(me.locator("#log")).to_contain_text("Forgot")
+        await expect(lines).to_have_count(2)
+        await equals_reload(me)
+        assert "pears" not in await me.content()
+        assert (await live.me.post("/session", {"order": "pin s_of_somebody_else"})).status == 404
+
+
+async def more(me: Any, title: str) -> None:
+    """Open the menu of a conversation."""
+    await me.locator(".sessions li", has_text=title).hover()
+    await me.get_by_label(f"More about {title}").click()
+
+
 async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_path: Path, chromium: Browser) -> None:
     gate = Gate()
     found = (

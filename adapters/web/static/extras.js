@@ -27,6 +27,12 @@
     }
   }, true);
 
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !event.target.closest(".menu .name")) return;
+    event.preventDefault();  // else the first button of all menus would be pressed
+    event.target.nextElementSibling.click();
+  });
+
   // The models are asked for when somebody wants to see them: a server lists them.
   const models = $("models");
   models?.addEventListener("toggle", async () => {

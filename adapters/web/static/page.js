@@ -20,7 +20,7 @@
     let before = "";
     for (const each of root.querySelectorAll(".sessions > [data-at]")) {
       const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(each.dataset.at * 1000).setHours(0, 0, 0, 0)) / 864e5);
-      const day = days < 1 ? "Today" : days < 2 ? "Yesterday" : days < 8 ? "Last 7 days" : days < 31 ? "Last 30 days" : "Earlier";
+      const day = each.dataset.at === "pinned" ? "Pinned" : days < 1 ? "Today" : days < 2 ? "Yesterday" : days < 8 ? "Last 7 days" : days < 31 ? "Last 30 days" : "Earlier";
       if (day === before) continue;
       before = day;
       const head = document.createElement("li");
@@ -284,7 +284,9 @@
       offerLast();
     });
     on("work", work);
-    on("side", (html) => {
+    on("side", function side(html) {
+      const menu = $("side").querySelector("details[open]");
+      if (menu) return menu.addEventListener("toggle", () => side(html), { once: true });
       $("side").innerHTML = html;
       localise($("side"));
       grouped($("side"));
