@@ -37,15 +37,19 @@ WRITTEN: dict[str, Callable[[], str]] = {
 }
 """The files that this command writes, and how each is made."""
 
-PHOTOGRAPHED: dict[str, str] = {"docs/pictures/page.png": "desk", "docs/pictures/page-phone.png": "phone"}
+PHOTOGRAPHED: dict[str, str] = {
+    "docs/pictures/page.svg": "film",
+    "docs/pictures/page.png": "desk",
+    "docs/pictures/page-phone.png": "phone",
+}
 """The same of pictures that a browser takes, where there is one: each machine's fonts are its own."""
 
 
 def _picture(size: str) -> bytes:
-    from tests.docs.page import photographed  # a browser is needed for it alone
+    from tests.docs.page import filmed, photographed  # a browser is needed for it alone
 
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(photographed(Path(folder), size))
+        return asyncio.run(filmed(Path(folder)) if size == "film" else photographed(Path(folder), size))
 
 
 def main() -> None:

@@ -1,14 +1,19 @@
-"""The page of the real program, photographed in Chromium: a person at a desk, and the same on a dark telephone."""
+"""The page of the real program, photographed in Chromium: a person at a desk, the same on a dark telephone, and how the
+chat fills, as a moving picture."""
 
 from __future__ import annotations
 
 import json
 import socket
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from playwright.async_api import Page, expect
 
+from tests.docs.svg import Scene, moving, picture
 from tests.support.browser import browser
 from tests.support.program import legato_run
 from tests.support.waiting import eventually
@@ -18,7 +23,19 @@ SAID: Final = (  # what the owner says, and what is shown then
     ("Write a file shopping.txt: milk, eggs, bread", "Here is"),
     ("run echo $((6 * 7))", "Approve"),
 )
+_WAIT, _READ = 1.0, 2.5  # seconds before an answer, and to read it
+_PACKED: Final = """async address => {
+    const image = new Image()
+    image.src = address
+    await image.decode()
+    const canvas = new OffscreenCanvas(image.width, image.height)
+    canvas.getContext("2d").drawImage(image, 0, 0)
+    const packed = await canvas.convertToBlob({type: "image/webp", quality: 0.8})
+    const bytes = new Uint8Array(await packed.arrayBuffer())
+    return "data:image/webp;base64," + btoa(Array.from(bytes, each => String.fromCharCode(each)).join(""))
+}"""
 _SIZES: Final[dict[str, dict[str, Any]]] = {
+    "film": {"viewport": {"width": 960, "height": 640}},
     "desk": {"viewport": {"width": 1100, "height": 760}},
     "phone": {
         "viewport": {"width": 390, "height": 760},
@@ -31,7 +48,45 @@ _SIZES: Final[dict[str, dict[str, Any]]] = {
 
 
 async def photographed(folder: Path, size: str) -> bytes:
-    """Start `legato run` with the page, talk to it as `SAID` says, and take a picture (PNG)."""
+    """Talk to the page as `SAID` says, and take a picture (PNG)."""
+    async with opened(folder, size) as page:
+        for line, end in SAID:
+            await _say(page, line, end)
+        await _rest(page)
+        return await page.screenshot()
+
+
+async def filmed(folder: Path) -> bytes:
+    """The same as a moving picture (SVG): the empty chat, each message as it is typed, and each answer."""
+    shots: list[tuple[float, str]] = []
+    at = 0.0
+    async with opened(folder, "film") as page:
+        await _rest(page)
+        shots.append((at, await _webp(page)))
+        for line, end in SAID:
+            await page.fill("#text", line)
+            shots.append((at := at + _READ, await _webp(page)))
+            await _say(page, line, end)
+            await _rest(page)
+            shots.append((at := at + _WAIT, await _webp(page)))
+    width, height = _SIZES["film"]["viewport"].values()
+    image = '<image width="{}" height="{}" href="{}"/>'
+    scenes = [Scene(parts=[image.format(width, height, shot)], since=since) for since, shot in shots]
+    return picture(width, height, "A chat on Legato's page", moving(scenes, at + 2 * _READ)).encode()
+
+
+async def _webp(page: Page) -> str:
+    """What is seen now, as an address that holds the picture. An empty page packs it: Legato's own forbids that."""
+    shot = b64encode(await page.screenshot()).decode()
+    packing = await page.context.new_page()
+    address: str = await packing.evaluate(_PACKED, f"data:image/png;base64,{shot}")
+    await packing.close()
+    return address
+
+
+@asynccontextmanager
+async def opened(folder: Path, size: str) -> AsyncIterator[Page]:
+    """Start `legato run` with the page, and open that."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     settings = {
@@ -44,14 +99,15 @@ async def photographed(folder: Path, size: str) -> bytes:
         await eventually(link.exists)
         page = await (await here.new_context(locale="en-GB", **_SIZES[size])).new_page()
         await page.goto(link.read_text(encoding="utf-8").strip())
-        await _talk(page)
-        return await page.screenshot()
+        yield page
 
 
-async def _talk(page: Page) -> None:
-    for line, end in SAID:
-        await page.fill("#text", line)
-        await page.click(".send")
-        await expect(page.locator("#log > li").last).to_contain_text(end, timeout=20_000)
+async def _say(page: Page, line: str, end: str) -> None:
+    await page.fill("#text", line)
+    await page.click(".send")
+    await expect(page.locator("#log > li").last).to_contain_text(end, timeout=20_000)
+
+
+async def _rest(page: Page) -> None:
     await page.evaluate("document.activeElement.blur()")
     await page.wait_for_timeout(500)

@@ -83,3 +83,26 @@ def _style(ink: Ink, size: float) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Parts that are there from one second of a moving picture on."""
+
+    parts: list[str]
+    since: float
+
+
+def moving(scenes: Sequence[Scene], seconds: float) -> list[str]:
+    """The parts of a picture that begins anew after so many seconds. Who asked their system for less motion sees the
+    end of it, standing still."""
+    rules = [
+        f".s{{animation:{_number(seconds)}s step-end infinite}}",
+        "@media (prefers-reduced-motion:reduce){.s{animation:none}}",
+    ]
+    groups: list[str] = []
+    for number, scene in enumerate(scenes):
+        steps = f"{_number(100 * scene.since / seconds)}%{{opacity:1}}100%{{opacity:1}}"
+        rules.append(f"@keyframes k{number}{{{'0%{opacity:0}' if scene.since else ''}{steps}}}")
+        groups += [f'<g class="s" style="animation-name:k{number}">', *scene.parts, "</g>"]
+    return [f"<style>{''.join(rules)}</style>", *groups]
