@@ -30,7 +30,7 @@ _MOST_COMING: Final = 100_000  # reminders that are looked through
 _PATIENCE: Final = 5.0  # seconds for a page of this machine
 
 access_app = typer.Typer(
-    help="Let people in by their code, show them out, end their logins, or print the link to the page.",
+    help="Let people in, show them out, log in to the page.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -42,7 +42,7 @@ keys_app = typer.Typer(
 
 @access_app.command("list")
 def list_(config: ConfigOption = None) -> None:
-    """List the people who were let in, and those who ask."""
+    """List who was let in, and who asks to be."""
     from gateway.commands.people import IN_SHELL, listed
     from gateway.people.pairing import guest_book
 
@@ -54,10 +54,10 @@ def list_(config: ConfigOption = None) -> None:
 
 @access_app.command()
 def confirm(
-    code: Annotated[str, typer.Argument(metavar="CODE", help="The code that the bot gave the person.")],
+    code: Annotated[str, typer.Argument(metavar="CODE", help="The code that they told you.")],
     config: ConfigOption = None,
 ) -> None:
-    """Let somebody in by the code they told you."""
+    """Let somebody in by the code that the bot gave them."""
     from gateway.commands.people import named, refused
 
     async def look(store: Store) -> str:
@@ -74,7 +74,7 @@ def remove(
     who: Annotated[str, typer.Argument(metavar="PLATFORM:USER", help="As `legato access list` names them.")],
     config: ConfigOption = None,
 ) -> None:
-    """Show somebody out. A running gateway knows within ten seconds."""
+    """Show somebody out. It takes effect within ten seconds."""
     from gateway.commands.people import IN_SHELL, shown_out, unnamed
 
     platform, _, user = who.partition(":")
@@ -89,7 +89,7 @@ def remove(
 
 @access_app.command()
 def link(config: ConfigOption = None) -> None:
-    """Print a link that lets your browser into the page of this machine, once."""
+    """Print a link that logs your browser in to the page of this machine. It works once."""
     from gateway.app.plugins import platforms
 
     settings = settings_of(config)
@@ -115,10 +115,10 @@ def _answers(address: str) -> bool:
 
 @access_app.command()
 def logout(
-    who: Annotated[str, typer.Argument(metavar="NAME", help='As the person logs in to the page; or "owner".')],
+    who: Annotated[str, typer.Argument(metavar="NAME", help='Their name on the page, or "owner".')],
     config: ConfigOption = None,
 ) -> None:
-    """End all logins of a person on the page, which knows within ten seconds."""
+    """Log a person out of the page everywhere, within ten seconds."""
     from gateway.app.plugins import platforms
     from gateway.domain.adapter import LOGIN_NOTE
 
@@ -160,16 +160,22 @@ def _pairing(store: Store) -> Pairing:
 @keys_app.command("add")
 def add_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the person or the front end.")],
-    admin: Annotated[bool, typer.Option("--admin", help="Its holder may give admin commands.")] = False,
-    front_end: Annotated[bool, typer.Option("--front-end", help="It may speak for people whom it names.")] = False,
-    cap: Annotated[float | None, typer.Option(min=0.0, help="US dollars that its answers may cost in a day.")] = None,
+    admin: Annotated[bool, typer.Option("--admin", help="Who has the key may use admin commands.")] = False,
+    front_end: Annotated[
+        bool, typer.Option("--front-end", help="The program may speak for several people, whom it names.")
+    ] = False,
+    cap: Annotated[
+        float | None, typer.Option(min=0.0, help="What its answers may cost in a day, in US dollars.")
+    ] = None,
     person: Annotated[
         str,
-        typer.Option("--for", metavar="PLATFORM:USER", help="Over MCP, see and write to this person's direct chat."),
+        typer.Option(
+            "--for", metavar="PLATFORM:USER", help="Over MCP, let it see and write to this person's direct chat."
+        ),
     ] = "",
     config: ConfigOption = None,
 ) -> None:
-    """Make a key, and print it this once."""
+    """Make a key. It is printed now, and never again."""
     from gateway.app.plugins import keyed_platform
     from gateway.cli.importing import owner_named
     from gateway.domain.keys import Key
@@ -205,7 +211,7 @@ def remove_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `legato keys list` has it.")],
     config: ConfigOption = None,
 ) -> None:
-    """Take a key back. A running gateway refuses it within ten seconds."""
+    """Take a key back. It stops working within ten seconds."""
     from gateway.app.plugins import keyed_platform
     from gateway.domain.wording import counted
 

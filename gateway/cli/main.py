@@ -56,12 +56,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 sessions_app = typer.Typer(
-    help="Look at sessions, beside a running gateway if need be.", no_args_is_help=True, rich_markup_mode=None
+    help="Look at sessions. The bot may go on running.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(sessions_app, name="sessions")
-config_app = typer.Typer(help="Settings: all of them, yours, and changes.", rich_markup_mode=None)
+config_app = typer.Typer(help="See and change settings.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="With dots between sections and keys.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The setting, with dots, such as model.name.")]
 IdentityOption = Annotated[
     Path | None, typer.Option("--identity", metavar="FILE", help="The age key of an encrypted backup.")
 ]
@@ -84,16 +84,16 @@ def root(
 
 @app.command()
 def chat(
-    question: Annotated[list[str] | None, typer.Argument(metavar="QUESTION", help="Ask this alone.")] = None,
-    json_lines: Annotated[bool, typer.Option("--json", help="JSON lines in, JSON lines out.")] = False,
+    question: Annotated[list[str] | None, typer.Argument(metavar="QUESTION", help="Ask only this, and leave.")] = None,
+    json_lines: Annotated[bool, typer.Option("--json", help="Read and write JSON lines.")] = False,
     going_on: Annotated[bool, typer.Option("--continue", help="Go on with the last session.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Begin a new session.")] = False,
-    page: Annotated[bool, typer.Option("--page", help="Open the page in a browser's reach, too.")] = False,
+    page: Annotated[bool, typer.Option("--page", help="Open the page for your browser, too.")] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Talk to Legato in this terminal, or through a pipe; or ask one QUESTION.
+    """Talk to Legato here in the terminal, or through a pipe.
 
-    A QUESTION begins a new session, everything else goes on with the last one.
+    With a QUESTION it answers that in a new session. Without one, you go on where you left off.
     """
     from gateway.app.serving import ShellCall, serve_shell
 
@@ -122,14 +122,15 @@ def _desk(path: Path | None, reloader: Reloader) -> SettingUp:
 @app.command()
 def ask(
     question: Annotated[
-        list[str], typer.Argument(metavar="QUESTION", help="The question; a `-` at its end stands for stdin.")
+        list[str],
+        typer.Argument(metavar="QUESTION", help="Your question. A `-` at the end adds what comes through the pipe."),
     ],
     session: Annotated[
-        str, typer.Option(metavar="NAME", help="Go on with the conversation NAME; `main` is that of the terminal.")
+        str, typer.Option(metavar="NAME", help="Go on with the conversation NAME; `main` is the terminal's own.")
     ] = "",
     config: ConfigOption = None,
 ) -> None:
-    """Ask one QUESTION and print its answer alone. The exit status is 0 if there was one.
+    """Ask one QUESTION and print only the answer. The exit status is 0 if there was one.
 
     `legato ask "Summarise this" - < notes.txt` asks about a file. Each question stands alone, unless a --session goes
     on.
@@ -147,18 +148,20 @@ def ask(
 
 @app.command()
 def send(
-    place: Annotated[str, typer.Argument(metavar="PLATFORM:CHAT", help="Where to; `home` is the home chat.")],
-    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="The words; a `-` at the end stands for stdin.")],
-    key: Annotated[str, typer.Option("--id", metavar="KEY", help="The same KEY is sent once, however often.")] = "",
+    place: Annotated[str, typer.Argument(metavar="PLATFORM:CHAT", help="The chat; `home` is the home chat.")],
+    text: Annotated[
+        list[str], typer.Argument(metavar="TEXT", help="The text. A `-` at the end adds what comes through the pipe.")
+    ],
+    key: Annotated[str, typer.Option("--id", metavar="KEY", help="Send it once, however often this KEY is used.")] = "",
     thread: Annotated[str | None, typer.Option(metavar="ID", help="A thread or topic of the chat.")] = None,
     asks: Annotated[
-        bool, typer.Option("--ask", help="The agent reads TEXT, as a program's words, and answers.")
+        bool, typer.Option("--ask", help="Have the bot read TEXT, as words of a program, and answer.")
     ] = False,
-    task: Annotated[str, typer.Option(metavar="WORDS", help="What the agent is to do with TEXT; implies --ask.")] = "",
+    task: Annotated[str, typer.Option(metavar="WORDS", help="What the bot should do with TEXT; implies --ask.")] = "",
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Send TEXT to a chat, from scripts and cron. Prints the id of its row in the outbox.
+    """Send TEXT to a chat, from a script or cron. It prints the id that `legato trace` takes.
 
     The gateway that runs shows it within ten seconds; if none runs, the next one does. `legato trace ID` says what
     became of it. Once this ends with the exit status 0 the text is safe; a script that must try again gives a KEY.
@@ -187,9 +190,11 @@ def mcp(
     ] = "",
     config: ConfigOption = None,
 ) -> None:
-    """Serve MCP on the standard streams: another program searches what was said, keeps facts and sends texts.
+    """Be an MCP server for another program.
 
-    The variable LEGATO_KEY may hold a key of `legato keys add`; then the server is for the person of that key.
+    The program can search what you said, keep facts, and send you texts.
+
+    If the variable LEGATO_KEY holds a key of `legato keys add`, the server works for the person of that key.
     """
     from gateway.cli.access import make_store
     from gateway.cli.serving_mcp import serve
@@ -204,13 +209,15 @@ def mcp(
 
 @app.command()
 def run(
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes on this host; more than one needs Redis.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes on this machine; more than one needs Redis.")
+    ] = 1,
     worker: Annotated[
         int | None, typer.Option("--worker", hidden=True, help="Started by another `run`, as this number.")
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Serve the enabled platforms. It works without a terminal, and for every conversation of its store."""
+    """Run the bot on every platform that is switched on."""
     from gateway.app.serving import announcement, nothing_to_do, serve_platforms
     from gateway.app.workers import Workers
 
@@ -257,17 +264,20 @@ def run(
 @app.command()
 def init(
     provider: Annotated[
-        str, typer.Option(metavar="NAME", help="Who has it; `legato models --providers` lists all.")
+        str, typer.Option(metavar="NAME", help="The vendor or server; `legato models --providers` lists them.")
     ] = "",
     model: Annotated[str, typer.Option(metavar="NAME", help="The model.")] = "",
-    base_url: Annotated[str, typer.Option(metavar="URL", help="The address of a server of your own.")] = "",
+    base_url: Annotated[str, typer.Option(metavar="URL", help="The address of your own server.")] = "",
     allow: Annotated[
-        list[str] | None, typer.Option(metavar="PLATFORM:PERSON", help="Who may talk; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="PLATFORM:PERSON", help="Who may talk to the bot. Repeat it for more people."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: take the flags and the environment.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; use only flags and variables.")] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Set Legato up by a few answers, and check what they name. Run it again to change one of them."""
+    """Set Legato up by answering a few questions.
+
+    It checks your answers. Run it again to change one of them."""
     from gateway.app.config import set_up
     from gateway.cli import init as setting_up
     from gateway.cli.check import next_step, printed, probed
@@ -302,7 +312,7 @@ def _ask_secret(question: str) -> str:
 
 @app.command()
 def check(config: ConfigOption = None) -> None:
-    """Validate the configuration and probe what it names."""
+    """Check the settings, and try what they name."""
     from gateway.cli.check import next_step, printed, probed
 
     found = setup_of(config)
@@ -316,11 +326,16 @@ def check(config: ConfigOption = None) -> None:
 @app.command()
 def doctor(
     report: Annotated[
-        bool, typer.Option("--report", help="Print a report for an issue, without names, ids, secrets and words.")
+        bool,
+        typer.Option(
+            "--report", help="Print a report for an issue. It holds no names, ids, secrets or words of anybody."
+        ),
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Look at everything: what `check` says, the store's content, rights, disk, clock, versions. Nothing is changed."""
+    """Look for anything that is wrong, and change nothing.
+
+    It does what `check` does, and looks at the store, rights, disk, clock and versions."""
     from gateway.cli import doctor as examining
     from gateway.cli.check import printed
 
@@ -340,14 +355,17 @@ def doctor(
 
 @app.command()
 def models(
-    provider: Annotated[str, typer.Argument(metavar="[PROVIDER]", help="Another one than the configured.")] = "",
-    known: Annotated[bool, typer.Option("--known", help="Our own table of models, with sources and days.")] = False,
-    vendors: Annotated[bool, typer.Option("--providers", help="All providers, and where their keys are.")] = False,
+    provider: Annotated[str, typer.Argument(metavar="[PROVIDER]", help="Another provider than yours.")] = "",
+    known: Annotated[
+        bool, typer.Option("--known", help="Legato's own table of models, with sources and dates.")
+    ] = False,
+    vendors: Annotated[bool, typer.Option("--providers", help="All providers, and where each finds its key.")] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """List the models that a provider offers: windows, prices, and what they can do; or the providers, if none is
-    chosen."""
+    """List a provider's models, with windows and prices.
+
+    It lists the providers if you have chosen none yet."""
     from gateway.cli import models as listed
 
     if known:
@@ -369,9 +387,10 @@ def models(
 
 @app.command()
 def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """Say whether messages move: what the running gateway says of itself, and else what the store says.
+    """Ask the running bot how it is.
 
-    The exit status is 0 if a gateway answers at monitor.address and messages move; else 1.
+    If none runs, the store says how things stand. The exit status is 0 if a gateway answers at monitor.address and
+    messages get through, else 1.
     """
     from gateway.cli.status import asked, is_well, nobody, of_store, status_text
 
@@ -386,10 +405,12 @@ def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 
 @app.command()
 def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """Have the running gateway take up changed settings, as far as they need no new start.
+    """Have the running bot use your changed settings.
 
-    The exit status is 0 if it did; 1 if no gateway answers at monitor.address, or not every worker; 2 for settings
-    that would not load.
+    It names those that need a restart.
+
+    The exit status is 0 if it did, 1 if no gateway or not every worker answers at monitor.address, and 2 if the
+    settings have mistakes.
     """
     from gateway.cli.status import SILENT, nobody, reload_text, reloaded
 
@@ -412,7 +433,7 @@ def config_(ctx: typer.Context) -> None:
 
 @config_app.command("show")
 def config_show(as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """What is set, and where each value was written. All others are defaults."""
+    """Show what you have set, and where. Everything else has its default."""
     from gateway.cli.settings import in_force_text, rows_in_force
 
     show_rows(rows_in_force(setup_of(config), os.environ), as_json, in_force_text)
@@ -420,7 +441,7 @@ def config_show(as_json: JsonOption = False, config: ConfigOption = None) -> Non
 
 @config_app.command("get")
 def config_get(key: KeyArgument, config: ConfigOption = None) -> None:
-    """Print the value of KEY that is in force, such as sessions.busy_mode."""
+    """Print the value of KEY that Legato uses, such as sessions.busy_mode."""
     import json
 
     from gateway.cli.settings import value_of
@@ -434,10 +455,10 @@ def config_get(key: KeyArgument, config: ConfigOption = None) -> None:
 @config_app.command("set")
 def config_set(
     key: KeyArgument,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="As it would stand in the file.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="The value, as you would write it in the file.")],
     config: ConfigOption = None,
 ) -> None:
-    """Write VALUE into your own settings; comments stay, and what would not load is refused."""
+    """Write VALUE into your settings file. Comments stay, and a value that is wrong is refused."""
     from gateway.app.reload import differences, taken_up
     from gateway.cli.settings import change
 
@@ -457,7 +478,7 @@ def usage(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Show the use of models and its cost."""
+    """Show what models were used for, and what they cost."""
     from gateway.cli.reports import usage_rows, usage_text
 
     if by not in ("model", "purpose", "platform", "session", "day"):
@@ -470,12 +491,15 @@ def usage(
 @app.command()
 def trace(
     item: Annotated[
-        str, typer.Argument(metavar="ID", help="Of a turn (in log lines), a message, an event, a session, a row.")
+        str,
+        typer.Argument(metavar="ID", help="The id of a turn (from the log), a message, an event, a session or a row."),
     ],
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Follow one message: its turn, each model call with tokens and cost, tools, and what people were shown."""
+    """Follow one message from the person to the answer.
+
+    You see each call of a model with its tokens and cost, each tool, and what people were shown."""
     from gateway.app.plugins import platforms
     from gateway.cli.trace import trace_text, traced
 
@@ -486,7 +510,9 @@ def trace(
 
 @app.command()
 def plugins(as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """List the platforms, engines and other parts that plug in, where they are from, and what does not load."""
+    """List platforms, models and other parts that plug in.
+
+    You see where each is from, and why one does not load."""
     from gateway.app.config import set_up
     from gateway.cli.plugins import plugin_rows, plugins_text
 
@@ -501,14 +527,19 @@ def plugins(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 @app.command()
 def logs(
     source: Annotated[
-        str, typer.Argument(metavar="[FILE]", help="Another log than that of `legato chat`; `-` is stdin.")
+        str,
+        typer.Argument(
+            metavar="[FILE]", help="A log file; `-` reads from the pipe (default: the log of `legato chat`)."
+        ),
     ] = "",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with the lines that come.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines as they come.")] = False,
     turn: Annotated[str, typer.Option(metavar="ID", help="Only the lines of this turn.")] = "",
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, metavar="N", help="How many at most, at first.")] = 100,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, metavar="N", help="How many lines to begin with.")
+    ] = 100,
     config: ConfigOption = None,
 ) -> None:
-    """Print the last lines of the log. `legato trace ID` says what became of the turn that a line names."""
+    """Print the last lines of the log. If a line names a turn, `legato trace ID` tells the rest."""
     from gateway.cli.logs import coming, last, of_turn, opened
 
     settings, belongs = settings_of(config), of_turn(turn)
@@ -536,19 +567,24 @@ def backup(
     target: Annotated[
         Path | None, typer.Argument(metavar="TARGET", help="A new file, or a folder for it (default: backup.to).")
     ] = None,
-    keep: Annotated[str, typer.Option(metavar="7d,4w,6m", help="Delete older backups of the folder but these.")] = "",
-    secrets: Annotated[bool, typer.Option("--secrets", help="Put the files with the secrets (.env) in, too.")] = False,
+    keep: Annotated[
+        str, typer.Option(metavar="7d,4w,6m", help="Keep these of the folder's backups, and delete the others.")
+    ] = "",
+    secrets: Annotated[bool, typer.Option("--secrets", help="Include the files with secrets (.env).")] = False,
     verify: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Make none: restore FILE aside, and compare it with the store.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Make no backup; check that FILE can be restored, and compare it with the store."
+        ),
     ] = None,
     identity: IdentityOption = None,
     daily: Annotated[bool, typer.Option("--daily", hidden=True, help="Made by a gateway.")] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Copy the store, the folder beside it and the settings into one file. A gateway may run meanwhile.
+    """Copy the store, its folder and the settings into one file. The bot may go on running.
 
-    The file is a tar archive, which any program opens. With TARGET of the form NAME.db it is the SQLite store alone.
+    The file is an ordinary tar archive. If TARGET ends with .db, only the SQLite store is copied.
     """
     from gateway.app.backup.generations import Keep
     from gateway.app.backup.making import make
@@ -576,14 +612,14 @@ def backup(
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup; or the copy that an upgrade kept.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup, or the copy that an upgrade kept.")],
     identity: IdentityOption = None,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Put a backup in the place of the store and of the folder beside it. No gateway may run meanwhile.
+    """Put a backup in the place of the store and its folder. Stop the bot first.
 
-    What was there is kept in a folder. A Redis store has to be empty.
+    What was there before is kept in a folder. A Redis store has to be empty.
     """
     from gateway.app.backup.restoring import restore as put_back
     from gateway.app.store import make_folders
@@ -598,7 +634,9 @@ def restore(
 
 @app.command()
 def upgrade(
-    store: Annotated[bool, typer.Option("--store", help="Leave the program; bring the store to its version.")] = False,
+    store: Annotated[
+        bool, typer.Option("--store", help="Leave the program as it is; bring the store to its version.")
+    ] = False,
     rehearse: Annotated[
         bool, typer.Option("--rehearse", help="Change nothing: try the store's part on a copy, and compare.")
     ] = False,
@@ -606,11 +644,10 @@ def upgrade(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Bring a newer Legato, and the store to its version. It says first what it would do, and asks.
+    """Upgrade Legato, and bring the store to the new version. It shows you the commands first, and asks.
 
-    It knows pipx, uv, pip and a clone, and says what to do with an image. Stop the gateway before: the store cannot
-    be changed beside it. A rehearsal can run beside it, and exits with 1 if something would be lost, or the disk is too
-    small.
+    It knows whether pipx, uv, pip, a clone or an image brought this Legato. Stop the bot first. Only a rehearsal may
+    run beside it; it exits with 1 if something would be lost, or if the disk is too small.
     """
     if rehearse:
         _rehearse(settings_of(config), as_json)
@@ -668,11 +705,13 @@ def _upgrade_program(yes: bool, config: Path | None) -> None:
 
 @app.command()
 def migrate(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The store as it is, such as sqlite:///legato.db.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="An empty one, such as redis://127.0.0.1:6379/0.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="The store that you have, such as sqlite:///legato.db.")
+    ],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="An empty store, such as redis://127.0.0.1:6379/0.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Copy one store into another and verify it. No gateway may run meanwhile."""
+    """Copy one store into another, and verify the copy. Stop the bot first."""
     from gateway.cli.migrate import migrate_between, report_row, report_text
 
     for name, url in (("SOURCE", source), ("TARGET", target)):
@@ -686,18 +725,19 @@ def import_(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help="hermes, chatgpt, claude, openwebui or jsonl.")],
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="The export, as it came: state.db, .zip, .json, .jsonl; or its folder."),
+        typer.Argument(metavar="FILE", help="The export as you got it: state.db, .zip, .json, .jsonl, or its folder."),
     ],
     person: Annotated[
-        str, typer.Option("--for", metavar="PLATFORM:USER", help="Whose they are to be; the terminal's, if not given.")
+        str, typer.Option("--for", metavar="PLATFORM:USER", help="Who owns them here (default: you, in this terminal).")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; say what would come.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; say what would be brought.")] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Bring the conversations of another program: /recall finds them, and /resume goes on with them.
+    """Bring your conversations from another program.
 
-    Each comes once, however often this is run. With a SQLite store no gateway may run meanwhile.
+    /recall finds them, and /resume continues them. Each is brought once, however often you run this. With a SQLite
+    store, stop the bot first.
     """
     from gateway.cli import importing
     from gateway.store.imports import FORMATS
@@ -719,9 +759,9 @@ def import_(
 @app.command()
 def purge(
     person: Annotated[
-        str | None, typer.Option(metavar="PLATFORM:USER", help="Delete all that this person said.")
+        str | None, typer.Option(metavar="PLATFORM:USER", help="Delete everything that this person said.")
     ] = None,
-    key: Annotated[str | None, typer.Option(metavar="KEY", help="Delete this conversation as a whole.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="Delete this whole conversation.")] = None,
     older_than: Annotated[
         int | None, typer.Option(min=1, metavar="DAYS", help="Delete only older sessions and files.")
     ] = None,
@@ -730,10 +770,10 @@ def purge(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Delete conversations for good: of a person, of a key, or ended sessions that are older than some days.
+    """Delete conversations for good.
 
-    With a SQLite store no gateway may run meanwhile. What a model's provider was sent, backups, and what stands in
-    the chats is not undone.
+    Choose a person's, one conversation, or ended sessions older than some days. With a SQLite store, stop the bot
+    first. What a provider was sent, what stands in the chats, and backups stay.
     """
     from gateway.cli.purge import Purge, carry_out, key_named, person_named, preview, preview_text
 
@@ -765,7 +805,7 @@ def sessions_list(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Sessions, newest first."""
+    """List sessions, newest first."""
     from gateway.cli.reports import session_rows, sessions_text
 
     show_rows(ask_store(config, lambda store: session_rows(store, limit)), as_json, sessions_text)
@@ -773,7 +813,7 @@ def sessions_list(
 
 @sessions_app.command("show")
 def sessions_show(session_id: SessionArgument, as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """One session with its transcript."""
+    """Show one session with everything that was said."""
     from gateway.cli.reports import show_row, show_text
 
     show_rows(ask_store(config, lambda store: show_row(store, session_id)), as_json, show_text)
@@ -781,7 +821,7 @@ def sessions_show(session_id: SessionArgument, as_json: JsonOption = False, conf
 
 @sessions_app.command("lineage")
 def sessions_lineage(session_id: SessionArgument, as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """The sessions that follow on each other before and after one, oldest first, and what each compaction did."""
+    """Show which sessions a session continues, which continue it, and what each compaction did."""
     from gateway.cli.reports import lineage_rows, lineage_text
 
     show_rows(ask_store(config, lambda store: lineage_rows(store, session_id)), as_json, lineage_text)
@@ -794,7 +834,7 @@ def sessions_search(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Original messages that hold some of the words, the best first."""
+    """Find messages by their words, the best first."""
     from gateway.cli.meaning import meaning_of
     from gateway.cli.reports import Row, found_rows, found_text
 

@@ -21,13 +21,13 @@ Row = dict[str, Any]
 AllOption = Annotated[bool, typer.Option("--all", help="Also those that were shown.")]
 LimitOption = Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="How many at most.")]
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID", help="As `list` names them.")]
-ChatOption = Annotated[str | None, typer.Option(metavar="PLATFORM:CHAT", help="All of this chat.")]
-AgeOption = Annotated[float | None, typer.Option(min=0, metavar="HOURS", help="All that are older.")]
+ChatOption = Annotated[str | None, typer.Option(metavar="PLATFORM:CHAT", help="All messages of this chat.")]
+AgeOption = Annotated[float | None, typer.Option(min=0, metavar="HOURS", help="All messages older than this.")]
 DryOption = Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be done.")]
 _MOST = 10_000
 
 outbox_app = typer.Typer(
-    help="Messages that people are not shown yet, or never will be.", invoke_without_command=True, rich_markup_mode=None
+    help="Messages that people have not been shown.", invoke_without_command=True, rich_markup_mode=None
 )
 dead_app = typer.Typer(help="Messages that were given up unanswered.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -57,7 +57,7 @@ def outbox_list(
 
 @outbox_app.command("show")
 def outbox_show(ids: Annotated[list[str], typer.Argument(metavar="ID")], config: ConfigOption = None) -> None:
-    """Print rows with all that is known of them, as JSON."""
+    """Print everything about some of them, as JSON."""
     show_rows(_chosen(_outbox(config, everything=True), ids, None, None), True, str)
 
 
@@ -71,7 +71,7 @@ def dead_list(limit: LimitOption = 50, as_json: JsonOption = False, config: Conf
 
 @dead_app.command("show")
 def dead_show(ids: Annotated[list[str], typer.Argument(metavar="ID")], config: ConfigOption = None) -> None:
-    """Print them with all that is known of them, as JSON."""
+    """Print everything about some of them, as JSON."""
     show_rows(_chosen(_dead(config), ids, None, None), True, str)
 
 
@@ -139,7 +139,7 @@ _add_order(
     "retry",
     _outbox,
     lambda row: row["state"] in ("refused", "withheld"),
-    "Show messages that were given up; those that wait are tried again by themselves.",
+    "Try again to show messages that were given up. Those that wait are tried by themselves.",
 )
 _add_order(
     outbox_app,
@@ -147,7 +147,7 @@ _add_order(
     "drop",
     _outbox,
     lambda row: row["state"] == "pending",
-    "Give up messages that wait, so that nobody is shown them.",
+    "Give up waiting messages: nobody will be shown them.",
 )
 _add_order(
     dead_app,
@@ -155,6 +155,6 @@ _add_order(
     "replay",
     _dead,
     lambda row: row["kind"] == "message",
-    "Have them answered after all, each once, behind what waits in its conversation.",
+    "Have them answered after all, each once. They queue behind what waits in their conversation.",
 )
 _add_order(dead_app, "drop", "bury", _dead, lambda _: True, "Take them off the list. Their senders were told already.")

@@ -20,13 +20,13 @@ Row = dict[str, str]
 _TAKEN: Final = "A gateway that runs takes it up by `legato reload`, or at its next start."
 
 skills_app = typer.Typer(
-    help="Skills: folders with a SKILL.md that says how some work is done.", no_args_is_help=True, rich_markup_mode=None
+    help="Skills that tell the bot how to do some kind of work.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
 @skills_app.command("list")
 def list_(as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """List the skills of your folder and of packages, and what is broken there."""
+    """List your skills and those of packages, and what is broken in them."""
     settings = settings_of(config)
     none = f"There are none. `legato skills add FOLDER` copies one into {_folder(settings)}."
     show_rows(_rows(settings), as_json, lambda rows: "\n".join(map(_line, rows)) or none)
@@ -68,7 +68,7 @@ def check(
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Say whether skills are as they must be. The exit status is 1 if one is broken."""
+    """Check skills. The exit status is 1 if one is broken."""
     from gateway.agent.skills.packed import brought
 
     settings, rows = settings_of(config), list[Row]()
@@ -92,7 +92,7 @@ def remove(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `legato skills list` names it.")],
     config: ConfigOption = None,
 ) -> None:
-    """Delete a skill of your folder."""
+    """Delete a skill from your folder."""
     from gateway.agent.skills.skill import named
 
     settings = settings_of(config)

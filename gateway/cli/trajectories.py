@@ -52,7 +52,7 @@ def compress(
 ) -> None:
     """Make trajectories (ShareGPT form, JSON lines) fit a length: their middle becomes a summary.
 
-    A run that was broken off goes on where it was when the same command is given again.
+    If a run is cut off, type the same command again: it goes on from there.
     """
     from gateway.trajectories.region import TrajectorySettings
     from gateway.trajectories.run import Order

@@ -10,13 +10,13 @@ from gateway.people.approvals import listed, standing, take_back
 from gateway.runtime.errors import UserError
 
 _NONE = "Nothing waits for your yes or no here."
-_WORDS = "This question wants words: write them, or send /answer and your words."
-_WORDLESS = "Write your words behind it, as in /answer the blue one."
+_WORDS = "Answer this one in your own words: just write, or send /answer and the words."
+_WORDLESS = "Write your answer after it, for example: /answer the blue one"
 _TOO_NEW = "I asked this only as you wrote, so nothing was decided; read it, then answer again:\n{questions}"
 
 
-_NONE_STAND = "You have allowed nothing for longer here: I ask each time."
-_STAND = "Allowed without asking, exactly as shown:\n{yeses}\n/approvals remove <n> (or all) takes it back."
+_NONE_STAND = "You have given me no lasting permission here: I ask each time."
+_STAND = "I may do these without asking, exactly as shown:\n{yeses}\n/approvals remove <n> (or all) takes it back."
 
 
 @command(
@@ -82,7 +82,7 @@ async def answer(ctx: CommandContext) -> str:
     return await ctx.people.approvals.answer_in_words(ctx.inbound.source, ctx.key, ctx.argument.strip())
 
 
-@command("approvals [remove n]", "While I work", "what you allowed for longer", bypass=True)
+@command("approvals [remove n]", "While I work", "what I may do without asking", bypass=True)
 async def approvals(ctx: CommandContext) -> str:
     """List the open questions and the yeses that last, or take one back."""
     present, person = await ctx.present(), ctx.inbound.source.user

@@ -57,7 +57,7 @@ async def model(ctx: CommandContext) -> Answer | str:
         there = f"This session uses {spec.name}" if session else f"Your first session will use {spec.name}"
         lines = [f"{there} ({_window(models, spec)})."]
         if others := [name for name in offered if name != spec.name]:
-            lines.append(f"There are also: {first_of(others, _NAMED)}. /model <name> switches.")
+            lines.append(f"You can also have: {first_of(others, _NAMED)}. /model <name> switches.")
         text = "\n".join([*lines, *([silent] if silent else [])])
         return Answer(text=text, choices=_choices(spec.name, others) if _may_choose(ctx) else ())
     name = _known(ctx.argument.split()[0], offered, models, home)
@@ -84,7 +84,7 @@ def _choices(present: str, others: Sequence[str]) -> tuple[Proposal, ...]:
 
 
 def _window(models: Models, spec: ModelSpec) -> str:
-    assumed = "; I assume that, because nobody tells it" if models.is_assumed(spec) else ""
+    assumed = "; that is a guess, because nobody says how large it is" if models.is_assumed(spec) else ""
     return f"{spec.context_length:,} tokens of window{assumed}"
 
 
@@ -207,7 +207,9 @@ def _refusal(ctx: CommandContext, text: str, spec: ModelSpec) -> str | None:
     if len(text) > LONGEST_PERSONA:
         return f"A persona has at most {LONGEST_PERSONA:,} characters, and this has {len(text):,}; shorten it."
     if ctx.redact(text) != text:
-        return "It seems to hold a credential, and a persona goes to the model with every message; leave that out."
+        return (
+            "It seems to hold a password or a key, and a persona goes to the model with every message. Leave that out."
+        )
     tokens, room = ctx.sessions.counter.text(text), int(PINS_SHARE * spec.context_length)
     if tokens > room:
         return f"A persona may take {room:,} tokens of this model's window, and this takes {tokens:,}; shorten it."
@@ -238,13 +240,13 @@ def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec)
 
 
 _VOICE: Final = {
-    "voice": "I say an answer aloud after a voice message",
-    "always": "I say every answer aloud",
-    "asked": "I say no answer aloud",
+    "voice": "I speak when you send a voice message",
+    "always": "I speak every answer",
+    "asked": "I only write",
 }
 
 
-@command("voice [on|off|auto]", "About", "whether I say my answers aloud", bypass="bare", elsewhere=("tts", "speak"))
+@command("voice [on|off|auto]", "About", "whether I speak my answers", bypass="bare", elsewhere=("tts", "speak"))
 async def voice(ctx: CommandContext) -> str:
     """Show whether answers are said aloud here, or choose it; `auto` goes back to the configuration."""
     if not ctx.program.speaks:
@@ -260,7 +262,7 @@ async def voice(ctx: CommandContext) -> str:
         raise UserError("Say /voice on, /voice off or /voice auto.")
     _refuse_others(ctx)
     await _choose(ctx, "voice", None if wanted == "auto" else wanted)
-    said = {"on": "I say my answers aloud here from now on.", "off": "I only write here from now on."}
+    said = {"on": "I speak my answers here from now on.", "off": "I only write here from now on."}
     return said.get(wanted) or f"{_VOICE[ctx.program.speaks]} here again, as config.yaml says."
 
 

@@ -67,8 +67,8 @@ def arguments_in(argument: str) -> CompressArguments:
     "compress what was said",
     options="--preview, --keep n, undo",
     parameters=(
-        Parameter(name="preview", help="only say what would be done", kind="flag", form="--preview"),
-        Parameter(name="keep", help="so many exchanges stay word for word", kind="number", form="--keep {}"),
+        Parameter(name="preview", help="only show what it would do", kind="flag", form="--preview"),
+        Parameter(name="keep", help="how many exchanges stay word for word", kind="number", form="--keep {}"),
         Parameter(name="topic", help="what to keep in detail"),
         Parameter(name="undo", help="take the last compression back", kind="flag", form="undo"),
     ),
@@ -141,7 +141,7 @@ async def _price(
     """A sentence about what the notes would cost and how long they would take: by the price list, and by the passes of
     the same model in this conversation."""
     if not isinstance(conversation.engine.engine, Compressor):
-        return "What it would cost and take is not known with this context engine."
+        return "This context engine does not say what it would cost and how long it would take."
     models = ctx.sessions.models
     spec = models.helpers("compression", conversation.spec)[0]
     gone = {note_of(each).get("id") for each in folded} - {note_of(each).get("id") for each in after}
@@ -191,7 +191,7 @@ def _described(
     """Describe a compaction. `count` says how often the lineage was compressed; 0: nothing changed."""
     told = [*summarize_manual_compression(before, after, tokens_before, tokens_after), *remarks(outcome)]
     if outcome.error and not (outcome.aborted or outcome.fallback):
-        told.append(f"Nothing more could be done: {outcome.error}.")
+        told.append(f"I cannot make it any shorter: {outcome.error}.")
     if count >= 2:
         told.append(aging(count))
     if count:

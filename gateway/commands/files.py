@@ -15,15 +15,15 @@ from gateway.domain.wording import counted, first_of, moment
 from gateway.runtime.errors import UserError
 
 _SHOWN: Final = 25  # files, and changes: a telephone shows no more without scrolling
-_USAGE: Final = (
-    "/files shows what is in the workspace and what changed; /files undo takes the last turn's changes back."
-)
+_USAGE: Final = "/files lists the files I work on and what I changed. /files undo takes my last changes back."
 _OFF: Final = "The workspace is switched off here (tools.workspace)."
-_LEFT: Final = "These stay as they are, because what was there before is not kept: {paths}."
+_LEFT: Final = "I cannot restore these, because I kept no copy of them: {paths}."
 _SIGNS: Final = {"new": "+", "changed": "~", "removed": "−"}
 
 
-@command("files [undo]", "Conversation", "the files I work on, and a way back", bypass="bare", elsewhere=("ls", "diff"))
+@command(
+    "files [undo]", "Conversation", "the files I work on; undo my changes", bypass="bare", elsewhere=("ls", "diff")
+)
 async def files(ctx: CommandContext) -> str:
     """Show the workspace, or take back what the last turn changed in it."""
     if not has_workspace(ctx):
@@ -54,18 +54,18 @@ async def workspace_view(ctx: CommandContext, most: int) -> WorkspaceView:
 
 def _shown(report: WorkspaceView) -> str:
     if not report.count and not report.changes:
-        return "The workspace is empty. Send a file, or ask me to write one."
-    lines = [f"The workspace holds {counted(report.count, 'file')} ({report.size:,} bytes)."]
+        return "There are no files here yet. Send me one, or ask me to write one."
+    lines = [f"I work on {counted(report.count, 'file')} here ({report.size:,} bytes):"]
     lines += [f"  {one_line(each.path)} ({each.size:,} bytes)" for each in report.files]
     if report.count > len(report.files):
         lines.append(f"  and {report.count - len(report.files):,} more")
     if not report.changes:
-        return "\n".join([*lines, "Nothing has changed in this session."])
+        return "\n".join([*lines, "I have changed none of them in this session."])
     lines.append("Changed in this session:")
     lines += [f"  {_change(each)}" for each in report.changes[:_SHOWN]]
     if len(report.changes) > _SHOWN:
         lines.append(f"  and {len(report.changes) - _SHOWN} more")
-    return "\n".join([*lines, "/files undo takes back what the last turn changed."])
+    return "\n".join([*lines, "/files undo takes my last changes back."])
 
 
 def _change(each: FileChange) -> str:
@@ -78,10 +78,10 @@ async def _undo(ctx: CommandContext) -> str:
     workspace = ctx.agents.workspaces.of(ctx.key)
     undone = await asyncio.to_thread(workspace.undo, deed_of(ctx.item))
     if undone is None:
-        return "There is nothing to take back: no turn is known that changed a file."
+        return "There is nothing to take back: I have changed no file here."
     paths = [one_line(os.fsdecode(path)) for path in sorted(undone.record.changes)]
     when = moment(undone.record.turn.at, ctx.sessions.policy.zone)
-    told = f"Took back what the turn of {when} changed: {first_of(paths, _SHOWN)}."
+    told = f"Took back my changes of {when}: {first_of(paths, _SHOWN)}."
     return f"{told} {_LEFT.format(paths=first_of(undone.left, _SHOWN))}" if undone.left else told
 
 

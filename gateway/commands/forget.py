@@ -23,14 +23,14 @@ from gateway.runtime.errors import UserError
 
 _USAGE: Final = (
     "/forget last forgets the last thing that you said, with my answer; /forget <words> finds what to forget; "
-    "/forget everything forgets all that I hold of you. Or answer a message with /forget."
+    "/forget everything forgets everything I have from you. Or answer a message with /forget."
 )
-_NONE: Final = "I found nothing like that which you could forget."
+_NONE: Final = "I found nothing of yours with these words."
 _OTHERS: Final = "Somebody else said these words, too; an admin can have that forgotten."
-_SOME_WORDS: Final = "Nothing holds all of these words. These hold some of them:"
+_SOME_WORDS: Final = "No message has all of these words. These have some of them:"
 _COPIES: Final = "The words stand in {copies}, too; /forget all takes everything."
 _NOTED: Final = "The words stand in my own notes of earlier conversations."
-_NOT_THERE: Final = "I do not find that message here any more; /forget <words> finds others."
+_NOT_THERE: Final = "I can no longer find that message here. Try /forget <words>."
 _NOT_YOURS: Final = "Somebody else said that. You can forget what you said yourself; an admin can forget anything here."
 _EVERYTHING: Final = (
     "Forget everything that you said {places}, with all my answers, sessions, files and pinned rules? In conversations "
@@ -59,7 +59,7 @@ _NUMBERS: Final = re.compile(r"\d{1,2}(?:[\s,]+\d{1,2})*")
     parameters=(
         Parameter(name="words", help="words of what to forget, or the numbers of a list"),
         Parameter(name="last", help="the last thing that you said", kind="flag", form="last"),
-        Parameter(name="everything", help="all that I hold of you", kind="flag", form="everything"),
+        Parameter(name="everything", help="everything I have from you", kind="flag", form="everything"),
     ),
     elsewhere=("delete",),
 )

@@ -22,11 +22,10 @@ _NONE: Final = (
     "I remember nothing here yet. Tell me something that should last, such as: remember that I prefer metric units."
 )
 _HOW: Final = (
-    "/memory forget <n> takes one away, /memory correct <n> <words> puts others in its place, /memory search <words> "
-    "finds some."
+    "/memory forget <n> removes one, /memory correct <n> <words> corrects one, /memory search <words> looks for some."
 )
 _WHICH: Final = "Say which one to forget by its number, for example: /memory forget 2"
-_SURE: Final = "That takes away everything that I remember here: {what}. To do it, send: /memory forget all yes"
+_SURE: Final = "That removes everything that I remember here: {what}. To do it, send: /memory forget all yes"
 _STILL_SAID: Final = "What was said about it is still in the conversation; /forget <words> takes that away, too."
 _MOST_LISTED: Final = 60
 _MOST_FOUND: Final = 10
@@ -76,7 +75,9 @@ def _search(ctx: CommandContext, remembered: Memory, words: str) -> str:
         _line(ctx, fact) if fact.is_current else f"(no longer true) {_said(ctx, fact)}"
         for fact in found(remembered, words, _MOST_FOUND)
     ]
-    return "\n".join(lines) or f"I remember nothing about “{words[:80]}”. /recall looks through all that was said."
+    return (
+        "\n".join(lines) or f"I remember nothing about “{words[:80]}”. /recall looks through everything that was said."
+    )
 
 
 async def _forget(ctx: CommandContext, which: str) -> str:
@@ -119,7 +120,7 @@ async def _correct(ctx: CommandContext, number: str, text: str) -> str:
         _of_number((await ctx.sessions.memories.of(scope)).listed(), int(number))
         raise UserError(str(error)) from None
     await _show(ctx)
-    return f"I remember it so now: {' '.join(text.split())}"
+    return f"Now I remember it like this: {' '.join(text.split())}"
 
 
 async def _show(ctx: CommandContext) -> None:

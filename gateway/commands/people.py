@@ -111,19 +111,19 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
     return "\n".join([*lines, f"{words.confirm} lets in a person who told you their code."])
 
 
-@command("home [off]", "About", "tell here what has no chat (admins)", audience="admins", elsewhere=("sethome",))
+@command("home [off]", "About", "make this the home chat (admins)", audience="admins", elsewhere=("sethome",))
 async def home(ctx: CommandContext) -> str:
     """Make this chat the home, or leave it to config.yaml again."""
     access, source, said = ctx.people.pairing.access, ctx.inbound.source, ctx.argument.strip().lower()
     if not access.is_admin(source):
         raise UserError("Only an admin chooses the home chat; access.admins of the configuration names them.")
     if said not in ("", "off"):
-        raise UserError("Write /home in the chat that shall be the home, or /home off.")
+        raise UserError("Write /home in the chat that should be the home chat, or /home off.")
     before = await ctx.people.home.place()
     await ctx.people.home.move(None if said else place_at(source, access))
     now = await ctx.people.home.place()
     if now is None:
-        return "No chat is the home any more: what has no chat of its own is told to nobody."
+        return "There is no home chat any more. Hooks, looks and alerts without a chat of their own reach nobody."
     if now == place_at(source, access):
         still = "still" if now == before else "now"
         return f"This chat is {still} the home. Hooks, looks and alerts without a chat of their own are told here."

@@ -120,7 +120,7 @@ def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str 
             f"a pin has at most {LONGEST_PIN} characters, and this has {len(text):,}; shorten it, or split it in two."
         )
     if ctx.redact(text) != text:
-        return "it seems to hold a credential, and pins go to the model with every message; leave the credential out."
+        return "it seems to hold a password or a key, and pins go to the model with every message. Leave that out."
     tokens, room = pins_tokens(ctx, rules), pins_room(spec)
     if tokens > room:
         return (

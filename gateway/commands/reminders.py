@@ -31,10 +31,10 @@ _NO_TIME: Final = (
 _TO_MODEL: Final = "With your tool `reminders`, {do}. Ask me first if my words do not say when, or not clearly: {words}"
 _DO: Final[dict[ReminderKind, str]] = {
     "say": "remind me as I say",
-    "ask": "have yourself answer this prompt (kind `ask`)",
+    "ask": "schedule this prompt for yourself (kind `ask`)",
 }
 _HOW_TO: Final = "What shall I {verb}, and when? For example:\n{examples}"
-_ZONE_UNKNOWN: Final = "I took the time zone {zone}; /timezone <city> sets yours, for example /timezone Berlin."
+_ZONE_UNKNOWN: Final = "I used the time zone {zone}; /timezone <city> sets yours, for example /timezone Berlin."
 _STAY: Final = "Your earlier reminders keep the time zone they were made in; /reminders shows them: {numbers}."
 _NONE: Final = "Nothing waits here. For example:\n{examples}"
 _CALLS: Final = re.compile(

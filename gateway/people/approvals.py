@@ -32,7 +32,7 @@ _LOOK_AGAIN: Final = 5.0  # seconds: news of a decision may be lost on their way
 _READ_WITHIN: Final = 2.0
 _BEHIND: Final = 20  # waiting items that are looked at for an answer: it stands first, or there is none
 
-UNHEARD: Final = "Nobody could answer here, so it counted as a no: ask again in `legato chat`"
+UNHEARD: Final = "Nobody was there to answer, so I took it as a no: ask again in `legato chat`"
 NOBODY: Final = f"{UNHEARD}, or say in {{where}} what needs no yes."
 ASKED: Final = "{question}\n\n{how}. Without an answer within {span} I take it as a no."
 DECIDED: Final[dict[Verdict, str]] = {
@@ -69,13 +69,13 @@ KEPT: Final[dict[Lasts, str]] = {
 }
 WITHDRAWN: Final = "No longer needed: it was not done."
 NOT_YOURS: Final = "This is for somebody else; nothing was done."
-GONE: Final = "This question is not open any more, so this answer changed nothing."
+GONE: Final = "This question is already closed, so your answer changed nothing."
 CHOSEN: Final = "{label} was chosen."  # of a question whose buttons have labels of their own
 CHOSEN_BEFORE: Final = "{label} was chosen before."
 BEFORE: Final[dict[Verdict, str]] = {
     "approved": "This was approved before.",
     "denied": "This was denied before.",
-    "expired": "This came too late: without an answer it counted as a no.",
+    "expired": "This came too late: I had taken the silence as a no.",
 }
 
 

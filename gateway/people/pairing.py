@@ -59,10 +59,12 @@ ASKS_IN_GROUP = (
 )
 STRANGER = "I do not know you yet, so I did nothing."
 NAMELESS = (
-    "Somebody writes in the name of this group, and I cannot see who it is, so I did nothing. Write to me as yourself, "
-    "or ask the person who runs this bot to write {platform}:*@{chat} into access.allow of its configuration."
+    "Somebody wrote in the name of this group. I cannot see who it was, so I did nothing. Write to me as yourself, or "
+    "ask the person who runs this bot to put {platform}:*@{chat} into access.allow of its settings."
 )
-WRITE_TO_ME = "Write to me in a direct message: I give you a code, by which the person who runs this bot lets you in."
+WRITE_TO_ME = (
+    "Write me a direct message, and I will give you a code. With it, the person who runs this bot can let you in."
+)
 ASK_THEM = "Ask the person who runs this bot to let you in."
 _MOST_GROUPS: Final = 10_000  # remembered
 

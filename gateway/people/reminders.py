@@ -50,10 +50,10 @@ _SNOOZES: Final = {"10m": 600.0, "1h": 3_600.0}
 
 NOT_YOURS: Final = "This reminder is somebody else's; nothing was done."
 GONE: Final = "This reminder is not there any more; nothing was done."
-OVER: Final = "This cannot be done with this reminder as it is now; /reminders shows it."
+OVER: Final = "I cannot do this with the reminder as it is now. /reminders shows it."
 OVER_BEFORE: Final = "Reminder {number} is over already; nothing was done."
 TOO_MANY: Final = (
-    "You have {most} waiting here, and no more fit: /reminders lists them, /reminders cancel <n> takes one away."
+    "You already have {most} here, and that is the limit. /reminders lists them, /reminders cancel <n> removes one."
 )
 CHAT_FULL: Final = "{most} wait in this chat, and no more fit until some are over or cancelled."
 TOO_OFTEN: Final = "That is too often. The shortest rule is: every {least}."

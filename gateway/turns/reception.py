@@ -64,7 +64,7 @@ _BYPASSES: Final = attrgetter("bypass")
 _SHARES: Final = 4  # where several people share a lane, nobody's messages take more than one place in so many
 
 FULL = "Too many messages are waiting here already, so I take no more for now; send it again when I have answered some."
-GIVEN_UP = "An error on my side keeps me from reading your last message; please say it in another way."
+GIVEN_UP = "Something on my side kept me from reading your last message. Please say it in another way."
 BUSY = "I am still working on your earlier message; this one comes right after it."
 ASKING = "I still wait for your yes or no; answer y or n. This message comes after it."
 ASKING_IN_GROUP = "I still wait for your yes or no: /approve or /deny. This message comes after it."

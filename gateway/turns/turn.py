@@ -99,7 +99,7 @@ TURNS = Histogram(
 
 _RUN_REMEMBERED = 86_400.0  # seconds that the cost of a scheduled prompt's run is known, at least
 
-EMPTY = "What can I do for you? There are no words in your message, so write what you would like to know."
+EMPTY = "What can I do for you? Your message has no words in it: write what you would like to know."
 DEAD = (
     "I could not answer a message of yours: each of {attempts} attempts at it ended in a crash. It is kept, "
     "but I will not try it again; please put it differently."
@@ -113,9 +113,9 @@ NOT_CLEANED = (
 )
 RULE_ENDED = "This rule no longer holds: “{rule}” To have it back, send: /pin {rule}"
 RULE_PINNED = "This rule is pinned and still holds: “{rule}” To take it away, send: /unpin {number}"
-NOT_WAITING = "These tool calls are not waited for any more, because the conversation went on: ask again."
+NOT_WAITING = "The conversation went on without these tool calls. Ask again if you still need them."
 WOKEN = "I go on by myself: {what}."
-KEPT_ASIDE = "What you added while I worked is kept, and not answered; ask again if it still matters."
+KEPT_ASIDE = "I kept what you added while I worked, but did not answer it. Ask again if it still matters."
 _RULES_TOLD: Final = 5  # of those that one message takes back, the newest
 _CONFIRMED = "command"  # the name of a command's question among those of its item
 _TAKES: Final[Mapping[BusyMode, Literal["never", "at first", "always"]]] = {

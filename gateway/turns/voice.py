@@ -43,7 +43,7 @@ from gateway.turns.notices import Throttle
 
 log = structlog.get_logger(__name__)
 
-NOT_SAID: Final = "🔇 Not said aloud: {reason}."
+NOT_SAID: Final = "🔇 I could not speak this: {reason}."
 _LANE: Final = "voice"  # of a conversation's voices, in the place of a helper's id
 _MOST: Final = 1_000  # answers that wait there
 _LOOK: Final = 0.1  # seconds between two looks for an answer that is about to be stored

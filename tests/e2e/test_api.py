@@ -236,7 +236,7 @@ async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, 
         asks = {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "nothing"}}}]}
         for said, more, code, sentence in (
             ("5", asks, "invalid_request", "no"),  # the model's API refuses what the program asks for
-            (" ", {}, "invalid_request", "There are no words in your message"),
+            (" ", {}, "invalid_request", "Your message has no words in it"),
             ("x " * 60_000, {}, "context_length_exceeded", "too long for the model"),
         ):
             wrong = await anna.post([*two, {"role": "user", "content": said}], **more)

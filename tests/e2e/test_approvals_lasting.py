@@ -45,7 +45,7 @@ async def test_it_holds_for_just_this_and_for_this_person_until_it_is_taken_back
         assert told.startswith("Approved. I will not ask about exactly this again here")
         assert (await stage.adapter.press(first, "Deny")).told in (
             "This was approved before.",
-            "This question is not open any more, so this answer changed nothing.",
+            "This question is already closed, so your answer changed nothing.",
         )
         await live.quiet()
         await live.tell("pay 50")  # covered

@@ -162,7 +162,7 @@ async def test_a_model_is_checked_against_the_providers_list(tmp_path: Path) -> 
         assert "Did you mean small-2?" in await live.ask("/model small2")
         assert (await live.ask("/model")).splitlines() == [
             "This session uses fake (32,000 tokens of window).",
-            "There are also: small-2, gpt-big. /model <name> switches.",
+            "You can also have: small-2, gpt-big. /model <name> switches.",
         ]
         assert await live.ask("/model GPT-big") == "This session now uses gpt-big (64,000 tokens of window)."
         await live.ask("hello")
@@ -214,7 +214,7 @@ async def test_a_silent_list_refuses_no_model(tmp_path: Path) -> None:
         await live.ask("hello")
         live.gateway.agents.metering.models.servers = {"offline": Listing(None)}
         silence = "The provider does not say just now which models it has."
-        window = "32,000 tokens of window; I assume that, because nobody tells it"
+        window = "32,000 tokens of window; that is a guess, because nobody says how large it is"
         assert (await live.ask("/model other")).endswith(f"now uses other ({window}). {silence}")
         assert (await live.ask("/model")).endswith(silence)
 

@@ -101,7 +101,7 @@ async def test_a_word_is_found_chosen_and_gone_from_everywhere(place: Place) -> 
         assert await said(live) == ["how are you?", "fine"]
         assert await said(live, chat="other", user="v") == [f"somebody else's {WORD}", f"{WORD} as well"]
         assert "nothing" in (await live.ask("/recall code")).lower()
-        assert await live.ask("/forget 1") == "I do not find that message here any more; /forget <words> finds others."
+        assert await live.ask("/forget 1") == "I can no longer find that message here. Try /forget <words>."
         assert (await forget(live, "last", chat="other", user="v")).startswith("Forgot 2 messages.")
         await live.quiet()
         assert await left_in_the_end(lambda: place.remains(WORD)) == []
@@ -136,7 +136,7 @@ async def test_words_inside_others_and_what_is_no_word_are_never_denied(place: P
             assert (await forget(live, "all")).startswith("Forgot 2 messages.")
         await say(live, "the proxy is at 17")
         for asked in ("xy", "prox zzz"):
-            assert await live.ask(f"/forget {asked}") == "I found nothing like that which you could forget."
+            assert await live.ask(f"/forget {asked}") == "I found nothing of yours with these words."
         assert await said(live) == ["the proxy is at 17", "fine"]
 
 
@@ -212,12 +212,12 @@ async def test_words_that_stand_apart_are_offered_as_such(tmp_path: Path) -> Non
         await say(live, "my dentist is in Zürich")
         await say(live, "the cat is asleep")
         listed = await live.ask("/forget zurich cats")
-        assert listed.splitlines()[0] == "Nothing holds all of these words. These hold some of them:"
+        assert listed.splitlines()[0] == "No message has all of these words. These have some of them:"
         assert "cat is asleep" in listed
         assert "dentist" in listed
         assert (await forget(live, "1")).startswith("Forgot 2 messages")
         assert await said(live) == ["my dentist is in Zürich", "fine"]
-        assert await live.ask("/forget sandwich") == "I found nothing like that which you could forget."
+        assert await live.ask("/forget sandwich") == "I found nothing of yours with these words."
 
 
 async def test_a_canary_is_nowhere_afterwards(place: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -271,7 +271,7 @@ async def test_a_canary_is_nowhere_afterwards(place: Place, tmp_path: Path, capf
         )
         assert await live.store.notes(under(tip.key, "mood")) == {"then": "calm"}
         # Who looks whether the words are gone leaves them nowhere.
-        assert (await live.ask(f"/forget {WORD}")).startswith("I found nothing like that")
+        assert (await live.ask(f"/forget {WORD}")).startswith("I found nothing of yours")
         await live.quiet()
         assert await left_in_the_end(lambda: place.remains(WORD)) == []
         assert WORD not in "".join(capfd.readouterr())
@@ -375,7 +375,7 @@ async def test_a_button_answers_with_its_own_word(tmp_path: Path, press: str, ot
         await live.answer(event)
         assert (await adapter.became(asked, QUESTION)).text.endswith(f"\n\n{press} was chosen.")
         again = await adapter.press(asked, other)
-        assert again.told == "This question is not open any more, so this answer changed nothing."
+        assert again.told == "This question is already closed, so your answer changed nothing."
 
 
 async def test_a_reply_names_what_to_forget(tmp_path: Path) -> None:
@@ -391,7 +391,7 @@ async def test_a_reply_names_what_to_forget(tmp_path: Path) -> None:
         assert shown.platform_message_id is not None
         assert (await forget(live, reply_to=shown.platform_message_id)).startswith("Forgot 2 messages")
         assert await said(live) == ["three", "fine"]
-        assert "do not find that message" in await live.ask("/forget", reply_to="nobody knows")
+        assert "no longer find that message" in await live.ask("/forget", reply_to="nobody knows")
 
 
 async def test_in_a_group_everybody_forgets_what_they_said(tmp_path: Path) -> None:

@@ -444,7 +444,7 @@ async def test_a_person_corrects_what_is_remembered(tmp_path: Path) -> None:
         await live.ask("remember: Lives in Rome")
         assert "Say which one, and what is true" in await live.ask("/memory correct 1")
         assert "There is no number 7" in await live.ask("/memory correct 7 Lives in Graz")
-        assert await live.ask("/memory correct 1 Lives in  Graz") == "I remember it so now: Lives in Graz"
+        assert await live.ask("/memory correct 1 Lives in  Graz") == "Now I remember it like this: Lives in Graz"
         assert await texts(live) == ["Lives in Graz"]
         await live.ask("where?")
         assert "Lives in Graz" in prompt(live)

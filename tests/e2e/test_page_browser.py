@@ -383,7 +383,7 @@ async def test_facts_reminders_and_the_title_are_corrected(tmp_path: Path, chrom
             await say(me, words)
             await expect(me.locator("#log")).to_contain_text(answer)
         for opens, words, answer in (
-            ("Correct", "Lives in Graz", "I remember it so now: Lives in Graz"),
+            ("Correct", "Lives in Graz", "Now I remember it like this: Lives in Graz"),
             ("Change", "coffee", "1. coffee"),
             ("Rename", "A trip", "“A trip”"),
         ):

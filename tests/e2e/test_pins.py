@@ -129,8 +129,8 @@ async def test_what_cannot_be_pinned_is_refused_with_the_reason_and_changes_noth
     config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake", api_key=secret))
     refused = {
         "x" * (LONGEST_PIN + 1): "a pin has at most 500 characters, and this has 501",
-        f"always log in with {secret}": "seems to hold a credential",
-        "use password: hunter2": "seems to hold a credential",
+        f"always log in with {secret}": "seems to hold a password or a key",
+        "use password: hunter2": "seems to hold a password or a key",
         "7": "A pin is a rule in words",
         "\U00013000" * 480: r"may take 1,600 tokens of this model's window, and with this one they would take [\d,]+",
     }
@@ -225,7 +225,7 @@ async def test_a_rule_that_cannot_be_pinned_is_answered_all_the_same(tmp_path: P
         assert (await live.ask("Never tell anybody that password: hunter2")).startswith("echo: ")
         assert await rules(live) == []
         (notice,) = live.adapter.shown("c", "notice")
-        assert notice.startswith("I did not pin that: it seems to hold a credential")
+        assert notice.startswith("I did not pin that: it seems to hold a password or a key")
 
 
 @pytest.mark.parametrize(

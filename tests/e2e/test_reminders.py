@@ -66,7 +66,7 @@ async def test_a_person_is_reminded_once_and_sees_that_they_were(tmp_path: Path,
     async with at_work(tmp_path, clock) as live:
         answer = await live.ask("/remind in 20 minutes drink the tea")
         assert answer.startswith("1. I will say this: drink the tea\nMon 23 Nov 2026, 14:25 (Europe/Berlin)\n")
-        assert "I took the time zone Europe/Berlin" in answer
+        assert "I used the time zone Europe/Berlin" in answer
         assert await swept(live, clock, 19 * 60) == 0
         assert await swept(live, clock, 61) == 1
         assert await swept(live, clock, 61) == 0
@@ -136,7 +136,7 @@ async def test_each_person_has_a_time_zone(tmp_path: Path, clock: ManualClock) -
         assert 'There is no time zone "Mars"' in await live.ask("/timezone Mars")
         answer = await live.ask("/remind at 23:00 sleep")
         assert "Mon 23 Nov 2026, 23:00 (Asia/Tokyo)" in answer
-        assert "I took the time zone" not in answer
+        assert "I used the time zone" not in answer
         assert "Asia/Tokyo; there it is Mon 23 Nov 2026, 22:05." in await live.ask("/timezone")
         other = await live.ask("/timezone", chat="d", user="v")
         assert other == "Your time zone is Europe/Berlin; there it is Mon 23 Nov 2026, 14:05."
@@ -146,7 +146,7 @@ async def test_a_person_has_no_more_than_so_many(tmp_path: Path, clock: ManualCl
     few = config(tmp_path, reminders=ReminderRules(per_person=1))
     async with at_work(tmp_path, clock, config=few) as live:
         await live.ask("/remind tomorrow one")
-        assert "You have 1 reminder waiting here" in await live.ask("/remind tomorrow another")
+        assert "You already have 1 reminder here" in await live.ask("/remind tomorrow another")
 
 
 async def test_reminders_outlive_the_conversation(tmp_path: Path, clock: ManualClock) -> None:
@@ -542,7 +542,7 @@ async def test_what_comes_again_needs_a_yes_to_its_whole_reading(tmp_path: Path,
             "remind me as I say. Ask me first if my words do not say when, or not ",
         ),
         ("/remind every day but Sunday at 17:30 bins", "clearly: every day but Sunday at 17:30 bins"),
-        ("/schedule 每天早上8点 新闻", "have yourself answer this prompt (kind `ask`)"),
+        ("/schedule 每天早上8点 新闻", "schedule this prompt for yourself (kind `ask`)"),
         ("/reminders change 1 morgen um 10", "change reminder 1 as I say. "),
         ("/reminders snooze 1 bis morgen", "snooze reminder 1 as I say. "),
     ],

@@ -116,6 +116,6 @@ async def test_the_caps_are_said_in_plain_sentences(tmp_path: Path) -> None:
         group = {"chat": "g", "chat_type": "group"}
         for user in ("anna", "anna", "bob"):
             assert "I will say this" in await live.ask("/remind every 5 minutes tea", user=user, **group)
-        assert "You have 2 reminders waiting here" in await live.ask("/remind in 5 minutes tea", user="anna", **group)
+        assert "You already have 2 reminders here" in await live.ask("/remind in 5 minutes tea", user="anna", **group)
         full = await live.ask("/remind in 5 minutes tea", user="bob", **group)
         assert full == "3 reminders wait in this chat, and no more fit until some are over or cancelled."

@@ -88,7 +88,7 @@ async def test_voice_messages_of_a_long_answer_begin_with_a_short_one_and_stand_
 async def test_a_chat_chooses_with_voice_on_and_off(world: World, speaker: MediaServer) -> None:
     async with world.bot(speech=by(speaker, when="asked")) as bot:
         bot.says("/voice on")
-        await bot.until_shown("I say my answers aloud here from now on.")
+        await bot.until_shown("I speak my answers here from now on.")
         bot.says("hello")
         await bot.until(lambda: voices(world))
         bot.says("/voice off")

@@ -86,7 +86,7 @@ async def test_it_asks_with_buttons_and_lists(tmp_path: Path, whatsapp: WhatsApp
         told = next(each for each in whatsapp.of_bot(anna) if each.text == "Approved.")
         assert told.quotes == pressed.id
         whatsapp.press(anna, question, "Deny")  # which stands there still, as nothing can be changed
-        await bot.until(lambda: bot.shown()[-1].startswith("This question is not open any more"))
+        await bot.until(lambda: bot.shown()[-1].startswith("This question is already closed"))
         bot.says("Again")
         await bot.until(lambda: whatsapp.of_bot(anna)[-1].buttons)
         chosen = whatsapp.of_bot(anna)[-1]

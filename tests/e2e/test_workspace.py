@@ -130,14 +130,14 @@ async def test_what_changed_is_shown_and_the_last_turn_is_taken_back(tmp_path: P
     )
     model = FakeModel(in_turn(calls(*one), Say(text="one"), calls(*two), Say(text="two"), then=echo))
     async with running(tmp_path, config=config, model=model, store=reopened()) as live:
-        assert await live.ask("/files") == "The workspace is empty. Send a file, or ask me to write one."
+        assert await live.ask("/files") == "There are no files here yet. Send me one, or ask me to write one."
         assert await live.ask("begin") == "one"
         assert await live.ask("go on") == "two"
         place = await folder(live, config)
         (place / "left.txt").write_text("a command that still runs made this\n")
         shown = await live.ask("/files")
         assert shown.splitlines() == [
-            "The workspace holds 3 files (50 bytes).",
+            "I work on 3 files here (50 bytes):",
             "  a.txt (4 bytes)",
             "  d.sh (10 bytes)",
             "  left.txt (36 bytes)",
@@ -145,18 +145,18 @@ async def test_what_changed_is_shown_and_the_last_turn_is_taken_back(tmp_path: P
             "  + a.txt (+2 −0 lines)",
             "  + d.sh (+1 −0 lines)",
             "  + left.txt (+1 −0 lines)",
-            "/files undo takes back what the last turn changed.",
+            "/files undo takes my last changes back.",
         ]
         assert (place / "d.sh").stat().st_mode & 0o777 == 0o700
         assert await live.ask("nothing with files") == "echo: nothing with files"
         told = await live.ask("/files undo")
-        assert told.endswith("changed: a.txt, b/c.txt, d.sh, left.txt.")
+        assert told.endswith(": a.txt, b/c.txt, d.sh, left.txt.")
         assert {path.name: path.read_text() for path in place.rglob("*.*")} == {"a.txt": "one\ntwo\n", "c.txt": "x"}
-        assert (await live.ask("/files undo")).endswith("changed: a.txt, b, b/c.txt.")
+        assert (await live.ask("/files undo")).endswith(": a.txt, b, b/c.txt.")
         assert list(place.iterdir()) == []
-        assert await live.ask("/files undo") == "There is nothing to take back: no turn is known that changed a file."
+        assert await live.ask("/files undo") == "There is nothing to take back: I have changed no file here."
         await live.ask("/new")
-        assert "Nothing has changed" in await live.ask("/files") or "empty" in await live.ask("/files")
+        assert await live.ask("/files") == "There are no files here yet. Send me one, or ask me to write one."
 
 
 async def test_what_is_forgotten_is_in_no_file_and_no_earlier_version(tmp_path: Path, reopened: Opened) -> None:
