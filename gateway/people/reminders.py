@@ -63,8 +63,8 @@ NO_ZONE: Final = (
     'There is no time zone "{name}". Zones are named after cities, for example Europe/Berlin or Asia/Tokyo.'
 )
 UNREACHED: Final = (
-    "I can write to you here only for {hours} after your last message. If you have not written in that time, this waits "
-    "until you do."
+    "I can write to you here only for {hours} after your last message. If you have not written in that time, this "
+    "waits until you do."
 )
 NO_NUMBER: Final = "There is no reminder {number} here. /reminders lists yours."
 

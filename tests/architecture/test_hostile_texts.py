@@ -16,6 +16,7 @@ from adapters.discord import formatting as discord
 from adapters.matrix import formatting as matrix
 from adapters.slack import formatting as slack
 from adapters.telegram import formatting as telegram
+from adapters.whatsapp import formatting as whatsapp
 from gateway.delivery.markdown.characters import split_text
 from gateway.domain import when
 from gateway.runtime.redaction import Redactor
@@ -35,6 +36,7 @@ _CUTS: Final = {  # what is given shorter texts, the longest of them in characte
             "adapters.discord.formatting.",
             "adapters.matrix.formatting.",
             "adapters.slack.formatting.",
+            "adapters.whatsapp.formatting.",
             "gateway.delivery.markdown.",
         ),
         (_PART, "Markdown is read in parts of one message, and beyond its end by what is looked at for a cut"),
@@ -45,6 +47,7 @@ _CUTS: Final = {  # what is given shorter texts, the longest of them in characte
             "adapters.discord.formatting.split",
             "adapters.matrix.formatting.split",
             "adapters.slack.formatting.split",
+            "adapters.whatsapp.formatting.split",
         ),
         (5_000, "a longer answer may take longer: this is done aside, and given up after a second (`Outbox.written`)"),
     ),
@@ -70,6 +73,7 @@ _DOORS: Final[dict[str, Work]] = {  # readers that need more than a text, or are
     "adapters.discord.formatting.split": discord.split,
     "adapters.matrix.formatting.split": matrix.split,
     "adapters.slack.formatting.split": slack.split,
+    "adapters.whatsapp.formatting.split": whatsapp.split,
     "gateway.delivery.markdown.characters.split_text": lambda text: split_text(text, 4_096, "utf16"),
     "gateway.runtime.redaction.Redactor": _REDACT,
     "gateway.runtime.redaction.Redactor, Turkish": lambda text: _REDACT(f"ı{text}"),  # a letter of many cases

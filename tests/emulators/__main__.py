@@ -1,4 +1,4 @@
-"""`python -m tests.emulators NAME`: play Telegram, Discord, Slack or a server of models by hand. README.md says how.
+"""`python -m tests.emulators NAME`: play a platform or a server of models by hand. README.md says how.
 
 It prints what goes into config.yaml. At a terminal, Telegram and Discord show a chat to type in.
 """
@@ -27,6 +27,9 @@ from tests.emulators.slack.lines import configuration as slack_lines
 from tests.emulators.telegram.terminal import Terminal as TelegramTerminal
 from tests.emulators.telegram.terminal import configuration as telegram_lines
 from tests.emulators.transcription import TranscriptionServer
+from tests.emulators.whatsapp import WhatsAppServer
+from tests.emulators.whatsapp.lines import Lines as WhatsAppLines
+from tests.emulators.whatsapp.lines import configuration as whatsapp_lines
 
 
 async def _telegram(given: argparse.Namespace) -> None:
@@ -58,6 +61,14 @@ async def _slack(given: argparse.Namespace) -> None:
         reader = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         await SlackLines(server, lambda text: print(text, flush=True)).run(reader)
+
+
+async def _whatsapp(given: argparse.Namespace) -> None:
+    async with WhatsAppServer(limited=not given.no_limits, host=given.host, port=given.port) as server:
+        print(whatsapp_lines(server), flush=True)
+        reader = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        await WhatsAppLines(server, lambda text: print(text, flush=True)).run(reader)
 
 
 async def _llm(given: argparse.Namespace) -> None:
@@ -113,6 +124,9 @@ def main() -> None:
     add("--no-content", action="store_true", help="the portal does not allow Message Content")
     add("--no-limits", action="store_true", help="no rate limits")
     add = emulator("slack", 8083, _slack, "A loopback Slack, which reads what a person says there from its input.")
+    add("--host", default="127.0.0.1")
+    add("--no-limits", action="store_true", help="no rate limits")
+    add = emulator("whatsapp", 8084, _whatsapp, "A loopback WhatsApp, which reads what a person says there.")
     add("--host", default="127.0.0.1")
     add("--no-limits", action="store_true", help="no rate limits")
     add = emulator("llm", 8900, _llm, "A strict server of the APIs of models, which does what a message says.")

@@ -48,11 +48,12 @@ class Bot(LiveBot):
         async with asyncio.timeout(PATIENCE):
             await self.whatsapp.until(condition)
 
-
     async def until_withheld(self, count: int) -> None:
         """Return once so many rows wait for somebody to write."""
         async with asyncio.timeout(PATIENCE):
-            while len(await self.gateway.store.outbox(None, 9, (OutboundState.WITHHELD,))) < count:
+            while True:
+                if len(await self.gateway.store.outbox(None, 9, (OutboundState.WITHHELD,))) >= count:
+                    return
                 await asyncio.sleep(0.01)
 
 
