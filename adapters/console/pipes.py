@@ -3,8 +3,8 @@
 Each side has one thread that waits with `select` for its descriptor *or* a wake-up, so the
 thread works alike for pipes, files, terminals and /dev/null, and ends promptly when told to. asyncio's own
 pipe transports would make the descriptor non-blocking, for every process that shares it, and
-refuse regular files. POSIX only: elsewhere `select` takes sockets only. The descriptors stay
-their owner's: nothing here closes them.
+refuse regular files. On Windows `select` takes sockets only: there the thread waits in the read or the write itself.
+The descriptors stay their owner's: nothing here closes them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,18 @@ import asyncio
 import errno
 import os
 import select
-import termios
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import IO, Any, Final
 
 from gateway.runtime.errors import Disconnected
 
+try:
+    import termios
+except ImportError:  # Windows
+    termios = None  # type: ignore[assignment]
+
+SELECTS = os.name != "nt"
 READ_SIZE: Final = 64 * 1024  # bytes: what a Linux pipe holds
 # Bytes (POSIX's PIPE_BUF on Linux): a pipe that `select` calls writable takes this much without blocking.
 WRITE_SIZE: Final = 4096
@@ -45,6 +50,10 @@ class _Waiter:
 
     def wait(self, *, readable: bool) -> None:
         """Return when the descriptor is ready; raises Interrupted once `ring` was called."""
+        if not SELECTS:
+            if self._rung:
+                raise Interrupted
+            return
         reading = [self._wake_end, self.fd] if readable else [self._wake_end]
         ready, _, _ = select.select(reading, [] if readable else [self.fd], [])
         if self._wake_end in ready:
@@ -106,6 +115,8 @@ class InputReader:
 
     def forget_typed(self) -> None:
         """Throw away what was typed at a terminal and not read."""
+        if termios is None:
+            return
         with suppress(termios.error):  # a terminal that hung up
             termios.tcflush(self._waiter.fd, termios.TCIFLUSH)
 

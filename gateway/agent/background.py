@@ -12,7 +12,6 @@ the one after a crash:
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
@@ -25,6 +24,7 @@ from msgspec.json import decode, encode
 from gateway.agent.workspace.folders import name_of
 from gateway.domain.chat import SessionKey, Source, in_a_line
 from gateway.domain.wording import counted, lasting
+from gateway.runtime import posix
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import ToolError
 from gateway.runtime.owners import private
@@ -187,8 +187,8 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
             number += 1
         cause = lasting_id("b", key, number, now)
         begun = Begun(number=number, command=command, key=str(key), source=source, cause=cause, at=now)
-        lock = os.open(self._at(begun, "json"), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock = os.open(self._at(begun, "json"), os.O_RDWR | os.O_CREAT | os.O_EXCL | posix.OWN, 0o600)
+        posix.lock(lock)
         os.write(lock, encode(begun))
         return begun, lock
 
@@ -288,7 +288,7 @@ def _outcome(path: Path) -> str:
         return path.with_suffix(".done").read_text() or RESTARTED
     with open(path, "rb") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            posix.lock(file, waits=False, shared=True)
         except BlockingIOError:
             return ""
     return RESTARTED

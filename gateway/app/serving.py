@@ -5,7 +5,6 @@ Which adapters there are is decided here, from the configuration and from how th
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
@@ -38,6 +37,7 @@ from gateway.domain.place import EVERYWHERE, ListenRules, ShowRules, names
 from gateway.domain.platform import AdapterHost, AdapterSettings, Platform
 from gateway.domain.views import SetsUp, SettingUp
 from gateway.people.access import Access
+from gateway.runtime import posix
 from gateway.runtime.aside import SHORT, RunsAside, WorkerProcess, at_once
 from gateway.runtime.clock import Clock, SystemClock, SystemIds
 from gateway.runtime.errors import AdapterError, ConfigError, StoreUnavailable, UserError
@@ -225,7 +225,7 @@ async def serve_platforms(
         served = adapters(config, aside, tell)
         gateway = build(config, served, parts)
         for number in SERVICE_ENDS:
-            asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
+            posix.on_signal(number, gateway.stop)
         reloader = Reloader(
             config=config,
             read=read,
@@ -288,15 +288,14 @@ async def serve_shell(
     if call.question is not None and not (sys.stdin and sys.stdin.isatty()):
         # Before it is asked: a quick model asks back before the input has ended.
         gateway.people.approvals.nobody_is_left()
-    loop = asyncio.get_running_loop()
     for number in asked_to_end():
-        loop.add_signal_handler(number, gateway.stop)
+        posix.on_signal(number, gateway.stop)
 
     def interrupted() -> None:
         if not (isinstance(adapter, HearsInterrupts) and adapter.interrupted()):
             gateway.stop(grace=0 if watched else DRAIN_SECONDS)  # nobody waits where the prompt has gone
 
-    loop.add_signal_handler(signal.SIGINT, interrupted)
+    posix.on_signal(signal.SIGINT, interrupted)
     status = await _until_ended(gateway)
     return 1 if isinstance(adapter, KnowsFailures) and adapter.failed else status
 

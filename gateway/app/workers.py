@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 from msgspec import Struct, field
 
+from gateway.runtime import posix
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.tasks import comes_within
@@ -30,8 +31,9 @@ _GROWN_UP = 60.0  # seconds of life after which a death is not held against a wo
 def asked_to_end() -> tuple[signal.Signals, ...]:
     """The signals that ask a terminal's process to end well. Python by itself dies of SIGHUP and leaves commands
     running; a person who starts a program with nohup wants SIGHUP ignored."""
-    ignores = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    return SERVICE_ENDS if ignores else (*SERVICE_ENDS, signal.SIGHUP)
+    if posix.HANGUP is None or signal.getsignal(posix.HANGUP) == signal.SIG_IGN:
+        return SERVICE_ENDS
+    return (*SERVICE_ENDS, posix.HANGUP)
 
 
 def at_hangup(reload: Callable[[], object], stop: Callable[[], object]) -> None:
@@ -41,7 +43,7 @@ def at_hangup(reload: Callable[[], object], stop: Callable[[], object]) -> None:
     def hung_up() -> None:
         (stop if in_terminal and not os.isatty(_STDERR) else reload)()
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hung_up)
+    posix.on_signal(posix.HANGUP, hung_up)
 
 
 class Workers(Struct, kw_only=True):
@@ -56,9 +58,8 @@ class Workers(Struct, kw_only=True):
 
     async def run(self) -> int:
         """The exit status: 0, or that of a worker that cannot run at all (a bad configuration)."""
-        loop = asyncio.get_running_loop()
         for number in SERVICE_ENDS:
-            loop.add_signal_handler(number, self.stop)
+            posix.on_signal(number, self.stop)
         at_hangup(lambda: self._pass_on(signal.SIGHUP), self.stop)
         parent_pipe, held = os.pipe()
         try:

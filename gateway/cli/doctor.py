@@ -29,6 +29,7 @@ from gateway.app.store import configured_store
 from gateway.cli.check import MARKS, probed
 from gateway.domain.adapter import Finding
 from gateway.domain.wording import counted
+from gateway.runtime import posix
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError
 from gateway.store.port import Store
@@ -97,7 +98,7 @@ def of_rights(settings: Config) -> Iterator[Finding]:
     files = [] if database is None else [database]
     for path in filter(Path.exists, [*files, *beside, home, *inside]):
         known = path.stat()
-        if known.st_uid != os.geteuid():
+        if posix.user() not in (known.st_uid, -1):
             detail = f"{path} belongs to another user: run as that one, or chown it"
             yield Finding(what="owner", ok=None, detail=detail)
         elif path in beside and known.st_mode & _OPEN:

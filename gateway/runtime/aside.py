@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
-import resource
 import signal
 import struct
 import sys
@@ -23,6 +22,7 @@ from msgspec import Struct, field
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import TookTooLong
 from gateway.runtime.inside import marked
+from gateway.runtime.posix import resource
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -117,16 +117,21 @@ def serve(source: BinaryIO, target: BinaryIO) -> None:
     """Answer until the input ends. The alarm's own action ends the process, whatever it is busy with."""
     while len(head := source.read(_LENGTH.size)) == _LENGTH.size:
         seconds, function, text = pickle.loads(source.read(*_LENGTH.unpack(head)))
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        _alarm_in(seconds)
         answer = pickle.dumps(function(text))
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        _alarm_in(0.0)
         target.write(_LENGTH.pack(len(answer)) + answer)
         target.flush()
 
 
+def _alarm_in(seconds: float) -> None:
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
 def _bounded() -> None:
     """Take no more memory than `MOST_MEMORY`, where the system knows such a limit."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, AttributeError):
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 from collections.abc import Awaitable, Callable
 from functools import partial
 from math import inf
@@ -29,6 +28,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 from gateway.runtime.clock import Clock
+from gateway.runtime.posix import resource
 from gateway.runtime.tasks import Background, Later
 
 log = structlog.get_logger(__name__)
@@ -285,5 +285,7 @@ class _Visit(asyncio.Protocol):
 
 def _files() -> float:
     """How many files the program may have open before connections are ended. The system counts from 0 without gaps."""
+    if resource is None:
+        return inf
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return inf if most == resource.RLIM_INFINITY else most - min(_KEPT_FILES, most // 8)

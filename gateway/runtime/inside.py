@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from gateway.runtime import posix
+
 MARK: Final = "LEGATO_CHILD"
 _NAME: Final = b"legato gateway"  # the kernel keeps 15 bytes
 _PROCESSES: Final = Path("/proc")  # proc(5); elsewhere than on Linux the mark alone says it
@@ -43,7 +45,7 @@ def comes_from_inside(port: int, to_port: int) -> bool:
     if not _PROCESSES.joinpath(_CONNECTIONS[0]).exists():
         return False
     user, socket = _connection(port, to_port)
-    if user != os.getuid():
+    if user != posix.user():
         return user is None
     holders = [pid for pid in _processes() if socket in _open_files(pid)]
     return not holders or any(map(_comes_from_inside, holders))

@@ -7,10 +7,12 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from gateway.runtime import posix
+
 
 def private(path: str, flags: int) -> int:
     """Open a file, as the `opener` of `open`: a new one is for its owner alone."""
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)
+    return os.open(path, flags | posix.OWN, 0o600)
 
 
 def make_private(folder: Path) -> None:
@@ -22,7 +24,7 @@ def make_private(folder: Path) -> None:
 
 def leave_to_owner(of: Path, *made: int | Path) -> None:
     """Give files (paths, descriptors) to the owner of `of`, if root runs this. Where root may not, they stay root's."""
-    if os.geteuid() == 0:
+    if posix.user() == 0:
         owner = of.stat()
         with suppress(PermissionError):
             for each in made:

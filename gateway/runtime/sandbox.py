@@ -372,10 +372,17 @@ def _kilobytes(file: str, *names: str) -> Iterator[int]:
                 yield int(line.split()[1])
 
 
+def on_windows() -> bool:
+    """Say whether there is no POSIX shell at all."""
+    return sys.platform == "win32"
+
+
 @cache
 def why_not() -> str:
     """The reason why there is no sandbox on this machine, and what to do about it; "" where it holds. It is tried once
     in a process, in some twenty milliseconds."""
+    if on_windows():
+        return "there is none on Windows: run Legato in WSL, the Windows Subsystem for Linux"
     if sys.platform != "linux":
         return "there is one on Linux alone: run Legato in a virtual machine with Linux"
     if platform.machine() not in _FILTERS:

@@ -7,7 +7,6 @@ change between two runs. What a kill left of a row is cut off.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from gateway.runtime import posix
 from gateway.runtime.errors import UserError
 from gateway.trajectories.compressor import Line
 
@@ -29,7 +29,7 @@ class Journal:
         self._path = path
         self._places: dict[str, int] = {}  # where each row begins, by its key
         try:
-            self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+            self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | posix.OWN, 0o600), "r+b")
         except OSError as error:
             raise self._unusable(error) from error
         with ExitStack() as held:
@@ -63,7 +63,7 @@ class Journal:
 
     def _hold(self) -> None:
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            posix.lock(self._file, waits=False)
             gone = os.fstat(self._file.fileno()).st_nlink == 0  # its owner finished between open and lock
         except OSError:
             gone = True

@@ -83,6 +83,12 @@ def test_a_wire_format_is_found_by_its_entry_point_and_imported_by_nobody():
     assert found == []
 
 
+def test_what_windows_lacks_is_imported_where_that_may_fail() -> None:
+    lacking = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
+    found = {name_of(path) for path in modules("gateway", "adapters", "legato") if lacking & {*imported_by(path)}}
+    assert found == {"adapters/console/pipes.py"}  # which tries; all else asks gateway.runtime.posix
+
+
 def test_only_one_module_prints() -> None:
     """All output goes through `printing`, because any text may be a stranger's, and through `streams` at last."""
     found = {

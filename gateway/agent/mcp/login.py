@@ -13,7 +13,6 @@ import secrets
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
@@ -35,6 +34,7 @@ from gateway.agent.mcp.address import AddressClient, bounded, hush
 from gateway.agent.mcp.server import LOG_IN, LoginFailed, reason_of
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.domain.chat import one_line
+from gateway.runtime import posix
 from gateway.runtime.addresses import is_public, literal
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError
@@ -159,7 +159,7 @@ class Login(OAuthClientProvider):
             yield
             return
         with await asyncio.to_thread(open, self._path.with_suffix(".lock"), "w", opener=private) as lock:
-            await asyncio.to_thread(flock, lock, LOCK_EX)
+            await asyncio.to_thread(posix.lock, lock)
             self._look()
             yield
 

@@ -52,8 +52,8 @@ NOT_REACHED: Final = (
 _BY_SIGNAL: Final = 128  # what a shell adds to the number of the signal that ended a command
 _SIGNALS: Final = frozenset(signal.Signals)
 _WHY: Final[Mapping[int, str]] = {
-    signal.SIGXCPU: "it took too much processor time",
-    signal.SIGXFSZ: "a file became too large",
+    getattr(signal, "SIGXCPU", -1): "it took too much processor time",
+    getattr(signal, "SIGXFSZ", -2): "a file became too large",
 }
 # Without everything that a shell might read as more than a word, a line that looks like one command is one.
 _PLAIN: Final = re.compile(r"[\w./,:=@%+ -]+")
@@ -412,6 +412,8 @@ def _tool(host: ToolHost) -> ShellTool | SandboxedShell | None:
         )
     if settings.enabled == "auto":
         return None
+    if sandbox.on_windows():
+        raise ConfigError([f"tools.shell.enabled must be false or auto here: {sandbox.why_not()}"])
     return ShellTool(
         folder=host.home / UNBOXED,
         allow=settings.allow,

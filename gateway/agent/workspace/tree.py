@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from gateway.agent.workspace.names import composed, shown
+from gateway.runtime import posix
 from gateway.runtime.errors import ToolError
 from gateway.runtime.inside import marked
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | posix.NO_LINK | posix.OWN
+_FILE: Final = os.O_RDONLY | posix.NO_LINK | posix.OWN | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _DEEPEST: Final = 60  # folders in one another that are walked; a descriptor is open for each
 _PIECE: Final = 1_000_000  # bytes read at once
 _KINDS: Final[Mapping[int, str]] = {

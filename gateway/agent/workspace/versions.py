@@ -9,7 +9,6 @@ the workspace: where the index is damaged, a new one is begun.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import tempfile
@@ -24,6 +23,7 @@ from msgspec import Struct, field
 
 from gateway.agent.workspace import tree
 from gateway.agent.workspace.folders import Turn
+from gateway.runtime import posix
 from gateway.runtime.errors import ToolError
 from gateway.runtime.structs import replace
 
@@ -121,7 +121,7 @@ class Versions(Struct, frozen=True, kw_only=True):
             for each in (self.folder, self.aside, self._contents):
                 each.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._lock.open("wb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                posix.lock(lock)
                 for name in os.listdir(self.aside):
                     (self.aside / name).unlink(missing_ok=True)
                 yield

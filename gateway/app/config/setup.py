@@ -19,6 +19,7 @@ from gateway.app.config.environment import HOME_VARIABLE, variables
 from gateway.app.config.loading import load_config
 from gateway.app.config.models import Config
 from gateway.app.config.source import read_file
+from gateway.runtime import posix
 from gateway.runtime.errors import ConfigError
 
 FILE: Final = "config.yaml"
@@ -115,7 +116,7 @@ def _is_ours(path: Path) -> bool:
         found = path.lstat()
     except OSError:
         return False
-    return found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
+    return posix.user() in (found.st_uid, -1) and not found.st_mode & _OTHERS
 
 
 def _says_something(path: Path) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import apsw
 
 from gateway.domain.message import Message
+from gateway.runtime import posix
 from gateway.runtime.errors import TOO_FEW_FILES, StoreUnavailable
 from gateway.runtime.owners import leave_to_owner
 
@@ -95,7 +96,7 @@ def make_private(path: Path) -> None:
     conversations. SQLite gives the same permissions to the log and the index beside the file. If the file cannot be
     made here, SQLite will say why."""
     with suppress(OSError):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | posix.OWN, 0o600)
         if not os.fstat(descriptor).st_size:
             leave_to_owner(path.parent, descriptor)
         os.close(descriptor)
@@ -141,13 +142,13 @@ class LogFile:
 
 def _lengthen(path: str, pages: int) -> int:
     """Write zeros behind a log file, twice as many as are missing, unless it has so many pages; return those it has."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_WRONLY | posix.OWN)
     try:
         size = os.fstat(descriptor).st_size
         if (room := size // _LOG_PAGE) >= pages:
             return room
         more = bytes((pages - room + _LOG_AHEAD) * _LOG_PAGE)
-        return (size + os.pwrite(descriptor, more, size)) // _LOG_PAGE
+        return (size + posix.write_at(descriptor, more, size)) // _LOG_PAGE
     finally:
         os.close(descriptor)
 

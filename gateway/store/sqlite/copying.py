@@ -13,6 +13,7 @@ from typing import Final
 
 import apsw
 
+from gateway.runtime import posix
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.runtime.owners import leave_to_owner
 from gateway.store.sqlite.connection import FULL, check_undamaged, connect_reader, is_full, unavailable
@@ -76,7 +77,7 @@ def written(target: Path) -> Iterator[None]:
 
 def sync(path: Path) -> None:
     """Have the file's content, or the folder's names, on the disk when this returns."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | posix.OWN)
     try:
         os.fsync(descriptor)
     finally:

@@ -12,12 +12,12 @@ The kernel lets go of both locks however the process ends.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import struct
 from pathlib import Path
 from typing import Final
 
+from gateway.runtime import posix
 from gateway.runtime.errors import StoreLocked, StoreUnavailable
 from gateway.runtime.owners import leave_to_owner
 from gateway.store.sqlite.connection import FULL, is_full, make_private
@@ -46,11 +46,11 @@ class LockFile:
         StoreUnavailable if the file cannot be made."""
         try:
             # A link here could lead to any file of the operator's, which would then be emptied.
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | posix.OWN | posix.NO_LINK, 0o600)
         except OSError as error:
             raise self._unwritable(error) from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            posix.lock(descriptor, waits=False)
         except OSError as error:
             os.close(descriptor)
             raise StoreLocked(
@@ -61,7 +61,7 @@ class LockFile:
         self.was_left = os.fstat(descriptor).st_size > 0
         owner = f"{os.getpid()}\n".encode("ascii")
         try:
-            os.pwrite(descriptor, owner, 0)
+            posix.write_at(descriptor, owner, 0)
             os.ftruncate(descriptor, len(owner))
         except OSError as error:
             os.close(descriptor)
@@ -84,14 +84,14 @@ class LockFile:
     def _lock_database(self) -> None:
         make_private(self._database)
         try:
-            itself = os.open(self._database, os.O_RDWR | os.O_CLOEXEC)
+            itself = os.open(self._database, os.O_RDWR | posix.OWN)
         except OSError:
             return  # SQLite says why
-        command = getattr(fcntl, "F_OFD_SETLK", None)
-        wanted = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, _BYTE, 1, 0)
+        command = getattr(posix.fcntl, "F_OFD_SETLK", None)
         try:
             if command is not None:
-                fcntl.fcntl(itself, command, wanted)
+                wanted = struct.pack("hhqqi0q", posix.fcntl.F_WRLCK, os.SEEK_SET, _BYTE, 1, 0)
+                posix.fcntl.fcntl(itself, command, wanted)
         except OSError as error:
             if error.errno not in _UNKNOWN:  # `itself` stays open: the other gateway may be in this process
                 raise StoreLocked(

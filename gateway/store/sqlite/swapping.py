@@ -17,6 +17,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from gateway.runtime import posix
 from gateway.runtime.owners import leave_to_owner
 
 _PLAN: Final = "swap.json"
@@ -95,7 +96,7 @@ def _sync_all(folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | posix.OWN)
     try:
         os.fsync(descriptor)
     finally:
