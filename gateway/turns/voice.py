@@ -32,6 +32,7 @@ from gateway.domain.chat import VOICE, Inbound, KeptFile, Outbound, OutboundStat
 from gateway.domain.session import Session
 from gateway.providers.media import SpeechServer
 from gateway.runtime.aside import RunsAside
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import MediaFailed, SessionConflict, SessionNotFound, SpendCapReached, TookTooLong
 from gateway.runtime.points import Points
@@ -46,7 +47,7 @@ log = structlog.get_logger(__name__)
 NOT_SAID: Final = "🔇 I could not speak this: {reason}."
 _LANE: Final = "voice"  # of a conversation's voices, in the place of a helper's id
 _MOST: Final = 1_000  # answers that wait there
-_LOOK: Final = 0.1  # seconds between two looks for an answer that is about to be stored
+_LOOKS: Final = (0.01, 0.1)  # seconds between looks for an answer that is about to be stored: the first, the longest
 _AT_ONCE: Final = 8  # parts in this process, each in memory
 _TOLD_EVERY: Final = 3_600.0  # seconds
 _MIME: Final = {"ogg": "audio/ogg", "mp3": "audio/mpeg", "m4a": "audio/mp4"}
@@ -130,6 +131,7 @@ class Voice(Struct, kw_only=True):
 
     async def _words(self, item: InboxItem, order: Order) -> str:
         """The answer; "" if there is none, or none any more."""
+        looks = Backoff(*_LOOKS)
         while True:
             running = await self.store.running(item.key.caller)  # first, or it might end between the looks
             rows = {row.id: row for row in await self.store.rows(item.inbound.source.address, order.rows)}
@@ -137,7 +139,7 @@ class Voice(Struct, kw_only=True):
                 return "\n\n".join(rows[each].text for each in order.rows)
             if running is None or running.id != order.turn:
                 return ""
-            await self.clock.sleep(_LOOK)
+            await self.clock.sleep(looks.pause())
 
     async def _forget(self, key: SessionKey, file: KeptFile) -> None:
         """Take away a sound whose words were forgotten while it was made."""

@@ -32,6 +32,7 @@ BENCHES = (
     "tools",
     "reminders",
     "doors",
+    "voice",
 )
 
 
