@@ -25,6 +25,7 @@ from gateway.store.port import Store, under
 _SUGGESTED: Final = "suggested"  # the folder of the newest ones of a conversation
 _MOST: Final = 3
 _LONGEST: Final = 60  # characters
+_BELOW: Final = "You could say:"
 _MOST_OUTPUT: Final = 800  # tokens: a model that thinks needs some
 
 _INSTRUCTIONS: Final = """\
@@ -46,8 +47,7 @@ class Suggestions(Struct, frozen=True, kw_only=True):
     def begin(self, conversation: Conversation, rows: Sequence[Outbound], metering: Metering) -> None:
         """Put some under the answer that these rows show, beside everything else."""
         shown = [row for row in rows if row.kind == "reply" and row.file is None]
-        platform = shown[-1].to.platform if shown else ""
-        if self.outbox.has_buttons(platform) and self.outbox.grows(platform):  # so that buttons can come later
+        if shown and self.outbox.has_buttons(shown[-1].to.platform):
             suggest = self._suggest(conversation, shown[-1], metering)
             self.background.start_once(suggest, name=f"suggestions {shown[-1].id}")
 
@@ -72,7 +72,10 @@ class Suggestions(Struct, frozen=True, kw_only=True):
         folder, noted = under(row.key, _SUGGESTED), json.dumps(texts, ensure_ascii=False)
         await self.store.set_notes(folder, {**dict.fromkeys(await self.store.notes(folder)), row.id: noted})
         buttons = tuple((Button(label=text, token=f"{SAYS}{row.id} {n}"),) for n, text in enumerate(texts))
-        await self.outbox.emit([replace(row, id=self.outbox.new_id(), edits=row.id, buttons=buttons)])
+        below = replace(row, id=self.outbox.new_id(), edits=row.id, buttons=buttons)
+        if not self.outbox.grows(row.to.platform):  # a message that stands cannot get buttons
+            below = replace(below, kind="notice", text=_BELOW, edits=None, returns=None)
+        await self.outbox.emit([below])
 
 
 def _decides(text: str) -> bool:

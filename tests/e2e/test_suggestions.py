@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from tests.emulators.discord import User as Member
 from tests.emulators.telegram import TelegramServer
 from tests.support.discord_live import on_discord
 from tests.support.fast_clock import FastClock
+from tests.support.gateway import config_in
 from tests.support.model import FakeModel, Say, newest
+from tests.support.page import page
 from tests.support.telegram_live import on_telegram
 
 SHOWN = SessionSettings(suggestions=True, titles=False)
@@ -61,6 +64,23 @@ async def test_on_telegram_one_is_said_once_and_by_who_shares_the_conversation(t
             usage = await bot.gateway.store.usage(0.0, "purpose")
             assert {each.label: each.calls for each in usage}["title"] == 3
             assert telegram.violations == []
+
+
+async def test_on_the_page_they_stand_below_the_answer(tmp_path: Path) -> None:
+    config = config_in(tmp_path, sessions=SHOWN)
+    async with page(tmp_path, config=config, model=suggesting()) as live:
+        await live.me.say("hello")
+        await live.me.until("You could say:")
+        async with live.me.http.get(live.adapter.at) as answer:
+            tokens = re.findall(r'name="token" value="([^"]+)"[^>]*>(?:Tell me more|Thanks)<', await answer.text())
+        assert len(tokens) == 2
+        await live.me.post("/press", {"token": tokens[0]})
+        await live.me.until(": Tell me more")
+        await live.me.post("/press", {"token": tokens[1]})  # it is over
+        await live.me.say("bye")
+        await live.me.until(": bye")
+        said = [text_of(each.messages[-1]) for each in live.model.requests]
+        assert [each for each in said if each in ("Tell me more", "Thanks", "bye")] == ["Tell me more", "bye"]
 
 
 async def test_on_discord(tmp_path: Path, discord: DiscordServer, anna: Member) -> None:
