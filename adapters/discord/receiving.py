@@ -8,7 +8,6 @@ worker fetches that first, and what comes meanwhile waits behind it.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -33,7 +32,7 @@ from adapters.discord.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook, Propose
 from gateway.domain.chat import Inbound, Said, Source
 from gateway.domain.command import Proposal
-from gateway.domain.reading import Channels, Cursors, OddEvents, absence, insist, keep_saved
+from gateway.domain.reading import Channels, Cursors, OddEvents, Recent, absence, insist, keep_saved, wordings
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
@@ -46,8 +45,6 @@ _SETTLED_AFTER: Final = 30.0  # seconds in which Discord has told of every serve
 _COMMAND, _TYPES = 2, 4  # kinds of interactions; in the last a person types a command
 _DOOR_SECONDS: Final = 1.0  # for the question who may talk, while Discord waits three seconds for a first word
 _MOST_PUT_AWAY: Final = 100  # threads out of use that are looked at
-_REMEMBERED: Final = 2_000  # messages that may be edited or deleted while they wait
-_WORDINGS: Final = 5  # of one message that are remembered
 _THREAD_MINUTES: Final = 1_440  # without a message, after which Discord puts a thread away
 
 DELETED: Final = "the channel was deleted, or the bot was removed from it"
@@ -77,7 +74,7 @@ class Receiver:
         self._commands = commands
         self._listening = listening
         self._cursors = Cursors(codec.snowflake)
-        self._said: OrderedDict[str, _Stored] = OrderedDict()  # by the message's id: it may be edited or deleted
+        self._said: Recent[str, _Stored] = Recent()  # by the message's id: it may be edited or deleted
         self._alone: set[str] = set()  # channels where two talk
         self._away: float | None = None  # seconds before this session that nobody read
         self._since = 0.0  # when this session began (seconds since the epoch)
@@ -347,12 +344,7 @@ class Receiver:
         return await insist(self._clock, "messages_wait", lambda: admits(said))
 
     def _remember(self, data: Mapping[str, Any], place: codec.Place, inbound: Inbound) -> None:
-        message, (*newer, first) = data["id"], dict.fromkeys((inbound.event_id, *inbound.amends))
-        events = (*newer[:_WORDINGS], first)
-        self._said[message] = _Stored(place, inbound.source, events, hash(data.get("content")))
-        self._said.move_to_end(message)
-        while len(self._said) > _REMEMBERED:
-            self._said.popitem(last=False)
+        self._said[data["id"]] = _Stored(place, inbound.source, wordings(inbound), hash(data.get("content")))
 
     def _of_gone(self, channel: str) -> Inbound:
         source = Source(platform=codec.PLATFORM, chat=channel, chat_type="group", user="")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -25,8 +24,8 @@ from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.command import as_typed
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
+from gateway.domain.reading import Recent, reached
 from gateway.runtime.aside import RunsAside, at_once
-from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, DeliveryRefused, FileRefused, MessageGone, TookTooLong
 from gateway.runtime.tasks import Background, Renewed
@@ -40,7 +39,6 @@ _PATIENCE: Final = 20.0  # seconds for an answer of the server's
 _TYPING_SECONDS: Final = 9.0
 _SHOWN_MILLISECONDS: Final = 12_000  # for which a server shows it
 SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
-_REMEMBERED: Final = 1_000  # questions that an answer pointed at
 
 
 class MatrixAdapter:
@@ -78,7 +76,7 @@ class MatrixAdapter:
         self._receiver = Receiver(self._server, self._rooms, settings, clock, listens, self._commands)
         self._typing = Renewed(clock, _TYPING_SECONDS)
         self._background = Background()
-        self._pointed: OrderedDict[str, str] = OrderedDict()  # question → the row that points at it
+        self._pointed: Recent[str, str] = Recent()  # question → the row that points at it
         self._taken: dict[str, str] = {}  # message → the sign that says so
         self._anew: set[str] = set()  # rows whose message somebody took away
 
@@ -113,19 +111,12 @@ class MatrixAdapter:
 
     async def _introduced(self) -> str:
         """What people call the bot, as soon as the server can be reached."""
-        backoff = Backoff(1.0, 30.0)
-        while True:
-            try:
-                told = await self._server.call("GET", "profile", self.account, "displayname")
-                return str(told.get("displayname") or self.account[1:].partition(":")[0])
-            except SignedOut:
-                raise
-            except DeliveryRefused:  # it has no name
-                return self.account[1:].partition(":")[0]
-            except AdapterError as error:
-                wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
-                log.warning("matrix_unreachable", error=str(error), again_in=wait)
-            await self._clock.sleep(wait)
+        told, asked = {}, partial(self._server.call, "GET", "profile", self.account, "displayname")
+        with suppress(DeliveryRefused):  # it has no name
+            told = await reached(
+                self._clock, "matrix", asked, lambda error: isinstance(error, SignedOut | DeliveryRefused)
+            )
+        return str(told.get("displayname") or self.account[1:].partition(":")[0])
 
     async def ping(self) -> None:
         await self._server.call("GET", "account", "whoami")
@@ -241,9 +232,7 @@ class MatrixAdapter:
         """In a room the first message of an answer points at its question, and calls the person who asked."""
         if outbound.kind == "notice" or outbound.answers is None:
             return False
-        first = self._pointed.setdefault(outbound.answers, outbound.id)
-        while len(self._pointed) > _REMEMBERED:
-            self._pointed.popitem(last=False)
+        first = self._pointed[outbound.answers] = self._pointed.get(outbound.answers, outbound.id)
         return first == outbound.id
 
     # -- editing ----------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -35,6 +34,7 @@ from adapters.matrix.codec import Room
 from adapters.matrix.homeserver import Homeserver, Refusal
 from adapters.matrix.keys import KeyFile
 from adapters.matrix.sealing import MEGOLM, OLM, Device
+from gateway.domain.reading import Recent
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError
 from gateway.runtime.tasks import comes_within
@@ -48,7 +48,6 @@ _SESSIONS: Final = 5  # with one device that are kept
 _MESSAGES: Final = 100  # under one room key, where the room says nothing else
 _SECONDS: Final = 7 * 24 * 3600.0
 _KEY_SECONDS: Final = 5.0  # a room key may come a little after the message
-_REMEMBERED: Final = 5_000
 _ANEW_SECONDS: Final = 3600.0  # between two new sessions with a device whose words cannot be read
 _NO_ROOMS: Final = json.dumps({"room": {"rooms": list[str]()}, "presence": {"types": list[str]()}})
 
@@ -73,8 +72,8 @@ class Encryption:
         self._devices: dict[str, list[Device]] = {}  # of people, as long as the server says that nothing changed
         self._own: dict[str, _RoomKey] = {}
         self._locks: dict[str, asyncio.Lock] = {}
-        self._awaited: OrderedDict[str, asyncio.Event] = OrderedDict()  # room keys that somebody was asked for
-        self._seen: OrderedDict[tuple[str, int], str] = OrderedDict()  # the message of each place of a room key
+        self._awaited: Recent[str, asyncio.Event] = Recent()  # room keys that somebody was asked for
+        self._seen: Recent[tuple[str, int], str] = Recent()  # the message of each place of a room key
         self._anew: dict[str, float] = {}
 
     # -- the device -------------------------------------------------------------------------
@@ -247,13 +246,13 @@ class Encryption:
                 return event
             plain = kept[1].decrypt(MegolmMessage.from_base64(content["ciphertext"]))
             told = json.loads(plain.plaintext)
-            place = self._seen.setdefault((name, plain.message_index), event["event_id"])
+            place = self._seen.get((name, plain.message_index)) or str(event["event_id"])
             if (kept[0], told["room_id"], place) != (event["sender"], room, event["event_id"]):
                 raise ValueError("somebody else wrote it, or it was sent twice")
         except codec.UNREADABLE as error:
             log.warning("message_unreadable", room=room, message=event.get("event_id"), error=str(error))
             return event
-        _trim(self._seen)
+        self._seen[name, plain.message_index] = place
         relation = content.get("m.relates_to")
         said = {**told["content"], **({"m.relates_to": relation} if relation else {})}
         return {**event, "type": told["type"], "content": said}
@@ -261,7 +260,6 @@ class Encryption:
     async def _ask(self, room: str, event: Json, name: str) -> None:
         """Ask the sender's devices for a room key, and wait a little for it."""
         came = self._awaited[name] = asyncio.Event()
-        _trim(self._awaited)
         named = {name: event["content"].get(name) for name in ("session_id", "sender_key")}
         body = {"algorithm": MEGOLM, "room_id": room, **{name: value for name, value in named.items() if value}}
         request = {"action": "request", "body": body, "request_id": os.urandom(8).hex()}
@@ -408,8 +406,3 @@ class Encryption:
 
 def _name(room: str, session: str) -> str:
     return f"key {room} {session}"
-
-
-def _trim(kept: OrderedDict[Any, Any]) -> None:
-    while len(kept) > _REMEMBERED:
-        kept.popitem(last=False)

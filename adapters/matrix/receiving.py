@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -26,7 +26,7 @@ from adapters.matrix.rooms import Rooms
 from gateway.domain.adapter import Accept, Admits, Notebook
 from gateway.domain.chat import Inbound, InboundKind, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
-from gateway.domain.reading import OddEvents, absence, keep_saved, stored, taken
+from gateway.domain.reading import OddEvents, Recent, absence, keep_saved, stored, taken, wordings
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, StoreUnavailable
@@ -41,8 +41,6 @@ POLL_SECONDS: Final = 30.0  # for which the server may hold a request open
 _BATCH: Final = 50  # messages that are stored at once
 _MOST_BATCHES: Final = 100  # answers of the server that are not stored yet; then no other is asked for
 _MOST_JOINS: Final = 10  # attempts to come into a room, whose own server may be gone: the token waits for them
-_REMEMBERED: Final = 2_000  # messages that may be edited, redacted or answered
-_WORDINGS: Final = 5  # of one message that are remembered
 _SINCE, _ALIVE = "since", "alive"  # notes
 _MESSAGES: Final = ("m.room.message", "m.sticker", "m.room.encrypted")
 _NONE: Final = {"types": list[str]()}
@@ -107,17 +105,17 @@ class Receiver:
         self.admits: Admits | None = None
         self.alive_at: float | None = None
         self.unreached_since: float | None = None
-        self.redacted: OrderedDict[str, None] = OrderedDict()
+        self.redacted: Recent[str, None] = Recent()
         self._since = self._saved = ""  # everything up to here is stored
         self._away: float | None = None  # seconds before this reading that nobody read
         self._batches: deque[_Batch] = deque()
         self._room_for_more = asyncio.Event()
         self._queues: dict[str, deque[_News]] = {}
         self._odd = OddEvents()
-        self._expected: OrderedDict[str, None] = OrderedDict()  # rooms that take the place of others
-        self._said: OrderedDict[str, _Said] = OrderedDict()
-        self._reactions: OrderedDict[str, Inbound] = OrderedDict()
-        self._events: OrderedDict[str, Json] = OrderedDict()  # messages, for answers to them
+        self._expected: Recent[str, None] = Recent()  # rooms that take the place of others
+        self._said: Recent[str, _Said] = Recent()
+        self._reactions: Recent[str, Inbound] = Recent()
+        self._events: Recent[str, Json] = Recent()  # messages, for answers to them
 
     # -- lifetime ---------------------------------------------------------------------------
 
@@ -272,7 +270,7 @@ class Receiver:
     async def _closed(self, tombstone: Json) -> None:
         """Another room takes the place of this one: go there, now or once somebody invites the bot."""
         if after := str(tombstone["content"].get("replacement_room") or ""):
-            _keep(self._expected, after, None)
+            self._expected[after] = None
             with suppress(Refusal):
                 join = partial(self._rooms.join, after, tombstone["sender"], direct=False)
                 await self._insist(join, _MOST_JOINS)
@@ -330,7 +328,7 @@ class Receiver:
             case kind if kind in _MESSAGES and event["content"]:  # it was not taken back meanwhile
                 named = codec.replaced(event) or event["event_id"]
                 if named == event["event_id"] or event["sender"] == self._server.user:  # with its present buttons
-                    _keep(self._events, named, {**event, "content": codec.content_of(event)})
+                    self._events[named] = {**event, "content": codec.content_of(event)}
                 if event["sender"] != self._server.user and event["content"].get("msgtype") != "m.notice":
                     return await self._message(await self._insist(lambda: self._rooms.of(where)), event)
         return None
@@ -364,9 +362,8 @@ class Receiver:
             amends=amends,
         )
         if inbound is not None and inbound.kind == "message":
-            *newer, oldest = dict.fromkeys((inbound.event_id, *amends))
-            kept = _Said(where, (*newer[:_WORDINGS], oldest), codec.digest(event))
-            _keep(self._said, first or event["event_id"], kept)
+            kept = _Said(where, wordings(inbound), codec.digest(event))
+            self._said[first or event["event_id"]] = kept
         return inbound
 
     def _rule(self, where: Source) -> Listen:
@@ -393,7 +390,7 @@ class Receiver:
     def _withdrawn(self, gone: str) -> Inbound | None:
         mine, said = self._events.pop(gone, None), self._said.pop(gone, None)
         if mine is not None and mine["sender"] == self._server.user:
-            _keep(self.redacted, gone, None)
+            self.redacted[gone] = None
         if said is not None:
             event = f"{said.events[-1]}:redacted"
             return Inbound(event_id=event, source=said.source, text="", kind="withdrawn", amends=said.events)
@@ -422,12 +419,5 @@ class Receiver:
         if token := codec.tokens(asked["content"]).get(key):
             return Inbound(event_id=name, source=where, text=token, kind="press")
         reaction = Inbound(event_id=name, source=where, text=f"+{key}", kind="reaction", reply_to=message)
-        _keep(self._reactions, event["event_id"], reaction)
+        self._reactions[event["event_id"]] = reaction
         return reaction
-
-
-def _keep(where: OrderedDict[str, T], name: str, value: T) -> None:
-    where[name] = value
-    where.move_to_end(name)
-    while len(where) > _REMEMBERED:
-        where.popitem(last=False)

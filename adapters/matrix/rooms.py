@@ -5,7 +5,6 @@ Nothing is asked because of somebody who may not talk, but who else is in the ro
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +16,7 @@ from adapters.matrix.codec import Room
 from adapters.matrix.homeserver import Homeserver, Refusal
 from adapters.matrix.platform import MatrixSettings
 from gateway.domain.adapter import Notebook
+from gateway.domain.reading import Recent
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_KNOWN: Final = 2_000  # rooms that are kept in memory
 _MOVED: Final = "moved "  # begins the name of a note: what the room behind it was called first
 _GROUP: Final = " group"  # behind that
 _PAGE: Final = 100  # events of a room that are fetched at once
@@ -40,7 +39,7 @@ class Rooms:
     def __init__(self, server: Homeserver, settings: MatrixSettings, clock: Clock) -> None:
         self._server, self._settings, self._clock = server, settings, clock
         self.encryption: Encryption | None = None
-        self._known: OrderedDict[str, Room] = OrderedDict()
+        self._known: Recent[str, Room] = Recent()
         self._direct: dict[str, str] = {}  # the room in which somebody is alone with the bot
         self.first: dict[str, str] = {}
         self._present: dict[str, str] = {}  # the other way round
@@ -59,8 +58,6 @@ class Rooms:
             group, first = room in self._groups, self.first.get(room, room)
             found = self._known[room] = Room(id=room, first=first, name=name, people=people, group=group)
             found.sealing = sealing
-            while len(self._known) > _KNOWN:
-                self._known.popitem(last=False)
         return found
 
     def changed(self, room: str, event: Json) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from hashlib import blake2s
@@ -29,8 +28,8 @@ from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, Sour
 from gateway.domain.command import as_typed
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
+from gateway.domain.reading import Recent, reached
 from gateway.runtime.aside import RunsAside, at_once
-from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, MessageGone, TookTooLong
 from gateway.runtime.tasks import Renewed, best_effort
@@ -48,7 +47,6 @@ _STATUS_SECONDS: Final = 60.0  # Slack shows a status for two minutes
 _ROW: Final = "legato_row"  # the kind of a message's metadata: https://docs.slack.dev/messaging/message-metadata
 _OTHERS_AFTER: Final = 15.0  # seconds: sooner no process takes over what another one has begun to show
 _CLOCKS_DIFFER: Final = 120.0  # seconds
-_REMEMBERED: Final = 1_000
 _UNEDITABLE: Final = ("cant_update_message", "edit_window_closed", "message_not_found", "channel_not_found")
 _MISLAID: Final = ("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long")
 _HOOKS: Final = "https://hooks.slack.com"
@@ -100,8 +98,8 @@ class SlackBot:
         self._commands = SlashCommands(menu)
         self._receiver = Receiver(settings, clock, self._commands, self._history, listens)
         self._typing = Renewed(clock, _STATUS_SECONDS)
-        self._doubted: OrderedDict[str, None] = OrderedDict()  # rows of which a send had no answer
-        self._direct: OrderedDict[str, str] = OrderedDict()  # person → their chat with the bot
+        self._doubted: Recent[str, None] = Recent()  # rows of which a send had no answer
+        self._direct: Recent[str, str] = Recent()  # person → their chat with the bot
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -117,16 +115,7 @@ class SlackBot:
 
     async def _introduced(self) -> codec.Me:
         """The bot's own facts as soon as Slack can be reached."""
-        backoff = Backoff(1.0, 30.0)
-        while True:
-            try:
-                return _me(await self._calls("auth.test"))
-            except AdapterError as error:
-                if is_auth(error):
-                    raise
-                wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
-                log.warning("slack_unreachable", error=str(error), again_in=wait)
-            await self._clock.sleep(wait)
+        return _me(await reached(self._clock, "slack", partial(self._calls, "auth.test"), is_auth))
 
     def _heard(self, kind: str, payload: dict[str, Any]) -> Awaitable[dict[str, Any] | None]:
         return self._answered(kind, payload, self._receiver.heard(kind, payload))
@@ -222,8 +211,6 @@ class SlackBot:
             )
         except Ambiguous:  # a draft's is given up, and its row sent again without a doubt noted
             self._doubted[outbound.id] = None
-            while len(self._doubted) > _REMEMBERED:
-                self._doubted.popitem(last=False)
             raise
         except ChatGone:
             if command is None:
@@ -273,8 +260,6 @@ class SlackBot:
         person = to.chat.removeprefix(WITH)
         if person not in self._direct:
             self._direct[person] = str((await self._calls("conversations.open", users=person))["channel"]["id"])
-            while len(self._direct) > _REMEMBERED:
-                self._direct.popitem(last=False)
         return self._direct[person]
 
     def _may_be_shown(self, outbound: Outbound) -> bool:

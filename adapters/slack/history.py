@@ -6,7 +6,6 @@ Nothing is asked because of somebody who may not talk.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -16,7 +15,7 @@ import structlog
 
 from adapters.slack import codec
 from adapters.slack.calls import SlackCalls
-from gateway.domain.reading import answer_of
+from gateway.domain.reading import Recent, answer_of
 from gateway.domain.settings import CatchUp
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, DeliveryRefused
@@ -26,7 +25,6 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 _PAGE: Final = 200  # Slack recommends no more
-_REMEMBERED: Final = 5_000
 _AT_ONCE: Final = 4  # channels whose missed messages are fetched at once
 _LOOK_SECONDS: Final = 3.0  # for what the model is shown beside a message, which must not wait long
 _MOST_THREADS: Final = 50  # of one channel that were written in meanwhile
@@ -41,8 +39,8 @@ class SlackHistory:
         self._calls = calls
         self._clock = clock
         self._room = asyncio.Semaphore(_AT_ONCE)
-        self._known: OrderedDict[str, str] = OrderedDict()  # names by id
-        self._own: OrderedDict[str, bool] = OrderedDict()  # whether a thread is the bot's, by its cursor
+        self._known: Recent[str, str] = Recent()  # names by id
+        self._own: Recent[str, bool] = Recent()  # whether a thread is the bot's, by its cursor
 
     # -- names ------------------------------------------------------------------------------
 
@@ -67,7 +65,7 @@ class SlackHistory:
             user = found.get("user") or {}
             profile = user.get("profile") or {}
             told = profile.get("display_name") or user.get("real_name") or user.get("name")
-            _remember(self._known, thing, str(told or (found.get("channel") or {}).get("name") or ""))
+            self._known[thing] = str(told or (found.get("channel") or {}).get("name") or "")
         return self._known[thing]
 
     # -- beside a message -------------------------------------------------------------------
@@ -95,7 +93,7 @@ class SlackHistory:
 
     def note_thread(self, place: codec.Place, *, own: bool) -> None:
         """Whose a thread is, is known."""
-        _remember(self._own, place.cursor, own)
+        self._own[place.cursor] = own
 
     async def before(self, message: Json, place: codec.Place, me: codec.Me, most: int) -> list[Json]:
         """The messages before a mention, since the bot's own last words, oldest first."""
@@ -168,9 +166,3 @@ class SlackHistory:
 
     async def _asked(self, channel: str, call: Callable[[], Awaitable[T]]) -> T | None:
         return await answer_of(self._clock, self._room, channel, call)
-
-
-def _remember(kept: OrderedDict[str, T], name: str, value: T) -> None:
-    kept[name] = value
-    while len(kept) > _REMEMBERED:
-        kept.popitem(last=False)

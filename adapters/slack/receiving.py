@@ -7,7 +7,6 @@ stores them in their order. After a gap a channel's worker first fetches what wa
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -23,15 +22,13 @@ from adapters.slack.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
-from gateway.domain.reading import Channels, Cursors, OddEvents, absence, insist, keep_saved
+from gateway.domain.reading import Channels, Cursors, OddEvents, Recent, absence, insist, keep_saved, wordings
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Crew
 
 _SETTLED_AFTER: Final = 30.0  # seconds after which Slack has sent again what it could not deliver at once
-_REMEMBERED: Final = 2_000  # messages that may be edited or deleted while they wait
-_WORDINGS: Final = 5  # of one message that are remembered
 _LEFT: Final = ("channel_left", "group_left", "channel_deleted", "group_deleted", "channel_archive", "group_archive")
 
 LEFT: Final = "the channel was closed, or the bot was removed from it"
@@ -65,7 +62,7 @@ class Receiver:
         self._settings, self._clock, self._commands, self._history = settings, clock, commands, history
         self._places = places
         self._cursors = Cursors(codec.id_at)
-        self._said: OrderedDict[tuple[str, str], _Stored] = OrderedDict()
+        self._said: Recent[tuple[str, str], _Stored] = Recent()  # messages that may be edited or deleted
         self._bots: dict[tuple[str, str], int] = {}  # mentions of each bot that were answered, by place, in a row
         self._away: float | None = None  # seconds before the present connection that nobody read
         self._since: float | None = None  # when that began
@@ -249,7 +246,7 @@ class Receiver:
         quoted = "" if is_command else codec.quoted(before, self._me, names)
         inbound = codec.message_inbound(message, place, self._me, names, before=quoted, amends=amends)
         if inbound is not None:
-            self._remember(channel, message["ts"], place, inbound)
+            self._said[channel, message["ts"]] = _Stored(inbound.source, place, wordings(inbound))
         return inbound
 
     def _opens_thread(self, place: codec.Place) -> bool:
@@ -314,12 +311,5 @@ class Receiver:
         names = await self._history.names(codec.people_in([message]) - {self._me.id})
         inbound = codec.message_inbound(message, said.place, self._me, names, amends=said.events)
         if inbound is not None:
-            self._remember(channel, message["ts"], said.place, inbound)
+            self._said[channel, message["ts"]] = _Stored(inbound.source, said.place, wordings(inbound))
         return inbound
-
-    def _remember(self, channel: str, ts: str, place: codec.Place, inbound: Inbound) -> None:
-        (*newer, first) = dict.fromkeys((inbound.event_id, *inbound.amends))
-        self._said[channel, ts] = _Stored(inbound.source, place, (*newer[:_WORDINGS], first))
-        self._said.move_to_end((channel, ts))
-        while len(self._said) > _REMEMBERED:
-            self._said.popitem(last=False)

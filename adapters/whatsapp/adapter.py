@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import structlog
 
@@ -20,7 +19,7 @@ from gateway.domain.adapter import Accept, Finding, Notebook, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.quoting import clipped
-from gateway.domain.reading import stored
+from gateway.domain.reading import Recent, stored
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, StoreUnavailable, TookTooLong
@@ -38,19 +37,6 @@ _WORDINGS: Final = 5
 _OPENS: Final = ("message", "press", "unread")  # kinds of what lets the bot write for a day
 _UNREADABLE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class _Recent(OrderedDict[K, V]):
-    """The newest things."""
-
-    def __setitem__(self, key: K, value: V) -> None:
-        super().__setitem__(key, value)
-        self.move_to_end(key)
-        while len(self) > _REMEMBERED:
-            self.popitem(last=False)
 
 
 class WhatsAppBot:
@@ -82,14 +68,14 @@ class WhatsAppBot:
         self._beside = Background()
         self._accept: Accept | None = None
         self._wrote: dict[str, float] = {}  # when each person wrote last to each number, as noted
-        self._last: _Recent[ChatAddress, str] = _Recent()  # the newest message of a chat
-        self._quotes: _Recent[str, codec.Quote] = _Recent()  # what messages say
-        self._signs: _Recent[tuple[str, str], str] = _Recent()  # a person's sign on a message
-        self._wordings: _Recent[str, tuple[str, ...]] = _Recent()  # the events of a message's wordings, newest first
-        self._arrived: _Recent[str, str] = _Recent()  # the message of a row that a status names
-        self._asked: _Recent[str, str] = _Recent()  # the message that a row answers
-        self._pointed: _Recent[str, str] = _Recent()  # the row that quotes what an answer is for
-        self._captions: _Recent[str, None] = _Recent()  # rows whose words were shown without their sound
+        self._last: Recent[ChatAddress, str] = Recent()  # the newest message of a chat
+        self._quotes: Recent[str, codec.Quote] = Recent()  # what messages say
+        self._signs: Recent[tuple[str, str], str] = Recent()  # a person's sign on a message
+        self._wordings: Recent[str, tuple[str, ...]] = Recent()  # the events of a message's wordings, newest first
+        self._arrived: Recent[str, str] = Recent()  # the message of a row that a status names
+        self._asked: Recent[str, str] = Recent()  # the message that a row answers
+        self._pointed: Recent[str, str] = Recent()  # the row that quotes what an answer is for
+        self._captions: Recent[str, None] = Recent()  # rows whose words were shown without their sound
         self._odd: set[str] = set()  # what could not be read
 
     # -- hearing ----------------------------------------------------------------------------

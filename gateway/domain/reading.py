@@ -9,7 +9,7 @@ newest message that was read.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
@@ -28,6 +28,8 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 E = TypeVar("E")
+K = TypeVar("K")
+V = TypeVar("V")
 
 _SAVE_EVERY: Final = 2.0  # seconds
 _MARGIN: Final = 60.0  # seconds of the account's cursor: channels tell of their messages in no common order
@@ -39,6 +41,24 @@ _ALIVE: Final = "alive"
 _ALIVE_EVERY: Final = 30.0  # seconds
 _EVEN: Final = 2e9  # any time at which platforms give out ids
 _BATCH: Final = 50  # messages that are stored at once
+_REMEMBERED: Final = 2_000
+_WORDINGS: Final = 5  # of one message that are remembered
+
+
+class Recent(OrderedDict[K, V]):
+    """The newest things."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > _REMEMBERED:
+            self.popitem(last=False)
+
+
+def wordings(inbound: Inbound) -> tuple[str, ...]:
+    """The events of a message's wordings, newest first; of very many not all, but the first one."""
+    (*newer, first) = dict.fromkeys((inbound.event_id, *inbound.amends))
+    return (*newer[:_WORDINGS], first)
 
 
 class Cursors:
@@ -316,4 +336,21 @@ async def answer_of(
         except AdapterError as error:
             wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
             log.warning("channel_waits", channel=channel, error=str(error), again_in=wait)
+        await clock.sleep(wait)
+
+
+async def reached(
+    clock: Clock, name: str, step: Callable[[], Awaitable[T]], is_final: Callable[[AdapterError], bool]
+) -> T:
+    """The result of a first call, which raises AdapterError and is repeated until the platform called `name` can be
+    reached. Raises the final ones."""
+    backoff = Backoff(1.0, 30.0)
+    while True:
+        try:
+            return await step()
+        except AdapterError as error:
+            if is_final(error):
+                raise
+            wait = max(backoff.pause(), getattr(error, "retry_after", 0.0))
+            log.warning(f"{name}_unreachable", error=str(error), again_in=wait)
         await clock.sleep(wait)
