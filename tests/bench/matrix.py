@@ -2,7 +2,7 @@
 
 Synapse and its person are processes of their own (`matrix_people`); the model takes no time. Synapse is the limit: a
 message and its answer are two events, a receipt and three signs of typing, so the rate of the server itself stands
-beside. `python -m tests.bench.matrix --minutes 5` goes on for so long, and says how the memory grows.
+beside. `python -m tests.bench.matrix --minutes 5 --rooms 40` goes on for so long, and says how the memory grows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def measure() -> Rows:
     """Rates, then CPU, then weights."""
     if not SYNAPSE.exists():
         return [Row("Synapse is not installed: make matrix-server", "")]
-    async with platform("tests.bench.matrix_people") as people, _bot(people) as gateway:
+    async with platform("tests.bench.matrix_people", str(MOST)) as people, _bot(people) as gateway:
         ours = [await people.talk(EACH, lambda: quiet(gateway)) for _ in range(ROUNDS)]
         own = people.token.split()[1]
     alone = await gateway_alone()
@@ -65,15 +65,17 @@ async def measure() -> Rows:
     ]
 
 
-async def soak(minutes: float) -> bool:
+async def soak(minutes: float, rooms: int) -> bool:
     """Talk for so long; say whether all was answered, and the memory stayed where it was."""
-    async with platform("tests.bench.matrix_people") as people, _bot(people) as gateway:
+    async with platform("tests.bench.matrix_people", str(rooms)) as people, _bot(people) as gateway:
+        print(f"Synapse alone takes {people.token.split()[1]} messages a second", flush=True)
         end, shown, first = time.monotonic() + 60 * minutes, 0, 0.0
         while time.monotonic() < end:
-            spent = await people.talk(EACH, lambda: quiet(gateway))
+            spent = await people.talk(EACH, lambda: quiet(gateway), chats=rooms)
             shown += spent.messages
             first = first or _megabytes()
-            print(f"{shown} answered, {spent.rate:.0f}/s, {_megabytes():.0f} MB", flush=True)
+            cpu = milliseconds(spent.each)
+            print(f"{shown} answered, {spent.rate:.1f}/s, CPU {cpu} each, {_megabytes():.0f} MB", flush=True)
         more = _megabytes() - first
     print(f"all {shown} were answered; memory {more:+.0f} MB")
     return more <= _MORE
@@ -87,9 +89,11 @@ def main() -> None:
     """A soak."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.matrix")
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--rooms", type=int, default=40)
+    given = parser.parse_args()
     collect_seldom()
     log_as_in_production()
-    sys.exit(0 if asyncio.run(soak(parser.parse_args().minutes)) else 1)
+    sys.exit(0 if asyncio.run(soak(given.minutes, given.rooms)) else 1)
 
 
 if __name__ == "__main__":

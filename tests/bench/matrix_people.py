@@ -16,7 +16,6 @@ from urllib.parse import quote
 import httpx
 
 from gateway.runtime.clock import SystemClock
-from tests.bench.telegram_people import MOST
 from tests.bench.world import REPLY, said
 from tests.support.synapse import Person, running_synapse
 
@@ -72,16 +71,16 @@ async def _talk(anna: _Anna, rooms: Sequence[str], each: int) -> float:
     return time.perf_counter() - start
 
 
-async def _serve(folder: Path) -> None:
+async def _serve(folder: Path, most: int) -> None:
     with running_synapse(folder) as synapse:
         bot, anna = synapse.person("Legato"), _Anna(synapse.person("Anna"))
         body = {"preset": "private_chat", "invite": [bot.id], "is_direct": True}
-        made = await _all([anna.call("POST", "createRoom", json=body) for _ in range(MOST)])
+        made = await _all([anna.call("POST", "createRoom", json=body) for _ in range(most)])
         rooms = [each["room_id"] for each in made]
         await anna.look()
         start = time.perf_counter()
         await _all([anna.say(room, said(0)) for room in rooms])
-        rate = MOST / (time.perf_counter() - start)
+        rate = most / (time.perf_counter() - start)
         print(json.dumps({"base_url": synapse.url, "token": f"{bot.id} {rate:.0f}"}), flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             count, each = map(int, line.split())
@@ -94,4 +93,4 @@ async def _serve(folder: Path) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        asyncio.run(_serve(Path(place)))
+        asyncio.run(_serve(Path(place), int(sys.argv[1])))

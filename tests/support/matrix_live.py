@@ -76,6 +76,7 @@ async def on_matrix(
     rules: Mapping[str, Any] | None = None,
     listens: ListenRules = NOT_SAID,
     store: Store | None = None,
+    home: Path | None = None,
     with_tools: Sequence[Tool] = (),
     **sections: Any,
 ) -> AsyncIterator[Bot]:
@@ -85,7 +86,9 @@ async def on_matrix(
     access = AccessSettings(allow=(f"matrix:{anna.id}", *allow), pairing=False)
     settings = {"user": account.id, "password": SecretStr("secret"), "homeserver": synapse.url, **(rules or {})}
     menu = [each.entry for each in all_commands().commands]
-    adapter = MatrixAdapter(MatrixSettings(**settings), clock=clock, menu=menu, listens=listens, home=folder / "home")
+    adapter = MatrixAdapter(
+        MatrixSettings(**settings), clock=clock, menu=menu, listens=listens, home=home or folder / "home"
+    )
     parts = bootstrap.Parts(providers={"offline": model}, clock=clock, store=store, tools=with_tools)
     gateway = bootstrap.build(config_in(folder, access=access, **sections), [adapter], parts)
     serving = asyncio.create_task(gateway.run())
