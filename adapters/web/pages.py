@@ -94,6 +94,7 @@ def chat(
 ) -> bytes:
     """The chat. `full`: there is more than `most` entries. `text` and `problem`: what was not taken, and why."""
     earlier = el("p", el("a", "Show earlier messages", href=f"?n={2 * most}"), class_="earlier") if full else None
+    newest = el("noscript", el("p", el("a", "To the newest message", href="#end"), class_="earlier"))
     shown = {entry.id for entry in state.entries}
     log = el(
         "ol",
@@ -107,10 +108,11 @@ def chat(
     main = el(
         "main",
         el("h1", "Chat", class_="vh"),
-        earlier,
+        [newest, earlier],
         log,
         _beginning(frame, commands),
         el("button", icon("down"), type="button", id="to-end", aria_label="To the newest message", hidden=True),
+        el("span", id="end"),
         _status(work, problem),
         _composer(frame, commands, text) if frame.role != "reader" else el("p", READER, class_="notice"),
         _ACTIONS,
@@ -282,7 +284,7 @@ def side(frame: Frame, inner: Html) -> Html:
         role="search",
     )
     pages = [
-        ("/", "chat", "Chat"),
+        ("/#end", "chat", "Chat"),
         ("/window", "window", "Window and memory"),
         ("/workspace", "folder", "Files"),
         ("/skills", "spark", "Skills"),
@@ -318,7 +320,7 @@ def side_list(sessions: Sequence[SessionLine], shares: WindowShares | None, *, w
     lines = [
         el(
             "li",
-            el("a", each.title, href="/" if each.present else f"/s/{quote(each.id, safe='')}", dir="auto"),
+            el("a", each.title, href="/#end" if each.present else f"/s/{quote(each.id, safe='')}", dir="auto"),
             el("small", f"{each.messages} messages"),
             _about_session(each) if writes else None,
             class_="present" if each.present else None,
@@ -859,7 +861,9 @@ def _flat(above: str, value: object) -> list[tuple[str, str]]:
             (f"{above} {name}".strip().replace("_", " "), each) for name, each in value.items() if name != "problems"
         ]
         return [leaf for name, each in inner for leaf in _flat(name, each)]
-    return [(above, "–" if value is None else str(value))]
+    if value is None or isinstance(value, bool):
+        return [(above, "–" if value is None else "yes" if value else "no")]
+    return [(above, str(value))]
 
 
 def _stuck(stuck: Sequence[Stuck]) -> Child:

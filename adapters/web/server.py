@@ -69,6 +69,7 @@ _MOST_LINEAGES: Final = 10
 _MOST_FILLED: Final = 12
 _REHEARSED: Final = 20  # messages
 _EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
+END: Final = "/#end"  # the newest message, also for who has no script
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
     "page.css": "text/css; charset=utf-8",
@@ -236,7 +237,7 @@ class Server(Struct, kw_only=True):
         if login is None:
             log.warning("page_login_refused", remote=remote)
             return self._login_page(request, problem, name[:_LONGEST_NAME], 403)
-        response = _redirect("/settings" if await self._is_new(source_of(login.person)) else "/")
+        response = _redirect("/settings" if await self._is_new(source_of(login.person)) else END)
         response.set_cookie(
             self.guard.cookie_name,
             login.cookie,
@@ -534,7 +535,7 @@ class Server(Struct, kw_only=True):
         elif verb in ("pin", "unpin"):
             await self.views.shelve(source, id_, pinned=verb == "pin")
         self.bells.ring(login.person)
-        return _redirect("/")
+        return _redirect(END)
 
     async def _said(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
         more = (form.fields.get("text", ""), form.fields.get("more", ""))  # the words that a command takes
@@ -564,7 +565,7 @@ class Server(Struct, kw_only=True):
             problem, status = AWAY, 503
         if _wants_json(request):
             return web.json_response({"problem": problem}, status=status)
-        return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect("/")
+        return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect(END)
 
     async def _take_back(self, source: Source, event: str, instead: str) -> None:
         """Take back the message `instead` and all that followed, once for this `event`. Raises Problem."""
@@ -610,7 +611,7 @@ class Server(Struct, kw_only=True):
         self.bells.ring(source.user)
         if _wants_json(request):
             return web.json_response({"problem": accepted.told})
-        return _redirect("/")
+        return _redirect(END)
 
     async def _take(
         self, source: Source, event: str, text: str, *, kind: InboundKind = "message", files: Sequence[Attachment] = ()

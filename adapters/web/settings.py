@@ -77,7 +77,7 @@ def page(settings: Settings, csrf: str, provider: str, last: Done, *, embedded: 
             "section",
             el("h2", "People and spending"),
             last.told if last.where == "people" else None,
-            _form("people", csrf, [_field(each) for each in settings.people], _button("Save")),
+            _form("people", csrf, [_field(each, settings.example) for each in settings.people], _button("Save")),
             id="people",
         ),
         el(
@@ -178,11 +178,12 @@ def _button(label: str, verb: str = "save") -> Html:
     return el("button", label, type="submit", name="verb", value=verb, class_="send" if verb == "save" else None)
 
 
-def _field(blank: Blank) -> Html:
-    return _text(blank.name, blank.label[:1].upper() + blank.label[1:], blank.value)
+def _field(blank: Blank, example: str = "") -> Html:
+    hint = f"such as {example}" if example and blank.name.startswith("access.") else ""
+    return _text(blank.name, blank.label[:1].upper() + blank.label[1:], blank.value, hint=hint)
 
 
-def _text(name: str, label: str, value: str, *, offered: Sequence[str] = ()) -> Html:
+def _text(name: str, label: str, value: str, *, offered: Sequence[str] = (), hint: str = "") -> Html:
     choices = el("datalist", [el("option", value=each) for each in offered], id=f"of-{name}") if offered else None
     field = el(
         "input",
@@ -190,6 +191,7 @@ def _text(name: str, label: str, value: str, *, offered: Sequence[str] = ()) -> 
         name=name,
         value=value,
         list=f"of-{name}" if offered else None,
+        placeholder=hint or None,
         spellcheck="false",
         dir="auto",
     )

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
+from importlib import import_module
 from itertools import pairwise
 from math import inf
 from typing import Any, Final, Literal, TypeVar
@@ -24,7 +25,6 @@ from gateway.app.health import Health
 from gateway.app.models import answering
 from gateway.app.orders import Order, carry_out, dead_of
 from gateway.app.plugins import platforms
-from gateway.app.story import families, story_of
 from gateway.commands.base import CommandContext
 from gateway.commands.export import originals
 from gateway.commands.files import has_workspace, workspace_view
@@ -88,6 +88,7 @@ _LOOKED_AT: Final = 150  # sessions, newest first: more take longer than a page 
 _MOST_TOLD: Final = 24  # sessions that a page tells of
 _OF_ANSWERS: Final = ("turn", "delegate", "broken off")  # purposes of calls
 _LISTED: Final = 12  # conversations
+_TELLS: Final = "gateway.app.story"  # loaded when a page is open
 _SHELF: Final = "shelf"  # a folder: what people made of the list of their conversations
 _NAMED: Final = "title "
 _PINNED: Final = "pinned "
@@ -122,11 +123,13 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         return sorted(_standing(sorted(found, key=_made_at, reverse=True)), key=_made_at)
 
     async def story(self, source: Source, since: float) -> Story:
+        tells: Any = import_module(_TELLS)
         found = await self.store.sessions(self.rules.key(source), _LOOKED_AT)
-        told = [family for family in families(found) if max(each.last_active_at for each in family) >= since]
+        told = [family for family in tells.families(found) if max(each.last_active_at for each in family) >= since]
         newest = sorted((each for family in told for each in family), key=_started, reverse=True)[:_MOST_TOLD]
         transcripts = {each.id: await self.store.transcript(each) for each in newest}
-        return story_of(newest, transcripts, self._context(source).redact)
+        story: Story = tells.story_of(newest, transcripts, self._context(source).redact)
+        return story
 
     async def spent(self, source: Source, event_id: str) -> Spent | None:
         key = self.rules.key(source)
@@ -162,7 +165,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         ctx = self._context(source)
         present, found = await ctx.present(), await self.store.sessions(ctx.key, _LOOKED_AT)
         shelf = await self.store.notes(under(ctx.key, _SHELF))
-        roots = {each.id: family[0].id for family in families(found) for each in family}
+        roots = _roots(found)
         kept = can_go_back_to(found, present)
         first = [present] if present is not None and present.message_count else []
         lines: dict[str, SessionLine] = {}  # by their roots: the versions of a conversation have arrows in the chat
@@ -187,7 +190,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         found = {each.id: each for each in await self.store.sessions(key, _LOOKED_AT)}
         if session_id not in found:
             raise SessionNotFound(f"There is no session {session_id[:40]}.")
-        root = next(family[0].id for family in families([*found.values()]) if found[session_id] in family)
+        root = _roots([*found.values()])[session_id]
         changes: dict[str, str | None] = {}
         if title is not None:
             changes[f"{_NAMED}{root}"] = shown_in_a_list(title) or None
@@ -435,6 +438,11 @@ def _standing(rows: Sequence[Outbound]) -> list[Outbound]:
             by_id[row.edits] = replace(edited, text=row.text, buttons=row.buttons)
             del by_id[row.id]
     return [row for row in by_id.values() if row.state != OutboundState.REFUSED]
+
+
+def _roots(sessions: Sequence[Session]) -> Mapping[str, str]:
+    """The first session of each one's family."""
+    return {each.id: family[0].id for family in import_module(_TELLS).families(sessions) for each in family}
 
 
 def _started(session: Session) -> float:

@@ -32,7 +32,7 @@ from gateway.runtime.redaction import Redactor
 _LISTS: Final = ("access.allow", "access.admins")
 _CAPS: Final = ("budgets.daily_usd", "budgets.per_user_daily_usd", "budgets.per_session_usd")
 _WORDS: Final = {
-    "access.allow": "Who may talk, with commas, such as telegram:123456789",
+    "access.allow": "Who may talk, several with commas",
     "access.admins": "Who may also change things",
     "budgets.daily_usd": "What all may spend in a day, in US dollars",
     "budgets.per_user_daily_usd": "What one person may spend in a day",
@@ -93,6 +93,7 @@ class Desk(Struct, kw_only=True):
                 if tokens_of(each)
             ],
             people=[Blank(name=key, label=_WORDS[key], value=value) for key, value in values.items()],
+            example=next((f"{each.name}:{each.person}" for each in platforms().values() if tokens_of(each)), ""),
         )
 
     async def try_model(self, chosen: Chosen, key: str) -> Tried:

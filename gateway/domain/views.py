@@ -412,7 +412,8 @@ class Chosen(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """The settings that can be changed in the page, and the files that hold them and the secrets."""
+    """The settings that can be changed in the page, and the files that hold them and the secrets. `example`: somebody's
+    name."""
 
     file: str
     secrets: str
@@ -420,6 +421,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     providers: Sequence[ProviderBlank]
     platforms: Sequence[PlatformBlank]
     people: Sequence[Blank]
+    example: str
 
 
 class Tried(Struct, frozen=True, kw_only=True):

@@ -129,7 +129,7 @@ async def test_without_a_script_a_form_comes_back_to_the_chat(tmp_path: Path) ->
     async with page(tmp_path) as live:
         fields = {"id": SystemIds().new("t"), "text": "plain"}
         answer = await live.me.post("/say", fields, headers={"Accept": "text/html"})
-        assert (answer.status, answer.headers["Location"]) == (303, "/")
+        assert (answer.status, answer.headers["Location"]) == (303, "/#end")
         await live.me.until("echo: plain")
 
 

@@ -512,7 +512,7 @@ async def test_axe_finds_nothing(tmp_path: Path, chromium: Browser) -> None:
         await say(me, "/remind tomorrow at 9 tea")
         await live.me.say(CODE)
         await live.me.until("echo: A")
-        (present,) = re.findall(r'form="share" name="session" value="([^"]+)"', (await live.me.get("/window"))[1])
+        (present,) = re.findall(r'name="session" value="([^"]+)">Share this', (await live.me.get("/window"))[1])
         await live.me.post("/share", {"session": present})
         (shared,) = re.findall(r'href="(/shared/[^"]+)"', (await live.me.get("/window"))[1])
         paths = ("/", "/window", "/inside", "/as/telegram", "/as/discord", "/search?q=code", f"/s/{present}", shared)

@@ -19,7 +19,7 @@ from adapters.web.server import source_of
 from adapters.web.stream import Bells, Page, Shared
 from gateway.app.views import _standing
 from gateway.domain.chat import Button, Outbound, OutboundState, SessionKey
-from gateway.domain.views import Said
+from gateway.domain.views import Said, Story
 from gateway.runtime.aside import at_once
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
@@ -44,6 +44,9 @@ class Conversation:
 
     async def said(self, source: object, limit: int) -> list[Said]:
         return self.words[::-1][:limit]
+
+    async def story(self, source: object, since: float) -> Story:
+        return Story()
 
     async def shown(self, source: object, limit: int) -> list[Outbound]:
         return _standing(self.rows[::-1])[:limit]

@@ -19,7 +19,7 @@ PASSWORD = "a password of twelve"
 
 async def shared(live: LivePage, who: Visitor) -> str:
     """Share the present conversation; the link's path."""
-    (present,) = re.findall(r'form="share" name="session" value="([^"]+)"', (await who.get("/window"))[1])
+    (present,) = re.findall(r'name="session" value="([^"]+)">Share this', (await who.get("/window"))[1])
     assert (await who.post("/share", {"session": present})).status == 303
     (path,) = re.findall(r'href="(/shared/[^"]+)"', (await who.get("/window"))[1])
     return str(path)

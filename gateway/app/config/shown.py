@@ -12,6 +12,7 @@ from gateway.domain.settings import Section
 from gateway.runtime.redaction import Redact
 
 SECRET: Final = "(set, and secret)"
+_WORDS: Final = {True: "on", False: "off", None: "none"}
 _OF_SERVERS: Final = ("headers", "env", "extra_body")  # may hold a credential under any name
 
 
@@ -49,4 +50,4 @@ def _value(path: KeyPath, value: Any, redact: Redact) -> str:
     items = value if isinstance(value, list | tuple) else (value,)
     if is_for_a_server(path) or any(isinstance(each, SecretStr) for each in items):
         return SECRET
-    return redact(", ".join(map(str, items)))
+    return redact(", ".join(_WORDS[each] if each is None or isinstance(each, bool) else str(each) for each in items))

@@ -23,7 +23,7 @@ from gateway.app.config.models import StoreSettings
 from gateway.app.serving import announcement, nothing_to_do
 from gateway.cli import check
 from gateway.cli import main as cli
-from gateway.cli.check import _model, _store, may_talk
+from gateway.cli.check import _store, may_talk, of_model
 from gateway.cli.printing import complain, show, show_rows
 from gateway.cli.program import guarded
 from gateway.cli.reports import sessions_text
@@ -140,7 +140,7 @@ async def test_a_provider_that_breaks_its_port_is_one_line_of_the_check() -> Non
         windows=Unlisted(),
         prices=Unlisted(),
     )
-    found = await _model("model", models, spec)
+    found = await of_model("model", models, spec)
     assert found.ok is False
     assert found.detail.endswith("parrot raised AttributeError: no beak; a provider may raise only ProviderError")
 
