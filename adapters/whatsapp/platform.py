@@ -99,4 +99,6 @@ PLATFORM = Platform(
     person_problem=person_problem,
     place_problem=place_problem,
     rehearse="adapters.whatsapp.limits:STAGE",
+    guide="At developers.facebook.com make an app of the type Business and add WhatsApp. API Setup shows the id of the "
+    "number, and a system user of your business gets a token that lasts.",
 )

@@ -1,0 +1,68 @@
+"""Which versions of messages stand, and what tools did, told from transcripts alone."""
+
+from __future__ import annotations
+
+from gateway.app.story import story_of
+from gateway.domain.chat import SessionKey
+from gateway.domain.message import Message, assistant, noted, tool_result, user
+from gateway.domain.session import EndReason, Session
+from gateway.domain.views import Branch
+
+KEY = SessionKey(platform="web", chat="me")
+
+
+def session(id_: str, at: float, parent: str | None = None, ended: EndReason | None = None) -> Session:
+    return Session(
+        id=id_,
+        key=KEY,
+        chat_type="direct",
+        parent_id=parent,
+        started_at=at,
+        model="m",
+        system_prompt="",
+        ended_at=None if ended is None else at + 1,
+        end_reason=ended,
+        last_active_at=at,
+    )
+
+
+def said(name: str, answer: str = "") -> list[Message]:
+    return [user(f"words {name}", id=name, event=f"e-{name}"), assistant(answer or f"to {name}", id=f"a-{name}")]
+
+
+def redact(text: str) -> str:
+    return text.replace("secret", "***")
+
+
+def test_the_newest_session_says_which_versions_stand_also_behind_a_compaction() -> None:
+    first, second, edited, later = said("1"), said("2"), said("2b"), said("3")
+    summary = user("notes", id="n", summary=True)
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"at": "a secret"}'}}
+    asked = user("words 4", id="4", event="e-4")
+    looked = [asked, assistant(None, [call], id="t"), tool_result("c", "the secret", id="r")]  # type: ignore[list-item]
+    transcripts: dict[str, list[Message]] = {
+        "s1": [*first, *second],
+        "s2": [*first, *edited],
+        "s3": [summary, noted(edited[0], id="2b'", derived_from=["2b"]), edited[1], *later, *looked],
+        "other": said("9"),
+    }
+    sessions = [
+        session("other", 9),
+        session("s3", 3, "s2"),
+        session("s2", 2, "s1", "compression"),
+        session("s1", 1, None, "undone"),
+    ]
+    story = story_of(sessions, transcripts, redact)
+    assert story.hidden == {"e-2"}
+    assert story.branches["e-2b"] == Branch(number=2, of=2, before="s1", after=None)
+    assert {"e-1", "e-3", "e-9"}.isdisjoint(story.branches)
+    (deed,) = story.deeds["e-4"]
+    assert (deed.tool, deed.arguments, deed.result) == ("look", "at: a ***", "the ***")
+
+
+def test_until_the_next_message_what_is_asked_again_is_known() -> None:
+    transcripts = {"s1": [*said("1"), *said("2")], "s2": said("1")}
+    story = story_of([session("s2", 2, "s1"), session("s1", 1, None, "undone")], transcripts, redact)
+    assert (story.forked, story.asked_again, story.hidden) == (True, "words 2", {"e-2"})
+    alone = story_of([session("s1", 1)], transcripts, redact)
+    assert (alone.forked, alone.asked_again) == (False, "words 2")
