@@ -30,7 +30,7 @@ def _user(value: str) -> str:
 class RoomCatchUp(CatchUp):
     """The limits on the messages that are fetched after an absence of the bot, for each room."""
 
-    messages: Natural = Field(1_000, description="the newest so many of a room are looked at; 0: none")
+    messages: Natural = Field(1_000, description="how many of a room's newest messages are looked at; 0: none")
 
 
 class MatrixSettings(AdapterSettings):

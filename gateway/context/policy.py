@@ -60,7 +60,7 @@ class CompressionSettings(Section):
         0.20, description="how much of the threshold the newest messages keep, word for word"
     )
     left_ratio: Share = Field(
-        0.46, description="where more of the threshold would be left, the newest messages keep less, half at least"
+        0.46, description="how much of the threshold is left at most: the newest messages give way, down to half"
     )
     max_tail_tokens: Count = Field(25_000, description="the newest messages keep no more than this, on any window")
     protect_first_n: Natural = Field(3, description="messages at the start that stay as they are")
@@ -69,7 +69,7 @@ class CompressionSettings(Section):
         None, description="short form of `auxiliary.compression`: another model at the same address"
     )
     min_threshold_tokens: Natural = Field(64_000, description="no compaction begins below it, on a large window")
-    background: Flag = Field(True, description="a summary is prepared after a reply, so that no turn waits for it")
+    background: Flag = Field(True, description="whether notes are prepared after a reply, so that nobody waits")
 
     @property
     def share(self) -> float:

@@ -43,7 +43,7 @@ class ReminderRules(Section):
     budget_usd: SpendCap | None = Field(
         0.5, description="what one run of a scheduled prompt may cost, where the model has a price; null: no limit"
     )
-    failures: Count = Field(3, description="a scheduled prompt that fails so often in a row is paused")
+    failures: Count = Field(3, description="failures in a row after which a scheduled prompt is paused")
 
 
 class Reminder(Struct, frozen=True, kw_only=True):

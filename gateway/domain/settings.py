@@ -131,8 +131,8 @@ SpendCap = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 class CatchUp(Section):
     """The limits on the messages that are fetched after an absence of the bot, for each channel."""
 
-    hours: Natural = Field(24, description="nothing older is answered")
-    messages: Natural = Field(200, description="the newest so many of a channel are looked at; 0: none")
+    hours: Natural = Field(24, description="how far back messages are answered")
+    messages: Natural = Field(200, description="how many of a channel's newest messages are looked at; 0: none")
 
 
 class ServerSettings(Section):

@@ -60,7 +60,7 @@ class ModelSettings(Section):
     )
     max_output_tokens: Count | None = Field(None, description="tokens of one answer; null: the provider decides")
     cache_ttl: Literal["auto", "5m", "1h"] = Field(
-        "auto", description="how long a provider keeps a cached prompt; auto: as is cheaper, by the chat's pauses"
+        "auto", description="how long a prompt stays in the cache; auto: whichever is cheaper for this chat"
     )
     prices: ModelPrices | None = Field(
         None, description="USD per million tokens, such as {input: 1, output: 4, cache_read: 0.1, cache_write: 1.25}"
@@ -91,11 +91,11 @@ class ModelSettings(Section):
     headers: dict[str, str] = Field(default_factory=dict, description="further headers of each request")
     silence: Seconds | None = Field(
         None,
-        description="seconds that it may say nothing, not even a thought, before another model answers; null: 90 where "
+        description="seconds of silence, without even a thought, before another model answers; null: 90 where "
         f"fallback_models names another, else {READ_TIMEOUT:.0f}",
     )
     whole_answer: Seconds = Field(
-        WHOLE_ANSWER, description="seconds that an answer may take which does not grow (stream: false)"
+        WHOLE_ANSWER, description="seconds that an answer may take if it does not grow (stream: false)"
     )
 
     def contradictions(self) -> Iterator[Contradiction]:

@@ -31,14 +31,21 @@ _BOUNDS: Final = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
 def as_markdown() -> str:
     """The reference: a table for each section."""
     shape = Shape(Tree(name=""), platforms(), providers())
-    tables = []
+    tables: list[str] = []
+    described: dict[type[BaseModel] | None, str] = {}
+    same: set[str] = set()
     for path in shape.paths():
         section = shape.section(path)
         if len(path) == 1 and section is None:
             key, field = str(path[0]), Config.model_fields[str(path[0])]
             inner = named_section(field)
             tables.append(_table(key, inner, inner.model_fields) if inner else _table(key, None, {key: field}))
-        if section and path[:2] != ("auxiliary", "compression"):  # whose keys are those of `model`
+        if section in described:
+            if dotted(path[:-1]) not in same:  # where it is, its parts are told, too
+                same.add(dotted(path))
+                tables.append(f"### `{dotted(path)}`\n\nThe same keys as `{described[section]}`.\n")
+        elif section:
+            described[section] = dotted(path)
             tables.append(_table(dotted(path), section, section.model_fields))
         if named := shape.section((*path, _ANY_NAME)) if section is None else None:
             tables.append(_table(f"{dotted(path)}.{_ANY_NAME}", named, named.model_fields))

@@ -69,9 +69,7 @@ class McpServerSettings(Section):
     only: Texts = Field((), description="the tools that are used, by the server's names for them; empty: all")
     ask: Texts = Field((), description='tools that a person must allow each time, or ["*"]')
     admins_only: Flag = Field(False, description="only turns of admins may use its tools")
-    trust: Flag = Field(
-        False, description="whether to believe it which of its tools change nothing, or may be run twice"
-    )
+    trust: Flag = Field(False, description="whether to believe which of its tools change nothing, or may be run twice")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield an error unless exactly one of a process and an address is given."""

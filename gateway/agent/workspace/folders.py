@@ -31,7 +31,7 @@ class WorkspaceSettings(Section):
     enabled: Flag = Field(True, description="whether the model has the tools that write, list and search its files")
     most_mb: Count = Field(500, description="megabytes of 1,000,000 bytes that one may hold, and as many for versions")
     most_files: Count = Field(20_000, description="files and folders that one may hold")
-    keep_days: Count = Field(30, description="days for which it is kept what was there before a change")
+    keep_days: Count = Field(30, description="for how many days earlier versions are kept")
 
 
 class Turn(Struct, frozen=True, kw_only=True):

@@ -192,7 +192,7 @@ class ToolSettings(OutputLimits):
         False, description="whether the model may open, name and close topics and threads of groups, each after a yes"
     )
     approval_deadline: Seconds = Field(300, description="seconds for a yes or no to a tool; then it counts as a no")
-    approval_lasts: Lasts = Field("always", description="for how long a person may allow one very call at most")
+    approval_lasts: Lasts = Field("always", description="how long a person's yes to a call may last")
     delegate: DelegateSettings = DelegateSettings()
     shell: ShellSettings = ShellSettings()
     skills: SkillsSettings = SkillsSettings()
