@@ -70,6 +70,7 @@ def test_every_document_is_linked() -> None:
 
 def test_the_documents_are_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 140, "a version fits a page"
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in DECISIONS}
     assert {name: length for name, length in lengths.items() if length > 15} == {}
 
