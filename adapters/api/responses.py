@@ -87,7 +87,11 @@ class Responses(Struct, kw_only=True):
                     if int(named[3]) < len(calls):
                         call = calls[int(named[3])]
                         return {"type": "function_call", "call_id": call["id"], **call["function"]}
-        raise invalid(f"input[{at}].id", "There is no such item of yours: send it instead of a reference.", "not_found")
+        raise invalid(
+            f"input[{at}].id",
+            "You have no item with this id: send the item itself instead of a reference.",
+            "not_found",
+        )
 
 
 def _is_reference(item: Any) -> bool:

@@ -504,7 +504,7 @@ class InteractiveConsole:
                 # Cancelled half-way, prompt_toolkit would make every later print wait for this one.
                 await asyncio.shield(printed())
         except OSError as error:
-            raise Disconnected(f"The terminal cannot be written ({error.strerror}).") from error
+            raise Disconnected(f"Legato cannot write to the terminal ({error.strerror}).") from error
 
 
 # -- without a prompt ----------------------------------------------------------------------------------

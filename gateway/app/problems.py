@@ -121,13 +121,13 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
         if seconds >= _LANE_STILL:
             yield "lane_still", name, f"a message has waited {lasting(seconds)}, and nobody answers it"
     for job in signs.ended:
-        yield "job_ended", job, "had ended by an error in Legato, and was begun anew; the log has more"
+        yield "job_ended", job, "stopped because of an error in Legato, and was started again; the log has more"
     if signs.away is not None:
         yield "model_away", signs.model, signs.away
     if signs.silent_for >= max(_MODEL_SILENT, signs.patience):
         yield "model_silent", signs.model, f"has given no sign for {lasting(signs.silent_for)}"
     if signs.lost:
-        yield "process_gone", "", "another process died, or stands still; those that live take its work over"
+        yield "process_gone", "", "another process died or hangs; the others take over its work"
     if signs.lag >= _LAGS:
         yield "loop_lags", "", f"everything stood still for {signs.lag:.0f} seconds"
     if signs.writes_for >= _WRITER_STILL:
@@ -142,7 +142,7 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
 
 def _of_platform(name: str, platform: PlatformSigns) -> Iterator[tuple[Kind, str, str]]:
     if platform.state == "ended":
-        yield "platform_down", name, "is read no more; the log says why"
+        yield "platform_down", name, "is no longer read; the log says why"
     elif platform.state == "unreached":
         yield "platform_down", name, "cannot be reached; the log says why"
     elif platform.state == "pauses":

@@ -104,7 +104,7 @@ def next_step(setup: Setup, status: int) -> str:
     on = [name for name, each in setup.config.adapters.items() if each.enabled and not platforms()[name].beside_shell]
     start = f"tart it with `legato {'run' if on else 'chat'}`."
     if status:
-        return f"Mend what FAILs, then s{start}"
+        return f"Fix what says FAIL, then s{start}"
     if setup.files or on:
         return f"S{start}"
     return (
@@ -220,7 +220,7 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
     detail = ", laid over ".join(str(each.absolute()) for each in reversed(files))
     yield Finding(what="config", ok=True, detail=detail or f"no config.yaml in {setup.folder.absolute()}: defaults")
     for path in misnamed(setup.folder):
-        yield Finding(what="config", ok=None, detail=f"{path.absolute()} is not read for its name")
+        yield Finding(what="config", ok=None, detail=f"{path.absolute()} is ignored because of its name")
     if setup.earlier:
         used = " and ".join(str(each) for each in setup.earlier)
         detail = f"{used} of this folder as in earlier versions; Legato's own folder is {setup.folder.absolute()}"
@@ -238,7 +238,7 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
     yield from _copies(settings.database)
     yield from _of_backups(settings)
     for name in overlooked(environ):
-        detail = f"{name} sets nothing: there are two underscores each, as in LEGATO__MODEL__NAME"
+        detail = f"{name} sets nothing: write two underscores each time, as in LEGATO__MODEL__NAME"
         yield Finding(what="environment", ok=None, detail=detail)
 
 
@@ -257,7 +257,7 @@ def of_heartbeat(config: Config) -> Finding:
     looks = config.heartbeat
     file = config.at(heartbeat.FILE).absolute()
     if not heartbeat.written_in(config.at(".")):
-        return Finding(what="heartbeat", ok=None, detail=f"{file} says nothing yet: no look is taken until it does")
+        return Finding(what="heartbeat", ok=None, detail=f"{file} is empty, so the bot does not look yet")
     most = "any sum" if looks.daily_usd is None else f"${looks.daily_usd:.2f}"
     hours = f" from {looks.hours.replace('-', ' to ')} o'clock" if looks.hours else ""
     detail = f"{file}, every {looks.every}{hours} if something changed, for {looks.chat}; at most "
@@ -303,7 +303,7 @@ def _of_backups(settings: Config) -> Iterator[Finding]:
     if backup.to is not None:
         folder = settings.at(Path(backup.to).expanduser())
         ok = folder.is_dir() and os.access(folder, os.W_OK)
-        why = "may not be written by you" if folder.is_dir() else "is no folder: make it, or change backup.to"
+        why = "cannot be written by you" if folder.is_dir() else "is no folder: make it, or change backup.to"
         yield Finding(what="backup", ok=ok, detail=str(folder) if ok else f"{folder} {why}")
 
 

@@ -81,7 +81,7 @@ async def of_store(store: ReportStore) -> dict[str, Any]:
 def nobody(settings: Config) -> str:
     """The sentence that says why no gateway answers."""
     if settings.monitor.address is None:
-        return "No gateway can be asked yet: `legato config set monitor.address 127.0.0.1:9464` gives it an address."
+        return "The bot has no address for such questions yet: `legato config set monitor.address 127.0.0.1:9464` sets one."
     return f"No gateway answers at {settings.monitor.address}."
 
 
@@ -99,7 +99,9 @@ def _reload_lines(answer: Mapping[str, Any]) -> Iterator[str]:
         return
     changed, waiting = answer["changed"], answer["waiting"]
     yield (
-        f"In force now: {', '.join(changed)}." if changed else "Nothing has changed that can hold without a new start."
+        f"In force now: {', '.join(changed)}."
+        if changed
+        else "Nothing has changed that takes effect without a restart."
     )
     if waiting:
         yield f"At the next start: {', '.join(waiting)}."

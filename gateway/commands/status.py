@@ -154,7 +154,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         now = f"with your next message (at {threshold:,})"
         lines.append(f"I compress it {f'at {threshold:,} tokens, about {left:,} from now' if left else now}.")
     elif threshold:
-        lines.append("I do not compress it by myself here; /compress does it now.")
+        lines.append("I never compress it by myself here; /compress does it now.")
     return "\n".join([*lines, *await said_of_chat(ctx, conversation.stored.session)])
 
 

@@ -68,7 +68,7 @@ def test_without_a_configuration_it_says_so_and_makes_nothing(
     ("text", "status", "then"),
     [
         ("log: {level: error}", 0, "Start it with `legato chat`."),
-        ("model: {provider: openai, name: m, base_url: 'http://127.0.0.1:9/v1'}", 1, "Mend what FAILs, then start it"),
+        ("model: {provider: openai, name: m, base_url: 'http://127.0.0.1:9/v1'}", 1, "Fix what says FAIL, then"),
     ],
 )
 def test_its_last_line_says_what_to_do(

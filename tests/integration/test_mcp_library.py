@@ -46,7 +46,7 @@ async def test_a_server_on_standard_streams() -> None:
 
 async def test_an_address_where_nobody_answers(unused_tcp_port: int) -> None:
     async with running(McpServerSettings(url=f"http://127.0.0.1:{unused_tcp_port}/mcp")) as it:
-        assert "nobody answers at its url; see that it runs" in it.server.failure
+        assert "nothing answers at its url: check that it runs" in it.server.failure
 
 
 async def test_a_server_on_http_that_dies(unused_tcp_port: int) -> None:

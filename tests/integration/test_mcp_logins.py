@@ -76,7 +76,7 @@ async def world(folder: Path, *habits: str, **settings: str) -> AsyncIterator[Wo
         ("refuses", "The login was refused there: The person said no."),
         ("no-registration", "Registration failed: 400"),
         ("registration-fails", "Registration failed: 400"),
-        ("token-hangs", "nobody answers where one logs in"),
+        ("token-hangs", "nothing answers at its login address"),
         ("token-fails", "Token exchange failed (503)"),
         ("token-html", "This login failed"),
         ("token-endless", "more than 8 MB"),
@@ -140,7 +140,7 @@ async def test_an_app_that_somebody_registered(tmp_path: Path) -> None:
     [
         ("expired", 200, True),
         ("token-fails", "its login cannot be renewed now (HTTP 503)", True),
-        ("token-hangs", "nobody answers where one logs in (127.0.0.1)", True),
+        ("token-hangs", "nothing answers at its login address (127.0.0.1)", True),
         ("token-endless", "more than 8 MB", True),
         ("token-elsewhere", "its login cannot be renewed now (HTTP 307)", True),
         ("token-html", "it wants a login; an admin of this bot sends /mcp login demo", True),

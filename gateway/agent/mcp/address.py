@@ -75,9 +75,9 @@ def _unsent(request: httpx2.Request, error: httpx2.TransportError | LoginFailed)
     if isinstance(error, LoginFailed):
         return str(error)
     if error.request is not request:
-        return f"nobody answers where one logs in ({error.request.url.host})"
+        return f"nothing answers at its login address ({error.request.url.host})"
     unheard = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-    return f"nobody answers at its url; see that it runs, and where ({error})" if unheard else ""
+    return f"nothing answers at its url: check that it runs, and at which address ({error})" if unheard else ""
 
 
 def bounded(response: httpx2.Response) -> httpx2.Response:

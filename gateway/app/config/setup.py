@@ -81,7 +81,7 @@ def legato_folder(environ: Mapping[str, str]) -> Path:
         else:
             path = (Path(environ["HOME"]) if environ.get("HOME") else Path.home()).absolute() / ".legato"
     except RuntimeError:
-        reason = f"nobody knows where your home folder is: set {HOME_VARIABLE} to the folder that Legato may use"
+        reason = f"your home folder is unknown: set {HOME_VARIABLE} to the folder that Legato may use"
         raise ConfigError([reason]) from None
     if path.exists() and not path.is_dir():
         raise ConfigError(
@@ -106,7 +106,7 @@ def _refuse_misnamed(folder: Path, elsewhere: bool) -> None:
     program's."""
     others = [each for each in misnamed(_HERE) if read_file(each).values.keys() <= Config.model_fields.keys()]
     for path in (*misnamed(folder), *(others if elsewhere else ())):
-        raise ConfigError([f"{path} is not read for its name: call it {FILE}, or move it away"])
+        raise ConfigError([f"{path} is ignored because of its name: call it {FILE}, or move it away"])
 
 
 def _is_ours(path: Path) -> bool:
