@@ -54,8 +54,8 @@ class EventEndpoint:
             await self._door.open(host=host, port=port, reuse_port=True)
         except OSError as error:
             raise AdapterError(
-                f"Slack's events cannot be heard at {host}:{port} ({error.strerror or error}); free that port, or set "
-                "another in adapters.slack.http."
+                f"Legato cannot hear Slack's events at {host}:{port} ({error.strerror or error}): free that port, "
+                "or set another in adapters.slack.http."
             ) from error
         log.info("slack_listens", host=host, port=port)
         self._begun()

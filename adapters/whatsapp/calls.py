@@ -180,7 +180,7 @@ def _mapped(code: int, said: str, told: Json, status: int) -> AdapterError:
     if code in _LOCKED:
         return AdapterError(_LOCKED[code])
     if code == 100 and told.get("error_subcode") == 33:
-        return AdapterError(f"The token of adapters.whatsapp does not reach the number or file ({said}).")
+        return AdapterError(f"The token of adapters.whatsapp has no access to that number or file ({said}).")
     if code in _LATER or status >= httpx.codes.INTERNAL_SERVER_ERROR:
         return AdapterError(f"WhatsApp could not do it just now ({said}).")
     return DeliveryRefused(f"WhatsApp says: {said}")

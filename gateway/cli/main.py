@@ -416,7 +416,7 @@ def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 
     settings = settings_of(config)
     if not (answers := reloaded(settings.monitor)):
-        fail(f"{nobody(settings)} A new start takes up all settings.")
+        fail(f"{nobody(settings)} A restart uses all of them.")
     redact = redactor(settings)
     show_rows(answers, as_json, lambda rows: redact(reload_text(rows)))
     raise typer.Exit(2 if any("problems" in each for each in answers) else int(any(SILENT in each for each in answers)))

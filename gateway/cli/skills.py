@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, str]
 
-_TAKEN: Final = "A gateway that runs takes it up by `legato reload`, or at its next start."
+_TAKEN: Final = "A running bot uses it after `legato reload`, or from its next start."
 
 skills_app = typer.Typer(
     help="Skills that tell the bot how to do some kind of work.", no_args_is_help=True, rich_markup_mode=None

@@ -154,7 +154,7 @@ async def test_a_call_that_is_stopped_while_it_asks_leaves_the_server_usable(tmp
         await eventually(lambda: not live.gateway.running_turns.count())
         assert await live.ask("go on") == "done"
         assert results(model)[-1] == "copied"
-        assert "Nothing waits for your words" in await live.ask("/answer Rome")
+        assert "I have not asked you anything" in await live.ask("/answer Rome")
 
 
 async def test_the_status_line_shows_how_far_a_call_is(tmp_path: Path) -> None:

@@ -152,7 +152,9 @@ def _add_file(tar: tarfile.TarFile, path: Path, entry: tarfile.TarInfo) -> list[
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except PermissionError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}): its owner must be who backs up.") from error
+        raise UserError(
+            f"{path} cannot be read ({error.strerror}): make the backup as the user who owns it."
+        ) from error
     with open(descriptor, "rb") as file:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
