@@ -18,7 +18,7 @@ from gateway.agent.models import Models
 from gateway.app.config import Config, load_config
 from gateway.app.models import configured_models
 from gateway.cli import main as cli
-from gateway.cli.check import _model
+from gateway.cli.check import of_model
 from gateway.providers.plugin import ModelSettings, ProviderHost
 from gateway.runtime.errors import ConfigError, EmptyAnswer, OutputCapTooLarge, ProviderRejected
 from gateway.runtime.logs import configure_logs, redact_crashes
@@ -235,7 +235,7 @@ async def test_a_window_that_is_a_guess_says_so(known: dict[str, Any], guess: bo
     entry = ModelSettings(**{**usual, **known})
     host = ProviderHost(clock=ManualClock(), redact=str, count=len, pause=lambda: asyncio.sleep(0))
     models, _ = configured_models(Config(model=entry), host, Random(1), {"openai": FakeModel()})
-    found = await _model("model", models, models.main)
+    found = await of_model("model", models, models.main)
     assert found.detail.startswith(f"{entry.name} (openai), window 128,000 tokens")
     assert ("(assumed: set model.context_length if you know it)" in found.detail) == guess
 
@@ -257,7 +257,7 @@ def asked(script: Script, **entry: Any) -> tuple[Models, FakeModel]:
 )
 async def test_a_model_that_thinks_and_says_nothing_is_there(answer: Say, detail: str) -> None:
     models, _ = asked(lambda spec, request: answer)
-    found = await _model("model", models, models.main)
+    found = await of_model("model", models, models.main)
     assert found.ok
     assert detail in found.detail
 
@@ -277,14 +277,14 @@ async def test_a_number_that_a_server_refuses_gives_way_to_that_of_a_conversatio
         lambda spec, request: Say(text="ready", error=refusal if request.max_tokens != usual else None),
         max_output_tokens=usual,
     )
-    found = await _model("model", models, models.main)
+    found = await of_model("model", models, models.main)
     assert found.ok, found.detail
     assert [request.max_tokens for request in provider.requests] == [1_024, usual]
 
 
 async def test_a_key_that_is_refused_is_asked_once() -> None:
     models, provider = asked(in_turn(Say(error=ProviderRejected("The provider refused the API key.", status=401))))
-    found = await _model("model", models, models.main)
+    found = await of_model("model", models, models.main)
     assert not found.ok
     assert len(provider.requests) == 1
 

@@ -65,7 +65,7 @@ def test_answers_become_settings_and_secrets(tmp_path: Path, monkeypatch: pytest
     slack = ("y", "xoxb-1-2-my-token", "xapp-1-my-token")  # a platform may have several
     matrix = ("y", "my-password", "@legato:example.org")  # or a setting that nobody can guess
     people = "telegram:4711, telegram:12, matrix:@anna:example.org"
-    talk, seen = talking("grok", "groq", "gsk-my-key", "", "n", *matrix, *slack, "y", TOKEN, "y", people, "")
+    talk, seen = talking("grok", "groq", "gsk-my-key", "", "n", *matrix, *slack, "y", TOKEN, "y", "n", people, "")
     draft = by_answers(talk, setup, known, run)
     assert any("did you mean groq?" in line for line in seen)
     assert any("https://console.groq.com/keys" in line for line in seen)
@@ -92,11 +92,11 @@ def test_enter_keeps_all_and_one_answer_changes_one_thing(tmp_path: Path, monkey
         "# mine\nmodel: {provider: ollama, name: qwen3}  # good\nlog: {level: info}\n"
     )
     setup, known = set_up_in(tmp_path)
-    talk, seen = talking("", "", "", "", "", "", "", "", "")
+    talk, seen = talking("", "", "", "", "", "", "", "", "", "")
     draft = by_answers(talk, setup, known, run)
     assert write(draft, setup, known) == []
     assert any("could not be listed" in line for line in seen)
-    talk, _ = talking("", "", "qwen3:32b", "", "", "", "", "", "")
+    talk, _ = talking("", "", "qwen3:32b", "", "", "", "", "", "", "")
     write(by_answers(talk, setup, known, run), setup, known)
     assert (tmp_path / "config.yaml").read_text() == (
         "# mine\nmodel: {provider: ollama, name: 'qwen3:32b'}  # good\nlog: {level: info}\n"
@@ -106,7 +106,7 @@ def test_enter_keeps_all_and_one_answer_changes_one_thing(tmp_path: Path, monkey
 def test_a_search_is_chosen_with_its_key_and_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offering(monkeypatch)
     setup, known = set_up_in(tmp_path)
-    talk, seen = talking("", "", "", "", "", "", "gogle", "Brave", "BSA-my-key-0123")
+    talk, seen = talking("", "", "", "", "", "", "", "gogle", "Brave", "BSA-my-key-0123")
     write(by_answers(talk, setup, known, run), setup, known)
     assert any("There is no search 'gogle'" in line for line in seen)
     assert any("https://api-dashboard.search.brave.com" in line for line in seen)
@@ -114,13 +114,13 @@ def test_a_search_is_chosen_with_its_key_and_given_up(tmp_path: Path, monkeypatc
     setup, known = set_up_in(tmp_path)
     search = setup.config.tools.search
     assert (search.provider, search.api_key and search.api_key.get_secret_value()) == ("brave", "BSA-my-key-0123")
-    talk, seen = talking("", "", "", "", "", "", "searxng", "10.0.0.5:8888")
+    talk, seen = talking("", "", "", "", "", "", "", "searxng", "10.0.0.5:8888")
     write(by_answers(talk, setup, known, run), setup, known)
     setup, known = set_up_in(tmp_path)
     assert setup.config.tools.search.base_url == "http://10.0.0.5:8888"
-    talk, _ = talking("", "", "", "", "", "", "", "")
+    talk, _ = talking("", "", "", "", "", "", "", "", "")
     assert write(by_answers(talk, setup, known, run), setup, known) == []
-    talk, _ = talking("", "", "", "", "", "", "-")
+    talk, _ = talking("", "", "", "", "", "", "", "-")
     write(by_answers(talk, setup, known, run), setup, known)
     assert set_up_in(tmp_path)[0].config.tools.search.provider is None
 
