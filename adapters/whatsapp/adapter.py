@@ -235,7 +235,7 @@ class WhatsAppBot:
             raise ChatGone(WINDOW_CLOSED)
         caption = await self._laid_out(outbound) if outbound.text.strip() else ""
         body = await files.shown(self._calls, self._number(outbound.to), outbound.file, content, caption)
-        if caption and body["type"] == "audio" and outbound.id not in self._captions:  # a sound has no caption
+        if caption and body["type"] in files.BARE and outbound.id not in self._captions:
             await self._post(outbound.to, messages.addressed(outbound.to.chat, messages.text(caption)))
             self._captions[outbound.id] = None
         return await self._shown(outbound, body)

@@ -119,8 +119,8 @@ class GraphCalls:
         """A file's content. Raises FileRefused, or another AdapterError if another try may succeed."""
         try:
             told = await self("GET", media)
-        except DeliveryRefused as error:
-            raise FileRefused(GONE) from error
+        except AdapterError as error:
+            raise FileRefused(GONE) if code_of(error) in INVALID else error from error
         if int(told.get("file_size") or 0) > LARGEST_FETCHED:
             raise FileRefused(TOO_LARGE)
         address = str(told["url"])  # for five minutes
@@ -160,7 +160,7 @@ class GraphCalls:
 
 def refuse(told: Json, status: int = 400) -> None:
     """Raise the gateway's error for an error of Meta's."""
-    code, details = int(told.get("code") or 0), str((told.get("error_data") or {}).get("details") or "")
+    code, details = int(told.get("code", -1)), str((told.get("error_data") or {}).get("details") or "")
     said = details or str(told.get("error_user_msg") or told.get("message") or told.get("title") or f"status {status}")
     raise _mapped(code, f"{said.rstrip('.')}, {code}", told, status) from GraphError(code, said)
 

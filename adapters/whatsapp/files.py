@@ -16,7 +16,9 @@ _SHOWN: Final = {
     "image": ("image/jpeg", "image/png"),
     "audio": ("audio/aac", "audio/amr", "audio/mp4", "audio/mpeg", "audio/ogg"),
     "video": ("video/3gpp", "video/mp4"),
+    "sticker": ("image/webp",),
 }
+BARE: Final = ("audio", "sticker")  # what has no caption
 _TEXTS: Final = ("application/json", "application/xml", "application/x-yaml", "application/javascript")
 _OFFICE: Final = ("pdf", "msword", "vnd.ms-", "vnd.openxmlformats-officedocument.")
 
@@ -49,6 +51,6 @@ async def shown(calls: GraphCalls, number: str, file: KeptFile, content: bytes, 
         part["filename"] = name
     if file.is_voice and mime == "audio/ogg":
         part["voice"] = True
-    if caption and kind != "audio":
+    if caption and kind not in BARE:
         part["caption"] = caption
     return {"type": kind, kind: part}

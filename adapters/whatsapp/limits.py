@@ -16,7 +16,7 @@ from gateway.domain.platform import Bubble, Stage
 WINDOW: Final = 86_400.0  # seconds after a person's words in which they can be written to freely
 LARGEST_FETCHED: Final = 25 * 1024 * 1024
 LARGEST_SENT: Final = 100 * 1024 * 1024
-LARGEST: Final = {"image": 5 * 1024 * 1024, "audio": 16 * 1024 * 1024, "video": 16 * 1024 * 1024}
+LARGEST: Final = {"image": 5 << 20, "audio": 16 << 20, "video": 16 << 20, "sticker": 1 << 19}
 
 LIMITS: Final = Limits(
     text_units=LONGEST - len(REPEATED),

@@ -1,0 +1,143 @@
+"""What Meta's JSON means, and its errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adapters.whatsapp import codec, files
+from adapters.whatsapp.calls import in_words, refuse
+from adapters.whatsapp.limits import LARGEST, rates
+from adapters.whatsapp.platform import WhatsAppSettings, person_problem, place_problem
+from gateway.domain.adapter import earliest
+from gateway.domain.chat import VOICE, ChatAddress, KeptFile
+from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, RateLimited
+
+
+def heard(number: str = "1", **message: Any) -> codec.Heard:
+    contact = {"profile": {"name": "Anna"}, "wa_id": "491701234567", "user_id": "DE.1"}
+    said = {"from": "491701234567", "id": "wamid.A", "timestamp": "1795981218", **message}
+    return codec.Heard(number=number, first="1", message=said, contact=contact)
+
+
+def test_a_voice_message_a_sticker_and_a_picture_are_files() -> None:
+    found = []
+    for kind, part in (
+        ("audio", {"id": "7", "mime_type": "audio/ogg; codecs=opus", "voice": True}),
+        ("audio", {"id": "8", "mime_type": "audio/mpeg"}),
+        ("sticker", {"id": "9", "mime_type": "image/webp"}),
+        ("image", {"id": "10", "mime_type": "image/jpeg", "caption": "Look"}),
+    ):
+        said = codec.inbound(heard(type=kind, **{kind: part}))
+        assert said is not None
+        found.append((said.attachments[0].kind, said.attachments[0].mime, said.text))
+    assert found == [
+        ("voice", "audio/ogg", ""),
+        ("document", "audio/mpeg", ""),
+        ("image", "image/webp", ""),
+        ("image", "image/jpeg", "Look"),
+    ]
+
+
+def test_numbers_of_the_bot_are_conversations_and_places() -> None:
+    first = codec.inbound(heard(type="text", text={"body": "Hello"}))
+    other = codec.inbound(heard("2", type="text", text={"body": "Hello"}))
+    assert first is not None
+    assert other is not None
+    assert (first.source.thread, other.source.thread) == (None, "2")
+    assert (other.source.within, other.source.roles) == (("2",), ("DE.1",))
+    assert other.event_id == "2:491701234567:wamid.A"
+    assert codec.message_of(other.event_id) == "wamid.A"
+    assert codec.message_of("schedule:r_1:1") == ""
+
+
+def test_a_quoted_command_is_still_one_and_forwarded_words_command_nothing() -> None:
+    quote, context = codec.Quote("you", 'Pay "now"]?'), {"id": "wamid.B"}
+    said = codec.inbound(heard(type="text", text={"body": "y"}, context=context), quote)
+    assert said is not None
+    assert (said.text, said.own, said.reply_to) == ("[in reply to you: \"Pay 'now')?\"]\ny", "y", "wamid.B")
+    command = codec.inbound(heard(type="text", text={"body": "/forget"}, context=context), quote)
+    assert command is not None
+    assert command.command is not None
+    forwarded = codec.inbound(heard(type="text", text={"body": "/forget"}, context={"forwarded": True}))
+    assert forwarded is not None
+    assert (forwarded.text, forwarded.own, forwarded.command) == ("[forwarded]\n/forget", "", None)
+
+
+def test_a_new_number_keeps_the_conversation_and_odd_things_are_named() -> None:
+    told = {"type": "user_changed_number", "wa_id": "4917099"}
+    moved = codec.inbound(heard(type="system", system=told))
+    assert moved is not None
+    assert (moved.kind, moved.text, moved.source.chat) == ("renamed", "491701234567", "4917099")
+    unread = codec.inbound(heard(type="order", order={}))
+    assert unread is not None
+    assert (unread.kind, unread.text) == ("unread", codec.AN_ORDER)
+    assert codec.inbound(heard(type="interactive", interactive={"type": "nfm_reply", "nfm_reply": {}})) is None
+    assert codec.inbound(heard(type="reaction", reaction={"message_id": "wamid.B"})) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        (131047, ChatGone, "nobody wrote here for 24 hours"),
+        (131026, ChatGone, "the person cannot be reached"),
+        (131030, ChatGone, "a test number writes only to numbers on its list"),
+        (132001, ChatGone, "does not take the template"),
+        (130429, RateLimited, "asks to wait"),
+        (131056, RateLimited, "asks to wait"),
+        (190, AdapterError, "does not take the token"),
+        (10, AdapterError, "lacks a permission"),
+        (131042, AdapterError, "no means of payment"),
+        (131016, AdapterError, "could not do it just now"),
+        (100, DeliveryRefused, "WhatsApp says: it is odd, 100"),
+    ],
+)
+def test_errors_are_told_in_plain_words(code: int, kind: type[AdapterError], words: str) -> None:
+    with pytest.raises(AdapterError, match=words) as raised:
+        refuse({"code": code, "error_data": {"details": "it is odd."}})
+    assert type(raised.value) is kind
+    assert in_words({"code": code, "title": "it is odd"})[1] == (kind is ChatGone)
+
+
+def test_one_person_rests_while_others_are_written_to() -> None:
+    with pytest.raises(RateLimited) as raised:
+        refuse({"code": 131056})
+    assert (raised.value.everywhere, raised.value.retry_after) == (False, 6.0)
+    pair, number = rates(ChatAddress(platform="whatsapp", chat="4917"), "1")
+    burst = [0.01 * each for each in range(45)]
+    assert earliest([burst], [pair], 1.0) == 270.0
+    assert earliest([burst], [number], 1.0) == 1.0
+
+
+def _file(mime: str, size: int = 10, ref: str = "file:1") -> KeptFile:
+    return KeptFile(ref=ref, digest="d", name="a.bin", mime=mime, size=size, at=0.0)
+
+
+class _Calls:
+    async def upload(self, number: str, name: str, mime: str, content: bytes) -> str:
+        return f"{mime} {name}"
+
+
+async def test_an_answer_said_aloud_is_a_voice_message() -> None:
+    calls: Any = _Calls()
+    body = await files.shown(calls, "1", _file("audio/ogg", ref=f"{VOICE}o_1.voice1"), b"OggS", "")
+    assert body == {"type": "audio", "audio": {"id": "audio/ogg a.bin", "voice": True}}
+    body = await files.shown(calls, "1", _file("text/csv"), b"a,b", "Look")
+    part = {"id": "text/plain a.bin", "filename": "a.bin", "caption": "Look"}
+    assert body == {"type": "document", "document": part}
+    assert files.kind_of(_file("image/webp; q=1")) == ("sticker", "image/webp")
+    for refused in (_file("application/zip"), _file("image/png", LARGEST["image"] + 1)):
+        with pytest.raises(DeliveryRefused, match=r"a\.bin"):
+            files.kind_of(refused)
+
+
+def test_names_and_settings_that_cannot_work_are_refused() -> None:
+    assert person_problem("491701234567") is person_problem("*@106540352242922") is person_problem("DE.15") is None
+    assert "telephone number" in (person_problem("+49 170") or "")
+    assert place_problem("491701234567/106540352242922") is None
+    assert place_problem("#choir") is not None
+    wrong = WhatsAppSettings(enabled=True, url="http://bot.example.org/whatsapp")
+    assert [keys[0] for keys, _ in wrong.contradictions()] == ["number", "token", "secret", "url"]
+    with pytest.raises(ValueError, match="no telephone number"):
+        WhatsAppSettings(number="+49170")
