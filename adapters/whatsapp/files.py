@@ -29,10 +29,8 @@ def kind_of(file: KeptFile) -> tuple[str, str]:
     mime = file.mime.partition(";")[0].strip().lower()
     kind = next((kind for kind, known in _SHOWN.items() if mime in known), None)
     if kind is not None and file.size > LARGEST[kind]:
-        size = LARGEST[kind] // 1024**2
-        raise DeliveryRefused(
-            f"{file.name or 'the file'} is larger than the {size} MB that WhatsApp takes of this kind"
-        )
+        most = f"{LARGEST[kind] / 1024**2:g} MB"
+        raise DeliveryRefused(f"{file.name or 'the file'} is larger than the {most} that WhatsApp takes of this kind")
     if kind is not None:
         return kind, mime
     if mime.startswith("text/") or mime in _TEXTS:

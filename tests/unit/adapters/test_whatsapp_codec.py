@@ -23,12 +23,13 @@ def heard(number: str = "1", **message: Any) -> codec.Heard:
 
 def test_a_voice_message_a_sticker_and_a_picture_are_files() -> None:
     found = []
-    for kind, part in (
+    parts: list[tuple[str, Any]] = [
         ("audio", {"id": "7", "mime_type": "audio/ogg; codecs=opus", "voice": True}),
         ("audio", {"id": "8", "mime_type": "audio/mpeg"}),
         ("sticker", {"id": "9", "mime_type": "image/webp"}),
         ("image", {"id": "10", "mime_type": "image/jpeg", "caption": "Look"}),
-    ):
+    ]
+    for kind, part in parts:
         said = codec.inbound(heard(type=kind, **{kind: part}))
         assert said is not None
         found.append((said.attachments[0].kind, said.attachments[0].mime, said.text))
