@@ -52,6 +52,8 @@ def lock(file: IO[Any] | int, *, waits: bool = True, shared: bool = False) -> No
 
 def write_at(descriptor: int, data: bytes, at: int) -> int:
     """Write in this place of a file; how many bytes were written."""
+    if hasattr(os, "pwrite"):
+        return os.pwrite(descriptor, data, at)
     os.lseek(descriptor, at, os.SEEK_SET)
     return os.write(descriptor, data)
 
@@ -59,9 +61,7 @@ def write_at(descriptor: int, data: bytes, at: int) -> int:
 def on_signal(number: signal.Signals | None, call: Callable[[], object]) -> None:
     """Have a signal call this in the running loop, where the system has the signal."""
     loop = asyncio.get_running_loop()
-    if number is None:
-        return
-    try:
+    if HANGUP is not None and number is not None:
         loop.add_signal_handler(number, call)
-    except NotImplementedError:  # the loops of Windows
+    elif number is not None:  # the loops of Windows take none
         signal.signal(number, lambda *_: loop.call_soon_threadsafe(call))

@@ -18,11 +18,38 @@ from typing import Any, NoReturn
 
 ROOMS = ("gateway", "adapters", "legato")
 MODULES = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
-OF_OS = (
-    "O_CLOEXEC O_DIRECTORY O_NOCTTY O_NOFOLLOW O_NONBLOCK WNOHANG chown fchmod fchown fork geteuid getgroups getuid "
-    "killpg pread pwrite set_blocking setsid"
-).split()
-OF_SIGNAL = "ITIMER_REAL SIGALRM SIGCHLD SIGHUP SIGKILL SIGPIPE SIGUSR1 SIGXCPU SIGXFSZ setitimer".split()
+OF_OS = [
+    "O_CLOEXEC",
+    "O_DIRECTORY",
+    "O_NOCTTY",
+    "O_NOFOLLOW",
+    "O_NONBLOCK",
+    "WNOHANG",
+    "chown",
+    "fchmod",
+    "fchown",
+    "fork",
+    "geteuid",
+    "getgroups",
+    "getuid",
+    "killpg",
+    "pread",
+    "pwrite",
+    "set_blocking",
+    "setsid",
+]
+OF_SIGNAL = [
+    "ITIMER_REAL",
+    "SIGALRM",
+    "SIGCHLD",
+    "SIGHUP",
+    "SIGKILL",
+    "SIGPIPE",
+    "SIGUSR1",
+    "SIGXCPU",
+    "SIGXFSZ",
+    "setitimer",
+]
 
 
 def _names() -> list[str]:
@@ -49,7 +76,7 @@ def _locking(descriptor: int, how: int, size: int) -> None:
 
 
 def _refuse(*_: Any) -> NoReturn:
-    raise NotImplementedError
+    raise RuntimeError("the loops of Windows take no signals")
 
 
 def main() -> None:
