@@ -1,7 +1,9 @@
 """The sources of an answer as a card below it. Pure.
 
-A card shows no words that the answer has not: a list of links at its end, under a heading that says what it is. All
-else is text, which everybody sees, also who switched cards off. https://discord.com/developers/docs/resources/message#embed-object
+A card shows no words that the answer has not: the links at its end, in the line that a search leaves there
+(`Sources: [1. …](…) · [2. …](…)`) or in the model's own list under a heading that says what it is. All else is text,
+which everybody sees, also who switched cards off.
+https://discord.com/developers/docs/resources/message#embed-object
 """
 
 from __future__ import annotations
@@ -9,9 +11,11 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-_NAMES: Final = "Sources|References|Links|Quellen|Fuentes|Références|Источники|来源|參考|参考|出典"
-_SOURCES: Final = re.compile(
-    rf"\n\s*(?:#{{1,3}} +)?(?:\*\*)?({_NAMES})\s*[:：]?(?:\*\*)?[:：]?[ \t]*\n((?:\s*(?:[-*]|\d{{1,2}}\.) .*https?://.*\n?)+)\s*\Z",
+_NAMES: Final = "Sources|References|Quellen|Fuentes|Références|Источники|来源|参考|出典"
+_LINE: Final = re.compile(r"\n\n(Sources): (\[[^\n]+\]\(https?://[^\s()]+\))\s*\Z")
+_LIST: Final = re.compile(
+    rf"\n\s*(?:#{{1,3}} +)?(?:\*\*)?({_NAMES})\s*[:：]?(?:\*\*)?[:：]?[ \t]*\n"
+    r"((?:\s*(?:[-*]|\d{1,2}\.) .*https?://.*\n?)+)\s*\Z",
     re.IGNORECASE,
 )
 _LONGEST: Final = 4_000  # characters: Discord takes 4,096
@@ -20,10 +24,10 @@ _LONGEST: Final = 4_000  # characters: Discord takes 4,096
 def split_off(markdown: str) -> tuple[str, dict[str, Any] | None]:
     """The answer without its sources, and their card; None where there are none. While a card is shown, Discord adds
     previews of the links in the text, too: where that has any, all stays text."""
-    found = _SOURCES.search(markdown) if "://" in markdown else None
+    found = (_LINE.search(markdown) or _LIST.search(markdown)) if "://" in markdown else None
     if found is None or len(found[2]) > _LONGEST:
         return markdown, None
     text = markdown[: found.start()].strip()
     if not text or "://" in text or text.count("```") % 2:
         return markdown, None
-    return text, {"title": found[1].strip(), "description": found[2].strip()}
+    return text, {"title": found[1].strip(), "description": found[2].strip().replace(") · [", ")\n[")}

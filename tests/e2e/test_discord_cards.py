@@ -32,6 +32,12 @@ def test_all_else_stays_text(text: str) -> None:
     assert split_off(text) == (text, None)
 
 
+def test_the_line_that_a_search_leaves_is_a_card() -> None:
+    line = "Sources: [1. Rye, a.example](https://a.example/x) · [2. Oats, b.example](https://b.example)"
+    links = "[1. Rye, a.example](https://a.example/x)\n[2. Oats, b.example](https://b.example)"
+    assert split_off(f"Bake it [1][2].\n\n{line}") == ("Bake it [1][2].", {"title": "Sources", "description": links})
+
+
 async def test_sources_are_a_card_once_also_of_an_answer_that_grew(
     tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
 ) -> None:
