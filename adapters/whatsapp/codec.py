@@ -95,7 +95,7 @@ def inbound(heard: Heard, quote: Quote | None = None, amends: tuple[str, ...] = 
         case "revoke":
             return Inbound(kind="withdrawn", text="", amends=amends, **own)
         case "system":
-            return _renamed(message["system"], own)
+            return None  # a number that changed is another person, whom the lists name or not
         case "edit":
             original = str(message["edit"]["original_message_id"])
             return _said({**message, **message["edit"]["message"]}, quote, {**own, "amends": amends, "place": original})
@@ -172,13 +172,3 @@ def _reaction(reaction: Json, before: str, own: dict[str, Any]) -> Inbound | Non
     sign = str(reaction.get("emoji") or "")
     changes = " ".join([f"-{before}"] * bool(before) + [f"+{sign}"] * bool(sign))
     return Inbound(kind="reaction", text=changes, reply_to=str(reaction["message_id"]), **own) if changes else None
-
-
-def _renamed(told: Json, own: dict[str, Any]) -> Inbound | None:
-    """Somebody has another number now."""
-    new = str(told.get("wa_id") or told.get("new_wa_id") or "")
-    if told.get("type") not in ("user_changed_number", "customer_changed_number") or not new:
-        return None
-    before: Source = own["source"]
-    source = Source(platform=PLATFORM, chat=new, chat_type="direct", user=new, within=before.within)
-    return Inbound(kind="renamed", text=before.chat, **{**own, "source": source})
