@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.docs import charts, rooms, tables, telegram, terminal, window
+from tests.docs import charts, features, rooms, tables, telegram, terminal, window
 from tests.docs.settings import as_markdown
 from tests.support.programs import programs
 
@@ -34,6 +34,7 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "docs/pictures/window.svg": window.drawn,
     "docs/pictures/terminal.svg": lambda: asyncio.run(_session(terminal.drawn)),
     "docs/pictures/telegram.svg": lambda: asyncio.run(_session(telegram.drawn)),
+    "docs/pictures/features.svg": lambda: asyncio.run(_session(features.drawn)),
 }
 """The files that this command writes, and how each is made."""
 

@@ -77,8 +77,10 @@ def draw(messages: Sequence[Message], *, me: int) -> str:
 
 def _bubble(message: Message, y: float, *, mine: bool) -> tuple[list[str], float]:
     """One message, and where it ends."""
-    lines = list(_lines(_runs(message.text, message.entities)))
-    file = message.content.get("document")
+    poll, voice = message.content.get("poll"), message.content.get("voice")
+    words = "\n○ ".join([poll["question"], *(each["text"] for each in poll["options"])]) if poll else message.text
+    lines = list(_lines(_runs(words, message.entities)))
+    file = message.content.get("document") or voice
     said = ("edited " if message.edited else "") + time.strftime("%H:%M", time.gmtime(message.date))
     stamp = lettering.room(said, _FAINT, _STAMP)
     end = _wide(lines[-1]) + _GAP + stamp if lines else 0.0
@@ -89,7 +91,12 @@ def _bubble(message: Message, y: float, *, mine: bool) -> tuple[list[str], float
     parts = [box(x, y, wide, high, _MINE if mine else _THEIRS, radius=12)]
     top = y + 8
     if file:
-        parts += _document(file["file_name"], file["file_size"], x + _PAD, top)
+        about = (
+            ("▶", "Voice message", f"0:{file['duration']:02}")
+            if voice
+            else ("↓", file["file_name"], f"{file['file_size']} B")
+        )
+        parts += _file(*about, x + _PAD, top)
         top += _HIGH_FILE
     for line in lines:
         if _is_block(line):
@@ -104,12 +111,12 @@ def _bubble(message: Message, y: float, *, mine: bool) -> tuple[list[str], float
     return parts, below
 
 
-def _document(name: str, size: int, x: float, y: float) -> list[str]:
+def _file(sign: str, name: str, below: str, x: float, y: float) -> list[str]:
     return [
         disc(x + 18, y + 19, 18, "#5fa8d8"),
-        text(x + 18, y + 26, "↓", Ink(fill="#ffffff", bold=True), size=20, at="middle"),
+        text(x + 18, y + 26, sign, Ink(fill="#ffffff", bold=True), size=20, at="middle"),
         text(x + 46, y + 16, name, replace(_PLAIN, bold=True), size=_SIZE),
-        text(x + 46, y + 33, f"{size} B", _FAINT, size=13),
+        text(x + 46, y + 33, below, _FAINT, size=13),
     ]
 
 

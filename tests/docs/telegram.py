@@ -22,7 +22,7 @@ SAID: Final = (  # what Anna does, and how the newest message of the bot ends th
 )
 
 
-class _Wall(SystemClock):
+class Wall(SystemClock):
     """Time on the wall of the emulated Telegram: minutes pass when the picture says so."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class _Wall(SystemClock):
 
 async def drawn(folder: Path) -> str:
     """Start `legato run` for a bot on the emulator, talk to it as `SAID` says, and draw the chat."""
-    clock = _Wall()
+    clock = Wall()
     async with TelegramServer(clock=clock, limits=None) as telegram:
         anna = telegram.people.person("Anna")
         chat = telegram.people.private(anna)
