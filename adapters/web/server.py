@@ -531,7 +531,10 @@ class Server(Struct, kw_only=True):
         verb, _, id_ = form.fields.get("order", "").partition(" ")
         title = form.fields.get(f"title {id_}", "").strip()
         if verb == "rename" and title:
-            await self.views.shelve(source, id_, title=title)
+            here = any(each.present and each.id == id_ for each in await self.views.sessions(source))
+            await self.views.shelve(source, id_, title="" if here else title)
+            if here:  # as /title does it, so that a later /title is not hidden by a name of the list
+                await self._take(source, f"{login.person}:{self.ids.new('n')}.name", f"/title {title}")
         elif verb in ("pin", "unpin"):
             await self.views.shelve(source, id_, pinned=verb == "pin")
         self.bells.ring(login.person)

@@ -204,6 +204,7 @@ async def test_a_message_is_said_anew_with_all_that_followed_taken_back(tmp_path
         await me.locator("article.reply").last.hover()
         await me.locator("[data-do=again]:visible").click()
         await expect(me.locator("#log")).to_contain_text("2/2")
+        await expect(me.locator("#log > li").last).to_contain_text("echo: and a pear")
         assert (await log_text(me))[-3:] == ["and a pear", "2/2", "echo: and a pear"]
         await equals_reload(me)
         await expect(me.locator(".sessions a")).to_have_count(1)  # versions are one conversation
@@ -235,6 +236,13 @@ async def test_conversations_are_renamed_pinned_and_deleted_in_the_list(tmp_path
         await expect(lines).to_have_count(2)
         await equals_reload(me)
         assert "pears" not in await me.content()
+        await more(me, "about plums")
+        await me.locator(".sessions .name input:visible").fill("Plums")
+        await me.locator(".sessions .name button:visible").click()
+        await expect(lines.last).to_contain_text("Plums")
+        await say(me, "/title")  # the present one is named as by that
+        await expect(me.locator("#log li").last).to_contain_text("This session is “Plums”")
+        await equals_reload(me)
         assert (await live.me.post("/session", {"order": "pin s_of_somebody_else"})).status == 404
 
 
