@@ -345,6 +345,6 @@ def test_it_says_where_hooks_lead_and_when_the_agent_looks(
     assert lines["hook"].startswith(
         "FAIL  http://127.0.0.1:8788/hook/lost, signed as github, asks the agent in telegram:1"
     )
-    assert "no look is taken" in lines["heartbeat"]
+    assert "does not look yet" in lines["heartbeat"]
     (tmp_path / "HEARTBEAT.md").write_text("Look after the milk.")
     assert "from 8 to 22 o'clock" in check(capsys)[1]["heartbeat"]
