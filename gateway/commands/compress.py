@@ -29,6 +29,7 @@ _USAGE = (
     "For example: /compress --keep 5 the budget"
 )
 _NOT_COMPRESSED = "There is nothing to take back: this was not compressed. /resume goes back to an earlier session."
+_LEFT = "I left it as it is: everything here is recent, or would be no shorter as notes. Just write on."
 _UNDONE = (
     "Took that back: this conversation has {count:,} messages again. "
     "If they fill too much of the window, I compress them again."
@@ -192,6 +193,8 @@ def _described(
     told = [*summarize_manual_compression(before, after, tokens_before, tokens_after), *remarks(outcome)]
     if outcome.error and not (outcome.aborted or outcome.fallback):
         told.append(f"I cannot make it any shorter: {outcome.error}.")
+    elif not count and not outcome.aborted:
+        told.append(_LEFT)
     if count >= 2:
         told.append(aging(count))
     if count:

@@ -312,9 +312,12 @@ def _cut(text: str, limit: int) -> str:
     return flat if limit > 500 else " ".join(flat.split())
 
 
+_WHOLE: Final = "My last answer was whole: I never stop in the middle of one."
+
 _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (_CALL, _call_tool),
     (re.compile(r"^This is one of the looks that you take now and then"), lambda *_: Answer(text="NOTHING")),
+    (re.compile(r"^Go on exactly where your last answer stopped"), lambda *_: Answer(text=_WHOLE)),
     (_TOLD_BY_PROGRAM, lambda _, found: Answer(text=_PROGRAM_SAID.format(text=_cut(found["text"], _QUOTED)))),
     (re.compile(r"\[sent with this message: [^\]]{0,2000}, which you cannot (?:be shown|hear)"),
      lambda *_: Answer(text=_BLIND)),

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.app.plugins import all_commands
-from gateway.commands.compress import CompressArguments, arguments_in
+from gateway.commands.compress import CompressArguments, _described, arguments_in
 from gateway.commands.sessions import ago
+from gateway.context.engine import Outcome
 from gateway.domain.adapter import MenuEntry
 from gateway.domain.chat import Inbound, SessionKey, Source
 from gateway.domain.command import CommandCall, Parameter, parse_command
@@ -145,3 +146,9 @@ def test_what_is_given_for_parameters_reads_like_what_a_person_types() -> None:
     written = " ".join(text for each in parameters if (text := each.written(given[each.name])))
     assert arguments_in(written) == CompressArguments(preview=True, keep=5, focus="the budget")
     assert arguments_in(parameters[-1].written(True)) == CompressArguments(undo=True)
+
+
+def test_a_compaction_that_wins_nothing_says_why() -> None:
+    messages = [{"role": "user", "content": "hi"}]
+    told = _described(messages, messages, 1_200, 1_200, Outcome(), 0).splitlines()
+    assert told[-1] == "I left it as it is: everything here is recent, or would be no shorter as notes. Just write on."

@@ -11,6 +11,7 @@ from gateway.agent.files.kinds import read
 from gateway.agent.files.message import Reader, Received, with_files
 from gateway.agent.waking import FRAME
 from gateway.app import heartbeat
+from gateway.commands.turn import GO_ON
 from gateway.domain.chat import Attachment, Inbound, KeptFile, SessionKey, Source
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.notes import SUMMARY_REQUEST
@@ -326,3 +327,8 @@ def test_words_join_to_the_text(text: str) -> None:
 def test_it_has_an_answer_to_every_transcript(turns: list[tuple[Any, str]]) -> None:
     made = answer([{"role": role, "content": text} for role, text in turns], TOOLS)
     assert made.text or made.calls
+
+
+def test_what_continue_sends_is_not_read_out() -> None:
+    told = answer([SYSTEM, user(GO_ON)], TOOLS).text
+    assert told == "My last answer was whole: I never stop in the middle of one."
