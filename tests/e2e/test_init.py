@@ -64,8 +64,10 @@ def test_answers_become_settings_and_secrets(tmp_path: Path, monkeypatch: pytest
     setup, known = set_up_in(tmp_path)
     slack = ("y", "xoxb-1-2-my-token", "xapp-1-my-token")  # a platform may have several
     matrix = ("y", "my-password", "@legato:example.org")  # or a setting that nobody can guess
+    whatsapp = ("y", "EAAG-my-token", "my-app-secret", "106540352242922", "https://bot.example.org/whatsapp")
     people = "telegram:4711, telegram:12, matrix:@anna:example.org"
-    talk, seen = talking("grok", "groq", "gsk-my-key", "", "n", *matrix, *slack, "y", TOKEN, "y", "n", people, "")
+    told = ("n", *matrix, *slack, "y", TOKEN, "y", *whatsapp)
+    talk, seen = talking("grok", "groq", "gsk-my-key", "", *told, people, "")
     draft = by_answers(talk, setup, known, run)
     assert any("did you mean groq?" in line for line in seen)
     assert any("https://console.groq.com/keys" in line for line in seen)
@@ -80,6 +82,7 @@ def test_answers_become_settings_and_secrets(tmp_path: Path, monkeypatch: pytest
     assert config.adapters["telegram"].enabled
     assert config.adapters["web"].enabled
     assert config.adapters["slack"].enabled
+    assert config.adapters["whatsapp"].enabled
     assert any("Token of the bot on Slack (xapp-…" in line for line in seen)
     assert vars(config.adapters["matrix"])["user"] == "@legato:example.org"
     assert config.access.allow == ("telegram:4711", "telegram:12", "matrix:@anna:example.org")
