@@ -204,6 +204,16 @@ class TestSlack(AdapterSuite):
             assert [str(each) for each in server.violations] == []
 
 
+class TestIrc(test_irc.TestIrc):
+    """The example's own tests, in less time."""
+
+    @asynccontextmanager
+    async def emulator(self) -> AsyncIterator[Emulator]:
+        async with super().emulator() as emulator:
+            emulator.clock = FastClock(pace=10.0)
+            yield emulator
+
+
 # -- who breaks a promise is found -----------------------------------------------------------------
 
 
@@ -244,18 +254,18 @@ async def _anew(self: SlackBot, outbound: Outbound, platform_message_id: str) ->
 _INBOUND, _LINES, _HEARD = legato_irc.codec.inbound, legato_irc.codec.lines, SlackBot._heard
 FAULTS = [
     (TestTelegram, "stored_before", Receiver, "take", _Hurried.take, "told of a message before"),
-    (test_irc.TestIrc, "repeated_event", legato_irc.codec, "inbound", _with_other_ids, "shown twice|event ids"),
+    (TestIrc, "repeated_event", legato_irc.codec, "inbound", _with_other_ids, "shown twice|event ids"),
     (
-        test_irc.TestIrc,
+        TestIrc,
         "long_answer",
         legato_irc.codec,
         "lines",
         lambda text: islice(_LINES(text), 3),
         "lost the words",
     ),
-    (test_irc.TestIrc, "store_that_is_away", Irc, "_hand_over", _forgetting, "was not handed over again"),
-    (test_irc.TestIrc, "connection_that_breaks", Irc, "_stay_connected", _once, "the adapter heard nothing"),
-    (test_irc.TestIrc, "stranger", Irc, "limits", Limits(trusted=True), "a stranger"),
+    (TestIrc, "store_that_is_away", Irc, "_hand_over", _forgetting, "was not handed over again"),
+    (TestIrc, "connection_that_breaks", Irc, "_stay_connected", _once, "the adapter heard nothing"),
+    (TestIrc, "stranger", Irc, "limits", Limits(trusted=True), "a stranger"),
     (TestSlack, "grows", SlackBot, "edit", _anew, "stands in . messages"),
     (TestSlack, "button", SlackBot, "_heard", _of_anna, "a stranger's press counted"),
 ]
