@@ -99,6 +99,7 @@ async def opened(folder: Path, size: str) -> AsyncIterator[Page]:
         await eventually(link.exists)
         page = await (await here.new_context(locale="en-GB", **_SIZES[size])).new_page()
         await page.goto(link.read_text(encoding="utf-8").strip())
+        await page.goto(f"http://127.0.0.1:{port}/")  # a newcomer is led to the settings first
         yield page
 
 
