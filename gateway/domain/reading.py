@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
 import structlog
@@ -296,28 +296,28 @@ class Channels(Generic[E]):
     async def _work(self, channel: str, queue: deque[E]) -> None:
         """Store what the queue holds, until it is empty."""
         behind = 0  # events that came during a catch-up: they wait for room like what was missed, which fills the lane
+        how = (self._clock, self._accept)
         try:
             while queue or channel not in self.current:
                 if channel not in self.current:
                     self.current.add(channel)
                     events, notice = await self._missed(channel)
                     for first in range(0, len(events), _BATCH):
-                        notice = await self._take(channel, events[first : first + _BATCH], notice, missed=True)
+                        some: Sequence[E] = events[first : first + _BATCH]
+                        found, fates, notice = await taken(*how, channel, some, self._meaning, notice, missed=True)
+                        self._conclude(channel, found, fates)
                     behind = len(queue)
                     continue
                 some = [queue.popleft() for _ in range(min(behind or _BATCH, _BATCH, len(queue)))]
-                await self._take(channel, some, missed=behind > 0)
+                found, fates, _ = await taken(*how, channel, some, self._meaning, "", missed=behind > 0)
+                self._conclude(channel, found, fates)
                 behind = max(0, behind - len(some))
         finally:
             del self.waiting[channel]
 
-    async def _take(self, channel: str, events: Sequence[E], notice: str = "", *, missed: bool) -> str:
-        found, fates, notice = await taken(
-            self._clock, self._accept, channel, events, self._meaning, notice, missed=missed
-        )
+    def _conclude(self, channel: str, found: Sequence[tuple[E, Inbound | None]], fates: Mapping[str, Accepted]) -> None:
         for event, inbound in found:
             self._concluded(channel, event, inbound, fates.get(inbound.event_id) if inbound is not None else None)
-        return notice
 
 
 async def answer_of(
