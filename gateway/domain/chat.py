@@ -49,7 +49,7 @@ CUT: Final = "cut"  # what looks like the beginning of a longer text, whose whit
 TORN: Final = "torn"  # the same, cut because nothing more fitted: no white space is missing
 
 
-class ChatAddress(Struct, frozen=True, kw_only=True):
+class ChatAddress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The destination of an Outbound. All parts are opaque outside their adapter."""
 
     platform: str
@@ -81,7 +81,7 @@ class Source(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
         return ChatAddress(platform=self.platform, chat=self.chat, thread=self.thread)
 
 
-class SessionKey(Struct, frozen=True, kw_only=True, dict=True):
+class SessionKey(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """The name of a conversation and of its owner. `user` is None in a conversation that its participants share.
     `helper`: the id of a helper that works for this conversation, in a lane and with sessions of its own.
 
@@ -376,7 +376,7 @@ def file_in(note: Mapping[str, Any]) -> Attachment:
     return Attachment(**{name: note[name] for name in Attachment.__struct_fields__ if name in note})
 
 
-class Button(Struct, frozen=True, kw_only=True):
+class Button(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A button under a message. Its `token` comes back when somebody presses it; to the platform it means nothing.
 
     Of several `tick`s some are meant, and a `send` says that these are all. A platform
@@ -426,7 +426,7 @@ HEARTBEAT: Final = "heartbeat:"  # the same, of looks now and then, with the day
 JOINED: Final = "joined:"  # the same, of words in a group that nobody said to the bot, and that it answers unasked
 
 
-class Outbound(Struct, frozen=True, kw_only=True):
+class Outbound(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One message to be shown to people, and how far its delivery got.
 
     `id` is fixed before the first attempt and never changes; `to` and `key` say where it belongs,
@@ -454,7 +454,7 @@ class Outbound(Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
     error: str | None = None  # why it was refused
     shown_at: float | None = None  # when the platform said that it shows the row
-    file: KeptFile | None = None  # shown with the text as its caption
+    file: KeptFile | Album | None = None  # shown with the text as its caption
     returns: Returns | None = None  # of a reply to a message with `terms`
 
     @property
@@ -494,7 +494,7 @@ def encoded(name: str, text: str) -> bytes:
     return text.encode("utf-8-sig" if is_marked else "utf-8", "replace")
 
 
-class KeptFile(Struct, frozen=True, kw_only=True):
+class KeptFile(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="file"):
     """A kept file without its content.
 
     `ref` is unique within its key: how the file's adapter names it, or who made it. `digest` is the
@@ -514,7 +514,7 @@ class KeptFile(Struct, frozen=True, kw_only=True):
         return self.ref.startswith(VOICE)
 
 
-class Album(KeptFile, frozen=True, kw_only=True):
+class Album(KeptFile, frozen=True, kw_only=True, tag="album"):
     """The first of several files that one message shows."""
 
     others: tuple[KeptFile, ...]

@@ -17,14 +17,14 @@ HookState = Literal["none", "pending", "done"]
 TodoStatus = Literal["open", "in_progress", "done"]
 
 
-class Todo(Struct, frozen=True, kw_only=True):
+class Todo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One item of a session's to-do list."""
 
     text: str
     status: TodoStatus = "open"
 
 
-class Session(Struct, frozen=True, kw_only=True, dict=True):
+class Session(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """One stretch of conversation. `ended_at` None means it is its key's present one.
 
     `epoch` rises with every change other than appending; a write that carries an older one fails.
@@ -118,7 +118,7 @@ class PassWork(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{tries} by {self.model}, {lasting(self.seconds, short=True)}, {dollars(self.cost_usd)}"
 
 
-class Compaction(Struct, frozen=True, kw_only=True):
+class Compaction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One run that made a continuation, as it is kept for inspection."""
 
     at: float

@@ -17,7 +17,7 @@ _BYTES_OF_A_TOKEN: Final = 4  # in nearly any language
 BROKEN_OFF: Final[Purpose] = "broken off"  # an attempt at an answer that did not end; its figures are our estimate
 
 
-class CanonicalUsage(Struct, frozen=True, kw_only=True, dict=True):
+class CanonicalUsage(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """Token buckets of one call, the same for every API; none overlaps another."""
 
     input_tokens: int = 0  # prompt tokens that were neither read from nor written to a cache
@@ -70,7 +70,7 @@ def estimated_output(said: str) -> int:
     return ceil(len(said.encode("utf-8", "replace")) / _BYTES_OF_A_TOKEN)
 
 
-class LedgerEntry(Struct, frozen=True, kw_only=True):
+class LedgerEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One model call of any purpose, as the ledger keeps it."""
 
     at: float
@@ -95,7 +95,7 @@ class Seller(Protocol):
     model: str
 
 
-class UsageTotal(Struct, frozen=True, kw_only=True):
+class UsageTotal(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Ledger entries added up under one label (a model, a purpose, a platform, a session)."""
 
     label: str = ""

@@ -69,7 +69,7 @@ def inbound_json(inbound: Inbound) -> str:
     return dumps(data)
 
 
-_NOT_STORED: Final = ("only_as_part", "notice", "can_wait", "amends")
+_NOT_STORED: Final = ("only_as_part", "notice", "can_wait", "amends", "before")
 
 
 def inbound_from(text: str) -> Inbound:
@@ -111,9 +111,14 @@ def readable_inbound(text: str, key: SessionKey, number: str) -> Inbound:
         return inbound_from(text)
     except (ValueError, KeyError, TypeError) as error:
         log.error("item_unreadable", item=number, key=str(key), error=f"{type(error).__name__}: {error}")
-        where: ChatType = "thread" if key.thread is not None else "direct" if key.user is None else "group"
-        source = Source(platform=key.platform, chat=key.chat, chat_type=where, user=key.user or "", thread=key.thread)
-        return Inbound(event_id=f"unreadable-{number}", source=source, text="", kind="unreadable")
+        return unreadable(key, number)
+
+
+def unreadable(key: SessionKey, number: str) -> Inbound:
+    """An Inbound of the key's chat in the place of one that cannot be read."""
+    where: ChatType = "thread" if key.thread is not None else "direct" if key.user is None else "group"
+    source = Source(platform=key.platform, chat=key.chat, chat_type=where, user=key.user or "", thread=key.thread)
+    return Inbound(event_id=f"unreadable-{number}", source=source, text="", kind="unreadable")
 
 
 def pins_json(pins: Pins) -> str:

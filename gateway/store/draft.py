@@ -1,0 +1,145 @@
+"""The space of one step: what the step puts is a draft that only the step itself sees, until its backend writes all of
+it at once. So a step that fails has written nothing, and a record that is put twice is written once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+from gateway.store.space import Index, Key, Kind, Order
+
+T = TypeVar("T")
+
+
+class Records(Protocol):
+    """What is stored, as a backend shows it to a step: the looking half of `Space`, and its numbers."""
+
+    def get(self, kind: Kind[T], key: Key) -> T | None:
+        """The record of this key."""
+
+    def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
+        """The records of these keys in their order, as far as they are there."""
+
+    def look(
+        self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool
+    ) -> list[T]:
+        """`Space.first`, or `Space.last`."""
+
+    def count(self, index: Index[Any], under: str) -> int:
+        """Count the records under a name."""
+
+    def names(self, index: Index[Any]) -> list[str]:
+        """The names that records stand under."""
+
+    def members(self, series: str, since: int) -> list[int]:
+        """The numbers of a series from a place on."""
+
+    def number(self) -> int:
+        """A number above all that were given before."""
+
+
+class Draft:
+    """A `Space` over stored records. `records`: what the step has put, by kind and key; None: it has dropped that.
+    `series`: from which place on a series is another, and what stands there. `cut`: the series that had more members
+    from there on. `told`: the news."""
+
+    __slots__ = ("_stored", "cut", "number", "records", "series", "told")
+
+    def __init__(self, stored: Records) -> None:
+        self._stored = stored
+        self.number = stored.number
+        self.records: dict[Kind[Any], dict[Key, Any]] = {}
+        self.series: dict[str, tuple[int, list[int]]] = {}
+        self.cut: set[str] = set()
+        self.told: list[tuple[str, ...]] = []
+
+    def get(self, kind: Kind[T], key: Key) -> T | None:
+        drafted = self.records.get(kind)
+        if drafted is not None and key in drafted:
+            found: T | None = drafted[key]
+            return found
+        return self._stored.get(kind, key)
+
+    def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
+        if kind not in self.records:
+            return self._stored.many(kind, keys)
+        return [record for key in keys if (record := self.get(kind, key)) is not None]
+
+    def put(self, kind: Kind[T], record: T) -> None:
+        self.records.setdefault(kind, {})[kind.key(record)] = record
+
+    def drop(self, kind: Kind[T], key: Key) -> None:
+        self.records.setdefault(kind, {})[key] = None
+
+    def first(
+        self, index: Index[T], under: str, most: int = 1, *, since: Order | None = None, before: Order | None = None
+    ) -> list[T]:
+        return self._look(index, under, most, since, before, last=False)
+
+    def last(
+        self, index: Index[T], under: str, most: int = 1, *, since: Order | None = None, before: Order | None = None
+    ) -> list[T]:
+        return self._look(index, under, most, since, before, last=True)
+
+    def _look(
+        self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool
+    ) -> list[T]:
+        drafted = self.records.get(index.kind)
+        if not drafted:
+            return self._stored.look(index, under, most, since, before, last)
+        found = self._stored.look(index, under, most + len(drafted), since, before, last)
+        placed: list[tuple[Order, Key, T]] = []
+        for key, record in drafted.items():
+            entry = None if record is None else index.entry(record)
+            if entry is not None and _is_between(entry, under, since, before):
+                placed.append((entry[1], key, record))
+        if found:
+            placed += [each for each in map(index.placed, found) if each[1] not in drafted]
+        if len(placed) > 1:
+            placed.sort(key=_place, reverse=last)
+        return [record for _, _, record in placed[:most]] if placed else []
+
+    def count(self, index: Index[Any], under: str) -> int:
+        counted = self._stored.count(index, under)
+        for key, record in self.records.get(index.kind, {}).items():
+            counted += _stands(index, record, under) - _stands(index, self._stored.get(index.kind, key), under)
+        return counted
+
+    def names(self, index: Index[Any]) -> list[str]:
+        drafted = [index.entry(each) for each in self.records.get(index.kind, {}).values() if each is not None]
+        return sorted({*self._stored.names(index), *(entry[0] for entry in drafted if entry is not None)})
+
+    def members(self, series: str, since: int = 0) -> list[int]:
+        place, drafted = self.series.get(series, (None, []))
+        if place is None:
+            return self._stored.members(series, since)
+        if since >= place:
+            return drafted[since - place :]
+        return self._stored.members(series, since)[: place - since] + drafted
+
+    def extend(self, series: str, numbers: Sequence[int], *, at: int) -> None:
+        place, drafted = self.series.get(series, (at, []))
+        self.series[series] = (place, [*drafted, *numbers])
+
+    def shorten(self, series: str, length: int) -> None:
+        self.cut.add(series)
+        place, drafted = self.series.get(series, (length, []))
+        self.series[series] = (min(place, length), drafted[: max(0, length - place)])
+
+    def tell(self, topic: str, *words: str) -> None:
+        self.told.append((topic, *words))
+
+
+def _is_between(entry: tuple[str, Order], under: str, since: Order | None, before: Order | None) -> bool:
+    if entry[0] != under:
+        return False
+    return (since is None or entry[1] >= since) and (before is None or entry[1] < before)
+
+
+def _place(placed: tuple[Order, Key, Any]) -> tuple[Order, Any]:
+    return placed[:2]
+
+
+def _stands(index: Index[Any], record: Any, under: str) -> int:
+    entry = None if record is None else index.entry(record)
+    return int(entry is not None and entry[0] == under)

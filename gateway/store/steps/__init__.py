@@ -1,0 +1,1 @@
+"""What a store does, written once: plain functions of a `Space`."""

@@ -1,0 +1,303 @@
+"""Forgetting: what a person wants forgotten goes, and so do the words of what came in and was shown around it. A deed
+is done once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gateway.domain.chat import PLACED, UNSENT, ChatType, Inbound, OutboundState, SessionKey
+from gateway.domain.session import Session
+from gateway.runtime.errors import SessionConflict
+from gateway.runtime.structs import replace
+from gateway.store.kinds import (
+    ALARM,
+    ALARMS,
+    AT_ADDRESS,
+    COMPACTION,
+    DEED,
+    ENDING,
+    FILES,
+    HEARD,
+    ITEM,
+    LANE,
+    MESSAGE,
+    OF_KEY,
+    OPENING,
+    PINNED,
+    PROMPT,
+    ROW,
+    SESSION,
+    SESSIONS,
+    TURN,
+    Compacted,
+    Deed,
+    Item,
+    Kept,
+    Pinned,
+    Prompt,
+    Row,
+    address_name,
+)
+from gateway.store.records import Erasure, Forgetting, Lease, Rewriting, Talk
+from gateway.store.shared.documents import WORDLESS, storable
+from gateway.store.space import MANY, Space
+from gateway.store.steps import keeping, lanes, outbox, sessions, spending
+
+
+def forgotten(space: Space, deed: str) -> Mapping[str, int] | None:
+    """The counts of a deed; None: it was not done."""
+    known = space.get(DEED, deed)
+    return None if known is None else known.counts
+
+
+# -- some messages -------------------------------------------------------------------------------------
+
+
+def forget(space: Space, lease: Lease | None, deed: Forgetting) -> Mapping[str, int]:
+    """Take messages out of a key's conversations, with all that the deed names."""
+    if lease is not None:
+        lanes.held(space, lease)
+    known = space.get(DEED, deed.id)
+    if known is not None:
+        return known.counts
+    tip = sessions.tip(space, deed.key)
+    if (tip and tip.ref) != deed.tip:
+        raise SessionConflict("This conversation was changed by somebody else; look at it again.")
+    gone: dict[int, int | None] = {sessions.number_of(each): None for each in deed.removed}
+    for made in deed.replaced:
+        number, _ = sessions.store_message(space, made.session_id, deed.key, made.message, deed.at)
+        gone[sessions.number_of(made.old)] = number
+    for session in deed.sessions:
+        _rewrite(space, session, gone)
+    for number in gone:
+        space.drop(MESSAGE, number)
+    if deed.pins is not None:
+        space.put(PINNED, Pinned(key=deed.key, pins=deed.pins))
+    if deed.files:
+        keeping.drop_files(space, deed.key, deed.files)
+    for reminder in deed.reminders:
+        _drop_alarm(space, deed.key, reminder)
+    _silence(space, deed.key, deed.item)
+    _done(space, Deed(id=deed.id, key=deed.key, at=deed.at, counts=deed.counts))
+    return deed.counts
+
+
+def _drop_alarm(space: Space, key: SessionKey, reminder: str) -> None:
+    alarm = space.get(ALARM, reminder)
+    if alarm is not None and alarm.reminder.key == key:
+        space.drop(ALARM, reminder)
+
+
+def _rewrite(space: Space, wanted: Rewriting, gone: Mapping[int, int | None]) -> None:
+    """Leave messages out of a transcript, or put others into their places."""
+    kept = space.get(SESSION, wanted.session_id)
+    if kept is None:
+        return
+    numbers = space.members(wanted.session_id)
+    first = next((place for place, number in enumerate(numbers) if number in gone), len(numbers))
+    left = [new for number in numbers[first:] if (new := gone.get(number, number)) is not None]
+    space.shorten(wanted.session_id, first)
+    space.extend(wanted.session_id, left, at=first)
+    space.put(SESSION, replace(kept, session=_rewritten(kept.session, wanted, first + len(left))))
+    space.put(PROMPT, Prompt(session_id=wanted.session_id, text=storable(wanted.system_prompt)))
+    for made in _compactions(space, wanted.session_id):
+        wordless = replace(made.compaction, focus=None, error=None)
+        space.put(COMPACTION, replace(made, compaction=wordless))
+
+
+def _rewritten(session: Session, wanted: Rewriting, messages: int) -> Session:
+    return replace(
+        session,
+        message_count=messages,
+        transcript_tokens=max(0, session.transcript_tokens - wanted.freed),
+        flushed_messages=max(0, session.flushed_messages - (session.message_count - messages)),
+        title=wanted.title,
+        todos=wanted.todos,
+        engine_state={},
+        last_prompt_tokens=0,
+        reported_messages=0,
+        epoch=session.epoch + 1,
+        rewritten=session.rewritten + 1,
+    )
+
+
+def _compactions(space: Space, session_id: str) -> list[Compacted]:
+    return [*space.first(ENDING, session_id, MANY), *space.first(OPENING, session_id, MANY)]
+
+
+def _silence(space: Space, key: SessionKey, asking: str | None) -> None:
+    """Take the words out of what came in and of what was shown under a key. Rows that are not shown yet never will be,
+    except those of the item that asks."""
+    asks = -1 if asking is None else int(asking)
+    for item in space.first(HEARD, key.text, MANY):
+        if item.outcome is not None or item.number == asks:
+            _make_wordless(space, item, asked=item.number == asks)
+    for row in _rows(space, key):
+        _silence_row(space, row, _event(space, asks))
+
+
+def _make_wordless(space: Space, item: Item, *, asked: bool) -> None:
+    came = item.inbound
+    if came is not None:
+        text = WORDLESS if asked else ""
+        left = Inbound(event_id=came.event_id, source=came.source, text=text, kind=came.kind, sent_at=came.sent_at)
+        space.put(ITEM, replace(item, inbound=left))
+
+
+def _event(space: Space, number: int) -> str | None:
+    item = space.get(ITEM, number)
+    return None if item is None or item.inbound is None else item.inbound.event_id
+
+
+def _rows(space: Space, key: SessionKey) -> list[Row]:
+    """The rows of a conversation, among those of all who speak where it is."""
+    there = space.first(AT_ADDRESS, address_name(key.address), MANY)
+    return [row for row in there if row.out.key == key]
+
+
+def _silence_row(space: Space, row: Row, own: str | None) -> None:
+    was_unsent = row.out.state in UNSENT
+    if was_unsent and _answers(space, row, own):
+        return
+    error = row.out.error and outbox.FORGOTTEN
+    state = row.out.state
+    if was_unsent or state is OutboundState.WITHHELD:
+        state = OutboundState.REFUSED
+    if was_unsent:
+        error = outbox.FORGOTTEN
+    out = replace(row.out, text="", file=None, buttons=(), returns=None, error=error, state=state)
+    space.put(ROW, replace(row, out=out))
+    if row.out.state in PLACED:
+        outbox.look_now(space, row)
+
+
+def _answers(space: Space, row: Row, event: str | None) -> bool:
+    """Say whether a row answers an event, or takes the place of such an answer."""
+    edited = None if row.out.edits is None else space.get(ROW, row.out.edits)
+    answered = (row.out.answers, None if edited is None else edited.out.answers)
+    return event is not None and event in answered
+
+
+# -- everything of a key -------------------------------------------------------------------------------
+
+
+def erase(space: Space, lease: Lease | None, deed: Erasure) -> Mapping[str, int]:
+    """Take everything of a key away. Without a lease also the items that wait in its lane end."""
+    if lease is not None:
+        lanes.held(space, lease)
+    known = space.get(DEED, deed.id)
+    if known is not None:
+        return known.counts
+    if lease is None:
+        _end_items(space, deed)
+    counts = {**_erase_sessions(space, deed), **_erase_kept(space, deed)}
+    _erase_items(space, deed)
+    _erase_rows(space, deed)
+    _done(space, Deed(id=deed.id, key=deed.key, at=deed.at, counts=counts))
+    return counts
+
+
+def _done(space: Space, deed: Deed) -> None:
+    """Note a deed. What a backend keeps beside the records is to be cleaned, too."""
+    space.put(DEED, deed)
+    space.tell("forgotten")
+
+
+def _end_items(space: Space, deed: Erasure) -> None:
+    """The items of the lane end, and whoever runs it is shut out."""
+    space.drop(LANE, deed.key.text)
+    for item in space.first(HEARD, deed.key.text, MANY):
+        if item.outcome is None:
+            space.put(ITEM, replace(item, outcome="refused", ended_at=deed.at))
+
+
+def _is_old(session: Session, before: float | None) -> bool:
+    return before is None or (session.ended_at is not None and session.last_active_at < before)
+
+
+def _erase_sessions(space: Space, deed: Erasure) -> dict[str, int]:
+    found = space.first(OF_KEY, deed.key.text, MANY)
+    old = [kept for kept in found if _is_old(kept.session, deed.before)]
+    stays: dict[int, str] = {}  # a message → the first session that holds it and stays
+    for kept in found:
+        if kept not in old:
+            for number in space.members(kept.session.id):
+                stays.setdefault(number, kept.session.id)
+    held = {number for kept in old for number in space.members(kept.session.id)}
+    for number in held:
+        _leave_message(space, number, stays.get(number), [kept.session.id for kept in old])
+    for kept in old:
+        _erase_session(space, kept)
+    return {"sessions": len(old), "messages": len(held - stays.keys())}
+
+
+def _leave_message(space: Space, number: int, session_id: str | None, gone: list[str]) -> None:
+    """A message that a later session shares is from now on one of that session; any other goes."""
+    said = space.get(MESSAGE, number)
+    if session_id is None:
+        space.drop(MESSAGE, number)
+    elif said is not None and said.session_id in gone:
+        space.put(MESSAGE, replace(said, session_id=session_id))
+
+
+def _erase_session(space: Space, kept: Kept) -> None:
+    session_id = kept.session.id
+    space.shorten(session_id, 0)
+    for made in _compactions(space, session_id):
+        space.drop(COMPACTION, made.number)
+    spending.leave_nobody(space, kept.session.key, session_id)
+    space.drop(PROMPT, session_id)
+    space.drop(SESSION, session_id)
+
+
+def _erase_kept(space: Space, deed: Erasure) -> dict[str, int]:
+    """Files, and without a moment everything else that lies under the key."""
+    files = [kept.file for kept in space.first(FILES, deed.key.text, MANY)]
+    old = [file.ref for file in files if deed.before is None or file.at < deed.before]
+    keeping.drop_files(space, deed.key, old)
+    if deed.before is not None:
+        return {"files": len(old)}
+    rules = len(keeping.pins(space, deed.key).rules)
+    space.drop(PINNED, deed.key.text)
+    for alarm in space.first(ALARMS, deed.key.text, MANY):
+        space.drop(ALARM, alarm.reminder.id)
+    keeping.drop_notes(space, deed.key)
+    spending.leave_nobody(space, deed.key)
+    return {"files": len(old), "rules": rules}
+
+
+def _erase_items(space: Space, deed: Erasure) -> None:
+    """Erase the words of what came in. Events stay known by their ids."""
+    asks = -1 if deed.item is None else int(deed.item)
+    for item in space.first(HEARD, deed.key.text, MANY):
+        if item.number == asks:
+            _make_wordless(space, item, asked=True)
+        elif item.outcome is not None and (deed.before is None or item.accepted_at < deed.before):
+            space.put(ITEM, replace(item, inbound=None))
+            space.drop(TURN, item.number)
+
+
+def _erase_rows(space: Space, deed: Erasure) -> None:
+    own = _event(space, -1 if deed.item is None else int(deed.item))
+    for row in _rows(space, deed.key):
+        is_old = deed.before is None or (row.out.created_at < deed.before and row.out.state not in UNSENT)
+        if is_old and not _answers(space, row, own):
+            space.drop(ROW, row.out.id)
+            if row.out.state in PLACED:
+                outbox.look_now(space, row)
+
+
+# -- who spoke where -----------------------------------------------------------------------------------
+
+
+def talks(space: Space, platform: str | None, person: str | None) -> list[Talk]:
+    """The conversations in which a person spoke; None: any platform, and everybody. The store is scanned."""
+    found: set[tuple[str, ChatType]] = set()
+    for lane in space.names(HEARD):
+        for item in space.first(HEARD, lane, MANY):
+            source = None if item.inbound is None else item.inbound.source
+            if source is not None and platform in (None, source.platform) and person in (None, source.user):
+                found.add((lane, source.chat_type))
+    if platform is None and person is None:
+        found |= {(kept.session.key.text, kept.session.chat_type) for kept in space.first(SESSIONS, "", MANY)}
+    return [Talk(key=SessionKey.parse(lane), chat_type=kind) for lane, kind in sorted(found)]

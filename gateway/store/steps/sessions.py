@@ -1,0 +1,351 @@
+"""Sessions, their transcripts, and the transitions from one session to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from gateway.domain.chat import SessionKey
+from gateway.domain.message import Message, note_of, noted, noted_tokens, wire
+from gateway.domain.session import Compaction, EndReason, Session, SessionRef
+from gateway.domain.usage import CanonicalUsage
+from gateway.runtime.errors import SessionConflict, SessionNotFound, StoreError
+from gateway.runtime.structs import replace
+from gateway.store.kinds import (
+    COMPACTION,
+    DUE,
+    MESSAGE,
+    OFFERED,
+    OWED,
+    PRESENT,
+    PROMPT,
+    SESSION,
+    SESSIONS,
+    TURN,
+    Compacted,
+    Item,
+    Kept,
+    Prompt,
+    Spoken,
+)
+from gateway.store.records import EXPIRY_CLAIM, PATCHED, Lease, Opening, Patch, Rebuilt, StepRecord
+from gateway.store.shared.documents import storable, unkept_note
+from gateway.store.space import MANY, Caller, Space
+from gateway.store.steps import lanes, spending
+
+
+class Appended(Struct, frozen=True, kw_only=True):
+    """Messages as stored, and the position of the first in the session's transcript."""
+
+    session_id: str
+    position: int
+    messages: tuple[Message, ...] = ()
+
+
+class Opened(Struct, frozen=True, kw_only=True):
+    """A session as stored, with its first messages; what a continuation took over from its parent is not among them."""
+
+    session: Session
+    messages: tuple[Message, ...] = ()
+
+
+# -- looking -------------------------------------------------------------------------------------------
+
+
+def by_id(space: Space, session_id: str) -> Session:
+    """Raises SessionNotFound."""
+    kept = space.get(SESSION, session_id)
+    if kept is None:
+        raise SessionNotFound(f"There is no session {session_id}.")
+    return whole(space, kept)
+
+
+def whole(space: Space, kept: Kept) -> Session:
+    """A session with its prompt."""
+    prompt = space.get(PROMPT, kept.session.id)
+    return replace(kept.session, system_prompt=prompt.text if prompt is not None else "")
+
+
+def tip(space: Space, key: SessionKey) -> Session | None:
+    """A key's present session."""
+    kept = _present(space, key)
+    return None if kept is None else whole(space, kept)
+
+
+def _present(space: Space, key: SessionKey) -> Kept | None:
+    found = space.first(PRESENT, key.text)
+    return found[0] if found else None
+
+
+def check(space: Space, ref: SessionRef, key: SessionKey, after: int | None = None) -> Kept:
+    """The session of a reference. Raises SessionConflict unless it is the key's, as its writer knows it."""
+    kept = space.get(SESSION, ref.id)
+    if kept is None or kept.session.key != key:
+        raise SessionConflict(f"Session {ref.id} does not belong to the lane that writes.")
+    if kept.session.epoch != ref.epoch or kept.session.ended_at is not None:
+        raise SessionConflict(f"Session {ref.id} was changed by somebody else; look at it again.")
+    if after is not None and after != kept.session.message_count:
+        raise SessionConflict(f"Session {ref.id} holds other messages than this turn knows.")
+    return kept
+
+
+# -- messages ------------------------------------------------------------------------------------------
+
+
+def transcript(space: Space, session_id: str, since: int) -> list[Message]:
+    """The messages of a session from a position on."""
+    return [message(said) for said in space.many(MESSAGE, space.members(session_id, since))]
+
+
+def message(said: Spoken) -> Message:
+    """A message with its full note."""
+    note: dict[str, Any] = {**(said.note or {}), "id": str(said.number), "at": said.at}
+    if said.tokens is not None:
+        note["tokens"] = said.tokens
+    kept: Any = said.message
+    return noted(kept, **note)
+
+
+def number_of(message_id: str) -> int:
+    """The number of a message's id. Raises StoreError for what is none."""
+    if not message_id.isdecimal():
+        raise StoreError(f"There is no message with the id {message_id!r}.")
+    return int(message_id)
+
+
+def store_message(space: Space, session_id: str, key: SessionKey, new: Message, at: float) -> tuple[int, Message]:
+    """A message's number, and the message as stored. One that has an id is there already."""
+    note = note_of(new)
+    if "id" in note:
+        return number_of(note["id"]), new
+    number, at = space.number(), note.get("at", at)
+    said = Spoken(
+        number=number,
+        key=key,
+        session_id=session_id,
+        at=at,
+        tokens=note.get("tokens"),
+        message=wire(new),
+        note=unkept_note(new) or None,
+    )
+    space.put(MESSAGE, said)
+    space.tell("stored", str(number))
+    return number, noted(new, id=str(number), at=at)
+
+
+def _refer(space: Space, session: Session, messages: Sequence[Message], at: float) -> tuple[Message, ...]:
+    """Put messages at the end of a transcript."""
+    stored = [store_message(space, session.id, session.key, each, at) for each in messages]
+    space.extend(session.id, [number for number, _ in stored], at=session.message_count)
+    return tuple([kept for _, kept in stored])
+
+
+# -- appending -----------------------------------------------------------------------------------------
+
+
+def append(space: Space, ref: SessionRef, item: Item, record: StepRecord) -> Appended:
+    """Add a step of an item to a session: its messages, its changes, its model calls, and the items that went into
+    it."""
+    kept = check(space, ref, item.key, record.after)
+    stored = _refer(space, kept.session, record.messages, record.patch.at)
+    session = replace(
+        _patched(kept.session, record.patch),
+        message_count=kept.session.message_count + len(stored),
+        transcript_tokens=kept.session.transcript_tokens + noted_tokens(record.messages),
+    )
+    _put(space, kept, session)
+    spending.enter(space, record.ledger, session.id, item.key)
+    lanes.absorb(space, item, record.absorbed)
+    return Appended(session_id=ref.id, position=kept.session.message_count, messages=stored)
+
+
+def _patched(session: Session, patch: Patch) -> Session:
+    changes = {name: value for name in PATCHED if (value := getattr(patch, name)) is not None}
+    return replace(
+        session,
+        usage=session.usage + (patch.usage or CanonicalUsage()),
+        cost_usd=session.cost_usd + patch.cost_usd,
+        last_active_at=max(session.last_active_at, patch.at),
+        **changes,
+    )
+
+
+def _put(space: Space, kept: Kept, session: Session, **changes: Any) -> None:
+    """Put a session's new state. With another deadline it is not on offer any more."""
+    if session.expires_at != kept.session.expires_at:
+        changes |= {"offered_to": "", "offered_until": 0.0}
+    space.put(SESSION, replace(kept, session=session, **changes))
+
+
+# -- transitions ---------------------------------------------------------------------------------------
+
+
+def open_session(space: Space, lease: Lease, opening: Opening) -> Opened:
+    """Open a session under a key that has none."""
+    lanes.held(space, lease)
+    return _open(space, lease.key, opening)
+
+
+def _open(space: Space, key: SessionKey, opening: Opening) -> Opened:
+    if _present(space, key) is not None:
+        raise SessionConflict(f"There is a session open under {key} already.")
+    return _insert(space, key, opening, space.number())
+
+
+def _insert(space: Space, key: SessionKey, opening: Opening, seq: int) -> Opened:
+    session = opening.session
+    if session.key != key:
+        raise SessionConflict(f"Session {session.id} does not belong to the lane that writes.")
+    if space.get(SESSION, session.id) is not None:
+        raise SessionConflict(f"There is a session {session.id} already.")
+    empty = replace(session, message_count=0, system_prompt="")
+    stored = _refer(space, empty, opening.transcript, session.started_at)
+    counted = replace(empty, message_count=len(stored), transcript_tokens=noted_tokens(stored))
+    space.put(SESSION, Kept(seq=seq, session=counted))
+    _put_prompt(space, session.id, session.system_prompt)
+    return Opened(session=replace(counted, system_prompt=session.system_prompt), messages=stored)
+
+
+def _put_prompt(space: Space, session_id: str, text: str) -> None:
+    space.put(PROMPT, Prompt(session_id=session_id, text=storable(text)))
+
+
+def end_session(
+    space: Space, lease: Lease, ref: SessionRef, reason: EndReason, at: float, opening: Opening | None
+) -> Opened | None:
+    """End a session for good; its hook is owed from now on."""
+    lanes.held(space, lease)
+    kept = check(space, ref, lease.key)
+    ended = replace(kept.session, epoch=ref.epoch + 1, ended_at=at, end_reason=reason, hook="pending")
+    _put(space, kept, ended, owed=space.number())
+    return None if opening is None else _open(space, lease.key, opening)
+
+
+def continue_session(
+    space: Space, lease: Lease, ref: SessionRef, opening: Opening, snapshot_length: int, compaction: Compaction
+) -> Opened:
+    """End a parent by compression and open its child, which takes over the messages after the snapshot. The turn that
+    runs goes on in the child."""
+    lane = lanes.held(space, lease)
+    kept = check(space, ref, lease.key)
+    # A child starts at or after its parent's end, whatever the clock did in between.
+    ended_at = min(compaction.at, opening.session.started_at)
+    parent = replace(
+        kept.session,
+        epoch=ref.epoch + 1,
+        ended_at=ended_at,
+        end_reason="compression",
+        continuation_id=opening.session.id,
+    )
+    _put(space, kept, parent)
+    opened = _open(space, lease.key, opening)
+    opened = replace(opened, session=_take_over(space, ref.id, opened.session, snapshot_length))
+    space.put(COMPACTION, Compacted(number=space.number(), compaction=compaction))
+    turn = space.get(TURN, lane.head)
+    if turn is not None and turn.session_id == ref.id:
+        space.put(TURN, replace(turn, session_id=opened.session.id))
+    return opened
+
+
+def _take_over(space: Space, parent_id: str, child: Session, snapshot_length: int) -> Session:
+    late = space.members(parent_id, snapshot_length)
+    if not late:
+        return child
+    space.extend(child.id, late, at=child.message_count)
+    tokens = sum([said.tokens or 0 for said in space.many(MESSAGE, late)])
+    taken = replace(
+        child, message_count=child.message_count + len(late), transcript_tokens=child.transcript_tokens + tokens
+    )
+    kept = space.get(SESSION, child.id)
+    assert kept is not None
+    space.put(SESSION, replace(kept, session=replace(taken, system_prompt="")))
+    return taken
+
+
+def import_session(space: Space, opening: Opening) -> bool:
+    """Store an ended session behind all others, unless there is one of its id."""
+    if space.get(SESSION, opening.session.id) is not None:
+        return False
+    earliest = space.first(SESSIONS, "")
+    _insert(space, opening.session.key, opening, min(0, earliest[0].seq if earliest else 0) - 1)
+    return True
+
+
+def update_session(space: Space, lease: Lease, ref: SessionRef, changes: Mapping[str, Any]) -> Session:
+    """Change fields as SessionChanges names them; another model or prompt raises the epoch."""
+    lanes.held(space, lease)
+    kept = check(space, ref, lease.key)
+    before = whole(space, kept)
+    changed: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()
+    }
+    if any(name in changed and changed[name] != getattr(before, name) for name in ("model", "system_prompt")):
+        changed["epoch"] = before.epoch + 1
+    if changed.get("model", before.model) != before.model:
+        # The old model's report says nothing about the new model's tokenizer.
+        changed |= {"last_prompt_tokens": 0, "reported_messages": 0}
+    if "system_prompt" in changed:
+        _put_prompt(space, ref.id, changed.pop("system_prompt"))
+    _put(space, kept, replace(kept.session, **changed))
+    return by_id(space, ref.id)
+
+
+def rebuild(space: Space, key: SessionKey, rebuilt: Rebuilt) -> Session:
+    """Give a session another prompt, and the report that the provider would have made with this prompt."""
+    kept = check(space, rebuilt.ref, key)
+    _put_prompt(space, rebuilt.ref.id, rebuilt.system_prompt)
+    session = replace(kept.session, epoch=kept.session.epoch + 1, last_prompt_tokens=rebuilt.last_prompt_tokens)
+    _put(space, kept, session)
+    return whole(space, replace(kept, session=session))
+
+
+# -- ends that are owed, and sessions that are due -----------------------------------------------------
+
+
+def pending_hooks(space: Space, limit: int) -> list[Session]:
+    """Ended sessions whose hook is owed, in the order in which they ended."""
+    return [whole(space, kept) for kept in space.first(OWED, "", limit)]
+
+
+def hook_done(space: Space, session_id: str) -> None:
+    """The hook is owed no more."""
+    kept = space.get(SESSION, session_id)
+    if kept is not None and kept.owed:
+        _put(space, kept, replace(kept.session, hook="done"), owed=0)
+
+
+def note_flushed(space: Space, session_id: str, messages: int) -> None:
+    """Memory has been given so many messages of a session."""
+    kept = space.get(SESSION, session_id)
+    if kept is not None and messages > kept.session.flushed_messages:
+        _put(space, kept, replace(kept.session, flushed_messages=messages))
+
+
+def note_title(space: Space, session: Session, title: str) -> None:
+    """The session has a title, unless somebody gave it one, or had something forgotten, meanwhile."""
+    kept = space.get(SESSION, session.id)
+    if kept is not None and kept.session.title is None and kept.session.rewritten == session.rewritten:
+        _put(space, kept, replace(kept.session, title=storable(title)))
+
+
+def claim_due(space: Space, caller: Caller, now: float, limit: int) -> list[Session]:
+    """Open sessions whose time has passed, earliest first, which are on offer to nobody else."""
+    found = [kept for kept in space.first(DUE, "", limit) if _place(kept) <= now]
+    found.sort(key=lambda kept: kept.session.expires_at or 0.0)
+    for kept in found:
+        space.put(SESSION, replace(kept, offered_to=caller.owner, offered_until=now + EXPIRY_CLAIM))
+    return [whole(space, kept) for kept in found]
+
+
+def _place(kept: Kept) -> float:
+    return max(kept.session.expires_at or 0.0, kept.offered_until)
+
+
+def leave(space: Space, owner: str) -> None:
+    """A process is dead: what was on offer to it is so to others."""
+    for kept in space.first(OFFERED, owner, MANY):
+        space.put(SESSION, replace(kept, offered_to="", offered_until=0.0))
+    if space.first(OWED, ""):
+        space.tell("left")

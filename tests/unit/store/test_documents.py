@@ -1,0 +1,56 @@
+"""Domain objects as JSON documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.domain.chat import ChatAddress, Inbound, Source
+from gateway.store.records import ToolIntent
+from gateway.store.shared import documents
+from gateway.store.shared.documents import (
+    dumps,
+    inbound_from,
+    inbound_json,
+    intents_from,
+    intents_json,
+    parsed,
+    storable,
+)
+from gateway.store.shared.platforms import chat_name
+
+
+@given(st.text(), st.text(), st.none() | st.text())
+def test_an_inbound_survives_its_json(event_id: str, text: str, thread: str | None) -> None:
+    source = Source(platform="p", chat=text, chat_type="thread", user=event_id, thread=thread, renamed=thread)
+    inbound = Inbound(event_id=event_id, source=source, text=text, reply_to=thread, part_of=thread)
+    encoded = inbound_json(inbound)
+    encoded.encode("utf-8")
+    assert inbound_from(encoded) == inbound
+
+
+@given(st.text())
+def test_any_text_can_be_stored(text: str) -> None:
+    storable(text).encode("utf-8")
+    dumps({"x": text}).encode("utf-8")
+
+
+def test_threads_of_a_chat_share_its_outbox_lane() -> None:
+    one, two = (ChatAddress(platform="p", chat="c", thread=thread) for thread in ("1", None))
+    assert chat_name(one) == chat_name(two)
+    assert chat_name(one) != chat_name(ChatAddress(platform="p", chat="c/thread=1"))
+
+
+def test_intents_survive_their_json() -> None:
+    intents = (ToolIntent(call_id="c", tool="t"),)
+    assert intents_from(intents_json(intents)) == intents
+
+
+def test_documents_that_are_parsed_together_are_those_that_are_parsed_alone() -> None:
+    half = "中" * (documents._AT_ONCE // 2)
+    values: list[Any] = [{"n": 1}, half, [], half, None, 'a "quoted", 好', half, half, {}]
+    assert parsed(map(dumps, values)) == values
+    assert parsed([dumps(half)] * 3) == [half] * 3
+    assert parsed([]) == []
