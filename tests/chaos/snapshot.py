@@ -11,6 +11,15 @@ from typing import Any
 
 Row = tuple[Any, ...]
 
+_ROWS = (
+    "SELECT key, doc ->> '$.out.kind', doc ->> '$.out.text', doc ->> '$.out.answers',"
+    " ifnull(doc ->> '$.out.state', 'pending') FROM \"row\" ORDER BY rows_at"
+)
+_COMPACTIONS = (
+    "SELECT key, doc ->> '$.compaction.trigger', doc ->> '$.compaction.parent_id', doc ->> '$.compaction.child_id'"
+    " FROM compaction ORDER BY key"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
@@ -43,22 +52,28 @@ def snapshot(path: Path) -> Snapshot:
                 for row in rows("SELECT id, key, session_id, role, body, note, tokens, at FROM messages ORDER BY id")
             },
             transcripts={
-                (row[0], row[1]): row[2]
-                for row in rows("SELECT session_id, position, message_id FROM transcript ORDER BY session_id, position")
+                (row[0], row[1]): row[2] for row in rows("SELECT name, place, number FROM series ORDER BY name, place")
             },
             inbox={
                 row[0]: row[1:]
-                for row in rows("SELECT event_id, id, key, outcome, attempts, bypass FROM inbox ORDER BY id")
+                for row in rows(
+                    "SELECT substr(e.key, instr(e.key, '/') + 1), i.key, i.heard, i.doc ->> '$.outcome',"
+                    " ifnull(i.doc ->> '$.attempts', 0), ifnull(i.doc ->> '$.bypass', 0)"
+                    " FROM event e JOIN item i ON i.key = e.doc ->> '$.item' ORDER BY i.key"
+                )
             },
             sessions={
                 row[0]: row[1:]
                 for row in rows(
-                    "SELECT id, key, end_reason, ended_at, hook, continuation_id, started_at FROM sessions ORDER BY seq"
+                    "SELECT key, of_key, doc ->> '$.session.end_reason', doc ->> '$.session.ended_at',"
+                    " ifnull(doc ->> '$.session.hook', 'none'),"
+                    " doc ->> '$.session.continuation_id', doc ->> '$.session.started_at'"
+                    " FROM session ORDER BY sessions_at"
                 )
             },
-            outbox={row[0]: row[1:] for row in rows("SELECT id, kind, text, answers, state FROM outbox ORDER BY seq")},
-            compactions=rows('SELECT id, "trigger", parent_id, child_id FROM compactions ORDER BY id'),
-            tips=dict(rows("SELECT key, session_id FROM tips")),
+            outbox={row[0]: row[1:] for row in rows(_ROWS)},
+            compactions=rows(_COMPACTIONS),
+            tips=dict(rows("SELECT present, key FROM session WHERE present IS NOT NULL")),
         )
 
 
@@ -67,12 +82,12 @@ def settled(path: Path, events: Set[str]) -> bool:
     if not _is_made(path):
         return False
     left = (
-        "SELECT (SELECT count(*) FROM inbox WHERE outcome IS NULL)"
-        " + (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'refused'))"
-        " + (SELECT count(*) FROM sessions WHERE hook = 'pending')"
+        "SELECT (SELECT count(*) FROM item WHERE unfinished IS NOT NULL)"
+        " + (SELECT count(*) FROM \"row\" WHERE ifnull(doc ->> '$.out.state', 'pending') NOT IN ('sent', 'refused'))"
+        " + (SELECT count(*) FROM session WHERE owed IS NOT NULL)"
     )
     with closing(sqlite3.connect(path)) as connection:
-        known = {row[0] for row in connection.execute("SELECT event_id FROM inbox")}
+        known = {row[0] for row in connection.execute("SELECT substr(key, instr(key, '/') + 1) FROM event")}
         return events <= known and connection.execute(left).fetchone() == (0,)
 
 
@@ -80,7 +95,7 @@ def _is_made(path: Path) -> bool:
     if not path.exists():
         return False
     with closing(sqlite3.connect(path)) as connection:
-        made = connection.execute("SELECT 1 FROM sqlite_master WHERE name IN ('messages', 'tips')").fetchall()
+        made = connection.execute("SELECT 1 FROM sqlite_master WHERE name IN ('message', 'session')").fetchall()
     return len(made) > 1
 
 
@@ -89,7 +104,9 @@ def pass_a_week(path: Path) -> None:
     if _is_made(path):
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(
-                "UPDATE sessions SET last_active_at = last_active_at - :gone, expires_at = expires_at - :gone"
-                " WHERE ended_at IS NULL",
+                "UPDATE session SET due_at = due_at - :gone, doc = json_set(doc,"
+                " '$.session.last_active_at', doc ->> '$.session.last_active_at' - :gone,"
+                " '$.session.expires_at', doc ->> '$.session.expires_at' - :gone)"
+                " WHERE present IS NOT NULL AND due IS NOT NULL",
                 {"gone": 8 * 86_400},
             )

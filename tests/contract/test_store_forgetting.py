@@ -384,7 +384,7 @@ async def test_only_what_is_older_goes(bench: Bench) -> None:
     assert tip is not None
     await store.record_step(claim.lease, tip.ref, claim.item, step(user("new"), at=START + 500))
     await store.keep_file(key(), replace(_file("f2", "d2"), at=START + 500), b"new")
-    counts = await store.erase(claim.lease if _lane_must_stay(bench) else None, erasure(before=START + 100))
+    counts = await store.erase(None, erasure(before=START + 100))
     assert counts == {"sessions": 1, "messages": 0, "files": 1}
     assert [session.id for session in await store.sessions(key(), 9)] == ["s2"]
     assert contents(await transcript(store, "s2")) == ["question 1", "answer 1", f"{WORD} was said", "new"]
@@ -398,10 +398,6 @@ async def test_without_the_lane_its_items_end_and_whoever_runs_it_is_shut_out(be
     store = await bench.open()
     claim, second = await a_life(store)
     await put(store, "waits")
-    if _lane_must_stay(bench):  # a file has one owner: nobody runs a lane when another one erases
-        with pytest.raises(SessionConflict):
-            await store.erase(None, erasure())
-        store = await bench.crash(store)
     assert (await store.erase(None, erasure()))["sessions"] == 2
     with pytest.raises(SessionConflict):
         await store.record_step(claim.lease, second.ref, claim.item, step(user("late")))
@@ -420,10 +416,6 @@ async def test_where_a_person_spoke_is_known_also_after_forgetting(store: Store)
     assert await store.talks("test", "nobody") == []
     assert await store.talks("other", "u1") == []
     assert [talk.key for talk in await store.talks(None, None)] == [key(), key("2")]
-
-
-def _lane_must_stay(bench: Bench) -> bool:
-    return isinstance(bench, SqliteBench)
 
 
 def _call(session: Session) -> LedgerEntry:

@@ -16,10 +16,12 @@ from gateway.store.shared import searchable
 from gateway.store.sqlite import search
 from tests.support.remains import in_keys, remains
 from tests.support.store_kit import START, Bench, contents, in_session, key, new_session, transcript
-from tests.support.stores import RedisBench
+from tests.support.stores import WITH_AN_INDEX, RedisBench
 from tests.support.waiting import eventually
 
 pytest_plugins = ["tests.support.stores"]
+
+pytestmark = pytest.mark.parametrize("bench", WITH_AN_INDEX, indirect=True)
 
 WORD = "quizzaciously"
 

@@ -19,6 +19,7 @@ from tests.support.store_kit import (
     arrival,
     claimed,
     finish,
+    in_session,
     key,
     new_session,
     nothing_ready,
@@ -497,3 +498,14 @@ async def test_what_came_under_a_key_is_listed_whatever_became_of_it(bench: Benc
     store = await bench.open()
     assert [item.inbound.event_id for item in await store.heard(key(), 10)] == ["e3", "e2", "aside", "e1"]
     assert await store.heard(key("3"), 10) == []
+
+
+async def test_attempts_that_fail_after_a_stored_step_never_add_up(store: Store) -> None:
+    claim, session = await in_session(store)
+    counted = [claim.item.attempts]
+    for _ in range(5):
+        await store.record_step(claim.lease, session.ref, claim.item, step(user("more")))
+        await store.release(claim.lease, counted=True)
+        claim = await store.claim_next("w")
+        counted.append(claim.item.attempts)
+    assert counted == [1, 2, 2, 2, 2, 2]

@@ -13,7 +13,7 @@ from gateway.store.port import Store
 from gateway.store.records import Erasure, Forgetting, Meaning, Rewriting, Vector
 from gateway.store.shared.vectors import NONE, packed, size_of
 from tests.support.store_kit import START, Bench, in_session, key, transcript
-from tests.support.stores import RedisBench
+from tests.support.stores import MemoryBench, RedisBench
 
 pytest_plugins = ["tests.support.stores"]
 
@@ -169,6 +169,8 @@ def _vectors(bench: Bench) -> Iterator[object]:
             with server.client() as client:
                 for name in client.keys("*:vectors:*"):
                     yield from client.hkeys(name)
+    elif isinstance(bench, MemoryBench):
+        yield from bench.space.vectors
     else:
         with closing(apsw.Connection(str(bench.path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
             yield from connection.execute("SELECT id FROM message_vectors").fetchall()

@@ -133,7 +133,7 @@ def test_the_archive_holds_the_folder_and_the_settings_and_secrets_only_if_asked
             "manifest.json",
         ]
         manifest = json.load(tar.extractfile("manifest.json"))  # type: ignore[arg-type]
-        assert manifest["counts"]["sessions"] == 8
+        assert manifest["counts"]["session"] == 8
     with tarfile.open(made("all.tar", "--secrets")["file"]) as tar:
         assert tar.extractfile(".env").read() == b"TOKEN=geheim\n"  # type: ignore[union-attr]
     assert (filled / "all.tar").stat().st_mode & 0o077 == 0
@@ -439,11 +439,11 @@ def test_a_damaged_copy_is_not_put_in_place(filled: Path) -> None:
 @pytest.mark.parametrize(
     ("made_by", "named"),
     [
-        ("CREATE TRIGGER t AFTER INSERT ON messages BEGIN DELETE FROM transcript; END", "the trigger 't'"),
+        ("CREATE TRIGGER t AFTER INSERT ON message BEGIN DELETE FROM series; END", "the trigger 't'"),
         ("CREATE VIEW v AS SELECT * FROM messages", "the view 'v'"),
         ("CREATE TABLE theirs (x)", "the table 'theirs'"),
-        ("CREATE UNIQUE INDEX i ON messages(id)", "the index 'i'"),
-        ("ALTER TABLE tips ADD COLUMN more TEXT", "the table 'tips'"),
+        ("CREATE UNIQUE INDEX i ON message(messages_at)", "the index 'i'"),
+        ("ALTER TABLE lane ADD COLUMN more TEXT", "the table 'lane'"),
     ],
 )
 @pytest.mark.parametrize("command", [("restore",), ("backup", "--verify")])
@@ -468,10 +468,10 @@ def test_verifying_compares_with_the_store_as_it_is(filled: Path) -> None:
     row = json.loads(legato("backup", "--verify", file, "--json").stdout)
     assert (row["same"], row["changed"], row["gone"], row["not_compared"]) == (8, 0, 0, None)
     with closing(sqlite3.connect("legato.db")) as connection, connection:
-        connection.execute("UPDATE messages SET body = replace(body, 'a late', 'an early')")
-        connection.execute("DELETE FROM sessions WHERE id = 's4'")
+        connection.execute("UPDATE message SET doc = replace(doc, 'a late', 'an early')")
+        connection.execute("DELETE FROM session WHERE key = 's4'")
     row = json.loads(legato("backup", "--verify", file, "--json").stdout)
-    assert row["rows"]["sessions"] == {"backup": 8, "now": 7}
+    assert row["rows"]["session"] == {"backup": 8, "now": 7}
     assert (row["changed"], row["gone"]) == (2, 1)
     lose_all(filled)
     without = legato("backup", "--verify", file)

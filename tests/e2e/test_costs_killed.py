@@ -28,9 +28,9 @@ MODEL = {"context_length": 32_000, "max_output_tokens": 10, "prices": {"input": 
 def amounts(folder: Path) -> tuple[int, list[int], int]:
     """Return today's spending, the part of it reserved for calls under way, and the number of calls in the ledger."""
     with closing(sqlite3.connect(folder / "legato.db")) as store:
-        ((spent,),) = store.execute("SELECT sum(spent) FROM spending")
-        reserved = [amount for (amount,) in store.execute("SELECT amount FROM reservations")]
-        ((calls,),) = store.execute("SELECT count(*) FROM ledger")
+        ((spent,),) = store.execute("SELECT sum(doc ->> '$.spent') FROM account")
+        reserved = [amount for (amount,) in store.execute("SELECT doc ->> '$.amount' FROM reserved")]
+        ((calls,),) = store.execute("SELECT count(*) FROM call")
         return spent, reserved, calls
 
 

@@ -35,7 +35,8 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
 
         def damage(event_id: str) -> None:
             with apsw.Connection(str(path)) as connection:
-                connection.execute("UPDATE inbox SET inbound = '{\"text\":' WHERE event_id = ?", (event_id,))
+                damaged = "UPDATE item SET doc = json_set(doc, '$.inbound', json('{\"text\":1}'))"
+                connection.execute(f"{damaged} WHERE doc ->> '$.inbound.event_id' = ?", (event_id,))
 
         return lambda: SqliteStore(path, clock=clock), damage
     server: RedisServer = request.getfixturevalue("redis_server")

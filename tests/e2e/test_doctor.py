@@ -105,7 +105,7 @@ async def test_beside_a_running_gateway(home: Path) -> None:
 def test_rows_that_refer_to_nothing_are_a_failure(home: Path) -> None:
     asyncio.run(spoken(home))
     connection = apsw.Connection(str(home / "legato.db"))
-    connection.execute("DELETE FROM messages")
+    connection.execute("DELETE FROM message")
     connection.close()
     said = doctor()
     assert said.exit_code == 1
@@ -137,7 +137,9 @@ def test_a_damaged_page_is_a_failure(home: Path) -> None:
 def test_a_store_from_the_future_means_that_the_clock_is_behind(home: Path) -> None:
     asyncio.run(spoken(home))
     connection = apsw.Connection(str(home / "legato.db"))
-    connection.execute("UPDATE sessions SET last_active_at = last_active_at + 86400")
+    connection.execute(
+        "UPDATE session SET doc = json_set(doc, '$.session.last_active_at', doc ->> '$.session.last_active_at' + 86400)"
+    )
     connection.close()
     said = doctor()
     assert said.exit_code == 0

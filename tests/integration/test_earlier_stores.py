@@ -23,8 +23,9 @@ from gateway.people.pairing import guest_book, set_guest_book
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.records import MOST_ATTEMPTS, Erasure
+from gateway.store.shared.facts import FIELDS
 from gateway.store.sqlite import SqliteStore
-from gateway.store.sqlite.connection import connect_writer
+from gateway.store.sqlite.connection import connect_writer, one
 from gateway.store.sqlite.migrations import MIGRATIONS, check_unaltered, migrate
 from gateway.store.sqlite.rehearsal import rehearse
 from tests.support.fakes import ManualClock
@@ -152,3 +153,41 @@ async def test_what_was_said_then_can_be_forgotten_now(path: Path) -> None:
     finally:
         await store.aclose()
     assert canary.encode() not in content(path)
+
+
+def test_a_fact_that_is_younger_than_the_layout_has_no_value(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FIELDS, "sessions", (*FIELDS["sessions"], "colour"))
+    with closing(connect_writer(path)) as connection:
+        migrate(connection, path)
+        assert one(connection, "SELECT count(*) > 0 FROM session") == (1,)
+
+
+@pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])
+async def test_whenever_an_upgrade_is_killed_the_file_is_of_the_one_layout_or_of_the_other(path: Path) -> None:
+    copies: list[Path] = []
+    statements = 0
+
+    def killed(*_: object) -> bool:
+        """As the file is at every fiftieth statement, after which the process is no more."""
+        nonlocal statements
+        statements += 1
+        if statements % 50 == 1:
+            copy = path.with_name(f"{statements}.db")
+            for part in ("", "-wal"):
+                if (there := path.with_name(f"{path.name}{part}")).exists():
+                    copy.with_name(f"{copy.name}{part}").write_bytes(there.read_bytes())
+            copies.append(copy)
+        return True
+
+    said = len(rows(path, "SELECT id FROM messages"))
+    with closing(connect_writer(path)) as connection:
+        connection.exec_trace = killed
+        migrate(connection, path)
+        connection.exec_trace = None
+    assert len(copies) > 5
+    for each in copies:
+        assert rows(each, "PRAGMA user_version") == [(int(STORES[-1].name[:2]),)]
+        with capture_logs():
+            store = await opened(each)
+        await store.aclose()
+        assert rows(each, "SELECT count(*) FROM message") == [(said,)]

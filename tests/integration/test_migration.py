@@ -16,7 +16,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
 from gateway.store.shared.documents import inbound_json
-from gateway.store.transfer.records import FIELDS, Record
+from gateway.store.shared.facts import FIELDS, Record
 from gateway.store.transfer.redis_database import RedisTarget
 from tests.support import migration_kit
 from tests.support.migration_kit import killed, move
@@ -220,7 +220,8 @@ async def test_a_damaged_document_is_moved_as_it_is(places: Places) -> None:
     """The event of a damaged document stays known, and its lane goes on after it."""
     start = await places.filled(places.sqlite("a.db"))
     with closing(sqlite3.connect(places.folder / "a.db")) as connection, connection:
-        connection.execute("UPDATE inbox SET inbound = '{\"text' WHERE event_id IN ('waits-3', 'titled')")
+        damaged = "UPDATE item SET doc = json_set(doc, '$.inbound', json('{\"text\":1}'))"
+        connection.execute(f"{damaged} WHERE doc ->> '$.inbound.event_id' IN ('waits-3', 'titled')")
     await move(start, places.redis[0])
     await move(places.redis[0], places.sqlite("b.db"))
     for url in (places.redis[0], places.sqlite("b.db")):

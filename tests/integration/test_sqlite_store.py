@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -18,10 +19,11 @@ from structlog.testing import capture_logs
 from gateway.domain.message import text_of, user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreOutdated, StoreUnavailable
 from gateway.store.records import Opening
-from gateway.store.sqlite import SqliteStore, copying, keeping, migrations, search, writer
+from gateway.store.sqlite import SqliteStore, copying, migrations, search, writer
 from gateway.store.sqlite.connection import APPLICATION_ID, connect_reader, unavailable
 from gateway.store.sqlite.copying import copy_store
 from gateway.store.sqlite.database import Database
+from gateway.store.steps import keeping
 from tests.support.fakes import ManualClock
 from tests.support.store_kit import (
     START,
@@ -160,20 +162,20 @@ async def test_a_change_beside_the_gateway_holds_up_the_gateways_own_between_its
     make: Opener, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.set_notes("people", {"version": "1"})
-    beside, looked = make(read_only=True), keeping.notes
+    beside, step_of = make(read_only=True), keeping.set_notes
     await beside.open()
     waits: list[bool] = []
 
-    def interrupted(connection: apsw.Connection, folder: str) -> dict[str, str]:
-        found = looked(connection, folder)
+    def interrupted(*args: Any) -> bool:
+        is_done = step_of(*args)
         with closing(apsw.Connection(str(path))) as other:
             try:
-                other.execute("INSERT INTO notes(account, name, value) VALUES ('people', 'ben', 'in')")
+                other.execute("DELETE FROM note")
             except apsw.BusyError:
                 waits.append(True)
-        return found
+        return is_done
 
-    monkeypatch.setattr(keeping, "notes", interrupted)
+    monkeypatch.setattr(keeping, "set_notes", interrupted)
     assert await beside.set_notes("people", {"version": "2"}, {"version": "1"})
     assert waits == [True]
 
@@ -219,7 +221,7 @@ async def test_a_damaged_index_holds_up_no_start_and_no_message(make: Opener, st
     file = apsw.Connection(str(path))
     file.execute("UPDATE message_search_data SET block = x'000100020003' WHERE id = 10")
     file.execute(
-        "INSERT INTO messages(key, session_id, role, body, at) SELECT key, session_id, role, body, at FROM messages"
+        "INSERT INTO message(key, doc, messages, messages_at) SELECT key + 99, doc, messages, key + 99 FROM message"
     )
     file.close()
     again = make()
@@ -234,7 +236,7 @@ async def test_what_another_process_forgot_is_not_entered(store: SqliteStore, pa
     await store.record_step(claim.lease, session.ref, claim.item, step(user("meteor"), user("comet")))
     other = apsw.Connection(str(path))
     other.set_busy_timeout(5_000)
-    other.execute("DELETE FROM messages WHERE body LIKE '%meteor%'")
+    other.execute("DELETE FROM message WHERE doc LIKE '%meteor%'")
     other.close()
     assert await found(store, "comet")
     words = connect_reader(path)
@@ -323,12 +325,10 @@ async def test_migrations_run_once_and_in_order(make: Opener, path: Path) -> Non
 
 
 @pytest.fixture
-def older(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+def older(path: Path) -> int:
     """A store of an earlier version; its version."""
     connection = apsw.Connection(str(path))
-    with monkeypatch.context() as patch:
-        patch.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:11])
-        migrations.migrate(connection, path)
+    migrations.migrate(connection, path, to=11)
     connection.execute("INSERT INTO meta(name, value) VALUES ('a fact of then', 7)")
     connection.close()
     return 11
@@ -381,7 +381,7 @@ async def test_a_changed_page_is_noticed_by_a_check_and_after_a_kill(make: Opene
     await store.open()
     await store.check()
     await store.aclose()
-    spoil_table(path, "sessions")
+    spoil_table(path, "session_sessions")
     reader = make(read_only=True)
     await reader.open()
     with pytest.raises(StoreUnavailable, match="is damaged"):
@@ -396,7 +396,7 @@ async def test_a_backup_of_a_damaged_store_takes_no_good_ones_place(make: Opener
     store = make()
     await store.open()
     await store.aclose()
-    spoil_table(path, "sessions")
+    spoil_table(path, "session_sessions")
     with pytest.raises(StoreUnavailable, match="is damaged"):
         copy_store(path, tmp_path / "copy.db")
     assert [name for name in os.listdir(tmp_path) if name.startswith("copy")] == []
@@ -407,8 +407,8 @@ async def test_damage_that_a_gateway_meets_ends_it_and_whoever_looks_on_is_only_
     await store.open()
     await put(store, "e1")
     await store.aclose()
-    spoil_table(path, "inbox_unfinished")
-    spoil_table(path, "sessions")
+    spoil_table(path, "item_unfinished")
+    spoil_table(path, "session_sessions")
     told: list[str] = []
     store = make(broken=told.append)
     await store.open()
@@ -590,7 +590,7 @@ async def test_a_failed_claim_is_claimed_again(make: Opener) -> None:
     await store.open()
     await put(store, "e1")
     connection = store._database._connections[-1]
-    connection.execute("CREATE TEMP TRIGGER full BEFORE UPDATE ON inbox BEGIN SELECT RAISE(ABORT, 'no'); END")
+    connection.execute("CREATE TEMP TRIGGER full BEFORE UPDATE ON item BEGIN SELECT RAISE(ABORT, 'no'); END")
     with pytest.raises(StoreUnavailable):
         await store.claim_next("w")
     connection.execute("DROP TRIGGER full")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, Final
 
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Button, ChatAddress, KeptFile, Returns, SessionKey, Source
 from gateway.domain.memory import Fact, MemoryChange
-from gateway.domain.message import Message, assistant, note_of, user
+from gateway.domain.message import HOST, Message, assistant, note_of, user
 from gateway.domain.pairing import GuestBook, asked, confirmed
 from gateway.domain.rule import Pin, Pins
 from gateway.domain.session import Compaction, PassWork, Todo
@@ -350,6 +351,11 @@ def kept(ref: str, content: bytes) -> KeptFile:
     return KeptFile(ref=ref, digest=digest, name="größe\n.png", mime="image/png", size=len(content), at=START + 7)
 
 
+def nameless(messages: Sequence[Message]) -> list[Any]:
+    """Messages without their ids: each store gives its own."""
+    return [{**each, HOST: {name: fact for name, fact in note_of(each).items() if name != "id"}} for each in messages]
+
+
 async def shown(store: Store) -> dict[str, Any]:
     """All that a store's readers say."""
     sessions = await store.sessions(None, 999)
@@ -357,7 +363,7 @@ async def shown(store: Store) -> dict[str, Any]:
         "sessions": sessions,
         "of keys": {chat: await store.sessions(key(chat), 99) for chat in CHATS},
         "tips": {chat: await store.tip(key(chat)) for chat in CHATS},
-        "transcripts": {each.id: await store.transcript(each) for each in sessions},
+        "transcripts": {each.id: nameless(await store.transcript(each)) for each in sessions},
         "order of fields": [[list(message) for message in await store.transcript(each)] for each in sessions],
         "lineages": {each.id: await store.lineage(each.id) for each in sessions},
         "compactions": {each.id: await store.compactions(each.id) for each in sessions},
@@ -386,9 +392,11 @@ async def shown(store: Store) -> dict[str, Any]:
         "usage": [await store.usage(0, by) for by in ("model", "purpose", "platform", "session")],
         "spent": await store.spent(["day 2100", "session s1", "unknown"]),
         "status": await store.status(),
-        "found": {words: sorted(map(str, turns_of(await store.search(words, None, 99)))) for words in WORDS},
+        "found": {words: sorted(map(str, nameless(turns_of(await store.search(words, None, 99))))) for words in WORDS},
         "found in chats": {
-            (words, chat): turns_of(await store.search(words, key(chat), 99)) for words in WORDS for chat in CHATS
+            (words, chat): nameless(turns_of(await store.search(words, key(chat), 99)))
+            for words in WORDS
+            for chat in CHATS
         },
     }
 

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from gateway.store.fleeting import MemoryRecords
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
+from gateway.store.store import SpaceStore
 from tests.support.empty_store import put_empty_store
 from tests.support.fakes import ManualClock
+from tests.support.memory_backend import MemoryBackend
 from tests.support.model import PATIENCE
 from tests.support.store_kit import START, Bench
 
@@ -105,6 +108,31 @@ def let_die(servers: list[RedisServer], owner: str) -> None:
         server.let_die(owner)
 
 
+class MemoryBench:
+    """A space in memory. A crash is another store on the same space."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(START)
+        self.space = MemoryRecords()
+
+    async def open(self, *, concurrency: int = 256) -> SpaceStore:
+        store = SpaceStore(MemoryBackend(self.space), clock=self.clock, concurrency=concurrency)
+        await store.open()
+        return store
+
+    async def crash(self, store: Store) -> SpaceStore:
+        assert isinstance(store, SpaceStore)
+        await store._backend.aclose()
+        return await self.open()
+
+    async def aclose(self) -> None:
+        """Nothing is left behind."""
+
+
+def _memory(request: pytest.FixtureRequest, folder: Path) -> Bench:
+    return MemoryBench()
+
+
 def _sqlite(request: pytest.FixtureRequest, folder: Path) -> Bench:
     return SqliteBench(folder)
 
@@ -118,6 +146,7 @@ def _redis_cluster(request: pytest.FixtureRequest, folder: Path) -> Bench:
 
 
 STORES: Final[dict[str, Callable[[pytest.FixtureRequest, Path], Bench]]] = {
+    "memory": _memory,
     "sqlite": _sqlite,
     "redis": _redis,
     "redis-cluster": _redis_cluster,
@@ -125,7 +154,11 @@ STORES: Final[dict[str, Callable[[pytest.FixtureRequest, Path], Bench]]] = {
 
 
 # A cluster refuses whatever one server refuses, and more. One server has tests of its own, and all of these if asked.
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name == "redis")) for name in sorted(STORES)])
+_ALL: Final = {name: pytest.param(name, marks=[pytest.mark.slow] * (name == "redis")) for name in sorted(STORES)}
+WITH_AN_INDEX: Final = [param for name, param in _ALL.items() if name != "memory"]
+
+
+@pytest.fixture(params=list(_ALL.values()))
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
     """Each store in turn."""
     made = STORES[request.param](request, tmp_path)

@@ -82,7 +82,7 @@ async def restore(config: Config, file: Path, clock: Clock, identity: Path | Non
         shutil.rmtree(folder, ignore_errors=True)  # what a restore left that was killed: nobody else has the lock
         folder.mkdir(mode=0o700)
         manifest = _unpacked(file, identity, folder)
-        rows = _brought_forward(folder / STORE, file)
+        _, rows = _brought_forward(folder / STORE, file)
         if config.database is None:
             await migrate_store(
                 source_at(f"sqlite:///{folder / STORE}", clock), target_at(config.store.url, clock), clock=clock
@@ -99,8 +99,8 @@ async def restore(config: Config, file: Path, clock: Clock, identity: Path | Non
         store=Redactor(config.secrets())(config.store.url),
         made_at=None if manifest is None else manifest.made_at,
         aside=None if aside is None else str(aside),
-        sessions=rows["sessions"],
-        messages=rows["messages"],
+        sessions=rows["session"],
+        messages=rows["message"],
     )
 
 
@@ -115,8 +115,8 @@ async def verify(config: Config, file: Path, clock: Clock, identity: Path | None
             manifest = _unpacked(file, identity, folder)
         except OSError as error:
             raise _not_unpacked(file, folder.parent, error) from error
-        rows = _brought_forward(folder / STORE, file)
-        if manifest is not None and (missing := _missing(manifest.counts, rows)):
+        held, rows = _brought_forward(folder / STORE, file)
+        if manifest is not None and (missing := _missing(manifest.counts, held)):
             raise UserError(f"{file} does not hold what it should: {missing}.")
         copy = SqliteStore(folder / STORE, clock=clock, read_only=True)
         await copy.open()
@@ -176,17 +176,18 @@ def _opened(file: Path, identity: Path | None) -> Iterator[tuple[IO[bytes], bool
             yield content, False
 
 
-def _brought_forward(store: Path, file: Path) -> dict[str, int]:
-    """Look whether the unpacked store is whole, and bring it to this version; its rows by table. Raises
-    StoreUnavailable, in a sentence about the backup."""
+def _brought_forward(store: Path, file: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """Look whether the unpacked store is whole, and bring it to this version; its rows by table, before and after.
+    Raises StoreUnavailable, in a sentence about the backup."""
     try:
         with closing(connect_writer(store)) as connection:
             check_known(connection, file)
             check_undamaged(connection, file)
             check_unaltered(connection, file)
-            migrate(connection, file)
             check_whole(connection, store)
-            return counts(connection)
+            held = counts(connection)
+            migrate(connection, file)
+            return held, counts(connection)
     except apsw.Error as error:
         raise unavailable(error, file) from error
 

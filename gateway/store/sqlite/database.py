@@ -169,8 +169,8 @@ class Database:
             if self._lock.was_left:
                 check_undamaged(writing, self._path)
                 self._lock.was_left = False
-            migrate(writing, self._path, self._keep)
             check_whole(writing, self._path)
+            migrate(writing, self._path, self._keep)
             self.generation = next_generation(writing)
             self._connections = [*(connect_reader(self._path) for _ in range(_READERS)), writing]
         except apsw.CantOpenError as error:

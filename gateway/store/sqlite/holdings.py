@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gateway.store.sqlite.connection import many, one
 
-OWN: Final = ("meta", "rests")  # tables that say nothing of conversations
+OWN: Final = ("meta", "rests", "rest", "member")  # tables that say nothing of conversations
 MOVED: Final = {"guest_book": ("notes", 2)}  # tables that are gone: where each row is now, and as how many
 _SAMPLES: Final = 200  # rows of a table, at least, if it has so many
 

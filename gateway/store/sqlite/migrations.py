@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Final
 
@@ -21,18 +21,27 @@ OUTDATED: Final = "{path} has version {version}: a run will bring this store to 
 _FORMER: Final = ("chat_names", "sqlite_stat1", "sqlite_stat4")  # of an early commit; and what SQLite itself makes
 _MOST_NAMED: Final = 5
 # In the order of their numbers; a file's version says how many steps were applied.
-MIGRATIONS: Final = tuple(
+COLUMNS: Final = tuple(
     sorted(
         each.name for each in resources.files(__package__).joinpath("schema").iterdir() if each.name.endswith(".sql")
     )
 )
+_KINDS: Final = "0032_kinds"  # from there on a file has a table for each kind of record
+_BRINGING: Final = "gateway.store.sqlite.bringing"  # which few starts need
+MIGRATIONS: Final = (*COLUMNS, _KINDS)
 
 
-def migrate(connection: apsw.Connection, path: Path, before: Callable[[int], None] = lambda _: None) -> None:
-    """Apply the steps that are missing; `before` is called with the version of an older store first. Raises
-    StoreUnavailable for a newer file or another program's."""
+def migrate(
+    connection: apsw.Connection,
+    path: Path,
+    before: Callable[[int], None] = lambda _: None,
+    *,
+    to: int = len(MIGRATIONS),
+) -> None:
+    """Apply the steps that are missing, up to a version; `before` is called with the version of an older store first.
+    Raises StoreUnavailable for a newer file or another program's."""
     version = _version(connection, path)
-    missing = MIGRATIONS[version:]
+    missing = MIGRATIONS[version:to]
     if not missing:
         return
     if version:
@@ -40,13 +49,27 @@ def migrate(connection: apsw.Connection, path: Path, before: Callable[[int], Non
     connection.execute("BEGIN IMMEDIATE")
     try:
         _apply(connection, missing)
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute(f"PRAGMA user_version = {to}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
-    except apsw.Error:
+    except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+    if not version:
+        connection.execute("VACUUM").fetchall()  # without the parts that tables of earlier layouts had
+
+
+def empty(connection: apsw.Connection) -> None:
+    """Make a new file of one of this version. It holds nothing."""
+    if connection.pragma("user_version") != len(MIGRATIONS):
+        return
+    made = "SELECT type, name FROM sqlite_schema WHERE sql LIKE ? AND type IN ('table', 'view')"
+    with connection:
+        for form in ("CREATE VIRTUAL TABLE%", "CREATE%"):
+            for kind, name in many(connection, f"{made} AND name NOT GLOB 'sqlite_*' ORDER BY rowid DESC", (form,)):
+                connection.execute(f'DROP {kind} "{name}"')
+        connection.execute("PRAGMA user_version = 0")
 
 
 def check_readable(connection: apsw.Connection, path: Path) -> None:
@@ -74,6 +97,9 @@ def check_unaltered(connection: apsw.Connection, path: Path) -> None:
 
 def _apply(connection: apsw.Connection, names: Sequence[str]) -> None:
     for name in names:
+        if name == _KINDS:
+            import_module(_BRINGING).bring(connection)
+            continue
         connection.execute(resources.files(__package__).joinpath("schema", name).read_text("utf-8")).fetchall()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,11 +12,15 @@ import apsw
 from msgspec import Struct
 
 from gateway.runtime.clock import Clock
-from gateway.store.sqlite import search
+from gateway.store.shared.facts import Record, Tally
+from gateway.store.sqlite import former, search
+from gateway.store.sqlite.bringing import prepare
 from gateway.store.sqlite.connection import check_undamaged, connect_writer, unavailable
 from gateway.store.sqlite.copying import check_there, fill, written
+from gateway.store.sqlite.facts import dump
 from gateway.store.sqlite.holdings import differences, holdings
-from gateway.store.sqlite.migrations import MIGRATIONS, migrate
+from gateway.store.sqlite.migrations import COLUMNS, MIGRATIONS, migrate
+from gateway.store.steps import moving
 
 
 class Rehearsal(Struct, frozen=True, kw_only=True):
@@ -55,11 +59,19 @@ def _rehearsed(copy: Path, path: Path, clock: Clock, *, keeps_copy: bool) -> Reh
         version = int(connection.pragma("user_version"))
         before = holdings(connection)
         began = clock.monotonic()
-        migrate(connection, path)
+        migrate(connection, path, to=len(COLUMNS))
         seconds = clock.monotonic() - began
+        found = differences(before, connection)
+        if version < len(MIGRATIONS):
+            prepare(connection)
+            facts = _tallied(former.dump(connection, 0.0))
+            began = clock.monotonic()
+            migrate(connection, path)
+            seconds += clock.monotonic() - began
+            found += _sentences(facts, _tallied(dump(connection)))
         log = copy.with_name(f"{copy.name}-wal").stat().st_size
         check_undamaged(connection, path)
-        found, unindexed = differences(before, connection), search.left(connection)
+        unindexed = search.left(connection)
     needed = log + max(0, copy.stat().st_size - size) + (size if keeps_copy and version < len(MIGRATIONS) else 0)
     return Rehearsal(
         version=version,
@@ -73,3 +85,17 @@ def _rehearsed(copy: Path, path: Path, clock: Clock, *, keeps_copy: bool) -> Reh
         differences=found,
         unindexed=unindexed,
     )
+
+
+def _tallied(pages: Iterable[Sequence[Record]]) -> Tally:
+    tally = Tally()
+    for page in pages:
+        tally.add(map(moving.normal, page))
+    return tally
+
+
+def _sentences(before: Tally, after: Tally) -> list[str]:
+    kind = before.differing(after)
+    if kind is None:
+        return []
+    return [f"{before.counts[kind]:,} {kind} became {after.counts[kind]:,}, or are not as they were"]

@@ -16,7 +16,7 @@ from gateway.store.records import Meaning, Unembedded, Vector
 from gateway.store.shared.searchable import kind_of
 from gateway.store.shared.vectors import MOST, by_signs, nearest, size_of
 from gateway.store.sqlite.connection import change, many, one
-from gateway.store.sqlite.messages import message_number, message_of
+from gateway.store.sqlite.messages import message_of
 
 _STATE: Final = "vectors"  # in `meta`
 _TOP: Final = (1 << 63) - 1
@@ -45,7 +45,7 @@ def keep(connection: apsw.Connection, model: str, vectors: Mapping[str, Vector])
     if of != model or (size and length and size != length):
         change(connection, "DELETE FROM message_vectors")
         length, lowest, highest = 0, _TOP, 0
-    numbers = {message_number(name): each for name, each in vectors.items()}
+    numbers = {int(name): each for name, each in vectors.items()}
     for number, (signs, values) in numbers.items():
         if values:
             put = "INSERT OR REPLACE INTO message_vectors SELECT id, ?2, ?3 FROM messages WHERE id = ?1"

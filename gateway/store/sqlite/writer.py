@@ -61,6 +61,7 @@ class _Job(Struct):
     failed: Callable[[], None] = _nothing
     abandoned: Callable[[Any], None] = _nothing
     outside: bool = False  # of any transaction
+    drafted: bool = False  # it writes nothing before all is decided
     result: Any = None
     error: BaseException | None = None
 
@@ -103,8 +104,10 @@ class Writer:
         done: Callable[[T], None] = _nothing,
         failed: Callable[[], None] = _nothing,
         abandoned: Callable[[T], None] = _nothing,
+        drafted: bool = False,
     ) -> T:
-        """The result of `work`, once it is durable. Raises the error of `work`, or StoreUnavailable.
+        """The result of `work`, once it is durable. Raises the error of `work`, or StoreUnavailable. `drafted`: work
+        that fails has hardly ever written anything by then, and needs no savepoint.
 
         On the loop, whether or not the caller still waits: `done(result)` after the commit, or
         `failed()`; then `abandoned(result)` if the caller was cancelled and will never see the result.
@@ -113,7 +116,7 @@ class Writer:
             failed()
             raise StoreUnavailable("The store is closed.")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._put(_Job(work, future, done, failed, abandoned))
+        self._put(_Job(work, future, done, failed, abandoned, drafted=drafted))
         try:
             return await future
         except asyncio.CancelledError:
@@ -282,6 +285,9 @@ class Writer:
 
     def _operation(self, job: _Job, *, alone: bool) -> None:
         connection, stored = self._connection, self._connection.stored
+        if job.drafted and not alone:
+            self._drafted(job)
+            return
         if not alone:
             connection.execute("SAVEPOINT operation")
         try:
@@ -298,6 +304,15 @@ class Writer:
             connection.execute("ROLLBACK TO operation")
         if not alone:
             connection.execute("RELEASE operation")
+
+    def _drafted(self, job: _Job) -> None:
+        before = self._connection.total_changes()
+        try:
+            job.result = job.work(self._connection)
+        except Exception as error:
+            if isinstance(error, apsw.Error) or self._connection.total_changes() != before:
+                raise  # the whole transaction is undone, and its operations start anew one by one
+            job.error = error
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
-from gateway.store.transfer.records import Source, Tally, Target
+from gateway.store.shared.facts import Source, Tally, Target
 from gateway.store.transfer.redis_database import RedisSnapshot, RedisSource, RedisTarget
 from gateway.store.transfer.sqlite_file import SqliteSource, SqliteTarget
 

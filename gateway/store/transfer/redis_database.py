@@ -20,8 +20,8 @@ from gateway.store.redis.keyspace import clients, keys
 from gateway.store.redis.mark import LEASE, MARK, check_whole
 from gateway.store.redis.partitions import partition_of_name
 from gateway.store.redis.wire import Wire
+from gateway.store.shared.facts import Record
 from gateway.store.shared.platforms import Platforms
-from gateway.store.transfer.records import Record
 from gateway.store.transfer.redis_reading import Reading
 from gateway.store.transfer.redis_writing import Writing
 

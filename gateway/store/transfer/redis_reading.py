@@ -25,8 +25,8 @@ from gateway.store.redis.keyspace import keys
 from gateway.store.redis.partitions import PARTITIONS, partition_of_name
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import dumps, file_from, storable
+from gateway.store.shared.facts import FIELDS, FORGOTTEN, PAGE, Record, lost
 from gateway.store.shared.fields import COMPACTION, FILE, OUTBOUND, SESSION, USAGE
-from gateway.store.transfer.records import FIELDS, FORGOTTEN, PAGE, Record, lost
 
 Place = tuple[int, str, float]  # a partition, a name in it, and the number that it is sorted by there
 Hash = dict[str, str]

@@ -23,9 +23,9 @@ from gateway.store.redis.partitions import PARTITIONS, partition_of_key, partiti
 from gateway.store.redis.searching import entries, owner_of
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import dumps, file_json
+from gateway.store.shared.facts import Record
 from gateway.store.shared.fields import COMPACTION, FILE, USAGE
 from gateway.store.shared.searchable import kind_of
-from gateway.store.transfer.records import Record
 
 _MOST: Final = 500  # commands in one step, so that a step stays short
 _MOST_TEXT: Final = 500_000  # characters in one step

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -11,13 +11,13 @@ from typing import TypeVar
 import apsw
 
 from gateway.runtime.errors import StoreLocked, StoreUnavailable
-from gateway.store.sqlite import mark, search
+from gateway.store.shared.facts import Record
+from gateway.store.sqlite import former, mark, search
 from gateway.store.sqlite.connection import change, connect_reader, connect_writer, one, unavailable
+from gateway.store.sqlite.facts import dump
 from gateway.store.sqlite.holdings import tables
 from gateway.store.sqlite.lock import LockFile
-from gateway.store.sqlite.migrations import check_known, check_readable, migrate
-from gateway.store.transfer.records import Record
-from gateway.store.transfer.sqlite_tables import dump, prepare, restore
+from gateway.store.sqlite.migrations import COLUMNS, check_known, check_readable, empty, migrate
 
 T = TypeVar("T")
 
@@ -44,9 +44,8 @@ class SqliteSource:
             raise StoreUnavailable(f"There is no store at {self._path}: check the address.")
         self._take()
         self._connection = connect_reader(self._path)
-        prepare(self._connection)
-        check_readable(self._connection, self._path)
         mark.check_whole(self._connection, self._path)
+        check_readable(self._connection, self._path)
 
     def _take(self) -> None:
         try:
@@ -58,9 +57,12 @@ class SqliteSource:
             ) from error
 
     async def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
-        pages = dump(self._connected, now)
+        pages = self._pages(now)
         while page := await self._in_thread(lambda: next(pages, None)):
             yield page
+
+    def _pages(self, now: float) -> Iterator[Sequence[Record]]:
+        return dump(self._connected)
 
     async def check(self) -> None:
         """The lock is held until `aclose`, however long that takes."""
@@ -86,17 +88,20 @@ class SqliteSource:
 
 
 class SqliteTarget(SqliteSource):
-    """A file that is made, or filled again from its start if an earlier migration left it half-filled."""
+    """A file that is made, or filled again from its start if an earlier migration left it half-filled. It is filled as
+    a file of the layout before there were tables of kinds, and brought to this version when all is there."""
 
     def _open(self) -> None:
         self._take()
         if self._path.exists() and self._path.stat().st_size:
             self._look()
         self._connection = connect_writer(self._path)
-        prepare(self._connection)
+        empty(self._connection)
+        former.prepare(self._connection)
         # What is not yet on the disk when the power fails is found missing by its mark.
         change(self._connection, "PRAGMA synchronous = NORMAL")
-        migrate(self._connection, self._path)
+        migrate(self._connection, self._path, to=len(COLUMNS))
+        former.widen(self._connection)
 
     def _look(self) -> None:
         """Look before anything is changed. Raises StoreUnavailable."""
@@ -113,6 +118,9 @@ class SqliteTarget(SqliteSource):
         finally:
             reader.close()
 
+    def _pages(self, now: float) -> Iterator[Sequence[Record]]:
+        return former.dump(self._connected, now)
+
     async def begin(self, origin: str) -> None:
         def work() -> None:
             with self._connected as connection:
@@ -125,14 +133,16 @@ class SqliteTarget(SqliteSource):
         await self._in_thread(work)
 
     async def restore(self, page: Sequence[Record]) -> None:
-        await self._in_thread(lambda: restore(self._connected, page))
+        await self._in_thread(lambda: former.restore(self._connected, page))
 
     async def complete(self) -> None:
         await self._in_thread(self._flush)
 
     async def publish(self) -> None:
         def work() -> None:
-            mark.unmark(self._connected)
+            with self._connected:
+                mark.unmark(self._connected)
+            migrate(self._connected, self._path)
             self._flush()
 
         await self._in_thread(work)

@@ -225,12 +225,15 @@ def rows(folder: Path) -> tuple[Row, ...]:
     if not path.exists():
         return ()
     with closing(sqlite3.connect(path)) as connection:
-        made: Any = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'outbox'").fetchone()
+        made: Any = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'row'").fetchone()
         if made is None:
             return ()
         found = connection.execute(
-            "SELECT id, chat, thread, kind, text, answers, state, platform_message_id, place, error, edits FROM outbox"
-            " ORDER BY place, seq"
+            "SELECT key, doc ->> '$.out.to.chat', doc ->> '$.out.to.thread', doc ->> '$.out.kind',"
+            " doc ->> '$.out.text',"
+            " doc ->> '$.out.answers', ifnull(doc ->> '$.out.state', 'pending'), doc ->> '$.out.platform_message_id',"
+            " doc ->> '$.place', doc ->> '$.out.error', doc ->> '$.out.edits' FROM \"row\""
+            " ORDER BY doc ->> '$.place', rows_at"
         )
         names = ("id", "chat", "thread", "kind", "text", "answers", "state", "message", "place", "error", "edits")
         return tuple(Row(**dict(zip(names, each, strict=True))) for each in found)

@@ -19,8 +19,8 @@ from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import ignore_points
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
-from gateway.store.sqlite.leases import Rates
 from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.rates import Rates
 
 PATIENCE: Final = 20.0  # seconds for which the client waits for an answer
 TAKEN: Final = {"reset after", "hang after", "504 after"}  # what the platform has shown all the same

@@ -1,9 +1,7 @@
 """One description of sessions and rows for every store: their facts, their states, and the words for these."""
 
 from importlib.resources import files
-from pathlib import Path
 
-import apsw
 import pytest
 from msgspec.structs import fields
 
@@ -13,8 +11,6 @@ from gateway.domain.usage import CanonicalUsage
 from gateway.store.redis.codec import row_fields, row_from, session_fields, session_from
 from gateway.store.redis.scripts import script
 from gateway.store.shared.fields import COMPACTION, FILE, OUTBOUND, SESSION
-from gateway.store.sqlite.migrations import migrate
-from gateway.store.sqlite.outbox import UNFINISHED
 from tests.support.store_kit import FULL_SESSION
 
 KEY = SessionKey(platform="test", chat="1/2", thread="t", user="ü")
@@ -90,26 +86,6 @@ def test_half_a_surrogate_pair_becomes_storable():
     facts = SESSION.facts(BARE)
     assert SESSION.fact("title", "a\ud83d") == "a?"
     assert all("\ud83d" not in str(fact) for fact in facts.values())
-
-
-def test_the_schema_has_a_column_for_every_fact():
-    connection = apsw.Connection(":memory:")
-    migrate(connection, Path("memory"))
-
-    def columns(table):
-        return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-
-    assert columns("sessions") | {"system_prompt"} == {*SESSION.names, "seq", "system_prompt"}
-    assert columns("outbox") >= {*OUTBOUND.names}
-    assert columns("compactions") == {*COMPACTION.names, "id"}
-    assert columns("files") == {*FILE.names, "key"}
-
-
-def test_the_index_of_unfinished_rows_holds_the_unfinished_states():
-    connection = apsw.Connection(":memory:")
-    migrate(connection, Path("memory"))
-    ((sql,),) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'outbox_unfinished'")
-    assert sql.endswith(f"WHERE {UNFINISHED}")
 
 
 def test_every_script_knows_the_words_it_uses():

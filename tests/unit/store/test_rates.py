@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.adapter import GRACE, Rate, earliest
-from gateway.store.sqlite import leases
-from gateway.store.sqlite.leases import Rates
+from gateway.store.steps import pace
 from tests.support.fakes import ManualClock
+from tests.support.rates import Rates
 
 limits = st.builds(Rate, bucket=st.sampled_from("abc"), most=st.integers(1, 4), seconds=st.integers(1, 8).map(float))
 
@@ -83,11 +83,10 @@ async def test_a_silence_moves_those_who_wait() -> None:
 
 
 def test_what_nobody_can_ask_for_any_more_is_let_go(monkeypatch) -> None:
-    monkeypatch.setattr(leases, "_MANY", 10)
+    monkeypatch.setattr(pace, "_MANY", 10)
     rates = Rates()
     for number in range(50):
         rates.take("bot", f"t{number}", [Rate(bucket=f"chat {number}", most=1, seconds=1.0)], number / 10)
         rates.take("bot", f"u{number}", [Rate(bucket=f"chat {number}", most=1, seconds=1.0)], number / 10)
     rates.take("bot", "late", [Rate(bucket="all", most=1, seconds=1.0)], 1_000.0)
-    assert len(rates._buckets) == 1
-    assert rates._tickets == {}
+    assert len(rates.space.documents) == 1

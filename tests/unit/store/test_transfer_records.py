@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.runtime.errors import StoreError
-from gateway.store.sqlite.messages import message_id, message_number
-from gateway.store.transfer.records import FIELDS, Record, Tally
-from gateway.store.transfer.sqlite_tables import KINDS
+from gateway.store.shared.facts import FIELDS, Record, Tally
+from gateway.store.sqlite.former import KINDS, message_id, message_number
 
 
 def record(kind: str, /, **data: Any) -> Record:

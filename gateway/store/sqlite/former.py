@@ -1,4 +1,5 @@
-"""Facts out of a SQLite file and into one: for each kind a query, and the statements that write a record back."""
+"""Files of the layouts before there was a table for each kind of record: their facts out of them, and into one. For
+each kind of fact a query, and the statements that write a fact back."""
 
 from __future__ import annotations
 
@@ -10,12 +11,18 @@ import apsw
 from msgspec import Struct, field
 
 from gateway.domain.chat import PLACED
+from gateway.runtime.errors import StoreError
 from gateway.store.shared.documents import dumps
+from gateway.store.shared.facts import FIELDS, FORGOTTEN, PAGE, PAGE_TEXT, Record, lost
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import change, one
-from gateway.store.sqlite.messages import message_id, message_number, message_of
-from gateway.store.sqlite.outbox import one_of
-from gateway.store.transfer.records import FIELDS, FORGOTTEN, PAGE, PAGE_TEXT, Record, lost
+from gateway.store.sqlite.messages import message_of
+
+# Rowids from here on stand for messages that came from a Redis store: their numbers are below 2^53, and a
+# partition takes four bits.
+FOREIGN: Final = 1 << 60
+_PARTITIONS: Final = 16
+_IS_PLACED: Final = f"state IN ({', '.join(repr(str(state)) for state in PLACED)})"
 
 
 class _Kind(Struct, frozen=True):
@@ -74,7 +81,7 @@ KINDS: Final[dict[str, _Kind]] = {
     "signals": _Kind(f"signals x {_OF_ITEM}, at, kind", _into("signals", "signals", "key")),
     "outbox": _Kind(
         "outbox o LEFT JOIN (SELECT seq, row_number() OVER (PARTITION BY lane ORDER BY place, seq) - 1 AS ahead"
-        f" FROM outbox WHERE {one_of(PLACED)}) q ON q.seq = o.seq ORDER BY o.seq",
+        f" FROM outbox WHERE {_IS_PLACED}) q ON q.seq = o.seq ORDER BY o.seq",
         # No generation's claim: a row that is being sent is one that a crash has left. Whatever is emitted later
         # has a higher place.
         _into("outbox", "outbox", "ahead", place="coalesce(:ahead, 0)"),
@@ -100,6 +107,19 @@ KINDS: Final[dict[str, _Kind]] = {
     "closed chats": _Kind("closed_chats ORDER BY lane", _into("closed_chats", "closed chats")),
     "renamed chats": _Kind("renamed_chats ORDER BY lane", _into("renamed_chats", "renamed chats")),
 }
+
+
+_GROWING: Final = {"sessions": "sessions", "outbox": "outbox", "compactions": "compactions", "memory": "facts"}
+_APART: Final = ("system_prompt", "is_tip", "ahead", "key")  # facts that are no columns of these tables, or stand there
+
+
+def widen(connection: apsw.Connection) -> None:
+    """Give the tables a column for each fact that is younger than they are."""
+    for kind, table in _GROWING.items():
+        there = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        for name in FIELDS[kind]:
+            if name not in there and name not in _APART:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {name}")
 
 
 def dump(connection: apsw.Connection, now: float) -> Iterator[Sequence[Record]]:
@@ -158,3 +178,21 @@ def _check_whole(connection: apsw.Connection) -> None:
     )
     if missing is not None:
         raise lost(message_id(missing[0]), missing[1])
+
+
+def message_number(message_id: str) -> int:
+    """A message's id as a rowid. An id of a Redis store ("<number>p<partition>") becomes a rowid above all that
+    SQLite gives by itself, in the same order, and reads back as it was. Raises StoreError for any other form."""
+    number, mark, partition = message_id.partition("p")
+    if number.isdecimal() and not mark:
+        return int(number)
+    if number.isdecimal() and partition.isdecimal() and len(partition) == 2 and int(partition) < _PARTITIONS:
+        return FOREIGN + int(number) * _PARTITIONS + int(partition)
+    raise StoreError(f"A message with the id {message_id!r} cannot be kept in a SQLite store.")
+
+
+def message_id(number: int) -> str:
+    """The inverse of `message_number`."""
+    if number < FOREIGN:
+        return str(number)
+    return "{}p{:02}".format(*divmod(number - FOREIGN, _PARTITIONS))

@@ -1,0 +1,205 @@
+"""The backend on one SQLite file: steps run in the writer's transactions, many in each, and looks beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import apsw
+import structlog
+
+from gateway.domain.chat import SessionKey
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.tasks import Background
+from gateway.store.backend import News, nothing
+from gateway.store.draft import Draft
+from gateway.store.records import Found, Meaning, Passage, Unembedded, Vector
+from gateway.store.sqlite import forgetting, search, vectors
+from gateway.store.sqlite.connection import Connection
+from gateway.store.sqlite.database import HERE, Database
+from gateway.store.sqlite.records import FileRecords, WrittenRecords
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+_RENEWAL_PAUSE: Final = 0.02  # seconds between two steps of making search entries anew
+_TOLD: Final = 10_000  # messages after which the log says how many are left
+_SCRUB_PAUSE: Final = 60.0  # seconds until the log is to be emptied again, which a backup held back
+
+
+class SqliteBackend:
+    """The file of `database`. One that is read beside a gateway takes only the steps that may come from there."""
+
+    is_sole = True
+
+    def __init__(self, database: Database, *, clock: Clock) -> None:
+        self.database = database
+        self._clock = clock
+        self._background = Background()
+        self._hear: Callable[[News], None] = nothing
+        self._entries = search.Entries()
+        self._space: WrittenRecords | None = None
+        self._here: Draft | None = None  # for looks on the loop, which put nothing
+
+    @property
+    def is_beside(self) -> bool:
+        """Say whether the file is read beside its owner."""
+        return self.database.is_read_only
+
+    async def open(self, hear: Callable[[News], None]) -> str:
+        """Take the file."""
+        self._hear = hear
+        await self.database.open()
+        if self.is_beside:
+            return ""
+        self._space = await self.database.writer.run(_written)
+        if await self.database.read(forgetting.owes_scrub):
+            self._background.start(self.scrub(), name="scrub")
+        try:
+            if await self.database.read(search.is_behind):
+                await self.database.write(search.enter_missed)
+        except StoreUnavailable as error:  # people are answered all the same
+            log.error("search_index_behind", error=str(error))
+        if not await self.database.read(search.is_made) and await self.database.write(search.is_outdated):
+            self._background.start(self._renew_search(), name="search index")
+        return f"process {self.database.generation}"
+
+    async def aclose(self) -> None:
+        """Finish the writes that wait, and let go of the file."""
+        await self._background.aclose()
+        await self.database.aclose()
+
+    async def run(
+        self,
+        step: Callable[..., T],
+        *args: Any,
+        done: Callable[[T], None] = nothing,
+        failed: Callable[[], None] = nothing,
+        abandoned: Callable[[T], None] = nothing,
+    ) -> T:
+        """Run a step in a transaction of the writer's."""
+        space = self._space
+
+        def work(_: apsw.Connection) -> tuple[T, list[News]]:
+            assert space is not None
+            return space.run(step, *args)
+
+        def durable(answer: tuple[T, list[News]]) -> None:
+            done(answer[0])
+            for news in answer[1]:
+                self._hear(news)
+
+        result, _ = await self.database.writer.run(
+            work, done=durable, failed=failed, abandoned=lambda answer: abandoned(answer[0]), drafted=True
+        )
+        return result
+
+    async def run_beside(self, step: Callable[..., T], *args: Any) -> T:
+        """Run a step that may come from beside the file's owner, whose own steps then wait for a moment."""
+        if not self.is_beside:
+            return await self.run(step, *args)
+        result, _ = await self.database.write_beside(lambda connection: _written(connection).run(step, *args))
+        return result
+
+    async def look(self, step: Callable[..., T], *args: Any) -> T:
+        """Run a step that looks at a few records here and now."""
+        return self.database.on(HERE, self._looked, step, *args)
+
+    async def read(self, step: Callable[..., T], *args: Any) -> T:
+        """Run a step that looks at any number of records in the reader's thread."""
+        return await self.database.read(_looked, step, *args)
+
+    def _looked(self, connection: apsw.Connection, step: Callable[..., T], *args: Any) -> T:
+        if self._here is None:
+            self._here = Draft(FileRecords(connection))
+        connection.execute("BEGIN")
+        try:
+            return step(self._here, *args)
+        finally:
+            connection.execute("COMMIT")
+
+    # -- what is left of what was forgotten ------------------------------------------------
+
+    async def scrub(self) -> None:
+        """Leave nothing forgotten in unused parts of the file, now or as soon as a backup is done."""
+        self._entries = search.Entries()
+        if not await self._is_scrubbed():
+            self._background.start_once(self._scrub_later(), name="scrub again")
+
+    async def _scrub_later(self) -> None:
+        is_scrubbed = False
+        while not is_scrubbed:
+            await self._clock.sleep(_SCRUB_PAUSE)
+            is_scrubbed = await self._is_scrubbed()
+
+    async def _is_scrubbed(self) -> bool:
+        """Scrub, and say whether that worked. A crash in between leaves the debt."""
+        first = True
+        while await self.database.write(search.merge_some, first=first):
+            first = False
+        if await self.database.read(forgetting.is_old):
+            await self.database.writer.run_outside(forgetting.rewrite_file)
+        is_folded = await self.database.writer.run_outside(forgetting.fold_log)
+        if is_folded:
+            await self.database.write(forgetting.scrubbed)
+        return is_folded
+
+    # -- search -----------------------------------------------------------------------------
+
+    async def _renew_search(self) -> None:
+        """Make the search entries of another version anew, some at a time, so that everybody else's writes come
+        between."""
+        left = await self.database.read(search.left)
+        log.info("search_index_outdated", left=left)
+        while await self.database.write(search.renew_some):
+            left -= search.RENEWED
+            if left > 0 and left % _TOLD < search.RENEWED:
+                log.info("search_index_outdated", left=left)
+            await self._clock.sleep(_RENEWAL_PAUSE)
+        self._entries = search.Entries()
+        log.info("search_index_renewed")
+
+    async def unindexed(self) -> int:
+        """Count the messages whose entries another version made."""
+        return await self.database.read(search.left)
+
+    async def search(
+        self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
+    ) -> list[Passage]:
+        """The passages that answer best."""
+        return await self.database.search(
+            search.passages, self._entries, words, key, limit, now, meaning, is_late=self.is_beside
+        )
+
+    async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
+        """For each value the messages of the key that hold it."""
+        return await self.database.search(search.holding, self._entries, values, key, limit)
+
+    async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
+        """A message of the key among its neighbours."""
+        number = int(message_id) if message_id.isdecimal() else 0
+        return await self.database.search(search.around, self._entries, key, number, reach)
+
+    async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
+        """Messages without a vector."""
+        return await self.database.read(vectors.unembedded, model, length, limit)
+
+    async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
+        """Keep vectors of messages."""
+        await self.database.write(vectors.keep, model, kept)
+
+
+def _written(connection: apsw.Connection) -> WrittenRecords:
+    assert isinstance(connection, Connection)
+    return WrittenRecords(connection)
+
+
+def _looked(connection: apsw.Connection, step: Callable[..., T], *args: Any) -> T:
+    """What a step finds in the file as it is at one moment."""
+    connection.execute("BEGIN")
+    try:
+        return step(Draft(FileRecords(connection)), *args)
+    finally:
+        connection.execute("COMMIT")

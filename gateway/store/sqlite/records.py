@@ -1,0 +1,284 @@
+"""The records on SQLite: a table for each kind, with a record's key, its document, and two columns for each index.
+
+The names under which a record stands are plain columns, and the document is JSON, so that a person reads the file with
+`sqlite3`: SELECT doc ->> '$.session.model' FROM session WHERE present = 'telegram/chat=1'.
+
+The file has one owner. So the writer remembers the records that it read or wrote, and those that it looked for in vain,
+and most steps ask the file only for what stands in an index.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import count as counting
+from itertools import repeat
+from typing import Any, Final, TypeVar
+
+import apsw
+
+from gateway.store.draft import Draft
+from gateway.store.kinds import CALL, CONTENT, EVENT, FACT, KINDS, MESSAGE, NOTE, SCOPE
+from gateway.store.space import Entry, Index, Key, Kind, Order
+from gateway.store.sqlite import forgetting, search
+from gateway.store.sqlite.connection import Connection, Row, many, one
+from gateway.store.steps.sessions import message
+
+T = TypeVar("T")
+
+_REMEMBERED: Final = 8_192  # records
+_FORGOTTEN: Final = 2_048  # the oldest of them, when there are too many
+_PASSING: Final = (MESSAGE.name, CALL.name, EVENT.name, CONTENT.name)  # kinds that no later step asks for
+_BESIDE: Final = (NOTE.name, FACT.name, SCOPE.name)  # kinds that are written beside the owner of the file, too
+_NOT_KEPT: Final = frozenset((*_PASSING, *_BESIDE))
+_AHEAD: Final = 1_000  # numbers that are noted in the file as given before they are
+
+_UNKNOWN: Final[Any] = object()  # it has to be looked for
+_NONE: Final = (None, None)
+_SERIES: Final = (
+    "CREATE TABLE series(name TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL,"
+    " PRIMARY KEY (name, place)) WITHOUT ROWID"
+)
+
+
+def lay_out(connection: apsw.Connection, *, from_number: int) -> None:
+    """Make the tables of all kinds, in a file that has none of them. Numbers count on from there."""
+    for kind in KINDS:
+        columns = [f'"{index.name}" TEXT, "{index.name}_at" NUMERIC' for index in kind.indexes]
+        key = "key INTEGER PRIMARY KEY" if kind.numbered else "key TEXT NOT NULL PRIMARY KEY"
+        form = "" if kind.numbered else " WITHOUT ROWID"
+        connection.execute(f'CREATE TABLE "{kind.name}"({", ".join([key, "doc TEXT NOT NULL", *columns])}){form}')
+        for index in kind.indexes:
+            at = f'"{index.name}", "{index.name}_at"'
+            name, there = f'"{kind.name}_{index.name}"', f'"{index.name}" IS NOT NULL'
+            connection.execute(f'CREATE INDEX {name} ON "{kind.name}"({at}) WHERE {there}')
+    connection.execute(_SERIES)
+    connection.execute("INSERT INTO meta(name, value) VALUES ('numbers', ?)", (from_number,))
+
+
+def lay_views(connection: apsw.Connection) -> None:
+    """Make what a search reads the records by."""
+    for view in _VIEWS:
+        connection.execute(view)
+
+
+_VIEWS: Final = (
+    "CREATE VIEW messages AS SELECT key AS id, messages AS key, doc ->> '$.session_id' AS session_id,"
+    " doc ->> '$.message.role' AS role, doc -> '$.message' AS body, nullif(doc -> '$.note', 'null') AS note,"
+    " doc ->> '$.tokens' AS tokens, doc ->> '$.at' AS at FROM message",
+    "CREATE VIEW sessions AS SELECT key AS id, doc ->> '$.session.parent_id' AS parent_id FROM session",
+    "CREATE TRIGGER message_vectors_go AFTER DELETE ON message BEGIN"
+    " DELETE FROM message_vectors WHERE id = old.key; END",
+)
+_DANGLING: Final = {
+    "places of transcripts without a message": "series s LEFT JOIN message m ON m.key = s.number WHERE m.key IS NULL",
+    "sessions without a prompt": "session s LEFT JOIN prompt p ON p.key = s.key WHERE p.key IS NULL",
+}
+
+
+def dangling(connection: apsw.Connection) -> dict[str, int]:
+    """Counts of records that refer to others which are not there, by what they are; all of the file is read."""
+    counts = {what: one(connection, f"SELECT count(*) FROM {rows}") for what, rows in _DANGLING.items()}
+    return {what: row[0] if row else 0 for what, row in counts.items()}
+
+
+@cache
+def _columns(kind: Kind[Any]) -> str:
+    return ", ".join(f'"{index.name}", "{index.name}_at"' for index in kind.indexes)
+
+
+@cache
+def _insert(kind: Kind[Any]) -> str:
+    columns = f"key, doc, {_columns(kind)}" if kind.indexes else "key, doc"
+    return f'INSERT INTO "{kind.name}"({columns}) VALUES ({", ".join("??" * (1 + len(kind.indexes)))})'
+
+
+@cache
+def _update(kind: Kind[Any], changed: tuple[int, ...]) -> str:
+    names = [kind.indexes[place].name for place in changed]
+    columns = "".join(f', "{name}" = ?, "{name}_at" = ?' for name in names)
+    return f'UPDATE "{kind.name}" SET doc = ?{columns} WHERE key = ?'
+
+
+@cache
+def _look(index: Index[Any], since: bool, before: bool, last: bool) -> str:
+    at, down = f'"{index.name}_at"', " DESC" if last else ""
+    more = (f" AND {at} >= ?" if since else "") + (f" AND {at} < ?" if before else "")
+    return (
+        f'SELECT key, doc FROM "{index.kind.name}" WHERE "{index.name}" = ?{more}'
+        f" ORDER BY {at}{down}, key{down} LIMIT ?"
+    )
+
+
+class FileRecords:
+    """The records as they are in the file at this moment, for steps that only look."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+
+    def get(self, kind: Kind[T], key: Key) -> T | None:
+        row = one(self.connection, f'SELECT doc FROM "{kind.name}" WHERE key = ?', (key,))
+        return None if row is None else kind.record(row[0])
+
+    def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
+        query = f'SELECT t.doc FROM json_each(?) k JOIN "{kind.name}" t ON t.key = k.value ORDER BY k.rowid'
+        return [kind.record(row[0]) for row in many(self.connection, query, (json.dumps(list(keys)),))]
+
+    def look(
+        self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool
+    ) -> list[T]:
+        values: list[Any] = [under]
+        if since is not None:
+            values.append(since)
+        if before is not None:
+            values.append(before)
+        values.append(most)
+        query = _look(index, since is not None, before is not None, last)
+        rows: list[Row] = self.connection.execute(query, values).fetchall()
+        return [self._record(index.kind, *row) for row in rows] if rows else []
+
+    def _record(self, kind: Kind[T], key: Key, document: str) -> T:
+        return kind.record(document)
+
+    def count(self, index: Index[Any], under: str) -> int:
+        row = one(self.connection, f'SELECT count(*) FROM "{index.kind.name}" WHERE "{index.name}" = ?', (under,))
+        return 0 if row is None else int(row[0])
+
+    def names(self, index: Index[Any]) -> list[str]:
+        there = f'"{index.name}" IS NOT NULL'
+        query = f'SELECT DISTINCT "{index.name}" FROM "{index.kind.name}" WHERE {there} ORDER BY 1'
+        return [row[0] for row in many(self.connection, query)]
+
+    def members(self, series: str, since: int = 0) -> list[int]:
+        query = "SELECT number FROM series WHERE name = ? AND place >= ? ORDER BY place"
+        return [row[0] for row in many(self.connection, query, (series, since))]
+
+    def number(self) -> int:
+        raise AssertionError("A step that only looks needs no number.")
+
+
+class WrittenRecords(FileRecords):
+    """The records of the one connection that writes: each step is written in a transaction of the writer's."""
+
+    connection: Connection
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._known: dict[tuple[str, Key], Any] = {}  # None: there is no such record
+        self._entries: dict[tuple[str, Key], Sequence[Entry]] = {}  # of records that were written
+        row = one(connection, "SELECT value FROM meta WHERE name = 'numbers'")
+        self._last = self._noted = self._begun = 0 if row is None else int(row[0])
+        connection.set_rollback_hook(self._forget_all)
+
+    def run(self, step: Callable[..., T], *args: Any) -> tuple[T, list[tuple[str, ...]]]:
+        """Run a step, and write what it has put; its result, and the news that it tells."""
+        self._begun = self._last
+        draft = Draft(self)
+        result = step(draft, *args)
+        try:
+            self._write_all(draft)
+        except BaseException:
+            self._forget_all()
+            raise
+        if len(self._known) > _REMEMBERED:
+            for each in list(self._known)[:_FORGOTTEN]:
+                self._leave(each)
+        return result, draft.told
+
+    def _write_all(self, draft: Draft) -> None:
+        for kind, records in draft.records.items():
+            for key, record in records.items():
+                if record is None:
+                    self._drop(kind, key)
+                else:
+                    self._write(kind, key, record)
+        for name, (place, numbers) in draft.series.items():
+            if name in draft.cut:
+                self.connection.execute("DELETE FROM series WHERE name = ? AND place >= ?", (name, place))
+            rows = zip(repeat(name), counting(place), numbers, strict=False)
+            self.connection.executemany("INSERT INTO series(name, place, number) VALUES (?,?,?)", rows)
+        if self._last > self._noted:
+            self._noted = self._last + _AHEAD
+            self.connection.execute("UPDATE meta SET value = ? WHERE name = 'numbers'", (self._noted,))
+        if ("forgotten",) in draft.told:
+            forgetting.owe_scrub(self.connection)
+
+    def _forget_all(self) -> None:
+        """A transaction was undone."""
+        self._known.clear()
+        self._entries.clear()
+        self._noted = 0
+
+    def _leave(self, name: tuple[str, Key]) -> None:
+        self._known.pop(name, None)
+        self._entries.pop(name, None)
+
+    def get(self, kind: Kind[T], key: Key) -> T | None:
+        name = (kind.name, key)
+        if name in self._known:
+            found: T | None = self._known[name]
+            return found
+        found = super().get(kind, key)
+        if kind.name not in _BESIDE:
+            self._known[name] = found
+        return found
+
+    def _record(self, kind: Kind[T], key: Key, document: str) -> T:
+        known: T | None = self._known.get((kind.name, key))
+        if known is None:
+            known = kind.record(document)
+            if kind.name not in _BESIDE:
+                self._known[kind.name, key] = known
+        return known
+
+    def _write(self, kind: Kind[T], key: Key, record: T) -> None:
+        name = (kind.name, key)
+        is_new = kind.numbered and name not in self._known and int(key) > self._begun  # its number was just given
+        old = None if is_new else self._known.get(name, _UNKNOWN)
+        if old is _UNKNOWN:
+            old = self.get(kind, key)
+        document = kind.document(record) if kind.raw else kind.document(record).decode()
+        entries = kind.entries(record)
+        if old is None:
+            values: list[Any] = [key, document]
+            for entry in entries:
+                values += entry or _NONE
+            self.connection.execute(_insert(kind), values)
+        else:
+            before = self._entries.get(name)
+            self._change(kind, key, document, entries, kind.entries(old) if before is None else before)
+        if kind.name in _NOT_KEPT:
+            self._known.pop(name, None)  # it was looked for, perhaps in vain
+        else:
+            self._known[name], self._entries[name] = record, entries
+        if old is None and kind is MESSAGE:  # a search is to find it
+            said: Any = record
+            self.connection.stored += ((said.number, said.key.text, message(said)),)
+
+    def _change(
+        self, kind: Kind[Any], key: Key, document: bytes | str, now: Sequence[Entry], before: Sequence[Entry]
+    ) -> None:
+        values: list[Any] = [document]
+        changed = list[int]()
+        if now != before:
+            for place, entry in enumerate(now):
+                if entry != before[place]:
+                    changed.append(place)
+                    values += entry or _NONE
+        values.append(key)
+        self.connection.execute(_update(kind, tuple(changed)), values)
+
+    def _drop(self, kind: Kind[T], key: Key) -> None:
+        if self.get(kind, key) is None:
+            return
+        self.connection.execute(f'DELETE FROM "{kind.name}" WHERE key = ?', (key,))
+        if kind is MESSAGE:
+            search.leave(self.connection, [int(key)])
+        self._leave((kind.name, key))
+        if kind.name not in _BESIDE:
+            self._known[kind.name, key] = None
+
+    def number(self) -> int:
+        self._last += 1
+        return self._last

@@ -1,0 +1,301 @@
+"""What a store of an earlier layout holds, as records of today's kinds. The facts come as `gateway.store.shared.facts`
+describes them, and in that order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+from urllib.parse import unquote
+
+from gateway.domain.chat import MOST_PLACE, PLACED, OutboundState, SessionKey
+from gateway.domain.usage import LedgerEntry
+from gateway.runtime.structs import replace
+from gateway.store.kinds import (
+    ACCOUNT,
+    ALARM,
+    CHAT,
+    COMPACTION,
+    CONTENT,
+    DEED,
+    EVENT,
+    FACT,
+    FILE,
+    ITEM,
+    LANE,
+    MESSAGE,
+    NAME,
+    NOTE,
+    PINNED,
+    PROMPT,
+    ROW,
+    SCOPE,
+    SESSION,
+    TURN,
+    Account,
+    Alarm,
+    Call,
+    Chat,
+    Compacted,
+    Content,
+    Deed,
+    Event,
+    File,
+    Item,
+    Kept,
+    Lane,
+    Name,
+    Note,
+    Pinned,
+    Prompt,
+    Remembered,
+    Row,
+    Scope,
+    Spoken,
+    Turn,
+    event_name,
+)
+from gateway.store.records import SUSPECT_ATTEMPTS
+from gateway.store.shared import fields
+from gateway.store.shared.documents import (
+    ERASED,
+    approval_from,
+    approval_json,
+    dumps,
+    inbound_json,
+    intents_from,
+    loads,
+    pins_from,
+    pins_json,
+    readable_inbound,
+    reminder_from,
+    reminder_json,
+)
+from gateway.store.shared.facts import Record
+from gateway.store.space import Space
+from gateway.store.steps import spending
+
+Data = dict[str, Any]
+
+
+def put(space: Space, records: Iterable[Record]) -> None:
+    """Put what these facts say."""
+    for record in records:
+        _PUT[record.kind](space, record.data)
+
+
+def _session(space: Space, data: Data) -> None:
+    session = fields.SESSION.of_texts(data)
+    space.put(PROMPT, Prompt(session_id=session.id, text=session.system_prompt))
+    space.put(SESSION, Kept(seq=space.number(), session=replace(session, system_prompt="")))
+
+
+def _message(space: Space, data: Data) -> None:
+    note = loads(data["note"]) if data["note"] else None
+    said = Spoken(
+        number=int(data["id"]),
+        key=_key(data),
+        session_id=data["session_id"],
+        at=data["at"],
+        tokens=data["tokens"],
+        message=loads(data["body"]),
+        note=note,
+    )
+    space.put(MESSAGE, said)
+
+
+def _place(space: Space, data: Data) -> None:
+    space.extend(data["session_id"], [int(data["message_id"])], at=data["position"])
+
+
+def _compaction(space: Space, data: Data) -> None:
+    space.put(COMPACTION, Compacted(number=space.number(), compaction=fields.COMPACTION.of_texts(data)))
+
+
+def _hook(space: Space, data: Data) -> None:
+    kept = space.get(SESSION, data["session_id"])
+    if kept is not None:
+        space.put(SESSION, replace(kept, owed=space.number()))
+
+
+def _event(space: Space, data: Data) -> None:
+    number, key = int(data["id"]), _key(data)
+    inbound = None if data["inbound"] == ERASED else readable_inbound(data["inbound"], key, str(number))
+    item = Item(
+        number=number,
+        key=key,
+        inbound=inbound,
+        accepted_at=data["accepted_at"],
+        attempts=data["attempts"],
+        bypass=bool(data["bypass"]),
+        absorbed_by=data["absorbed_by"],
+        outcome=data["outcome"],
+        ended_at=data["ended_at"],
+    )
+    space.put(EVENT, Event(name=event_name(data["platform"], data["event_id"]), item=number))
+    space.put(ITEM, item)
+    if item.waits and space.get(LANE, key.text) is None:
+        space.put(LANE, Lane(key=key, since=number, suspect=item.attempts >= SUSPECT_ATTEMPTS))
+    if item.outcome is None and item.absorbed_by is not None:
+        turn = space.get(TURN, item.absorbed_by) or Turn(item=item.absorbed_by, key=key)
+        space.put(TURN, replace(turn, absorbed=(*turn.absorbed, number), began=True))
+
+
+def _turn(space: Space, data: Data) -> None:
+    begun = replace(
+        _turn_of(space, data),
+        session_id=data["session_id"] or "",
+        steps=data["steps"],
+        intents=intents_from(data["intents"]),
+        reply=data["reply"],
+        began=True,
+    )
+    space.put(TURN, begun)
+
+
+def _approval(space: Space, data: Data) -> None:
+    turn = _turn_of(space, data)
+    asked = approval_from(data["asked"], str(data["item"]), data["verdict"])
+    space.put(TURN, replace(turn, asked=(*turn.asked, asked), began=True))
+
+
+def _signal(space: Space, data: Data) -> None:
+    turn = _turn_of(space, data)
+    space.put(TURN, replace(turn, signals=(*turn.signals, (data["at"], data["kind"]))))
+
+
+def _turn_of(space: Space, data: Data) -> Turn:
+    return space.get(TURN, int(data["item"])) or Turn(item=int(data["item"]), key=_key(data))
+
+
+def _row(space: Space, data: Data) -> None:
+    """A row that was being sent has no sender, as after its process died. Later rows have higher places."""
+    out = fields.OUTBOUND.of_texts(data)
+    behind = MOST_PLACE + 1 if out.unasked and not out.attempts else 0
+    row = Row(seq=space.number(), place=(data["ahead"] or 0) + behind, out=out)
+    space.put(ROW, row)
+    if out.state in PLACED:
+        look_at = out.due_at if out.state is OutboundState.PENDING else 0.0
+        known = space.get(CHAT, row.chat) or Chat(name=row.chat, platform=out.to.platform)
+        earliest = look_at if known.look_at is None else min(known.look_at, look_at)
+        space.put(CHAT, replace(known, look_at=earliest))
+
+
+def _call(space: Space, data: Data) -> None:
+    of_call = {name: data[name] for name in ("at", "purpose", "provider", "model", "cost_usd")}
+    entry = LedgerEntry(usage=fields.USAGE.of_texts(data), **of_call)
+    call = Call(
+        number=space.number(),
+        platform=data["platform"],
+        key=_key(data) if data["key"] else None,
+        session_id=data["session_id"],
+        entry=entry,
+    )
+    spending.enter_call(space, call)
+
+
+def _account(space: Space, data: Data) -> None:
+    forget_at = None if data["forget_at"] is None else data["forget_at"] / 1_000
+    space.put(ACCOUNT, Account(name=data["account"], spent=data["spent"], forget_at=forget_at))
+
+
+def _pins(space: Space, data: Data) -> None:
+    space.put(PINNED, Pinned(key=_key(data), pins=pins_from(data["rules"])))
+
+
+def _deed(space: Space, data: Data) -> None:
+    space.put(DEED, Deed(id=data["deed"], key=_key(data), at=data["at"], counts=json.loads(data["counts"])))
+
+
+def _fact(space: Space, data: Data) -> None:
+    fact = fields.FACT.of_texts(data)
+    space.put(FACT, Remembered(scope=fact.scope, fact=fact))
+
+
+def _scope(space: Space, data: Data) -> None:
+    scope = SessionKey.parse(data["scope"])
+    space.put(SCOPE, Scope(scope=scope, version=data["version"], last_number=data["last_number"]))
+
+
+def _reminder(space: Space, data: Data) -> None:
+    reminder = reminder_from(data["reminder"], data["number"], parked=bool(data["parked"]))
+    space.put(ALARM, Alarm(reminder=reminder))
+
+
+def _file(space: Space, data: Data) -> None:
+    space.put(FILE, File(key=_key(data), file=fields.FILE.of_texts(data)))
+    space.put(CONTENT, Content(key=_key(data), digest=data["digest"], content=data["content"]))
+
+
+def _note(space: Space, data: Data) -> None:
+    space.put(NOTE, Note(folder=data["account"], name=data["name"], text=data["value"]))
+
+
+def _closed(space: Space, data: Data) -> None:
+    platform = unquote(data["lane"].partition("/")[0])
+    known = space.get(CHAT, data["lane"]) or Chat(name=data["lane"], platform=platform)
+    space.put(CHAT, replace(known, closed=data["reason"]))
+
+
+def _renamed(space: Space, data: Data) -> None:
+    space.put(NAME, Name(chat=data["lane"], first=data["first"], later=data["later"]))
+
+
+def _key(data: Data) -> SessionKey:
+    return SessionKey.parse(data["key"])
+
+
+_PUT: Final[dict[str, Callable[[Space, Data], None]]] = {
+    "sessions": _session,
+    "messages": _message,
+    "transcripts": _place,
+    "compactions": _compaction,
+    "hooks": _hook,
+    "events": _event,
+    "turns": _turn,
+    "approvals": _approval,
+    "signals": _signal,
+    "outbox": _row,
+    "ledger": _call,
+    "spending": _account,
+    "pins": _pins,
+    "forgotten": _deed,
+    "memory": _fact,
+    "memory counters": _scope,
+    "reminders": _reminder,
+    "files": _file,
+    "notes": _note,
+    "closed chats": _closed,
+    "renamed chats": _renamed,
+}
+
+
+# -- to compare ----------------------------------------------------------------------------------------
+
+
+def normal(record: Record) -> Record:
+    """A fact as this version writes it: earlier ones named fields that are at their default, or named some not at
+    all."""
+    write = _NORMAL.get(record.kind)
+    return record if write is None else Record(record.kind, record.data | write(record.data))
+
+
+def _normal_event(data: Data) -> Data:
+    if data["inbound"] == ERASED:
+        return data
+    inbound = loads(inbound_json(readable_inbound(data["inbound"], _key(data), str(data["id"]))))
+    return {"inbound": dumps({name: value for name, value in inbound.items() if (name, value) != ("kind", "message")})}
+
+
+def _normal_reminder(data: Data) -> Data:
+    return {"reminder": reminder_json(reminder_from(data["reminder"], data["number"], parked=bool(data["parked"])))}
+
+
+_NORMAL: Final[dict[str, Callable[[Data], Data]]] = {
+    "sessions": lambda data: fields.SESSION.facts(fields.SESSION.of_texts(data)),
+    "outbox": lambda data: fields.OUTBOUND.facts(fields.OUTBOUND.of_texts(data)),
+    "events": _normal_event,
+    "approvals": lambda data: {"asked": approval_json(approval_from(data["asked"], str(data["item"]), None))},
+    "pins": lambda data: {"rules": pins_json(pins_from(data["rules"]))},
+    "reminders": _normal_reminder,
+}
