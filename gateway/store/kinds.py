@@ -158,12 +158,14 @@ MEMBERS: Final = MEMBER.index("members", lambda member: (ALL, member.until))
 
 
 class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A session without its prompt. `seq` orders the sessions, `owed` (0: none) the hooks for their ends. One that is
-    due was last `offered` to a process, which has until a moment to end it."""
+    """A session without its prompt. `seq` orders the sessions, `owed` (0: none) the hooks for their ends; the process
+    that ended it owes its hook (""; that one is dead). One that is due was last `offered` to a process, which has until
+    a moment to end it."""
 
     seq: int
     session: Session
     owed: int = 0
+    owed_by: str = ""
     offered_to: str = ""
     offered_until: float = 0.0
 
@@ -187,7 +189,7 @@ def _session_entries(kept: Kept) -> tuple[Entry, ...]:
         (lane, seq) if is_open else None,
         (ALL, max(session.expires_at or 0.0, kept.offered_until)) if is_due else None,
         (kept.offered_to, seq) if kept.offered_to and is_due else None,
-        (ALL, kept.owed) if kept.owed else None,
+        (kept.owed_by, kept.owed) if kept.owed else None,
     )
 
 

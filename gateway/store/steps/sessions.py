@@ -99,6 +99,12 @@ def transcript(space: Space, session_id: str, since: int) -> list[Message]:
     return [message(said) for said in space.many(MESSAGE, space.members(session_id, since))]
 
 
+def length(space: Space, session_id: str) -> int:
+    """Return the number of messages of a session."""
+    kept = space.get(SESSION, session_id)
+    return 0 if kept is None else kept.session.message_count
+
+
 def message(said: Spoken) -> Message:
     """A message with its full note."""
     note: dict[str, Any] = {**(said.note or {}), "id": str(said.number), "at": said.at}
@@ -216,10 +222,10 @@ def end_session(
     space: Space, lease: Lease, ref: SessionRef, reason: EndReason, at: float, opening: Opening | None
 ) -> Opened | None:
     """End a session for good; its hook is owed from now on."""
-    lanes.held(space, lease)
+    lane = lanes.held(space, lease)
     kept = check(space, ref, lease.key)
     ended = replace(kept.session, epoch=ref.epoch + 1, ended_at=at, end_reason=reason, hook="pending")
-    _put(space, kept, ended, owed=space.number())
+    _put(space, kept, ended, owed=space.number(), owed_by=lane.owner)
     return None if opening is None else _open(space, lease.key, opening)
 
 
@@ -304,9 +310,10 @@ def rebuild(space: Space, key: SessionKey, rebuilt: Rebuilt) -> Session:
 # -- ends that are owed, and sessions that are due -----------------------------------------------------
 
 
-def pending_hooks(space: Space, limit: int) -> list[Session]:
-    """Ended sessions whose hook is owed, in the order in which they ended."""
-    return [whole(space, kept) for kept in space.first(OWED, "", limit)]
+def pending_hooks(space: Space, owner: str, limit: int) -> list[Session]:
+    """Ended sessions whose hook a process owes, or one that is dead did, in the order in which they ended."""
+    owed = [kept for name in {"", owner} for kept in space.first(OWED, name, limit)]
+    return [whole(space, kept) for kept in sorted(owed, key=lambda kept: kept.owed)[:limit]]
 
 
 def hook_done(space: Space, session_id: str) -> None:
@@ -347,5 +354,6 @@ def leave(space: Space, owner: str) -> None:
     """A process is dead: what was on offer to it is so to others."""
     for kept in space.first(OFFERED, owner, MANY):
         space.put(SESSION, replace(kept, offered_to="", offered_until=0.0))
-    if space.first(OWED, ""):
+    for kept in space.first(OWED, owner, MANY):
+        space.put(SESSION, replace(kept, owed_by=""))
         space.tell("left")
