@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.store.records import Found, Meaning, Passage, Unembedded, Vector
+from gateway.store.space import Caller
 
 T = TypeVar("T")
 
@@ -18,7 +19,9 @@ def nothing(*_: Any) -> None:
 
 
 class Backend(Protocol):
-    """One place with records. `hear` is given each piece of news that a step told in any process, on the event loop."""
+    """One place with records. `hear` is given each piece of news that a step told in any process, on the event loop;
+    also ("time", seconds since the epoch) where several processes go by one clock, and ("missed",) where news may have
+    been missed."""
 
     @property
     def is_sole(self) -> bool:
@@ -28,8 +31,12 @@ class Backend(Protocol):
     def is_beside(self) -> bool:
         """Say whether the place is looked at beside the process that has it for itself."""
 
-    async def open(self, hear: Callable[[News], None]) -> str:
-        """Take the place; return the name of this process, which no other ever had there."""
+    @property
+    def life(self) -> float:
+        """For how many seconds a process counts as alive of which nothing is heard."""
+
+    async def open(self, hear: Callable[[News], None], caller: Callable[[str], Caller]) -> str:
+        """Take the place; return the name of this process, which no other ever had there. `caller` says who it is."""
 
     async def aclose(self) -> None:
         """Finish what was begun, and let go of the place."""
@@ -55,6 +62,9 @@ class Backend(Protocol):
 
     async def read(self, step: Callable[..., T], *args: Any) -> T:
         """Run a step that only looks, at any number of records."""
+
+    def is_sure(self, chat: ChatAddress) -> bool:
+        """Say whether nobody can have taken this process, and what it claimed of this chat, for dead."""
 
     async def scrub(self) -> None:
         """Leave nothing of what was dropped in unused parts of the place, now or as soon as that is possible."""

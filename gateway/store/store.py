@@ -24,7 +24,6 @@ from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
 from gateway.store.backend import Backend, News
 from gateway.store.fleeting import MemoryRecords
-from gateway.store.kinds import SESSION
 from gateway.store.port import Store
 from gateway.store.records import (
     ATTEMPT_PAUSES,
@@ -68,8 +67,6 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 Method = Callable[Concatenate["SpaceStore", P], Coroutine[Any, Any, T]]
-
-_LIFE = 10.0  # seconds without a beat, after which a process counts as dead
 
 
 def _looks(step: Callable[Concatenate[Space, P], T]) -> Method[P, T]:
@@ -126,11 +123,11 @@ class SpaceStore(Store):
     # -- lifetime ---------------------------------------------------------------------------
 
     async def open(self) -> None:
-        self._owner = await self._backend.open(self._hear)
+        self._owner = await self._backend.open(self._hear, self._caller)
         if self._backend.is_beside:
             return
         self._began = self._clock.monotonic()
-        await self._backend.run(members.join, self._caller(), self._process.time.now() + _LIFE)
+        await self._backend.run(members.join, self._caller(), self._process.time.now() + self._backend.life)
         now = self._process.time.now()
         for rest in await self._backend.run(spending.rests, now):
             until = now + min(rest.until - now, rest.seconds)
@@ -145,7 +142,7 @@ class SpaceStore(Store):
         owner, self._owner, self._unsent = self._owner, "", []
         if owner:
             with suppress(StoreUnavailable):  # a full disk must not keep the process from ending
-                await self._backend.run(_leave, self._caller(owner), left, unsent)
+                await self._backend.run(members.end, self._caller(owner), left, unsent)
         await self._backend.aclose()
 
     def _caller(self, owner: str = "") -> Caller:
@@ -162,7 +159,13 @@ class SpaceStore(Store):
     def _hear(self, news: News) -> None:
         """Something happened, in this process or another."""
         topic, *words = news
-        if topic == "ready":
+        if topic == "time":
+            self._process.time.learn(float(words[0]))
+        elif topic == "missed":
+            self._workers.look()
+            self._process.tell_rows()
+            self._process.tell_left()
+        elif topic == "ready":
             self._workers.look()
         elif topic == "rows" and self._process.sends.has_chat_of(words[0]):
             self._process.tell_rows()
@@ -356,7 +359,7 @@ class SpaceStore(Store):
             rest = await self._backend.read(talks_of.transcript, session.id, len(known))
             known = (*known, *rest)
             # Something may have been appended meanwhile; later appends are told.
-            if len(known) >= await self._backend.look(_length, session.id):
+            if len(known) >= await self._backend.look(talks_of.length, session.id):
                 self._process.transcripts.put(session.id, known, session.rewritten)
                 break
         return known
@@ -389,7 +392,9 @@ class SpaceStore(Store):
     async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:
         await self._backend.run(spending.enter, calls, session.id, session.key)
 
-    pending_hooks = _reads(talks_of.pending_hooks)
+    async def pending_hooks(self, limit: int) -> list[Session]:
+        return await self._backend.read(talks_of.pending_hooks, self._owner, limit)
+
     hook_done = _runs(talks_of.hook_done)
 
     async def claim_due_sessions(self, now: float, limit: int) -> list[Session]:
@@ -493,7 +498,7 @@ class SpaceStore(Store):
             raise
 
     def owns(self, row: Outbound) -> bool:
-        return True  # whoever has the store for itself is never taken for dead
+        return self._backend.is_sure(row.to)
 
     async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Outbound | None:
         return await self._next_row(rows_of.mark_sent, outbound_id, platform_message_id)
@@ -540,7 +545,7 @@ class SpaceStore(Store):
     rename_chat = _runs(keeping.rename_chat)
 
     async def first_name(self, platform: str, chat: str, event_id: str) -> str:
-        return await self._backend.look(keeping.first_name, platform, chat)
+        return await self._backend.look(keeping.first_name, platform, chat, event_id)
 
     later_name = _looks(keeping.later_name)
 
@@ -645,16 +650,3 @@ class SpaceStore(Store):
         """A continuation that took over late messages is not cached: its first reader loads it."""
         if opened is not None and opened.session.message_count == len(opened.messages):
             self._process.transcripts.put(opened.session.id, opened.messages)
-
-
-def _length(space: Space, session_id: str) -> int:
-    kept = space.get(SESSION, session_id)
-    return 0 if kept is None else kept.session.message_count
-
-
-def _leave(space: Space, caller: Caller, claimed: Sequence[lanes.Claimed], unsent: Sequence[str]) -> None:
-    """This process ends: what it had claimed for nobody was no attempt."""
-    for each in claimed:
-        lanes.release(space, Lease(key=each.item.key, worker="", fence=each.fence), False)
-    rows_of.give_back(space, caller, unsent)
-    members.leave(space, caller.owner)

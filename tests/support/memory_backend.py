@@ -8,7 +8,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.message import said_in
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.backend import News, nothing
@@ -19,7 +19,7 @@ from gateway.store.records import Found, Meaning, Passage, Unembedded, Vector
 from gateway.store.shared import ranking
 from gateway.store.shared.searchable import kind_of
 from gateway.store.shared.vectors import size_of
-from gateway.store.space import MANY
+from gateway.store.space import MANY, Caller
 from gateway.store.steps import sessions
 from tests.support.memory_search import MemoryIndex
 
@@ -31,13 +31,14 @@ class MemoryBackend:
 
     is_sole = True
     is_beside = False
+    life = 10.0
 
     def __init__(self, space: MemoryRecords | None = None) -> None:
         self.space = space or MemoryRecords()
         self._hear: Callable[[News], None] = nothing
         self._is_open = False
 
-    async def open(self, hear: Callable[[News], None]) -> str:
+    async def open(self, hear: Callable[[News], None], caller: Callable[[str], Caller]) -> str:
         """Take the space."""
         self._hear, self._is_open = hear, True
         number = self.space.number()
@@ -96,6 +97,10 @@ class MemoryBackend:
         return result
 
     read = look
+
+    def is_sure(self, chat: ChatAddress) -> bool:
+        """Whoever has the place for itself is never taken for dead."""
+        return True
 
     async def scrub(self) -> None:
         """Nothing is left of what was dropped."""

@@ -8,13 +8,14 @@ from typing import Any, Final, TypeVar
 import apsw
 import structlog
 
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.backend import News, nothing
 from gateway.store.draft import Draft
 from gateway.store.records import Found, Meaning, Passage, Unembedded, Vector
+from gateway.store.space import Caller
 from gateway.store.sqlite import forgetting, search, vectors
 from gateway.store.sqlite.connection import Connection
 from gateway.store.sqlite.database import HERE, Database
@@ -33,6 +34,7 @@ class SqliteBackend:
     """The file of `database`. One that is read beside a gateway takes only the steps that may come from there."""
 
     is_sole = True
+    life = 10.0
 
     def __init__(self, database: Database, *, clock: Clock) -> None:
         self.database = database
@@ -48,7 +50,7 @@ class SqliteBackend:
         """Say whether the file is read beside its owner."""
         return self.database.is_read_only
 
-    async def open(self, hear: Callable[[News], None]) -> str:
+    async def open(self, hear: Callable[[News], None], caller: Callable[[str], Caller]) -> str:
         """Take the file."""
         self._hear = hear
         await self.database.open()
@@ -121,6 +123,10 @@ class SqliteBackend:
             connection.execute("COMMIT")
 
     # -- what is left of what was forgotten ------------------------------------------------
+
+    def is_sure(self, chat: ChatAddress) -> bool:
+        """Whoever has the place for itself is never taken for dead."""
+        return True
 
     async def scrub(self) -> None:
         """Leave nothing forgotten in unused parts of the file, now or as soon as a backup is done."""

@@ -14,10 +14,12 @@ from gateway.runtime.structs import replace
 from gateway.store.kinds import (
     CONTENT,
     CONTENTS,
+    EVENT,
     FACT,
     FACTS,
     FILE,
     FILES,
+    ITEM,
     NAME,
     NOTE,
     NOTES,
@@ -31,6 +33,7 @@ from gateway.store.kinds import (
     Pinned,
     Remembered,
     Scope,
+    event_name,
 )
 from gateway.store.records import Lease, Rebuilt
 from gateway.store.shared.documents import storable
@@ -190,10 +193,14 @@ def _chat(platform: str, chat: str) -> str:
     return chat_name(ChatAddress(platform=platform, chat=chat))
 
 
-def first_name(space: Space, platform: str, chat: str) -> str:
-    """What a chat was called first."""
+def first_name(space: Space, platform: str, chat: str, event_id: str = "") -> str:
+    """What a chat was called first; for an event that was accepted under this name, this one."""
     known = space.get(NAME, _chat(platform, chat))
-    return chat if known is None or known.first is None else known.first
+    if known is None or known.first is None:
+        return chat
+    event = space.get(EVENT, event_name(platform, event_id)) if event_id else None
+    item = None if event is None else space.get(ITEM, event.item)
+    return chat if item is not None and item.key.chat == chat else known.first
 
 
 def later_name(space: Space, platform: str, chat: str) -> str | None:

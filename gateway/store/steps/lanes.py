@@ -181,6 +181,15 @@ def claim(space: Space, caller: Caller) -> Claimed | NoClaim:
     return Claimed(fence=_hold(space, caller, lane, item), item=read(item))
 
 
+def waits(space: Space, caller: Caller) -> bool:
+    """Say whether there is a lane that the process may claim."""
+    platforms = served(space, caller.runs, READY, SUSPECTS)
+    if any(space.first(READY, name) for name in platforms):
+        return True
+    suspect, _ = _suspect(space, caller, platforms)
+    return suspect is not None
+
+
 def _earliest(lanes: Iterable[Lane]) -> Lane | None:
     return min(lanes, key=lambda lane: lane.since, default=None)
 
@@ -340,6 +349,12 @@ def signals(space: Space, item: InboxItem) -> tuple[SignalKind, ...]:
     """The signals that were left for an item, oldest first."""
     turn = space.get(TURN, int(item.id))
     return () if turn is None else tuple([kind for _, kind in turn.signals])
+
+
+def left_to(space: Space, owner: str) -> list[tuple[str, SignalKind]]:
+    """The signals for the items that a process runs, each with its lane."""
+    running = [(lane.key.text, space.get(TURN, lane.head)) for lane in space.first(HELD, owner, MANY)]
+    return [(lane, kind) for lane, turn in running if turn is not None for _, kind in turn.signals]
 
 
 # -- looking -------------------------------------------------------------------------------------------

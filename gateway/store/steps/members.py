@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from gateway.store.kinds import MEMBER, MEMBERS, Member
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from gateway.runtime.structs import replace
+from gateway.store.kinds import MEMBER, MEMBERS, UNSENT_ROWS, Member
+from gateway.store.records import Lease
 from gateway.store.space import MANY, Caller, Space
 from gateway.store.steps import lanes, outbox, sessions, spending
 
@@ -14,6 +20,53 @@ def join(space: Space, caller: Caller, until: float) -> None:
             leave(space, other.owner)
     space.put(MEMBER, Member(owner=caller.owner, until=until))
     outbox.cap_waits(space, caller)
+
+
+class Beat(Struct, frozen=True, kw_only=True):
+    """What a process learns by its beat. `known`: it counted as alive. `ends_at`: when the first other one does not
+    any more, if that does not beat. `rank`: how many of the others come before it by name."""
+
+    known: bool
+    dead: int
+    ends_at: float | None
+    waits: bool  # a lane waits for a worker
+    rank: int
+
+
+def beat(space: Space, caller: Caller, life: float) -> Beat:
+    """This process lives for so many seconds more. One whose time is over is dead, unless nobody could beat: where no
+    process has beaten for half a life, the server was away, or its clock was set, and each has a whole life from now
+    on."""
+    members = space.first(MEMBERS, "", MANY)
+    known = space.get(MEMBER, caller.owner) is not None
+    if known and max(member.until for member in members) < caller.now + life / 2:
+        members = [replace(member, until=caller.now + life) for member in members]
+        for member in members:
+            space.put(MEMBER, member)
+    others = [member for member in members if member.owner != caller.owner]
+    dead = [member for member in others if member.until <= caller.now]
+    for member in dead:
+        _tell_rows(space)
+        leave(space, member.owner)
+    space.put(MEMBER, Member(owner=caller.owner, until=caller.now + life))
+    ends_at = min([member.until for member in others if member not in dead], default=None)
+    rank = len([member for member in others if member not in dead and member.owner < caller.owner])
+    return Beat(known=known, dead=len(dead), ends_at=ends_at, waits=lanes.waits(space, caller), rank=rank)
+
+
+def end(space: Space, caller: Caller, claimed: Sequence[lanes.Claimed], unsent: Sequence[str]) -> None:
+    """This process ends: what it had claimed for nobody was no attempt."""
+    for each in claimed:
+        lanes.release(space, Lease(key=each.item.key, worker="", fence=each.fence), False)
+    outbox.give_back(space, caller, unsent)
+    _tell_rows(space)
+    leave(space, caller.owner)
+
+
+def _tell_rows(space: Space) -> None:
+    """Rows that were being sent are anybody's."""
+    for platform in space.names(UNSENT_ROWS):
+        space.tell("rows", platform)
 
 
 def leave(space: Space, owner: str) -> None:
