@@ -18,8 +18,10 @@ from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import HOST, HostNote, Message, note_of, wire
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import LedgerEntry
+from gateway.store.kinds import MESSAGE
 from gateway.store.shared.documents import approval_from, dumps, in_order, loads, unkept_note
 from gateway.store.shared.fields import COMPACTION, OUTBOUND, SESSION, USAGE, Fact
+from gateway.store.steps.sessions import message as whole_message
 
 Fields = list[str]  # names and values in turn, as HSET takes and HGETALL gives them
 
@@ -102,8 +104,17 @@ def document_in(text: str) -> str:
     return text.partition("|")[2]
 
 
+def is_record(text: str) -> bool:
+    """Say whether a message is stored as a record of its kind, behind its version."""
+    return text.partition("{")[0].endswith(" ")
+
+
 def message_from(number_: str, text: str) -> tuple[Message, dict[str, Any]]:
     """A stored message with its full host note, and the document it came from."""
+    if is_record(text):
+        said = MESSAGE.record(text.partition(" ")[2])
+        of = {"k": said.key.text, "s": said.session_id, "at": said.at, "b": said.message, "n": said.note or {}}
+        return whole_message(said), of
     tokens, _, document = text.partition("|")
     data: dict[str, Any] = loads(document)
     message: Message = data["b"]

@@ -69,6 +69,9 @@ def _pass() -> Generator[None, None, None]:
     yield
 
 
+Argument = str | bytes | int
+
+
 class Job(Struct, eq=False):
     """One step on its way: a script with what it takes, or a plain command that only reads.
 
@@ -79,7 +82,7 @@ class Job(Struct, eq=False):
     future: asyncio.Future[Any]
     script: Script | None
     key: str
-    arguments: Sequence[str]
+    arguments: Sequence[Argument]
     writes: bool
     since: float
     read: Callable[[Any], Any] | None = None
@@ -100,7 +103,7 @@ class Job(Struct, eq=False):
         try:
             result = reply if self.read is None else self.read(reply)
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            what = self.script.name if self.script else self.arguments[0]
+            what = self.script.name if self.script else str(self.arguments[0])
             log.exception("store_unreadable", step=what)
             self.fail(StoreError(f"The store holds something that this release cannot read ({what}: {error})."))
             return
@@ -286,7 +289,7 @@ class Connection:
             job.sent = True
         answers.ask(packed)
 
-    def _command(self, job: Job) -> tuple[str, ...]:
+    def _command(self, job: Job) -> tuple[Argument, ...]:
         if job.script is None:
             return (*job.arguments,)
         sha = job.script.sha
@@ -365,5 +368,5 @@ def _failure(job: Job, error: RedisError) -> GatewayError:
         return StoreUnavailable("The Redis server cannot write to its disk: free some space, nothing was stored.")
     if isinstance(error, NoPermissionError):
         return StoreUnavailable(f"The Redis server does not let this user do that, give it the right: {_said(error)}.")
-    what = job.script.name if job.script else job.arguments[0]
+    what = job.script.name if job.script else str(job.arguments[0])
     return StoreError(f"The store's step {what!r} failed: {text}.")

@@ -26,11 +26,12 @@ import structlog
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import HOST, Message, note_of, said_in, text_of
+from gateway.store.kinds import SESSION
 from gateway.store.records import Found, Meaning, Passage, Unembedded
 from gateway.store.redis import vectors
 from gateway.store.redis.admission import META, SEARCH, connect_meta
 from gateway.store.redis.arguments import flags, listed
-from gateway.store.redis.codec import document_in, message_from
+from gateway.store.redis.codec import document_in, is_record, message_from
 from gateway.store.redis.endpoint import Endpoint, ask, used
 from gateway.store.redis.keyspace import remove
 from gateway.store.redis.partitions import EVERYWHERE, PARTITIONS, partition_of_key, prefix
@@ -69,10 +70,11 @@ def owner_of(key: str, kind: Kind = "said") -> str:
 
 def entries(message: Message) -> list[str]:
     """The terms and prefixes under which a message is entered; none: the message is not found by any."""
-    return _with_starts(terms_of(message, kind_of(message)))
+    return with_starts(terms_of(message, kind_of(message)))
 
 
-def _with_starts(terms: Sequence[str]) -> list[str]:
+def with_starts(terms: Sequence[str]) -> list[str]:
+    """Terms with the list of all messages before them and the prefixes of dense scripts behind."""
     dense = [] if "".join(terms).isascii() else filter(is_dense, terms)
     starts = dict.fromkeys("^" + term[0] for term in dense)
     # The list of all goes with the first step, by which another process knows that these messages are being entered.
@@ -162,7 +164,7 @@ async def leave(wire: Wire, partition: int, key: SessionKey, ids: Sequence[str])
         for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
             message, _ = message_from(message_id, stored)
             if kind := kind_of(message):
-                terms = await asyncio.to_thread(lambda said: _with_starts(every_term_of(said)), message)
+                terms = await asyncio.to_thread(lambda said: with_starts(every_term_of(said)), message)
                 for start in range(0, len(terms), _MOST_TERMS):
                     some = listed(terms[start : start + _MOST_TERMS])
                     await wire.run(partition, "leave_index", owner_of(str(key), kind), message_id, *some)
@@ -234,12 +236,40 @@ async def outdated(endpoint: Endpoint) -> set[int]:
     return set() if made == str(searchable.MADE) else set(EVERYWHERE)
 
 
+async def _sessions(wire: Wire, partition: int) -> list[str]:
+    key = "i:session.sessions:" if wire.keeps_kinds else "sessions"
+    found: list[str] = await wire.ask(partition, "ZRANGE", key, "0", "-1")
+    return found
+
+
+async def _sessions_of(wire: Wire, partition: int, lane: str) -> list[str]:
+    found: list[str]
+    if wire.keeps_kinds:
+        found = await wire.ask(partition, "ZRANGE", f"i:session.of_key:{lane}", "0", "-1")
+    else:
+        found = await wire.ask(partition, "LRANGE", f"sessions:{lane}", "0", "-1")
+    return found
+
+
+def _transcript(wire: Wire, session: str) -> str:
+    return f"s:{session}" if wire.keeps_kinds else f"transcript:{session}"
+
+
+async def _facts(wire: Wire, partition: int, sessions: Sequence[str], name: str) -> list[str | None]:
+    """A session's `parent_id`, or its `key`."""
+    if not wire.keeps_kinds:
+        return await wire.ask_all((partition, ("HGET", f"session:{each}", name)) for each in sessions)
+    texts = await wire.ask_all((partition, ("GET", f"session:{each}")) for each in sessions)
+    found = [SESSION.record(text.partition(" ")[2]).session for text in texts if text]
+    return [each.key.text if name == "key" else each.parent_id for each in found]
+
+
 async def left(wire: Wire, old: Iterable[int]) -> int:
     """Return the number of messages in partitions whose entries another version made, as their sessions hold them."""
     number = 0
     for partition in sorted(old):
-        ids = await wire.ask(partition, "ZRANGE", "sessions", "0", "-1")
-        number += sum(await wire.ask_all((partition, ("LLEN", f"transcript:{each}")) for each in ids))
+        ids = await _sessions(wire, partition)
+        number += sum(await wire.ask_all((partition, ("LLEN", _transcript(wire, each))) for each in ids))
     return number
 
 
@@ -252,7 +282,7 @@ async def renew(wire: Wire, endpoint: Endpoint, old: set[int]) -> None:
     log.info("search_index_outdated", left=await left(wire, old))
     for partition in sorted(old):
         before, owners = set(await wire.ask(partition, "SMEMBERS", "searched")), set[str]()
-        for session in await wire.ask(partition, "ZRANGE", "sessions", "0", "-1"):
+        for session in await _sessions(wire, partition):
             for page in await _pages_of(wire, partition, [session]):
                 owners |= await _renewed(wire, partition, page)
         for owner in before - owners:
@@ -332,8 +362,8 @@ async def _search_read(
     """The passages of some keys of a partition, whose every message is read."""
     read = Unindexed(words)
     for lane in lanes:
-        sessions = await wire.ask(partition, "LRANGE", f"sessions:{lane}", "0", "-1")
-        parents = await wire.ask_all((partition, ("HGET", f"session:{each}", "parent_id")) for each in sessions)
+        sessions = await _sessions_of(wire, partition, lane)
+        parents = await _facts(wire, partition, sessions, "parent_id")
         talks = Talks({each: above for each, above in zip(sessions, parents, strict=True) if above})
         for page in await _pages_of(wire, partition, sessions):
             await asyncio.to_thread(_take, read, talks, await _stored(wire, partition, page))
@@ -342,7 +372,7 @@ async def _search_read(
 
 async def _pages_of(wire: Wire, partition: int, sessions: Iterable[str]) -> list[Sequence[str]]:
     """The ids of the messages of sessions, rising, in pages."""
-    found = await wire.ask_all((partition, ("LRANGE", f"transcript:{each}", "0", "-1")) for each in sessions)
+    found = await wire.ask_all((partition, ("LRANGE", _transcript(wire, each), "0", "-1")) for each in sessions)
     ids = sorted({name for some in found for name in some}, key=_number)
     return [ids[first : first + _PAGE] for first in range(0, len(ids), _PAGE)]
 
@@ -354,8 +384,8 @@ def _take(read: Unindexed, talks: Talks, stored: Iterable[tuple[str, str]]) -> N
 
 
 async def _keys_of(wire: Wire, partition: int) -> set[str]:
-    ids = await wire.ask(partition, "ZRANGE", "sessions", "0", "-1")
-    return set(await wire.ask_all((partition, ("HGET", f"session:{each}", "key")) for each in ids))
+    found = await _facts(wire, partition, await _sessions(wire, partition), "key")
+    return {key for key in found if key is not None}
 
 
 async def _everybodys(
@@ -451,7 +481,10 @@ class RedisIndex:
 
 
 def _texts(stored: Sequence[tuple[str, str]]) -> dict[int, Text]:
-    found = parsed(document_in(text) for _, text in stored)
+    if any(is_record(text) for _, text in stored):
+        found = [message_from(*each)[1] for each in stored]
+    else:
+        found = parsed(document_in(text) for _, text in stored)
     return {
         _number(message_id): Text(said_in({**document["b"], HOST: document["n"]}), document["at"], document["s"])
         for (message_id, _), document in zip(stored, found, strict=True)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
-from gateway.store.redis.connection import Caller, Connection, Job
+from gateway.store.redis.connection import Argument, Caller, Connection, Job
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.partitions import PARTITIONS, prefix
 from gateway.store.redis.scripts import script
@@ -36,6 +36,7 @@ class Wire:
         self._clock = clock
         self._background = background
         self._patience = patience
+        self.keeps_kinds = False  # its messages and sessions are the records of `gateway.store.kinds`
         self._draining = False
         self._writers: list[Connection] = []
         self._readers: list[Connection] = []
@@ -114,6 +115,21 @@ class Wire:
         self._release(job)
         self._writers[partition].put(job)
         job.future.add_done_callback(_heard)
+
+    def carry(self, partition: int, name: str, arguments: Sequence[Argument], *, writes: bool) -> Job:
+        """Send a script, also while the store closes. Raises StoreUnavailable once it is closed."""
+        if not self.is_open:
+            raise StoreUnavailable("The store is closed.")
+        job = self._made(partition, name, arguments, writes=writes)
+        (self._writers if writes else self._readers)[partition].put(job)
+        return job
+
+    async def time(self) -> float:
+        """The server's time, in seconds since the epoch."""
+        job = self._job(0, None, ("TIME",), writes=False)
+        self._readers[0].put(job)
+        seconds, micros = await job.future
+        return int(seconds) + int(micros) / 1e6
 
     def watch(self, job: Job, over: Callable[[], None]) -> None:
         """Call `over` when a sent job has ended, well or not; nobody waits for its result."""
@@ -222,7 +238,7 @@ class Wire:
         self,
         partition: int,
         name: str | None,
-        arguments: Sequence[str],
+        arguments: Sequence[Argument],
         *,
         writes: bool,
         read: Callable[[Any], Any] | None = None,

@@ -7,12 +7,19 @@ return look(function()
   local all, reply = entries_of(term_at(owner, '*')), { 'ok' }
   local talks, talk_of = {}, {}
 
+  -- A session is a hash, or a document behind its version.
+  local function parent(session)
+    local key = session_at(session)
+    if call('TYPE', key).ok == 'hash' then return call('HGET', key, 'parent_id') end
+    return string.match(call('GET', key) or '', '"parent_id":"(.-)"')
+  end
+
   -- The first of the sessions that a session goes on from.
   local function first_of(session)
     local first, seen = session, {}
     while not talks[session] do
       seen[first] = true
-      local above = call('HGET', session_at(first), 'parent_id')
+      local above = parent(first)
       if above and not seen[above] then first = above else talks[session] = first end
     end
     return talks[session]
@@ -22,7 +29,8 @@ return look(function()
   local function talk(id)
     if not talk_of[id] then
       local text = call('GET', P .. 'message:' .. id)
-      talk_of[id] = first_of(text and string.match(text, '"s":"(.-)"') or '')
+      local session = text and (string.match(text, '^%d*|.-"s":"(.-)"') or string.match(text, '"session_id":"(.-)"'))
+      talk_of[id] = first_of(session or '')
     end
     return talk_of[id]
   end

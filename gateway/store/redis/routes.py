@@ -1,0 +1,121 @@
+"""Where a step runs: its partition, which is that of the chat that its arguments name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from gateway.domain.approval import Approval
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.memory import MemoryChange
+from gateway.domain.reminder import Reminder
+from gateway.domain.session import Session
+from gateway.store.kinds import ROW, SESSION
+from gateway.store.records import Arrival, Erasure, Forgetting, InboxItem, Lease, Opening
+from gateway.store.redis.partitions import EVERYWHERE, partition_of, partition_of_key, partition_of_name
+from gateway.store.space import Kind
+from gateway.store.steps import forgetting, keeping, lanes, members, outbox, pace, reports, sessions, spending
+
+Step = Callable[..., Any]
+
+
+def _of_chat(chat: ChatAddress) -> int:
+    return partition_of(chat.platform, chat.chat)
+
+
+_PLACES: Final[dict[type, Callable[[Any], int]]] = {
+    SessionKey: partition_of_key,
+    ChatAddress: _of_chat,
+    Outbound: lambda row: _of_chat(row.to),
+    MemoryChange: lambda change: partition_of_key(change.scope),
+    Opening: lambda opening: partition_of_key(opening.session.key),
+    lanes.Claimed: lambda claimed: partition_of_key(claimed.item.key),
+    **{
+        each: lambda value: partition_of_key(value.key)
+        for each in (Lease, InboxItem, Arrival, Session, Approval, Reminder, Forgetting, Erasure)
+    },
+}
+
+
+def _of_folder(folder: str) -> int:
+    _, space, key = folder.partition(" ")
+    return partition_of_key(SessionKey.parse(key)) if space else partition_of_name(folder)
+
+
+_MONEY: Final = partition_of_name("money")  # all accounts: a call counts under several at once, or under none
+
+_NAMED: Final[dict[Step, Callable[[Sequence[Any]], int]]] = {
+    **dict.fromkeys((keeping.notes, keeping.set_notes), lambda args: _of_folder(args[0])),
+    **dict.fromkeys(
+        (keeping.first_name, keeping.later_name, keeping.rename_chat), lambda args: partition_of_name(args[0])
+    ),
+    **dict.fromkeys(
+        (pace.take, pace.hold_off, pace.resting, pace.hold, pace.let_go, spending.rest),
+        lambda args: partition_of_name(args[0]),
+    ),
+    **dict.fromkeys((spending.reserve, spending.settle, spending.spent), lambda _: _MONEY),
+}
+
+_BY_ID: Final[dict[Step, tuple[Kind[Any], int]]] = {
+    outbox.note_streamed: (ROW, 0),
+    outbox.mark_sent: (ROW, 1),
+    outbox.mark_retry: (ROW, 1),
+    outbox.mark_refused: (ROW, 1),
+    sessions.by_id: (SESSION, 0),
+    sessions.transcript: (SESSION, 0),
+    sessions.length: (SESSION, 0),
+    sessions.hook_done: (SESSION, 0),
+    sessions.note_flushed: (SESSION, 0),
+}
+
+_EVERYWHERE: Final[tuple[Step, ...]] = (
+    *(members.end, members.join, reports.compactions, reports.named),
+    *(forgetting.forgotten, spending.usage),
+)
+
+
+def given(step: Step, args: Sequence[Any]) -> tuple[Step, list[Any]]:
+    """A step without the arguments that are bound to it by name, and all its arguments."""
+    if isinstance(step, partial):
+        return step.func, [*args, *step.keywords.values()]
+    return step, list(args)
+
+
+def named(step: Step, args: Sequence[Any]) -> tuple[Kind[Any], str] | None:
+    """The record that a step is about, where it knows only its id."""
+    function, values = given(step, args)
+    found = _BY_ID.get(function)
+    return None if found is None else (found[0], values[found[1]])
+
+
+def places(step: Step, args: Sequence[Any]) -> Sequence[int]:
+    """The partitions in which a step runs."""
+    function, values = given(step, args)
+    by_name = _NAMED.get(function)
+    if by_name is not None:
+        return (by_name(values),)
+    if function in _EVERYWHERE:
+        return EVERYWHERE
+    for value in values:
+        of = _PLACES.get(type(value))
+        if of is not None:
+            return (of(value),)
+    for value in values:
+        if isinstance(value, list | tuple) and (found := _all(value)):
+            return found
+    return EVERYWHERE
+
+
+def _all(values: Iterable[Any]) -> list[int]:
+    found = dict.fromkeys(of(value) for value in values if (of := _PLACES.get(type(value))) is not None)
+    return list(found)
+
+
+def part(args: Sequence[Any], partition: int) -> list[Any]:
+    """The arguments for one of several partitions: of a list only what belongs there."""
+    return [_own(value, partition) if isinstance(value, list | tuple) else value for value in args]
+
+
+def _own(values: Sequence[Any], partition: int) -> list[Any]:
+    return [value for value in values if (of := _PLACES.get(type(value))) is None or of(value) == partition]
