@@ -10,6 +10,8 @@ BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "ha
 # Rooms that contain foreign code or own the tasks and threads of others; nowhere else is every error caught.
 WHERE_ALL_IS_CAUGHT = {
     "gateway/commands/runner.py",
+    "gateway/store/redis/looking.py",
+    "gateway/store/redis/running.py",
     "gateway/turns/turn.py",
     "gateway/turns/delegated.py",
     "gateway/turns/poison.py",

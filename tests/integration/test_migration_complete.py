@@ -37,6 +37,7 @@ FIELDS_LEFT_BEHIND: Final = {
     # of the process that was running, sending or ending something
     *[("lane", "owner"), ("lane", "fence"), ("lane", "head"), ("item", "owner"), ("row", "claim"), ("row", "heard")],
     *[("row", "confirmed"), ("session", "offered_to"), ("session", "offered_until"), ("chat", "look_at")],
+    ("session", "owed_by"),  # a process that is gone owes nothing
     ("row", "put_off_for"),  # not known is safe: the row is sent when it is due
 }
 ORDER: Final = {"session": "sessions_at", "compaction": "key", "call": "key", "row": "rows_at"}
@@ -88,6 +89,7 @@ KEYS_LEFT: Final = {
     "unindexed",  # everything is in the index
     *("embedded", "signs", "vectors"),  # made anew
     *("rate", "silent"),  # for seconds
+    *("commits", "gone"),  # of the store that runs steps, which has no databases of its own yet
 }
 ONLY_ORDER: Final = {"sessions", "hooks", "rows", "out", "suspects"}  # sorted by numbers of the store's own
 FIELDS_LEFT: Final = {"place", "claim", "heard", "confirmed"}  # of rows, as above

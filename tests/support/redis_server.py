@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import secrets
 import shutil
 import signal
@@ -83,13 +84,18 @@ class RedisServer:
     def processes(self) -> set[str]:
         """Return the names of the processes that have a lease here."""
         with self.client() as client:
-            return {name for key in client.keys("*members") for name in client.zrange(key, 0, -1)}
+            keys = [*client.keys("*members"), *client.keys("*i:member.members:")]
+            return {name for key in keys if client.type(key) == "zset" for name in client.zrange(key, 0, -1)}
 
     def let_die(self, *names: str) -> None:
         """The time of these processes' leases is over."""
         with self.client() as client:
-            for key in client.keys("*members"):
-                client.zadd(key, dict.fromkeys(names, 0), xx=True)
+            for key in [*client.keys("*members"), *client.keys("*i:member.members:")]:
+                if client.type(key) == "zset":
+                    client.zadd(key, dict.fromkeys(names, 0), xx=True)
+            for name in names:
+                for key in client.keys(f"*:member:{name}"):
+                    client.set(key, "over " + json.dumps({"owner": name, "until": 0.0}))
 
     def let_all_die(self) -> None:
         """The same of every process, and of every account that one of them serves alone."""

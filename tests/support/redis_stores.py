@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
 
 pytest_plugins = ["tests.support.redis_server"]
 
-Opener = Callable[..., RedisStore]
+Opener = Callable[..., Any]
 
 
 @pytest.fixture
@@ -47,12 +47,18 @@ def own_server(tmp_path: Path) -> Iterator[Callable[..., RedisServer]]:
 
 
 @pytest.fixture
-async def make() -> AsyncIterator[Opener]:
-    """Makes stores, not yet open, and closes them in the end."""
-    stores: list[RedisStore] = []
+def kind() -> type[Any]:
+    """The store that `make` makes."""
+    return RedisStore
 
-    def build(url: str, **options: Any) -> RedisStore:
-        stores.append(RedisStore(url, clock=SystemClock(), **options))
+
+@pytest.fixture
+async def make(kind: type[Any]) -> AsyncIterator[Opener]:
+    """Makes stores, not yet open, and closes them in the end."""
+    stores: list[Any] = []
+
+    def build(url: str, **options: Any) -> Any:
+        stores.append(kind(url, clock=SystemClock(), **options))
         return stores[-1]
 
     yield build
