@@ -214,7 +214,7 @@ class Spoken(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 MESSAGE: Final = Kind("message", Spoken, attrgetter("number"), numbered=True)
-MESSAGES: Final = MESSAGE.index("messages", lambda said: (said.key.text, said.number))
+(MESSAGES,) = MESSAGE.indexed(lambda said: ((said.key.text, said.number),), "messages")
 
 
 class Compacted(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -257,12 +257,12 @@ def address_name(address: ChatAddress) -> str:
 
 
 def _row_entries(row: Row) -> tuple[Entry, ...]:
-    out, seq, place, chat = row.out, row.seq, row.place, row.chat
+    out, seq, place = row.out, row.seq, row.place
     state = out.state
     ended = (ALL, seq), (address_name(out.to), seq)
     if state not in UNSENT:
         return (*ended, None, None, (ALL, seq) if state in _ENDED_UNSEEN else None, None)
-    is_placed = state in PLACED
+    is_placed, chat = state in PLACED, row.chat
     return (
         *ended,
         (chat, place) if is_placed else None,
@@ -428,7 +428,7 @@ def _call_entries(call: Call) -> tuple[Entry, ...]:
 CALL: Final = Kind("call", Call, attrgetter("number"), numbered=True)
 CALLS, OF_LANE = CALL.indexed(_call_entries, "calls", "of_key")
 SUM: Final = Kind("sum", Sum, lambda each: f"{each.day} {each.platform} {each.purpose} {each.model}")
-SUMS: Final = SUM.index("days", lambda each: (ALL, each.day))
+(SUMS,) = SUM.indexed(lambda each: ((ALL, each.day),), "days")
 
 
 class Account(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -20,11 +20,13 @@ from gateway.store.sqlite import forgetting, search, vectors
 from gateway.store.sqlite.connection import Connection
 from gateway.store.sqlite.database import HERE, Database
 from gateway.store.sqlite.records import FileRecords, WrittenRecords
+from gateway.store.steps import keeping, lanes, outbox
 
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
+_ASK_ONCE: Final = frozenset((keeping.notes, lanes.signals, outbox.next_due))  # looks that need no transaction
 _RENEWAL_PAUSE: Final = 0.02  # seconds between two steps of making search entries anew
 _TOLD: Final = 10_000  # messages after which the log says how many are left
 _SCRUB_PAUSE: Final = 60.0  # seconds until the log is to be emptied again, which a backup held back
@@ -116,6 +118,8 @@ class SqliteBackend:
     def _looked(self, connection: apsw.Connection, step: Callable[..., T], *args: Any) -> T:
         if self._here is None:
             self._here = Draft(FileRecords(connection))
+        if step in _ASK_ONCE:
+            return step(self._here, *args)
         connection.execute("BEGIN")
         try:
             return step(self._here, *args)

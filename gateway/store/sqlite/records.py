@@ -3,8 +3,8 @@
 The names under which a record stands are plain columns, and the document is JSON, so that a person reads the file with
 `sqlite3`: SELECT doc ->> '$.session.model' FROM session WHERE present = 'telegram/chat=1'.
 
-The file has one owner. So the writer remembers the records that it read or wrote, and those that it looked for in vain,
-and most steps ask the file only for what stands in an index.
+The file has one owner. So the writer remembers the records that it read or wrote, those that it looked for in vain, and
+what stands in a few short indexes: most steps ask the file for very little.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from gateway.store.draft import Draft
-from gateway.store.kinds import CALL, CONTENT, EVENT, FACT, KINDS, MESSAGE, NOTE, SCOPE
+from gateway.store.kinds import CALL, CONTENT, EVENT, FACT, KINDS, MESSAGE, NOTE, OUT, QUEUE, SCOPE
 from gateway.store.space import Entry, Index, Key, Kind, Order
 from gateway.store.sqlite import forgetting, search
 from gateway.store.sqlite.connection import Connection, Row, many, one
@@ -32,6 +32,9 @@ _FORGOTTEN: Final = 2_048  # the oldest of them, when there are too many
 _PASSING: Final = (MESSAGE.name, CALL.name, EVENT.name, CONTENT.name)  # kinds that no later step asks for
 _BESIDE: Final = (NOTE.name, FACT.name, SCOPE.name)  # kinds that are written beside the owner of the file, too
 _NOT_KEPT: Final = frozenset((*_PASSING, *_BESIDE))
+_SHORT_INDEXES: Final[tuple[Index[Any], ...]] = (QUEUE, OUT)  # that are remembered
+_SHORT: Final = {index.kind.name: (index.kind.indexes.index(index), index) for index in _SHORT_INDEXES}
+_MOST_SHORT: Final = 256  # records that stand under one name of such an index
 _AHEAD: Final = 1_000  # numbers that are noted in the file as given before they are
 
 _UNKNOWN: Final[Any] = object()  # it has to be looked for
@@ -167,8 +170,9 @@ class WrittenRecords(FileRecords):
         super().__init__(connection)
         self._known: dict[tuple[str, Key], Any] = {}  # None: there is no such record
         self._entries: dict[tuple[str, Key], Sequence[Entry]] = {}  # of records that were written
+        self._places: dict[tuple[Index[Any], str], dict[Key, Order]] = {}  # all that stands under a name
         row = one(connection, "SELECT value FROM meta WHERE name = 'numbers'")
-        self._last = self._noted = self._begun = 0 if row is None else int(row[0])
+        self._last = self._noted = self._begun = self._sure = 0 if row is None else int(row[0])
         connection.set_rollback_hook(self._forget_all)
 
     def run(self, step: Callable[..., T], *args: Any) -> tuple[T, list[tuple[str, ...]]]:
@@ -184,6 +188,10 @@ class WrittenRecords(FileRecords):
         if len(self._known) > _REMEMBERED:
             for each in list(self._known)[:_FORGOTTEN]:
                 self._leave(each)
+            self._sure = self._last
+        if len(self._places) > _REMEMBERED:
+            for index in list(self._places)[:_FORGOTTEN]:
+                del self._places[index]
         return result, draft.told
 
     def _write_all(self, draft: Draft) -> None:
@@ -208,6 +216,8 @@ class WrittenRecords(FileRecords):
         """A transaction was undone."""
         self._known.clear()
         self._entries.clear()
+        self._places.clear()
+        self._sure = self._last
         self._noted = 0
 
     def _leave(self, name: tuple[str, Key]) -> None:
@@ -219,10 +229,56 @@ class WrittenRecords(FileRecords):
         if name in self._known:
             found: T | None = self._known[name]
             return found
+        if kind.numbered and int(key) > self._sure and kind.name not in _NOT_KEPT:
+            return None  # it would be remembered
         found = super().get(kind, key)
         if kind.name not in _BESIDE:
             self._known[name] = found
         return found
+
+    def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
+        if len(keys) != 1:
+            return super().many(kind, keys)
+        found = self.get(kind, keys[0])
+        return [] if found is None else [found]
+
+    def look(
+        self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool
+    ) -> list[T]:
+        places = self._places.get((index, under))
+        if places is None:
+            found = super().look(index, under, most, since, before, last)
+            if index in _SHORT_INDEXES and len(found) < min(most, _MOST_SHORT) and since is None and before is None:
+                self._places[index, under] = {key: place for place, key, _ in map(index.placed, found)}
+            return found
+        chosen = list[tuple[Order, Key]]()
+        for key, place in places.items():
+            if (since is None or place >= since) and (before is None or place < before):
+                chosen.append((place, key))
+        chosen.sort(reverse=last)
+        there = list[T]()
+        for _, key in chosen[:most]:
+            record = self.get(index.kind, key)
+            if record is not None:
+                there.append(record)
+        return there
+
+    def count(self, index: Index[Any], under: str) -> int:
+        places = self._places.get((index, under))
+        return super().count(index, under) if places is None else len(places)
+
+    def _move(self, kind: Kind[Any], key: Key, before: Sequence[Entry] | None, now: Sequence[Entry] | None) -> None:
+        """A record stands elsewhere in the short index of its kind than it did."""
+        place, index = _SHORT[kind.name]
+        old, new = before and before[place], now and now[place]
+        if old == new:
+            return
+        if old and (there := self._places.get((index, old[0]))) is not None:
+            there.pop(key, None)
+        if new and (there := self._places.get((index, new[0]))) is not None:
+            there[key] = new[1]
+            if len(there) > _MOST_SHORT:
+                del self._places[index, new[0]]
 
     def _record(self, kind: Kind[T], key: Key, document: str) -> T:
         known: T | None = self._known.get((kind.name, key))
@@ -239,7 +295,8 @@ class WrittenRecords(FileRecords):
         if old is _UNKNOWN:
             old = self.get(kind, key)
         document = kind.document(record) if kind.raw else kind.document(record).decode()
-        entries = kind.entries(record)
+        entries = kind.entries(record) if kind.indexes else ()
+        before: Sequence[Entry] | None = None
         if old is None:
             values: list[Any] = [key, document]
             for entry in entries:
@@ -247,7 +304,10 @@ class WrittenRecords(FileRecords):
             self.connection.execute(_insert(kind), values)
         else:
             before = self._entries.get(name)
-            self._change(kind, key, document, entries, kind.entries(old) if before is None else before)
+            before = kind.entries(old) if before is None else before
+            self._change(kind, key, document, entries, before)
+        if kind.name in _SHORT:
+            self._move(kind, key, before, entries)
         if kind.name in _NOT_KEPT:
             self._known.pop(name, None)  # it was looked for, perhaps in vain
         else:
@@ -270,8 +330,11 @@ class WrittenRecords(FileRecords):
         self.connection.execute(_update(kind, tuple(changed)), values)
 
     def _drop(self, kind: Kind[T], key: Key) -> None:
-        if self.get(kind, key) is None:
+        record = self.get(kind, key)
+        if record is None:
             return
+        if kind.name in _SHORT:
+            self._move(kind, key, kind.entries(record), None)
         self.connection.execute(f'DELETE FROM "{kind.name}" WHERE key = ?', (key,))
         if kind is MESSAGE:
             search.leave(self.connection, [int(key)])
