@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from gateway.store.draft import Draft
-from gateway.store.kinds import CALL, CONTENT, EVENT, FACT, KINDS, MESSAGE, NOTE, OUT, QUEUE, SCOPE
+from gateway.store.kinds import CALL, CONTENT, EVENT, FACT, HELD, KINDS, MESSAGE, NOTE, OUT, QUEUE, SCOPE
 from gateway.store.space import Entry, Index, Key, Kind, Order
 from gateway.store.sqlite import forgetting, search
 from gateway.store.sqlite.connection import Connection, Row, many, one
@@ -35,6 +35,7 @@ _NOT_KEPT: Final = frozenset((*_PASSING, *_BESIDE))
 _SHORT_INDEXES: Final[tuple[Index[Any], ...]] = (QUEUE, OUT)  # that are remembered
 _SHORT: Final = {index.kind.name: (index.kind.indexes.index(index), index) for index in _SHORT_INDEXES}
 _MOST_SHORT: Final = 256  # records that stand under one name of such an index
+_SCANNED: Final = (HELD,)  # asked for when a process has died, in a table that is short
 _AHEAD: Final = 1_000  # numbers that are noted in the file as given before they are
 
 _UNKNOWN: Final[Any] = object()  # it has to be looked for
@@ -53,6 +54,8 @@ def lay_out(connection: apsw.Connection, *, from_number: int) -> None:
         form = "" if kind.numbered else " WITHOUT ROWID"
         connection.execute(f'CREATE TABLE "{kind.name}"({", ".join([key, "doc TEXT NOT NULL", *columns])}){form}')
         for index in kind.indexes:
+            if index in _SCANNED:
+                continue
             at = f'"{index.name}", "{index.name}_at"'
             name, there = f'"{kind.name}_{index.name}"', f'"{index.name}" IS NOT NULL'
             connection.execute(f'CREATE INDEX {name} ON "{kind.name}"({at}) WHERE {there}')
