@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.domain.chat import MOST_DOUBTS, UNSENT, ChatAddress, Outbound, OutboundState
+from gateway.domain.chat import MOST_DOUBTS, UNSENT, Album, Button, ChatAddress, KeptFile, Outbound, OutboundState
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from tests.support.store_kit import START, Bench, claimed, finish, outbound
@@ -33,6 +33,17 @@ async def test_rows_of_a_chat_follow_each_other(store: Store) -> None:
     states = {row.id: (row.state, row.platform_message_id) for row in await store.outbox(None, 9)}
     assert states["o2"] == ("sent", "mo2")
     assert states["x"] == ("sending", None)
+
+
+async def test_albums_and_buttons_come_back_as_they_were(bench: Bench) -> None:
+    store = await bench.open()
+    file = KeptFile(ref="f1", digest="d1", name="a.png", mime="image/png", size=1, at=START)
+    album = Album(ref="f0", digest="d0", name="b.png", mime="image/png", size=2, at=START, others=(file,))
+    ticks = (Button(label="One", token="t1", kind="tick"), Button(label="Two", token="t2")), ()
+    await store.emit([outbound("o1", file=file), replace(outbound("o2", file=album, buttons=ticks), kind="poll")])
+    rows = {row.id: row for row in await (await bench.crash(store)).outbox(None, 9)}
+    assert (rows["o1"].file, rows["o2"].file) == (file, album)
+    assert (rows["o2"].kind, rows["o2"].buttons) == ("poll", ticks)
 
 
 async def test_a_chat_has_unsent_rows_until_the_last_one_ended(store: Store) -> None:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.domain.chat import Attachment, Inbound, Source
+from gateway.domain.chat import Attachment, Inbound, Said, Source
 from gateway.domain.message import user
 from gateway.runtime.errors import SessionConflict
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import ATTEMPT_PAUSES, Arrival, InboxItem, Opening
+from tests.support.remains import remains
 from tests.support.store_kit import (
     START,
     Bench,
@@ -509,3 +510,12 @@ async def test_attempts_that_fail_after_a_stored_step_never_add_up(store: Store)
         claim = await store.claim_next("w")
         counted.append(claim.item.attempts)
     assert counted == [1, 2, 2, 2, 2, 2]
+
+
+async def test_what_others_said_in_the_group_before_it_is_not_stored(bench: Bench) -> None:
+    store = await bench.open()
+    came = arrival("e1")
+    said = Said(source=came.inbound.source, text="quizzaciously", at=START)
+    await store.accept([replace(came, inbound=replace(came.inbound, before=(said,)))], cap=100)
+    assert (await store.claim_next("w")).item.inbound == came.inbound
+    assert await remains(bench, "quizzaciously") == []
