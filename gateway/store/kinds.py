@@ -79,38 +79,38 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def _item_entries(item: Item) -> tuple[Entry, ...]:
-    number, key, is_open = item.number, item.key, item.outcome is None
+    number, key = item.number, item.key
     said = None if item.inbound is None else (key.text, number)
-    if not is_open:
-        return None, said, None, None, None, (ALL, number) if item.outcome == "dead" else None
-    return (
-        (key.text, number) if item.waits else None,
-        said,
-        (item.owner, number) if item.bypass and item.owner else None,
-        (key.platform, number) if item.bypass and not item.owner else None,
-        (key.platform, item.accepted_at),
-        None,
-    )
+    if item.outcome is not None:
+        return said, None, None, (ALL, number) if item.outcome == "dead" else None
+    if not item.bypass:
+        return said, None, None, None
+    return said, (item.owner, number) if item.owner else None, None if item.owner else (key.platform, number), None
 
 
 EVENT: Final = Kind("event", Event, attrgetter("name"))
 ITEM: Final = Kind("item", Item, attrgetter("number"), numbered=True, spares="inbound")
-QUEUE, HEARD, BYPASSED, LEFT, UNFINISHED, DEAD = ITEM.indexed(
-    _item_entries, "queue", "heard", "bypassed", "left", "unfinished", "dead"
-)
+HEARD, BYPASSED, LEFT, DEAD = ITEM.indexed(_item_entries, "heard", "bypassed", "left", "dead")
 
 
 class Lane(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A conversation with items. Where a process has claimed it, `owner` says which one, `head` which item runs, and
-    `fence` under which right; else it waits from `since` on, which is a number. It is `suspect` while its first item
-    may be what killed several processes."""
+    """A conversation with items, which are its `queue` in their order; those that went into the turn of the first one
+    are `absorbed`. Where a process has claimed it, and runs the first item, `owner` says which one, and `fence` under
+    which right; else it waits from `since` on, which is a number. It is `suspect` while its first item may be what
+    killed several processes."""
 
     key: SessionKey
     since: int
+    queue: tuple[int, ...]
+    absorbed: tuple[int, ...] = ()
     owner: str = ""
     fence: int = 0
-    head: int = 0
     suspect: bool = False
+
+    @property
+    def head(self) -> int:
+        """Its first item."""
+        return self.queue[0]
 
 
 def _lane_entries(lane: Lane) -> tuple[Entry, ...]:
@@ -135,7 +135,6 @@ class Turn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     intents: tuple[ToolIntent, ...] = ()
     reply: str | None = None  # the row that streams
     asked: tuple[Approval, ...] = ()
-    absorbed: tuple[int, ...] = ()  # the items that went into it
     signals: tuple[tuple[float, SignalKind], ...] = ()
     began: bool = False  # it has more than signals
 

@@ -117,6 +117,7 @@ class SpaceStore(Store):
         self._workers = Workers(clock)
         self._room = concurrency  # for so many lanes more
         self._unsent: list[Outbound] = []  # claimed for a caller that was gone before the answer
+        self._nothing_due = False  # for certain
         self._void: list[Reservation] = []  # reserved for such a caller
         self._fleeting = MemoryRecords()  # what need not outlive this process, where it has the store for itself
 
@@ -159,6 +160,8 @@ class SpaceStore(Store):
     def _hear(self, news: News) -> None:
         """Something happened, in this process or another."""
         topic, *words = news
+        if topic in ("due", "rows", "missed"):
+            self._nothing_due = False
         if topic == "time":
             self._process.time.learn(float(words[0]))
         elif topic == "missed":
@@ -186,7 +189,7 @@ class SpaceStore(Store):
             self._claimed(room, accepted.claimed)
 
         accepted = await self._backend.run(
-            lanes.accept, self._caller(), arrivals, cap, room, done=done, failed=lambda: self._claimed(room, ())
+            turns.accept, self._caller(), arrivals, cap, room, done=done, failed=lambda: self._claimed(room, ())
         )
         return accepted.receipts
 
@@ -216,7 +219,7 @@ class SpaceStore(Store):
                 claimed = found
                 break
         lease = Lease(key=claimed.item.key, worker=worker, fence=claimed.fence)
-        return Claim(lease=lease, item=claimed.item)
+        return Claim(lease=lease, item=claimed.item, begins=claimed.begins)
 
     async def _look_for_lane(self) -> lanes.Claimed | None:
         self._workers.looks()
@@ -329,6 +332,7 @@ class SpaceStore(Store):
 
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
         self._process.serve(runs=runs, sends=sends)
+        self._nothing_due = False
         self._workers.look()
         self._process.tell_rows()  # rows that an earlier process left may wait
 
@@ -523,7 +527,17 @@ class SpaceStore(Store):
     unasked = _looks(rows_of.unasked)
 
     async def next_due(self) -> float | None:
-        due = 0.0 if self._unsent else await self._backend.look(rows_of.next_due, self._caller())
+        if self._unsent:
+            return 0.0
+        if self._nothing_due:
+            return None
+        self._nothing_due = True  # until something else is told
+        try:
+            due = await self._backend.look(rows_of.next_due, self._caller())
+        except BaseException:
+            self._nothing_due = False
+            raise
+        self._nothing_due = self._nothing_due and due is None
         return None if due is None else max(0.0, due - self._process.time.now())
 
     async def _send(self, step: Callable[..., tuple[Outbound, ...]], *args: Any) -> tuple[Outbound, ...]:

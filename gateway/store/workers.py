@@ -9,6 +9,7 @@ from contextlib import suppress
 from math import inf
 
 from gateway.runtime.clock import Clock
+from gateway.runtime.structs import replace
 from gateway.store.steps.lanes import Claimed
 
 
@@ -25,7 +26,7 @@ class Workers:
         """A lane is claimed for whoever comes first."""
         waiting = self._first()
         if waiting is None:
-            self._claimed.append(claimed)
+            self._claimed.append(replace(claimed, begins=None))  # by the time somebody comes it may be another
         else:
             waiting.set_result(claimed)
 

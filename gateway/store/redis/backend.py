@@ -44,7 +44,7 @@ from gateway.store.redis.wire import Wire
 from gateway.store.shared.platforms import Platforms
 from gateway.store.shared.process import SteadyTime
 from gateway.store.space import Caller, Index, Kind
-from gateway.store.steps import keeping, lanes, members, outbox, sessions
+from gateway.store.steps import keeping, lanes, members, outbox, sessions, turns
 
 T = TypeVar("T")
 
@@ -232,7 +232,7 @@ class RedisBackend:
 
     async def _apart(self, step: Callable[..., Any], args: Sequence[Any], partitions: Sequence[int]) -> Any:
         """Run a step's parts, each in its partition."""
-        if step is lanes.accept:
+        if step is turns.accept:
             return await self._accept(*args, partitions=partitions)
         parts = await asyncio.gather(*(self._in(each, step, *routes.part(args, each)) for each in partitions))
         if isinstance(parts[0], list | tuple):
@@ -247,10 +247,10 @@ class RedisBackend:
             own = routes.part([arrivals], partition)[0]
             mine = min(room, len(own))
             room -= mine
-            jobs.append(self._in(partition, lanes.accept, caller, own, cap, mine))
+            jobs.append(self._in(partition, turns.accept, caller, own, cap, mine))
         parts = await asyncio.gather(*jobs)
         receipts = {place: iter(part.receipts) for place, part in zip(partitions, parts, strict=True)}
-        ordered = [next(receipts[routes.places(lanes.accept, [[each]])[0]]) for each in arrivals]
+        ordered = [next(receipts[routes.places(turns.accept, [[each]])[0]]) for each in arrivals]
         return lanes.Accepted(receipts=ordered, claimed=[each for part in parts for each in part.claimed])
 
     async def _claim(self, caller: Caller) -> lanes.Claimed | lanes.NoClaim:

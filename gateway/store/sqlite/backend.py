@@ -26,7 +26,8 @@ T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
-_ASK_ONCE: Final = frozenset((keeping.notes, lanes.signals, outbox.next_due))  # looks that need no transaction
+# Looks that need no transaction: they ask once, or first for what tells whether to ask more.
+_ASK_ONCE: Final = frozenset((keeping.notes, lanes.signals, lanes.waiting, outbox.next_due))
 _RENEWAL_PAUSE: Final = 0.02  # seconds between two steps of making search entries anew
 _TOLD: Final = 10_000  # messages after which the log says how many are left
 _SCRUB_PAUSE: Final = 60.0  # seconds until the log is to be emptied again, which a backup held back

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from gateway.store.draft import Draft
-from gateway.store.kinds import CALL, CONTENT, EVENT, FACT, HELD, KINDS, MESSAGE, NOTE, OUT, QUEUE, SCOPE
+from gateway.store.kinds import ALARMS, CALL, CONTENT, EVENT, FACT, HELD, KINDS, MESSAGE, NOTE, OUT, PRESENT, SCOPE
 from gateway.store.space import Entry, Index, Key, Kind, Order
 from gateway.store.sqlite import forgetting, search
 from gateway.store.sqlite.connection import Connection, Row, many, one
@@ -32,7 +32,7 @@ _FORGOTTEN: Final = 2_048  # the oldest of them, when there are too many
 _PASSING: Final = (MESSAGE.name, CALL.name, EVENT.name, CONTENT.name)  # kinds that no later step asks for
 _BESIDE: Final = (NOTE.name, FACT.name, SCOPE.name)  # kinds that are written beside the owner of the file, too
 _NOT_KEPT: Final = frozenset((*_PASSING, *_BESIDE))
-_SHORT_INDEXES: Final[tuple[Index[Any], ...]] = (QUEUE, OUT)  # that are remembered
+_SHORT_INDEXES: Final[tuple[Index[Any], ...]] = (OUT, PRESENT, ALARMS)  # that are remembered
 _SHORT: Final = {index.kind.name: (index.kind.indexes.index(index), index) for index in _SHORT_INDEXES}
 _MOST_SHORT: Final = 256  # records that stand under one name of such an index
 _SCANNED: Final = (HELD,)  # asked for when a process has died, in a table that is short
@@ -115,6 +115,11 @@ def _look(index: Index[Any], since: bool, before: bool, last: bool) -> str:
         f'SELECT key, doc FROM "{index.kind.name}" WHERE "{index.name}" = ?{more}'
         f" ORDER BY {at}{down}, key{down} LIMIT ?"
     )
+
+
+@cache
+def _listed(index: Index[Any]) -> str:
+    return f'SELECT key, "{index.name}_at" FROM "{index.kind.name}" WHERE "{index.name}" = ? LIMIT ?'
 
 
 class FileRecords:
@@ -249,11 +254,12 @@ class WrittenRecords(FileRecords):
         self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool
     ) -> list[T]:
         places = self._places.get((index, under))
+        if places is None and index in _SHORT_INDEXES:
+            places = self._learn(index, under)
         if places is None:
-            found = super().look(index, under, most, since, before, last)
-            if index in _SHORT_INDEXES and len(found) < min(most, _MOST_SHORT) and since is None and before is None:
-                self._places[index, under] = {key: place for place, key, _ in map(index.placed, found)}
-            return found
+            return super().look(index, under, most, since, before, last)
+        if not places:
+            return []
         chosen = list[tuple[Order, Key]]()
         for key, place in places.items():
             if (since is None or place >= since) and (before is None or place < before):
@@ -265,6 +271,14 @@ class WrittenRecords(FileRecords):
             if record is not None:
                 there.append(record)
         return there
+
+    def _learn(self, index: Index[Any], under: str) -> dict[Key, Order] | None:
+        """All that stands under a name of a short index, which is remembered from now on; None: that is too much."""
+        rows: list[Row] = self.connection.execute(_listed(index), (under, _MOST_SHORT + 1)).fetchall()
+        if len(rows) > _MOST_SHORT:
+            return None
+        places = self._places[index, under] = dict(rows)
+        return places
 
     def count(self, index: Index[Any], under: str) -> int:
         places = self._places.get((index, under))

@@ -9,8 +9,9 @@ suspect at a time, each when the process has run for a while, and only the cause
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -24,7 +25,6 @@ from gateway.store.kinds import (
     ITEM,
     LANE,
     LEFT,
-    QUEUE,
     READY,
     SUSPECTS,
     TRIED,
@@ -38,27 +38,33 @@ from gateway.store.kinds import (
 from gateway.store.records import (
     SUSPECT_ATTEMPTS,
     Arrival,
+    Beginning,
     InboxItem,
     ItemOutcome,
     Lease,
+    Pile,
     Receipt,
     SignalKind,
     attempt_pause,
 )
 from gateway.store.shared.documents import unreadable
 from gateway.store.shared.platforms import chat_name
-from gateway.store.space import MANY, Caller, Space, served
+from gateway.store.space import MANY, Caller, Index, Space, served
 from gateway.store.steps import outbox
+
+T = TypeVar("T")
 
 NO_CAP: Final = MANY  # of what the gateway itself puts into a lane
 _LOOKED_AT: Final = 100  # suspects: there are hardly ever more
 
 
 class Claimed(Struct, frozen=True, kw_only=True):
-    """A lane that a process has claimed, under this fence, and the item that it is to run."""
+    """A lane that a process has claimed, under this fence, and the item that it is to run. `begins`: what its turn
+    begins with, where that is known."""
 
     fence: int
     item: InboxItem
+    begins: Beginning | None = None
 
 
 class Accepted(Struct, frozen=True, kw_only=True):
@@ -80,7 +86,7 @@ class NoClaim(Struct, frozen=True, kw_only=True):
 def accept(space: Space, caller: Caller, arrivals: Sequence[Arrival], cap: int, room: int) -> Accepted:
     """Store each new event, at the end of its lane. The process has `room` for so many lanes more: idle ones are
     claimed with the acceptance."""
-    receipts, claimed, lengths = list[Receipt](), list[Claimed](), dict[str, int]()
+    receipts, claimed = list[Receipt](), list[Claimed]()
     names = [event_name(arrival.inbound.source.platform, arrival.inbound.event_id) for arrival in arrivals]
     there = {event.name for event in space.many(EVENT, names)}
     for arrival, event in zip(arrivals, names, strict=True):
@@ -89,21 +95,20 @@ def accept(space: Space, caller: Caller, arrivals: Sequence[Arrival], cap: int, 
             receipts.append(Receipt(event_id=event_id, status="duplicate"))
             continue
         known = None if arrival.bypass else space.get(LANE, lane)
-        if known is not None and lane not in lengths:
-            lengths[lane] = space.count(QUEUE, lane)
-        waiting = 0 if known is None else lengths[lane]
+        waiting = 0 if known is None else len(known.queue)
         if waiting >= cap and not arrival.bypass:
             receipts.append(Receipt(event_id=event_id, status="full", waiting=waiting))
             continue
         claims = known is None and not arrival.bypass and len(claimed) < room and arrival.key.platform in caller.runs
         there.add(event)
-        if not arrival.bypass:
-            lengths[lane] = waiting + 1
         item = _new_item(space, caller, arrival, event, attempts=int(arrival.bypass or claims))
         if claims:
-            claimed.append(Claimed(fence=_hold(space, caller, Lane(key=item.key, since=0), item), item=read(item)))
-        elif known is None and not arrival.bypass:
-            _schedule(space, Lane(key=item.key, since=space.number()), item)
+            new = Lane(key=item.key, since=0, queue=(item.number,))
+            claimed.append(Claimed(fence=_hold(space, caller, new), item=read(item)))
+        elif known is not None:
+            space.put(LANE, replace(known, queue=(*known.queue, item.number)))
+        elif not arrival.bypass:
+            _schedule(space, Lane(key=item.key, since=space.number(), queue=(item.number,)), item)
         own = read(item) if arrival.bypass else None
         reopened = _heard(space, arrival)
         receipts.append(Receipt(event_id=event_id, status="new", waiting=waiting, item=own, reopened=reopened))
@@ -175,10 +180,17 @@ def claim(space: Space, caller: Caller) -> Claimed | NoClaim:
     lane = _earliest(filter(None, (ready, suspect)))
     if lane is None:
         return NoClaim(again_in=again_in)
-    (head,) = space.first(QUEUE, lane.key.text)
+    head = _head(space, lane)
     item = replace(head, attempts=head.attempts + 1)
     space.put(ITEM, item)
-    return Claimed(fence=_hold(space, caller, lane, item), item=read(item))
+    return Claimed(fence=_hold(space, caller, lane), item=read(item))
+
+
+def _head(space: Space, lane: Lane) -> Item:
+    """The first item of a lane."""
+    item = space.get(ITEM, lane.head)
+    assert item is not None
+    return item
 
 
 def waits(space: Space, caller: Caller) -> bool:
@@ -200,8 +212,7 @@ def _suspect(space: Space, caller: Caller, platforms: Sequence[str]) -> tuple[La
         return None, None
     pauses = list[float]()
     for lane in sorted((s for name in platforms for s in space.first(SUSPECTS, name, _LOOKED_AT)), key=_since):
-        (head,) = space.first(QUEUE, lane.key.text)
-        pause = attempt_pause(head.attempts, caller.pauses) - caller.uptime
+        pause = attempt_pause(_head(space, lane).attempts, caller.pauses) - caller.uptime
         if pause <= 0.0:
             return lane, None
         pauses.append(pause)
@@ -212,17 +223,17 @@ def _since(lane: Lane) -> int:
     return lane.since
 
 
-def _hold(space: Space, caller: Caller, lane: Lane, head: Item) -> int:
+def _hold(space: Space, caller: Caller, lane: Lane) -> int:
     """This process runs the lane from now on; return the fence."""
     fence = space.number()
-    space.put(LANE, replace(lane, owner=caller.owner, fence=fence, head=head.number))
+    space.put(LANE, replace(lane, owner=caller.owner, fence=fence))
     return fence
 
 
 def _schedule(space: Space, lane: Lane, head: Item) -> None:
     """The lane waits for a worker, as a suspect if its first item is one."""
     suspect = head.attempts >= SUSPECT_ATTEMPTS
-    space.put(LANE, replace(lane, owner="", fence=0, head=0, suspect=suspect))
+    space.put(LANE, replace(lane, owner="", fence=0, suspect=suspect))
     space.tell("ready", lane.key.platform)
 
 
@@ -253,15 +264,17 @@ def held(space: Space, lease: Lease, item: str | None = None) -> Lane:
 
 def absorb(space: Space, item: Item, others: Sequence[str]) -> None:
     """Let items that wait in the lane go into the turn of `item`; they will end with that item."""
+    if not others:
+        return
     for name in others:
         other = space.get(ITEM, int(name)) if name.isdecimal() else None
         if other is None or not _may_be_absorbed(other, item):
             raise SessionConflict(f"Item {name} does not wait in this lane any more.")
         space.put(ITEM, replace(other, absorbed_by=item.number))
-    if others:
-        turn = space.get(TURN, item.number) or Turn(item=item.number, key=item.key)
-        absorbed = dict.fromkeys((*turn.absorbed, *map(int, others)))
-        space.put(TURN, replace(turn, absorbed=tuple(absorbed), began=True))
+    lane = space.get(LANE, item.lane)
+    assert lane is not None
+    absorbed = tuple(dict.fromkeys((*lane.absorbed, *map(int, others))))
+    space.put(LANE, replace(lane, queue=tuple([n for n in lane.queue if n not in absorbed]), absorbed=absorbed))
 
 
 def _may_be_absorbed(other: Item, item: Item) -> bool:
@@ -269,50 +282,50 @@ def _may_be_absorbed(other: Item, item: Item) -> bool:
     return is_apart and other.outcome is None and other.absorbed_by in (None, item.number)
 
 
-def count_anew(space: Space, lane: Lane, item: Item) -> None:
+def count_anew(space: Space, item: Item) -> None:
     """A step of the item is stored: this attempt is the first of those that count, and a suspect is none any more. What
     it waits for may be one."""
     if item.attempts > 1:
         space.put(ITEM, replace(item, attempts=1))
-    if lane.suspect:
+    lane = space.get(LANE, item.lane)
+    if lane is not None and lane.suspect:
         space.put(LANE, replace(lane, suspect=False))
         space.tell("ready", lane.key.platform)
 
 
 def end(space: Space, item: Item, outcome: ItemOutcome, at: float) -> Turn | None:
-    """End an item, and the items that went into its turn; return its journal, which is dropped. Raises SessionConflict
-    if it had ended before."""
+    """End an item; return its journal, which is dropped. Raises SessionConflict if it had ended before."""
     if item.outcome is not None:
         raise SessionConflict(f"Item {item.number} has ended already.")
     space.put(ITEM, replace(item, outcome=outcome, ended_at=at))
     turn = space.get(TURN, item.number)
     if turn is not None:
         space.drop(TURN, item.number)
-        for other in space.many(ITEM, turn.absorbed):
-            space.put(ITEM, replace(other, outcome="absorbed", ended_at=at))
     return turn
 
 
-def go_on(space: Space, lane: Lane) -> InboxItem | None:
-    """The lane's item has ended: claim the next one under the same lease; None: the lane is idle."""
-    waiting = space.first(QUEUE, lane.key.text)
-    if not waiting:
-        space.drop(LANE, lane.key.text)
+def go_on(space: Space, lane: Lane, at: float) -> InboxItem | None:
+    """The lane's item has ended, and with it those that went into its turn: claim the next one under the same lease;
+    None: the lane is idle."""
+    for other in space.many(ITEM, lane.absorbed) if lane.absorbed else ():
+        space.put(ITEM, replace(other, outcome="absorbed", ended_at=at))
     if lane.suspect:
         space.tell("ready", lane.key.platform)
-    if not waiting:
+    if len(lane.queue) == 1:
+        space.drop(LANE, lane.key.text)
         return None
-    item = replace(waiting[0], attempts=waiting[0].attempts + 1)
+    lane = replace(lane, queue=lane.queue[1:], absorbed=(), suspect=False)
+    head = _head(space, lane)
+    item = replace(head, attempts=head.attempts + 1)
     space.put(ITEM, item)
-    space.put(LANE, replace(lane, head=item.number, suspect=False))
+    space.put(LANE, lane)
     return read(item)
 
 
 def release(space: Space, lease: Lease, counted: bool) -> None:
     """Give a lane back. The attempt at its item counts only if it is `counted`."""
     lane = held(space, lease)
-    item = space.get(ITEM, lane.head)
-    assert item is not None
+    item = _head(space, lane)
     if not counted:
         item = replace(item, attempts=item.attempts - 1)
         space.put(ITEM, item)
@@ -323,8 +336,7 @@ def leave(space: Space, owner: str) -> None:
     """A process is dead: its lanes wait for another worker, the one whose item came first before the others, and its
     items beside lanes for anybody."""
     for lane in space.first(HELD, owner, MANY):
-        (head,) = space.first(QUEUE, lane.key.text)
-        _schedule(space, replace(lane, since=head.number), head)
+        _schedule(space, replace(lane, since=lane.head), _head(space, lane))
     for item in space.first(BYPASSED, owner, MANY):
         space.put(ITEM, replace(item, owner=""))
         space.tell("left")
@@ -374,10 +386,8 @@ def _current(space: Space, key: SessionKey) -> Item | None:
     lane = space.get(LANE, key.text)
     if lane is None:
         return None
-    if lane.owner:
-        return space.get(ITEM, lane.head)
-    (first,) = space.first(QUEUE, key.text)
-    return first if first.attempts else None
+    head = _head(space, lane)
+    return head if lane.owner or head.attempts else None
 
 
 def running(space: Space, key: SessionKey) -> InboxItem | None:
@@ -389,8 +399,10 @@ def running(space: Space, key: SessionKey) -> InboxItem | None:
 def waiting(space: Space, key: SessionKey, limit: int) -> list[InboxItem]:
     """The first items of a lane behind the one that runs."""
     lane = space.get(LANE, key.text)
-    head = lane.head if lane is not None else 0
-    return [read(item) for item in space.first(QUEUE, key.text, limit + 1) if item.number != head][:limit]
+    if lane is None:
+        return []
+    behind = lane.queue[1 if lane.owner else 0 :][:limit]
+    return [read(item) for item in space.many(ITEM, behind) if item.waits] if behind else []
 
 
 def idle(space: Space) -> dict[str, float]:
@@ -398,6 +410,24 @@ def idle(space: Space) -> dict[str, float]:
     oldest: dict[str, float] = {}
     for platform in space.names(READY):
         for lane in space.first(READY, platform, _LOOKED_AT):
-            (head,) = space.first(QUEUE, lane.key.text)
-            oldest[platform] = min(head.accepted_at, oldest.get(platform, head.accepted_at))
+            since = _head(space, lane).accepted_at
+            oldest[platform] = min(since, oldest.get(platform, since))
     return oldest
+
+
+def unfinished(space: Space) -> dict[str, Pile]:
+    """The items that have not ended, by platform."""
+    there = [lane for index in (READY, SUSPECTS, HELD) for lane in _every(space, index)]
+    beside = [item for index in (BYPASSED, LEFT) for item in _every(space, index)]
+    counts = Counter([item.key.platform for item in beside])
+    for lane in there:
+        counts[lane.key.platform] += len(lane.queue) + len(lane.absorbed)
+    oldest: dict[str, float] = {}
+    for item in [*beside, *space.many(ITEM, [lane.head for lane in there])]:
+        since = item.accepted_at
+        oldest[item.key.platform] = min(since, oldest.get(item.key.platform, since))
+    return {platform: Pile(count=count, oldest=oldest.get(platform)) for platform, count in counts.items()}
+
+
+def _every(space: Space, index: Index[T]) -> list[T]:
+    return [record for name in space.names(index) for record in space.first(index, name, MANY)]

@@ -134,11 +134,13 @@ def _event(space: Space, data: Data) -> None:
     )
     space.put(EVENT, Event(name=event_name(data["platform"], data["event_id"]), item=number))
     space.put(ITEM, item)
-    if item.waits and space.get(LANE, key.text) is None:
-        space.put(LANE, Lane(key=key, since=number, suspect=item.attempts >= SUSPECT_ATTEMPTS))
-    if item.outcome is None and item.absorbed_by is not None:
-        turn = space.get(TURN, item.absorbed_by) or Turn(item=item.absorbed_by, key=key)
-        space.put(TURN, replace(turn, absorbed=(*turn.absorbed, number), began=True))
+    lane = space.get(LANE, key.text)
+    if item.waits and lane is None:
+        space.put(LANE, Lane(key=key, since=number, queue=(number,), suspect=item.attempts >= SUSPECT_ATTEMPTS))
+    elif item.waits and lane is not None:
+        space.put(LANE, replace(lane, queue=(*lane.queue, number)))
+    elif item.outcome is None and item.absorbed_by is not None and lane is not None:
+        space.put(LANE, replace(lane, absorbed=(*lane.absorbed, number)))
 
 
 def _turn(space: Space, data: Data) -> None:

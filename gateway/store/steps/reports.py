@@ -21,7 +21,6 @@ from gateway.store.kinds import (
     ROW,
     ROWS,
     SESSIONS,
-    UNFINISHED,
     UNSEEN,
     UNSENT_ROWS,
     Item,
@@ -115,10 +114,6 @@ def _of_states(rows: Sequence[Row], states: Collection[OutboundState]) -> list[R
 
 def backlog(space: Space) -> Backlog:
     """What waits, over all platforms."""
-    waiting = {
-        name: Pile(count=space.count(UNFINISHED, name), oldest=space.first(UNFINISHED, name)[0].accepted_at)
-        for name in space.names(UNFINISHED)
-    }
     unsent: dict[tuple[str, str], Pile] = {}
     for name in space.names(UNSENT_ROWS):
         rows = space.first(UNSENT_ROWS, name, MANY)
@@ -127,12 +122,13 @@ def backlog(space: Space) -> Backlog:
             if created:
                 oldest = None if state is OutboundState.STREAMING else min(created)
                 unsent[name, str(state)] = Pile(count=len(created), oldest=oldest)
-    return Backlog(waiting=waiting, idle=lanes.idle(space), unsent=unsent, dead=space.count(DEAD, ""))
+    return Backlog(waiting=lanes.unfinished(space), idle=lanes.idle(space), unsent=unsent, dead=space.count(DEAD, ""))
 
 
 def status(space: Space, platforms: Collection[str] | None = None) -> StoreStatus:
     """Counts over everything; what waits and what is unsent of these platforms (None: of all)."""
-    waiting = sum(space.count(UNFINISHED, name) for name in _of(space.names(UNFINISHED), platforms))
+    piles = lanes.unfinished(space)
+    waiting = sum(piles[name].count for name in _of(list(piles), platforms))
     unsent = sum(space.count(UNSENT_ROWS, name) for name in _of(space.names(UNSENT_ROWS), platforms))
     return StoreStatus(waiting=waiting, unsent=unsent, dead=space.count(DEAD, ""), sessions=space.count(SESSIONS, ""))
 

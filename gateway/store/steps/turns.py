@@ -13,6 +13,7 @@ from gateway.runtime.errors import SessionConflict
 from gateway.runtime.structs import replace
 from gateway.store.kinds import ASKING, ITEM, ROW, TURN, Item, Turn
 from gateway.store.records import (
+    Arrival,
     Beginning,
     Decision,
     InboxItem,
@@ -35,6 +36,16 @@ class Ended(Struct, frozen=True, kw_only=True):
     appended: sessions.Appended | None
     next: InboxItem | None
     outbound: tuple[Outbound, ...]
+
+
+# -- its beginning -------------------------------------------------------------------------------------
+
+
+def accept(space: Space, caller: Caller, arrivals: Sequence[Arrival], cap: int, room: int) -> lanes.Accepted:
+    """`lanes.accept`, and what the turns begin with of the lanes that were claimed: nobody needs to look for that."""
+    accepted = lanes.accept(space, caller, arrivals, cap, room)
+    claimed = [replace(each, begins=beginning(space, each.item)) for each in accepted.claimed]
+    return replace(accepted, claimed=claimed)
 
 
 # -- the journal ---------------------------------------------------------------------------------------
@@ -100,12 +111,12 @@ def begin_tools(
 
 def record_step(space: Space, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord) -> sessions.Appended:
     """Append the messages of a step; its intents are settled, and its attempts are counted anew."""
-    lane = lanes.held(space, lease, item.id)
+    lanes.held(space, lease, item.id)
     running = _item(space, item.id)
     appended = sessions.append(space, ref, running, record)
     turn = _turn(space, running)
     space.put(TURN, replace(turn, session_id=ref.id, steps=turn.steps + 1, intents=()))
-    lanes.count_anew(space, lane, running)
+    lanes.count_anew(space, running)
     return appended
 
 
@@ -122,14 +133,15 @@ def finish(
     rows: Sequence[Outbound],
 ) -> Ended:
     """End an item with its last step and its rows, and claim the next of its lane."""
-    lane = lanes.held(space, lease, item.id)
+    lanes.held(space, lease, item.id)
     running = _item(space, item.id)
     appended = None if step is None else sessions.append(space, step[0], running, step[1])
     turn = lanes.end(space, running, outcome, caller.now)
     reply = None if turn is None else turn.reply
     unsaid = [] if reply is None or reply in [row.id for row in rows] else outbox.drop_streaming(space, reply)
     outbound = outbox.emit(space, caller, rows, also=unsaid)
-    return Ended(appended=appended, next=lanes.go_on(space, lane), outbound=outbound)
+    following = lanes.go_on(space, lanes.held(space, lease), caller.now)
+    return Ended(appended=appended, next=following, outbound=outbound)
 
 
 def finish_bypassed(space: Space, caller: Caller, item: InboxItem, rows: Sequence[Outbound]) -> tuple[Outbound, ...]:

@@ -26,7 +26,7 @@ def change(space: Space, puts: list[Put]) -> None:
         if since is None:
             space.drop(LANE, key(chat).text)
         else:
-            space.put(LANE, Lane(key=key(chat), since=since, suspect=suspect))
+            space.put(LANE, Lane(key=key(chat), since=since, queue=(1,), suspect=suspect))
 
 
 def seen(space: Space) -> list[Any]:

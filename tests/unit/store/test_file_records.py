@@ -8,12 +8,14 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.domain.chat import OutboundState
 from gateway.store.draft import Draft
-from gateway.store.kinds import ITEM, QUEUE, Item
+from gateway.store.kinds import OUT, ROW, Row
+from gateway.store.shared.platforms import chat_name
 from gateway.store.space import Space
 from gateway.store.sqlite import records
 from gateway.store.sqlite.connection import Connection
-from tests.support.store_kit import key
+from tests.support.store_kit import key, outbound
 
 Change: TypeAlias = tuple[Literal["new", "ended", "moved", "gone"], int, str]
 Step: TypeAlias = tuple[list[Change], bool]  # False: its transaction is undone
@@ -31,26 +33,30 @@ steps: st.SearchStrategy[list[Step]] = st.lists(
 
 
 def change(space: Space, changes: list[Change], numbers: list[int]) -> None:
-    """Put items into lanes, out of them, into another one; or drop them."""
+    """Put rows into chats, out of them, into another one; or drop them."""
     for what, which, chat in changes:
         if what == "new":
             numbers.append(space.number())
-            space.put(ITEM, Item(number=numbers[-1], key=key(chat), inbound=None, accepted_at=0.0))
+            space.put(ROW, row(numbers[-1], chat))
         elif numbers and what == "gone":
-            space.drop(ITEM, numbers[which % len(numbers)])
+            space.drop(ROW, f"o{numbers[which % len(numbers)]}")
         elif numbers:
-            number = numbers[which % len(numbers)]
-            outcome: Any = "answered" if what == "ended" else None
-            space.put(ITEM, Item(number=number, key=key(chat), inbound=None, accepted_at=0.0, outcome=outcome))
+            state = OutboundState.SENT if what == "ended" else OutboundState.PENDING
+            space.put(ROW, row(numbers[which % len(numbers)], chat, state))
+
+
+def row(number: int, chat: str, state: OutboundState = OutboundState.PENDING) -> Row:
+    """A row whose place is its number."""
+    return Row(seq=number, place=number, out=outbound(f"o{number}", chat, state=state))
 
 
 def seen(space: Space, numbers: list[int]) -> list[Any]:
     """Everything that a step can look at; what is asked last is remembered, too."""
-    found: list[Any] = [space.get(ITEM, number) for number in numbers]
-    for lane in (key("a").text, key("b").text):
+    found: list[Any] = [space.get(ROW, f"o{number}") for number in numbers]
+    for chat in (chat_name(key("a").address), chat_name(key("b").address)):
         for most in (9, 1, 2):
-            found += [space.first(QUEUE, lane, most), space.last(QUEUE, lane, most), space.count(QUEUE, lane)]
-            found += [space.first(QUEUE, lane, most, since=12), space.last(QUEUE, lane, most, since=11, before=14)]
+            found += [space.first(OUT, chat, most), space.last(OUT, chat, most), space.count(OUT, chat)]
+            found += [space.first(OUT, chat, most, since=12), space.last(OUT, chat, most, since=11, before=14)]
     return found
 
 

@@ -25,7 +25,6 @@ from gateway.store.kinds import (
     LEFT,
     LOOKS,
     MEMBER,
-    QUEUE,
     READY,
     RESERVED,
     ROW,
@@ -101,7 +100,9 @@ def test_a_step_that_fails_leaves_nothing_behind(process: Process) -> None:
     with pytest.raises(SessionConflict):
         process.run(half)
     assert sorted(process.records.documents) == before
-    assert process.space.count(QUEUE, CHAT_1) == 1
+    lane = process.space.get(LANE, CHAT_1)
+    assert lane is not None
+    assert len(lane.queue) == 1
     assert process.space.members("s1") == []
     assert [lane.key for lane in process.space.first(READY, "test", 9)] == [key()]
 
