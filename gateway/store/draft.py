@@ -3,12 +3,15 @@ it at once. So a step that fails has written nothing, and a record that is put t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeVar
 
 from gateway.store.space import Index, Key, Kind, Order
 
 T = TypeVar("T")
+
+_NOTHING: Final[Mapping[tuple[str, Key], Any]] = MappingProxyType({})
 
 
 class Records(Protocol):
@@ -39,14 +42,16 @@ class Records(Protocol):
 
 
 class Draft:
-    """A `Space` over stored records. `records`: what the step has put, by kind and key; None: it has dropped that.
+    """A `Space` over stored records. `known`: those of which nobody needs to ask, by the names of their kinds and their
+    keys; None: there is none. `records`: what the step has put, by kind and key; None: it has dropped that.
     `series`: from which place on a series is another, and what stands there. `cut`: the series that had more members
     from there on. `told`: the news."""
 
-    __slots__ = ("_stored", "cut", "number", "records", "series", "told")
+    __slots__ = ("_known", "_stored", "cut", "number", "records", "series", "told")
 
-    def __init__(self, stored: Records) -> None:
+    def __init__(self, stored: Records, known: Mapping[tuple[str, Key], Any] = _NOTHING) -> None:
         self._stored = stored
+        self._known = known
         self.number = stored.number
         self.records: dict[Kind[Any], dict[Key, Any]] = {}
         self.series: dict[str, tuple[int, list[int]]] = {}
@@ -57,8 +62,11 @@ class Draft:
         drafted = self.records.get(kind)
         if drafted is not None and key in drafted:
             found: T | None = drafted[key]
-            return found
-        return self._stored.get(kind, key)
+        elif (kind.name, key) in self._known:
+            found = self._known[kind.name, key]
+        else:
+            found = self._stored.get(kind, key)
+        return found
 
     def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
         if kind not in self.records:
@@ -74,19 +82,21 @@ class Draft:
     def first(
         self, index: Index[T], under: str, most: int = 1, *, since: Order | None = None, before: Order | None = None
     ) -> list[T]:
+        if index.kind not in self.records:
+            return self._stored.look(index, under, most, since, before, last=False)
         return self._look(index, under, most, since, before, last=False)
 
     def last(
         self, index: Index[T], under: str, most: int = 1, *, since: Order | None = None, before: Order | None = None
     ) -> list[T]:
+        if index.kind not in self.records:
+            return self._stored.look(index, under, most, since, before, last=True)
         return self._look(index, under, most, since, before, last=True)
 
     def _look(
         self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool
     ) -> list[T]:
-        drafted = self.records.get(index.kind)
-        if not drafted:
-            return self._stored.look(index, under, most, since, before, last)
+        drafted = self.records[index.kind]
         found = self._stored.look(index, under, most + len(drafted), since, before, last)
         placed: list[tuple[Order, Key, T]] = []
         for key, record in drafted.items():

@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
+_write: Callable[[Any], bytes] = Encoder().encode
+
 Key: TypeAlias = str | int
 Order: TypeAlias = int | float
 Entry: TypeAlias = tuple[str, Order] | None  # the name it stands under, and its place there; None: it is not in it
@@ -70,6 +72,7 @@ class Kind(Generic[T]):
         self.indexes: list[Index[T]] = []
         self.entries: Callable[[T], Sequence[Entry]] = self._entries  # of a record, in the order of `indexes`
         self._read = Decoder(made_of).decode
+        self.plain = self.document if raw else _write  # `document`, but for half a surrogate pair
 
     def index(self, name: str, entry: Callable[[T], Entry]) -> Index[T]:
         """Declare an index; only where the kind is declared."""
@@ -118,9 +121,6 @@ class Kind(Generic[T]):
 
 def _nth(entries: Callable[[T], Sequence[Entry]], place: int, record: T) -> Entry:
     return entries(record)[place]
-
-
-_write: Callable[[Any], bytes] = Encoder().encode
 
 
 class Space(Protocol):

@@ -381,7 +381,7 @@ async def test_a_changed_page_is_noticed_by_a_check_and_after_a_kill(make: Opene
     await store.open()
     await store.check()
     await store.aclose()
-    spoil_table(path, "session_sessions")
+    spoil_table(path, "session_of_key")
     reader = make(read_only=True)
     await reader.open()
     with pytest.raises(StoreUnavailable, match="is damaged"):
@@ -396,7 +396,7 @@ async def test_a_backup_of_a_damaged_store_takes_no_good_ones_place(make: Opener
     store = make()
     await store.open()
     await store.aclose()
-    spoil_table(path, "session_sessions")
+    spoil_table(path, "session_of_key")
     with pytest.raises(StoreUnavailable, match="is damaged"):
         copy_store(path, tmp_path / "copy.db")
     assert [name for name in os.listdir(tmp_path) if name.startswith("copy")] == []
@@ -407,8 +407,8 @@ async def test_damage_that_a_gateway_meets_ends_it_and_whoever_looks_on_is_only_
     await store.open()
     await put(store, "e1")
     await store.aclose()
-    spoil_table(path, "item_unfinished")
-    spoil_table(path, "session_sessions")
+    spoil_table(path, "item_heard")
+    spoil_table(path, "lane_ready")
     told: list[str] = []
     store = make(broken=told.append)
     await store.open()

@@ -21,7 +21,7 @@ from gateway.store.redis.wire import Wire
 
 _TICKS: Final = 100_000  # a second
 _MOST_RUNS: Final = 1_000  # of a step that others outpace
-_KEPT_HERE: Final = ("stored", "forgotten", "due")  # news of which no other process makes anything
+_KEPT_HERE: Final = ("forgotten", "due")  # news of which no other process makes anything
 
 _packed: Callable[[Any], bytes] = Encoder().encode
 

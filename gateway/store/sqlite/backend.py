@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import apsw
@@ -76,30 +76,29 @@ class SqliteBackend:
         await self._background.aclose()
         await self.database.aclose()
 
-    async def run(
+    def run(
         self,
         step: Callable[..., T],
         *args: Any,
         done: Callable[[T], None] = nothing,
         failed: Callable[[], None] = nothing,
         abandoned: Callable[[T], None] = nothing,
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """Run a step in a transaction of the writer's."""
         space = self._space
+        told: list[News] = []
 
-        def work(_: apsw.Connection) -> tuple[T, list[News]]:
+        def work(_: apsw.Connection) -> T:
             assert space is not None
-            return space.run(step, *args)
+            result, told[:] = space.run(step, *args)
+            return result
 
-        def durable(answer: tuple[T, list[News]]) -> None:
-            done(answer[0])
-            for news in answer[1]:
+        def durable(result: T) -> None:
+            done(result)
+            for news in told:
                 self._hear(news)
 
-        result, _ = await self.database.writer.run(
-            work, done=durable, failed=failed, abandoned=lambda answer: abandoned(answer[0]), drafted=True
-        )
-        return result
+        return self.database.writer.run(work, done=durable, failed=failed, abandoned=abandoned, drafted=True)
 
     async def run_beside(self, step: Callable[..., T], *args: Any) -> T:
         """Run a step that may come from beside the file's owner, whose own steps then wait for a moment."""

@@ -19,7 +19,23 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from gateway.store.draft import Draft
-from gateway.store.kinds import ALARMS, CALL, CONTENT, EVENT, FACT, HELD, KINDS, MESSAGE, NOTE, OUT, PRESENT, SCOPE
+from gateway.store.kinds import (
+    ALARMS,
+    CALL,
+    CONTENT,
+    EVENT,
+    FACT,
+    HELD,
+    KINDS,
+    MESSAGE,
+    NOTE,
+    OUT,
+    PRESENT,
+    ROWS,
+    SCOPE,
+    SESSIONS,
+    UNSENT_ROWS,
+)
 from gateway.store.space import Entry, Index, Key, Kind, Order
 from gateway.store.sqlite import forgetting, search
 from gateway.store.sqlite.connection import Connection, Row, many, one
@@ -36,6 +52,9 @@ _SHORT_INDEXES: Final[tuple[Index[Any], ...]] = (OUT, PRESENT, ALARMS)  # that a
 _SHORT: Final = {index.kind.name: (index.kind.indexes.index(index), index) for index in _SHORT_INDEXES}
 _MOST_SHORT: Final = 256  # records that stand under one name of such an index
 _SCANNED: Final = (HELD,)  # asked for when a process has died, in a table that is short
+_ROWIDS: Final = (SESSIONS, ROWS)  # all records of a kind, each with a place of its own: the order of the table
+_SHARED: Final = {UNSENT_ROWS: OUT}  # whoever stands in the second stands in the first: one index of SQLite serves both
+_WIDER: Final = {inner: outer for outer, inner in _SHARED.items()}
 _AHEAD: Final = 1_000  # numbers that are noted in the file as given before they are
 
 _UNKNOWN: Final[Any] = object()  # it has to be looked for
@@ -49,18 +68,38 @@ _SERIES: Final = (
 def lay_out(connection: apsw.Connection, *, from_number: int) -> None:
     """Make the tables of all kinds, in a file that has none of them. Numbers count on from there."""
     for kind in KINDS:
-        columns = [f'"{index.name}" TEXT, "{index.name}_at" NUMERIC' for index in kind.indexes]
-        key = "key INTEGER PRIMARY KEY" if kind.numbered else "key TEXT NOT NULL PRIMARY KEY"
-        form = "" if kind.numbered else " WITHOUT ROWID"
-        connection.execute(f'CREATE TABLE "{kind.name}"({", ".join([key, "doc TEXT NOT NULL", *columns])}){form}')
+        connection.execute(_table(kind))
         for index in kind.indexes:
-            if index in _SCANNED:
-                continue
-            at = f'"{index.name}", "{index.name}_at"'
-            name, there = f'"{kind.name}_{index.name}"', f'"{index.name}" IS NOT NULL'
-            connection.execute(f'CREATE INDEX {name} ON "{kind.name}"({at}) WHERE {there}')
+            if index not in (*_SCANNED, *_ROWIDS, *_SHARED):
+                by = f'"{index.name}", "{index.name}_at", key'
+                connection.execute(f'CREATE INDEX {_name(index)} ON "{kind.name}"({by}) WHERE {_there(index)}')
     connection.execute(_SERIES)
     connection.execute("INSERT INTO meta(name, value) VALUES ('numbers', ?)", (from_number,))
+
+
+def _table(kind: Kind[Any]) -> str:
+    is_ordered = any(index in _ROWIDS for index in kind.indexes)
+    key = "TEXT NOT NULL UNIQUE" if is_ordered else "INTEGER PRIMARY KEY" if kind.numbered else "TEXT PRIMARY KEY"
+    columns = [f"key {key}", "doc TEXT NOT NULL"]
+    for index in kind.indexes:
+        at = "INTEGER PRIMARY KEY" if index in _ROWIDS else "NUMERIC"
+        columns.append(f'"{index.name}" TEXT, "{index.name}_at" {at}')
+    return f'CREATE TABLE "{kind.name}"({", ".join(columns)}){"" if kind.numbered or is_ordered else " WITHOUT ROWID"}'
+
+
+def _name(index: Index[Any]) -> str:
+    return f'"{index.kind.name}_{index.name}"'
+
+
+def _there(index: Index[Any]) -> str:
+    """What is so of all that SQLite's index holds."""
+    return f'"{_WIDER.get(index, index).name}" IS NOT NULL'
+
+
+def _source(index: Index[Any]) -> str:
+    """Where the records of an index are looked for."""
+    by = f" INDEXED BY {_name(_SHARED[index])}" if index in _SHARED else ""
+    return f'"{index.kind.name}"{by} WHERE {_there(index)}'
 
 
 def lay_views(connection: apsw.Connection) -> None:
@@ -111,15 +150,12 @@ def _update(kind: Kind[Any], changed: tuple[int, ...]) -> str:
 def _look(index: Index[Any], since: bool, before: bool, last: bool) -> str:
     at, down = f'"{index.name}_at"', " DESC" if last else ""
     more = (f" AND {at} >= ?" if since else "") + (f" AND {at} < ?" if before else "")
-    return (
-        f'SELECT key, doc FROM "{index.kind.name}" WHERE "{index.name}" = ?{more}'
-        f" ORDER BY {at}{down}, key{down} LIMIT ?"
-    )
+    return f'SELECT key, doc FROM {_source(index)} AND "{index.name}" = ?{more} ORDER BY {at}{down}, key{down} LIMIT ?'
 
 
 @cache
 def _listed(index: Index[Any]) -> str:
-    return f'SELECT key, "{index.name}_at" FROM "{index.kind.name}" WHERE "{index.name}" = ? LIMIT ?'
+    return f'SELECT key, "{index.name}_at" FROM {_source(index)} AND "{index.name}" = ? LIMIT ?'
 
 
 class FileRecords:
@@ -153,12 +189,15 @@ class FileRecords:
         return kind.record(document)
 
     def count(self, index: Index[Any], under: str) -> int:
-        row = one(self.connection, f'SELECT count(*) FROM "{index.kind.name}" WHERE "{index.name}" = ?', (under,))
+        if index in _ROWIDS:
+            row = one(self.connection, f'SELECT count(*) FROM "{index.kind.name}"')
+        else:
+            row = one(self.connection, f'SELECT count(*) FROM {_source(index)} AND "{index.name}" = ?', (under,))
         return 0 if row is None else int(row[0])
 
     def names(self, index: Index[Any]) -> list[str]:
-        there = f'"{index.name}" IS NOT NULL'
-        query = f'SELECT DISTINCT "{index.name}" FROM "{index.kind.name}" WHERE {there} ORDER BY 1'
+        name = f'"{index.name}"'
+        query = f"SELECT DISTINCT {name} FROM {_source(index)} AND {name} IS NOT NULL ORDER BY 1"
         return [row[0] for row in many(self.connection, query)]
 
     def members(self, series: str, since: int = 0) -> list[int]:
@@ -186,7 +225,7 @@ class WrittenRecords(FileRecords):
     def run(self, step: Callable[..., T], *args: Any) -> tuple[T, list[tuple[str, ...]]]:
         """Run a step, and write what it has put; its result, and the news that it tells."""
         self._begun = self._last
-        draft = Draft(self)
+        draft = Draft(self, self._known)
         result = step(draft, *args)
         try:
             self._write_all(draft)
@@ -311,7 +350,11 @@ class WrittenRecords(FileRecords):
         old = None if is_new else self._known.get(name, _UNKNOWN)
         if old is _UNKNOWN:
             old = self.get(kind, key)
-        document = kind.document(record) if kind.raw else kind.document(record).decode()
+        try:
+            written = kind.plain(record)
+        except UnicodeEncodeError:
+            written = kind.document(record)
+        document = written if kind.raw else written.decode()
         entries = kind.entries(record) if kind.indexes else ()
         before: Sequence[Entry] | None = None
         if old is None:

@@ -304,9 +304,11 @@ def end(space: Space, item: Item, outcome: ItemOutcome, at: float) -> Turn | Non
     return turn
 
 
-def go_on(space: Space, lane: Lane, at: float) -> InboxItem | None:
-    """The lane's item has ended, and with it those that went into its turn: claim the next one under the same lease;
-    None: the lane is idle."""
+def go_on(space: Space, key: SessionKey, at: float) -> InboxItem | None:
+    """The item that a lane runs has ended, and with it those that went into its turn: claim the next one under the same
+    lease; None: the lane is idle."""
+    lane = space.get(LANE, key.text)
+    assert lane is not None
     for other in space.many(ITEM, lane.absorbed) if lane.absorbed else ():
         space.put(ITEM, replace(other, outcome="absorbed", ended_at=at))
     if lane.suspect:

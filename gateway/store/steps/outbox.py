@@ -113,12 +113,13 @@ def advance_all(space: Space, caller: Caller, chats: Iterable[str], *, adopts: b
 def advance(space: Space, caller: Caller, chat: str, *, adopts: bool = False, shown: bool = False) -> Outbound | None:
     """Claim the chat's next row if it is due and this process sends to its platform. With `adopts` also a row that a
     dead process was sending. With `shown` another row of the chat was just shown."""
-    closed = _closed(space, chat)
-    if closed is not None:
-        refuse_waiting(space, chat, closed, left=True)
+    known = space.get(CHAT, chat)
+    if known is not None and known.closed is not None:
+        refuse_waiting(space, chat, known.closed, left=True)
     found = _next(space, caller, chat, shown=shown)
     if found is None:
-        _look(space, chat, None)
+        if known is not None:
+            _look(space, chat, None)
         return None
     row, look_at = found
     is_left = row.out.state is State.SENDING and not row.claim
@@ -136,7 +137,8 @@ def advance(space: Space, caller: Caller, chat: str, *, adopts: bool = False, sh
         _look(space, chat, 0.0)
         space.tell("rows", row.out.to.platform)
     else:
-        _look(space, chat, None)
+        if known is not None:
+            _look(space, chat, None)
         return _claim(space, caller, row, doubted=is_left)
     return None
 

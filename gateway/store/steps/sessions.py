@@ -137,7 +137,6 @@ def store_message(space: Space, session_id: str, key: SessionKey, new: Message, 
         note=unkept_note(new) or None,
     )
     space.put(MESSAGE, said)
-    space.tell("stored", str(number))
     return number, noted(new, id=str(number), at=at)
 
 

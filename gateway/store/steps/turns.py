@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gateway.domain.approval import Approval, Verdict
-from gateway.domain.chat import ChatAddress, Outbound, OutboundState
+from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.session import SessionRef
 from gateway.runtime.errors import SessionConflict
 from gateway.runtime.structs import replace
@@ -44,16 +44,20 @@ class Ended(Struct, frozen=True, kw_only=True):
 def accept(space: Space, caller: Caller, arrivals: Sequence[Arrival], cap: int, room: int) -> lanes.Accepted:
     """`lanes.accept`, and what the turns begin with of the lanes that were claimed: nobody needs to look for that."""
     accepted = lanes.accept(space, caller, arrivals, cap, room)
-    claimed = [replace(each, begins=beginning(space, each.item)) for each in accepted.claimed]
+    claimed = [replace(each, begins=_beginning(space, None, each.item.key)) for each in accepted.claimed]
     return replace(accepted, claimed=claimed)
-
-
-# -- the journal ---------------------------------------------------------------------------------------
 
 
 def beginning(space: Space, item: InboxItem) -> Beginning:
     """Return what the turn of an item begins with."""
-    return Beginning(journal(space, item), sessions.tip(space, item.key), reminders.has_any(space, item.key))
+    return _beginning(space, journal(space, item), item.key)
+
+
+def _beginning(space: Space, known: TurnJournal | None, key: SessionKey) -> Beginning:
+    return Beginning(known, sessions.tip(space, key), reminders.has_any(space, key))
+
+
+# -- the journal ---------------------------------------------------------------------------------------
 
 
 def journal(space: Space, item: InboxItem) -> TurnJournal | None:
@@ -140,7 +144,7 @@ def finish(
     reply = None if turn is None else turn.reply
     unsaid = [] if reply is None or reply in [row.id for row in rows] else outbox.drop_streaming(space, reply)
     outbound = outbox.emit(space, caller, rows, also=unsaid)
-    following = lanes.go_on(space, lanes.held(space, lease), caller.now)
+    following = lanes.go_on(space, lease.key, caller.now)
     return Ended(appended=appended, next=following, outbound=outbound)
 
 
