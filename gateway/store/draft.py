@@ -17,6 +17,8 @@ _NOTHING: Final[Mapping[tuple[str, Key], Any]] = MappingProxyType({})
 class Records(Protocol):
     """What is stored, as a backend shows it to a step: the looking half of `Space`, and its numbers."""
 
+    dense: bool
+
     def get(self, kind: Kind[T], key: Key) -> T | None:
         """The record of this key."""
 
@@ -47,12 +49,13 @@ class Draft:
     `series`: from which place on a series is another, and what stands there. `cut`: the series that had more members
     from there on. `told`: the news."""
 
-    __slots__ = ("_known", "_stored", "cut", "number", "records", "series", "told")
+    __slots__ = ("_known", "_stored", "cut", "dense", "number", "records", "series", "told")
 
     def __init__(self, stored: Records, known: Mapping[tuple[str, Key], Any] = _NOTHING) -> None:
         self._stored = stored
         self._known = known
         self.number = stored.number
+        self.dense = stored.dense
         self.records: dict[Kind[Any], dict[Key, Any]] = {}
         self.series: dict[str, tuple[int, list[int]]] = {}
         self.cut: set[str] = set()

@@ -19,6 +19,8 @@ _Place = tuple[Order, Key]
 class MemoryRecords:
     """Documents by kind and key; places by index and name."""
 
+    dense = True
+
     def __init__(self) -> None:
         self._documents: dict[tuple[str, Key], bytes] = {}
         self._places: dict[tuple[str, str, str], list[_Place]] = {}

@@ -124,7 +124,10 @@ def _nth(entries: Callable[[T], Sequence[Entry]], place: int, record: T) -> Entr
 
 
 class Space(Protocol):
-    """Records by kind and key, their indexes, lists of numbers, and a number that only rises."""
+    """Records by kind and key, their indexes, lists of numbers, and a number that only rises. `dense`: the numbers
+    follow one another; else they go by the time, and there are many between two messages."""
+
+    dense: bool
 
     def get(self, kind: Kind[T], key: Key) -> T | None:
         """The record of this key."""

@@ -82,7 +82,7 @@ def settled(path: Path, events: Set[str]) -> bool:
     if not _is_made(path):
         return False
     left = (
-        "SELECT (SELECT count(*) FROM item WHERE unfinished IS NOT NULL)"
+        "SELECT (SELECT count(*) FROM item WHERE doc ->> '$.outcome' IS NULL)"
         " + (SELECT count(*) FROM \"row\" WHERE ifnull(doc ->> '$.out.state', 'pending') NOT IN ('sent', 'refused'))"
         " + (SELECT count(*) FROM session WHERE owed IS NOT NULL)"
     )

@@ -155,6 +155,7 @@ async def test_an_upgrade_that_is_killed_is_made_by_the_next_start(tmp_path: Pat
     for step in chosen(await steps_of(folder, "upgrade", "--store"), all_of_them=all_of_them):
         copy = fresh(folder, step)
         status, errors = await legato(copy, step, "upgrade", "--store")
-        assert status == -signal.SIGKILL, (step, errors)
+        # What the file is freed of beside the gateway has a few steps more or less, as time has it.
+        assert status == -signal.SIGKILL or int(errors.splitlines()[-1]) < step, (step, errors)
         assert await everything(copy / "legato.db") == new, step
         shutil.rmtree(copy)

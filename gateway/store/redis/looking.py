@@ -26,6 +26,8 @@ Asked = Callable[[int, list[Argument]], Awaitable[list[Any]]]  # of a partition:
 class Reader:
     """The records of some partitions, as far as they were asked for."""
 
+    dense = False
+
     def __init__(self, partitions: Sequence[int]) -> None:
         self.partitions = partitions
         self.facts: dict[int, dict[Ask, Any]] = {partition: {} for partition in partitions}

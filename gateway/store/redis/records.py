@@ -176,6 +176,8 @@ def _order(text: str) -> Order:
 class Guess:
     """The records of a partition for one run of a step. `asked`: all that the step asked, with what it was told."""
 
+    dense = False
+
     def __init__(self, known: Known, above: int) -> None:
         """Its numbers are above this one."""
         self._known = known

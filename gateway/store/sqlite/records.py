@@ -161,6 +161,8 @@ def _listed(index: Index[Any]) -> str:
 class FileRecords:
     """The records as they are in the file at this moment, for steps that only look."""
 
+    dense = True
+
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
 

@@ -80,14 +80,15 @@ def insert(space: Space, out: Outbound, place: int | None = None) -> None:
 
 
 def _place(space: Space, out: Outbound, number: int) -> int:
-    """Where a row stands among those of its chat: its own number where none waits, else in the first round behind the
-    next row's in which its conversation has none. What nobody waits for stands behind all others."""
+    """Where a row stands among those of its chat: behind all that were shown where none waits, else in the first round
+    behind the next row's in which its conversation has none. What nobody waits for stands behind all others."""
+    behind_all = number * _ROUND if space.dense else number
     if out.unasked:
-        return number + MOST_PLACE
+        return behind_all + MOST_PLACE
     chat = chat_name(out.to)
     waiting = space.first(OUT, chat, _FEW, before=MOST_PLACE)
     if not waiting:
-        return number
+        return behind_all
     many = waiting if len(waiting) < _FEW else space.first(OUT, chat, MANY, before=MOST_PLACE)
     mine = [row.place for row in many if row.out.key == out.key]
     after = max((_in_hand(waiting) or waiting[0]).place, mine[-1] if mine else 0)

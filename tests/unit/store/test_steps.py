@@ -119,6 +119,15 @@ def test_every_kind_has_a_name_of_its_own() -> None:
     assert len({kind.name for kind in KINDS}) == len(KINDS)
 
 
+def test_a_lane_that_is_claimed_with_its_message_tells_what_the_turn_begins_with(process: Process) -> None:
+    process.accept("e1")
+    lease, item = process.claim()
+    opened = process.run(sessions.open_session, lease, Opening(session=new_session("s1")))
+    process.run(turns.finish, process.caller, lease, item, None, "answered", [])
+    accepted = process.run(turns.accept, process.caller, [arrival("e2"), arrival("e3", "2")], 9, 2)
+    assert [each.begins for each in accepted.claimed] == [(None, opened.session, False), (None, None, False)]
+
+
 # -- lanes ---------------------------------------------------------------------------------------------
 
 
@@ -223,6 +232,16 @@ def test_of_a_chat_one_row_is_claimed_and_the_next_when_that_is_shown(process: P
     assert following is not None
     assert following.id == "o2"
     assert row_state(process.space, "o1")[0] == "sent"
+
+
+def test_where_nothing_waits_a_row_stands_behind_all_that_its_chat_has_shown(process: Process) -> None:
+    process.run(outbox.emit, process.caller, [outbound("o1"), outbound("o2"), outbound("o3")])
+    for name in ("o1", "o2", "o3"):
+        process.run(outbox.mark_sent, process.caller, name, None)
+    process.run(outbox.emit, process.caller, [outbound("o4")])
+    rows = [process.space.get(ROW, name) for name in ("o1", "o2", "o3", "o4")]
+    places = [row.place for row in rows if row is not None]
+    assert places == sorted(set(places))
 
 
 def test_a_row_that_a_dead_process_was_sending_is_in_doubt_unless_its_sender_lives_after_all(
