@@ -35,7 +35,7 @@ FIELDS_LEFT_BEHIND: Final = {
     *[("session", "seq"), ("session", "owed"), ("compaction", "number"), ("call", "number"), ("row", "seq")],
     *[("row", "place"), ("lane", "since")],
     # of the process that was running, sending or ending something
-    *[("lane", "owner"), ("lane", "fence"), ("lane", "head"), ("item", "owner"), ("row", "claim"), ("row", "heard")],
+    *[("lane", "owner"), ("lane", "fence"), ("item", "owner"), ("row", "claim"), ("row", "heard")],
     *[("row", "confirmed"), ("session", "offered_to"), ("session", "offered_until"), ("chat", "look_at")],
     ("session", "owed_by"),  # a process that is gone owes nothing
     ("row", "put_off_for"),  # not known is safe: the row is sent when it is due
