@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import redis.asyncio
 
-from gateway.domain.chat import Inbound, SessionKey
+from gateway.domain.chat import SessionKey
 from gateway.domain.message import HOST, Message
 from gateway.runtime.clock import SystemClock
+from gateway.store.kinds import ITEM, OWED, UNFINISHED, UNSENT_ROWS
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
-from gateway.store.shared.documents import item_from
+from gateway.store.redis.records import index_key
 from tests.chaos.snapshot import Snapshot
 
 EVERYTHING: Final = 100_000
-_TAGS: Final = [f"{{p{number:02}}}:" for number in range(16)]
 
 
 async def redis_snapshot(url: str) -> Snapshot:
@@ -35,58 +35,37 @@ async def redis_snapshot(url: str) -> Snapshot:
 
 async def raw_messages(client: Any) -> dict[str, str]:
     """Every message row as it lies there, by its name: none may ever change or vanish."""
-    names = [name async for name in client.scan_iter(match="*:message:*", count=1_000)]
+    names = [name async for name in client.scan_iter(match="{p??}:message:*", count=1_000)]
     return dict(zip(names, await client.mget(names), strict=True)) if names else {}
 
 
 async def unfinished(client: Any) -> dict[str, int]:
     """Return the unfinished work: items, rows, hooks."""
-    pipe = client.pipeline(transaction=False)
-    for tag in _TAGS:
-        pipe.hgetall(f"{tag}figures")
-        pipe.zcard(f"{tag}hooks")
-    answers = await pipe.execute()
-    figures, hooks = answers[::2], answers[1::2]
-    left = {"hooks": sum(hooks)}
-    for what in ("waiting", "unsent"):
-        left[what] = sum(int(count) for each in figures for name, count in each.items() if name.startswith(what))
+    left: dict[str, int] = {}
+    for what, index in (("hooks", OWED), ("waiting", UNFINISHED), ("unsent", UNSENT_ROWS)):
+        names = [name async for name in client.scan_iter(match=f"{{p??}}:{index_key(index, '')}*", count=1_000)]
+        left[what] = sum([await client.zcard(name) for name in names])
     return left
 
 
 async def accepted(client: Any, platform: str) -> set[str]:
     """The events of a platform that the store has."""
-    pipe = client.pipeline(transaction=False)
-    for tag in _TAGS:
-        pipe.hkeys(f"{tag}events:{platform}")
-    return {event for events in await pipe.execute() for event in events}
+    begin = f"{{p??}}:event:{platform}/"
+    return {name[len(begin) :] async for name in client.scan_iter(match=f"{begin}*", count=1_000)}
 
 
 async def _inbox(client: Any) -> dict[str, tuple[Any, ...]]:
-    names = sorted([name async for name in client.scan_iter(match="*:item:*", count=1_000)], key=_number)
-    pipe = client.pipeline(transaction=False)
-    for name in names:
-        pipe.hgetall(name)
+    names = sorted([name async for name in client.scan_iter(match="{p??}:item:*", count=1_000)], key=_number)
     rows: dict[str, tuple[Any, ...]] = {}
-    for name, fields in zip(names, await pipe.execute(), strict=True):
-        inbound: Inbound = item_from([str(_number(name)), fields["key"], fields["inbound"], fields["at"], 1]).inbound
-        rows[inbound.event_id] = (
-            _number(name),
-            fields["key"],
-            fields.get("outcome"),
-            int(fields.get("attempts", 0)),
-            "bypass" in fields,
-        )
+    for text in await client.mget(names) if names else ():
+        item = ITEM.record(text.partition(" ")[2])
+        assert item.inbound is not None
+        rows[item.inbound.event_id] = (item.number, item.key.text, item.outcome, item.attempts, item.bypass)
     return rows
 
 
 def _number(name: str) -> int:
     return int(name.rpartition(":")[2])
-
-
-def _row_id(message_id: str) -> int:
-    """Message ids are a partition's number and its name; as one number, in the order of each."""
-    number, _, partition = str(message_id).partition("p")
-    return int(number) * 100 + int(partition)
 
 
 async def _snapshot(store: Store, inbox: dict[str, tuple[Any, ...]]) -> Snapshot:
@@ -128,7 +107,7 @@ async def _snapshot(store: Store, inbox: dict[str, tuple[Any, ...]]) -> Snapshot
 
 def _message(key: SessionKey, session_id: str, message: Message) -> tuple[int, tuple[Any, ...]]:
     note: Mapping[str, Any] = message.get(HOST, {})
-    sources = [_row_id(each) for each in note.get("derived_from", ())]
+    sources = [int(each) for each in note.get("derived_from", ())]
     body = {name: value for name, value in message.items() if name != HOST}
     kept = {**note, "derived_from": sources} if sources else dict(note)
-    return _row_id(note["id"]), (str(key), session_id, message["role"], json.dumps(body), json.dumps(kept), 0, 0.0)
+    return int(note["id"]), (str(key), session_id, message["role"], json.dumps(body), json.dumps(kept), 0, 0.0)

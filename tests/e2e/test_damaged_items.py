@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,8 +45,9 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
 
     def damage_redis(event_id: str) -> None:
         with server.client() as client:
-            (item,) = [key for key in client.keys("*item:*") if event_id in (client.hget(key, "inbound") or "")]
-            client.hset(item, "inbound", '{"text":')
+            (item,) = [key for key in client.keys("{p??}:item:*") if event_id in client.get(key)]
+            version, _, document = client.get(item).partition(" ")
+            client.set(item, f"{version} {json.dumps({**json.loads(document), 'inbound': {'text': 1}})}")
 
     return lambda: RedisStore(server.url, clock=clock), damage_redis
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from contextlib import closing
 from itertools import pairwise
@@ -12,16 +13,11 @@ import pytest
 
 from gateway.domain.chat import ChatAddress
 from gateway.domain.message import user
-from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
-from gateway.store.shared.documents import inbound_json
-from gateway.store.shared.facts import FIELDS, Record
-from gateway.store.transfer.redis_database import RedisTarget
 from tests.support import migration_kit
 from tests.support.migration_kit import killed, move
 from tests.support.store_kit import (
-    START,
     arrival,
     contents,
     exchange,
@@ -164,50 +160,15 @@ async def test_long_transcripts_and_many_sessions(places: Places) -> None:
     assert (texts[0], texts[-1]) == ("question 0", "answer 2499")
 
 
-async def test_items_of_two_partitions_may_have_the_same_number(places: Places) -> None:
-    """A server numbers each partition by its clock; on a cluster two may say the same."""
-    target = RedisTarget(places.redis[0], clock=SystemClock())
-    await target.open()
-    await target.begin("nowhere")
-    chats = ["1", "2", "3", "4", "1", "2"]
-    nothing = dict.fromkeys(FIELDS["events"])
-    items = [
-        Record(
-            "events",
-            {
-                **nothing,
-                "id": number,
-                "key": str(key(chat)),
-                "platform": "test",
-                "event_id": f"e{place}",
-                "inbound": inbound_json(arrival(f"e{place}", chat).inbound),
-                "accepted_at": START,
-                "attempts": 0,
-                "bypass": 0,
-            },
-        )
-        for place, (number, chat) in enumerate(zip([7, 7, 7, 8, 9, 9], chats, strict=True))
-    ]
-    await target.restore(items)
-    await target.complete()
-    await target.publish()
-    await target.aclose()
-    report = await move(places.redis[0], places.sqlite("a.db"))
-    assert report.verified["events"] == 6
-    store = await places.open(places.sqlite("a.db"))
-    for chat in ("1", "2"):
-        events = [item.inbound.event_id for item in await store.waiting(key(chat), 9)]
-        assert events == [f"e{place}" for place, each in enumerate(chats) if each == chat]
-    assert len({item.id for chat in "1234" for item in await store.waiting(key(chat), 9)}) == 6
-
-
 async def test_a_row_that_was_shown_is_not_sent_again(places: Places, redis_server: RedisServer) -> None:
     """The first sender of a row, taken for dead, has said that it was shown; the second died before it could."""
     start = await places.filled(places.redis[0])
     with redis_server.client() as client:
         (row,) = client.keys("*:row:o2")
-        assert client.hget(row, "state") == "sending"
-        client.hset(row, "confirmed", 1)
+        version, _, document = client.get(row).partition(" ")
+        held = json.loads(document)
+        assert held["out"]["state"] == "sending"
+        client.set(row, f"{version} {json.dumps({**held, 'confirmed': True})}")
     await move(start, places.sqlite("a.db"))
     store = await places.open(places.sqlite("a.db"))
     states = {row.id: row.state for row in await store.outbox(None, 99)}

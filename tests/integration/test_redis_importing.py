@@ -51,7 +51,7 @@ async def test_entries_of_many_messages_go_before_newer_ones_and_leave_out_forgo
         client.delete(gone)
         left = [note_of(message)["id"] for message in stored if note_of(message)["id"].encode() not in gone]
         client.sadd(gone.partition(b":")[0] + b":unindexed", *left)
-    searching.index(store._wire, key(), [(message, None) for message in stored])
+    searching.index(store.backend._wire, key(), [(message, None) for message in stored])
     await store.search("needle", key(), 1)
     forgotten = whole[next(name for name in whole if name.endswith(b":*"))][7]
     assert _lists(redis_server) == {name: [each for each in held if each != forgotten] for name, held in whole.items()}
@@ -69,10 +69,10 @@ async def test_two_who_enter_the_same_long_message_at_once_enter_it_once(redis_s
     terms = {note_of(each)["id"]: searching.entries(each) for each in new}
     first, *rest = searching._steps(searching.owner_of(key().text), terms, owed=True)
     partition = partition_of_key(key())
-    await one._wire.run(partition, "index", *first)
+    await one.backend._wire.run(partition, "index", *first)
     assert len(turns_of(await two.search("word1", key(), 9))) == 2  # it enters what it finds unindexed
     for each in rest:
-        await one._wire.run(partition, "index", *each)
+        await one.backend._wire.run(partition, "index", *each)
     lists = _lists(redis_server)
     assert all(held == sorted(set(held)) for held in lists.values())
     assert sorted(map(len, lists.values()))[-2:] == [2, 2]  # of word1, and of all messages
@@ -107,7 +107,7 @@ async def test_killed_anywhere_and_run_again_nothing_is_missing_or_twice(
             await eventually(lambda: not client.exists(*unindexed))
             await store.aclose()
         assert len(client.keys("*:message:*")) == 6_000
-        assert {client.llen(name) for name in client.keys("*:transcript:*")} == {2}
+        assert {client.llen(name) for name in client.keys("{p??}:s:*")} == {2}
     lists = _lists(redis_server)
     assert all(held == sorted(set(held)) for held in lists.values())
     assert sorted(map(len, lists.values())) == [1] * 6_000 + [3_000, 6_000]  # its own words, "an", and all messages

@@ -14,9 +14,9 @@ import pytest
 
 from gateway.domain.adapter import Rate
 from gateway.runtime.clock import SystemClock
+from gateway.store.kinds import BUCKET
 from gateway.store.records import Cap, Reservation
 from gateway.store.redis import RedisStore
-from gateway.store.redis.partitions import partition_of_name, prefix
 from tests.support.stores import cut_off
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
@@ -79,23 +79,6 @@ async def test_what_a_dead_process_had_reserved_stays_spent_for_the_others(proce
     assert await living.spent([DAY.account]) == [2_400]
 
 
-async def test_accounts_of_a_day_are_forgotten_and_those_of_sessions_are_not(
-    processes: list[RedisStore], redis_server: RedisServer
-) -> None:
-    session = Cap(name="session", account="session s1", limit=10_000)
-    await processes[0].reserve(Reservation(id="r", amount=1, caps=(DAY, session)))
-    with redis_server.client() as client:
-        lives = {
-            cap.name: client.ttl(f"{prefix(partition_of_name(cap.account))}spent:{cap.account}")
-            for cap in (DAY, session)
-        }
-        notes = [client.ttl(key) for key in client.keys("*reserved:*")]
-    assert lives["gateway"] > 7 * 86_400
-    assert lives["session"] == -1
-    assert len(notes) == 2
-    assert all(0 < life <= 86_400 for life in notes)
-
-
 async def test_processes_together_keep_every_rate(processes: list[RedisStore], redis_server: RedisServer) -> None:
     everybody = Rate(bucket="all", most=5, seconds=30.0)
 
@@ -105,15 +88,16 @@ async def test_processes_together_keep_every_rate(processes: list[RedisStore], r
             await store.take(BOT, f"t{number}-{step}", [chat, everybody])
 
     await asyncio.gather(*(send(number, store) for number, store in enumerate(processes)))
-    at = f"{prefix(partition_of_name(BOT))}rate:{BOT}:"
     with redis_server.client() as client:
-        moments = [moment for _, moment in client.zrange(f"{at}all", 0, -1, withscores=True)]
-        chats = [client.zrange(f"{at}chat {chat}", 0, -1, withscores=True) for chat in range(4)]
-    assert len(moments) == 36
-    assert min(last - first for first, last in zip(moments, moments[5:], strict=False)) >= 30_000
-    for chat in chats:
-        assert len(chat) == 9
-        assert min(last - first for (_, first), (_, last) in pairwise(chat)) >= 20_000
+        documents = [client.get(name).partition(" ")[2] for name in client.keys("*:bucket:*")]
+    buckets = [BUCKET.record(document).taken for document in documents]
+    (moments,) = [taken for taken in buckets if len(taken) == 36]
+    assert min(last - first for first, last in zip(moments, moments[5:], strict=False)) >= 29.999
+    chats = [taken for taken in buckets if taken is not moments]
+    for taken in chats:
+        assert len(taken) == 9
+        assert min(last - first for first, last in pairwise(taken)) >= 19.999
+    assert len(chats) == 4
 
 
 async def test_another_process_goes_on_with_a_ticket_and_honours_a_silence(processes: list[RedisStore]) -> None:

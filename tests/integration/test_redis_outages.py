@@ -20,7 +20,6 @@ from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META, admit
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.scripts import _read
-from gateway.store.redis.space_store import RedisSpaceStore
 from tests.support.redis_proxy import LosingProxy, losing_proxy
 from tests.support.store_kit import (
     START,
@@ -63,7 +62,6 @@ async def test_opening_waits_for_a_server_that_is_not_there_yet(
     assert (await put(store, "e1"))[0].status == "new"
 
 
-@pytest.mark.parametrize("kind", [RedisStore, RedisSpaceStore])
 async def test_what_was_stored_outlives_the_server(own_server: Callable[..., RedisServer], make: Opener) -> None:
     server = own_server()
     server.start()
@@ -88,7 +86,6 @@ async def test_what_was_stored_outlives_the_server(own_server: Callable[..., Red
     assert len(turns_of(await store.search("question", key(), 9))) == 4
 
 
-@pytest.mark.parametrize("kind", [RedisStore, RedisSpaceStore])
 async def test_a_server_that_hangs_loses_nothing_and_doubles_nothing(
     own_server: Callable[..., RedisServer], make: Opener
 ) -> None:
@@ -111,7 +108,6 @@ async def test_a_server_that_hangs_loses_nothing_and_doubles_nothing(
     assert (await store.session("s1")).message_count == 2
 
 
-@pytest.mark.parametrize("kind", [RedisStore, RedisSpaceStore])
 async def test_scripts_that_the_server_forgot_are_sent_again(server: RedisServer, make: Opener) -> None:
     store = make(server.url)
     await store.open()
@@ -136,7 +132,6 @@ async def claim_of(store: Store, event_id: str) -> Any:
     return await store.claim_next("w")
 
 
-@pytest.mark.parametrize("kind", [RedisStore, RedisSpaceStore])
 async def test_a_store_that_was_emptied_is_said_and_gone_on_with(server: RedisServer, make: Opener) -> None:
     store = make(server.url, lease_seconds=0.4)
     await store.open()
@@ -205,7 +200,6 @@ async def proxy(server: RedisServer) -> AsyncIterator[LosingProxy]:
         yield made
 
 
-@pytest.mark.parametrize("kind", [RedisStore, RedisSpaceStore])
 @pytest.mark.parametrize("losses", [1, 3])
 async def test_a_step_whose_answer_was_lost_is_done_once(proxy: LosingProxy, make: Opener, losses: int) -> None:
     store = make(proxy.url, lease_seconds=600.0, patience=60.0)
@@ -223,7 +217,7 @@ async def test_a_step_whose_answer_was_lost_is_done_once(proxy: LosingProxy, mak
 
     receipts = await losing(store.accept([arrival("e1"), arrival("e2")], cap=9))
     assert [receipt.status for receipt in receipts] == ["new", "new"]
-    at_once = isinstance(store, RedisSpaceStore)  # the lane was claimed as its message was accepted
+    at_once = True  # the lane was claimed as its message was accepted
     claim = await (store.claim_next("w") if at_once else losing(store.claim_next("w")))
     assert claim.item.attempts == 1
     session = await losing(store.open_session(claim.lease, Opening(session=new_session("s1"))))
@@ -287,7 +281,6 @@ async def test_a_server_keeps_each_answer_until_it_was_heard_and_no_longer(serve
     client.close()
 
 
-@pytest.mark.parametrize("kind", [RedisStore, RedisSpaceStore])
 async def test_answers_lost_at_random_leave_every_lane_in_order(proxy: LosingProxy, make: Opener) -> None:
     store = make(proxy.url, lease_seconds=600.0, patience=60.0)
     await store.open()

@@ -20,7 +20,6 @@ from gateway.store.port import Store
 from gateway.store.records import Forgetting, Opening, Rewriting
 from gateway.store.redis import RedisStore
 from gateway.store.redis.partitions import partition_of
-from gateway.store.redis.space_store import RedisSpaceStore
 from tests.support.fakes import ManualClock
 from tests.support.model import PATIENCE
 from tests.support.store_kit import (
@@ -53,22 +52,16 @@ Opener = Callable[..., Any]
 Over = Callable[[Any], None]
 
 
-@pytest.fixture(params=["redis", "records"])
-async def process(
-    redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> AsyncIterator[Opener]:
+@pytest.fixture
+async def process(redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Opener]:
     """Starts processes on an empty database, and ends them."""
-    monkeypatch.setattr("gateway.store.redis.membership._LONGEST_BEAT", 0.1)
     monkeypatch.setattr("gateway.store.redis.backend._LONGEST_BEAT", 0.1)
     redis_server.empty()
     stores: list[Any] = []
 
     async def start(*, silent: bool = False, lease: float = LEASE) -> Any:
         clock: Clock = ManualClock(START) if silent else SystemClock()
-        if request.param == "redis":
-            stores.append(RedisStore(redis_server.url, clock=clock, lease_seconds=lease, timeout=PATIENCE))
-        else:
-            stores.append(RedisSpaceStore(redis_server.url, clock=clock, lease_seconds=lease, timeout=PATIENCE))
+        stores.append(RedisStore(redis_server.url, clock=clock, lease_seconds=lease, timeout=PATIENCE))
         await stores[-1].open()
         return stores[-1]
 
@@ -80,18 +73,6 @@ async def process(
 def over(redis_server: RedisServer) -> Over:
     """Lets the lease of a process end."""
     return lambda store: let_die([redis_server], store.owner)
-
-
-async def test_a_process_knows_whether_it_is_alone(process: Opener) -> None:
-    first = await process()
-    if isinstance(first, RedisSpaceStore):
-        return  # it does not ask
-    assert first._lanes.alone
-    second = await process()
-    assert not second._lanes.alone
-    await eventually(lambda: not first._lanes.alone)
-    await second.aclose()
-    await eventually(lambda: first._lanes.alone)
 
 
 async def test_lanes_run_in_order_and_never_twice_at_once(process: Opener) -> None:
@@ -167,7 +148,7 @@ async def test_a_silent_worker_loses_its_lane_and_can_write_nothing_more(process
 async def test_a_lane_goes_on_when_its_lease_ends_and_not_a_beat_later(
     process: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.store.redis.membership._LONGEST_BEAT", LEASE)  # a quarter of the lease by then
+    monkeypatch.setattr("gateway.store.redis.backend._LONGEST_BEAT", LEASE)  # a quarter of the lease by then
     silent = await process(silent=True, lease=0.5)
     claim = await claimed(silent)
     other = await process()

@@ -30,7 +30,7 @@ def newer(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
 
     def become(form: int, readable_from: int) -> None:
         monkeypatch.setattr(admission, "FORMAT", form)
-        monkeypatch.setattr(admission, "_READABLE_FROM", readable_from)
+        monkeypatch.setattr(admission, "READABLE_FROM", readable_from)
 
     monkeypatch.setattr(admission, "_LOOK_AGAIN", 0.05)
     return become
@@ -46,16 +46,16 @@ async def test_versions_that_can_read_each_other_share_the_store(
 ) -> None:
     old = make(server.url)
     await old.open()
-    newer(2, 1)
+    newer(3, 2)
     new = make(server.url)
     await new.open()
-    assert facts(server) == ("2", "1")
+    assert facts(server) == ("3", "2")
     await put(old, "e1")
     await put(new, "e2")
-    assert len(await old.waiting(key(), 9)) + len(await new.waiting(key(), 9)) == 4
-    newer(1, 1)
+    assert [(await each.status()).waiting for each in (old, new)] == [2, 2]
+    newer(2, 2)
     await make(server.url).open()
-    assert facts(server) == ("2", "1"), "an older one takes nothing back"
+    assert facts(server) == ("3", "2"), "an older one takes nothing back"
 
 
 async def test_a_version_that_others_cannot_read_waits_for_their_end_and_says_so(
@@ -63,10 +63,10 @@ async def test_a_version_that_others_cannot_read_waits_for_their_end_and_says_so
 ) -> None:
     old = make(server.url)
     await old.open()
-    newer(2, 2)
+    newer(3, 3)
     with pytest.raises(StoreOutdated, match="every process of the earlier one has ended"):
         await make(server.url, waits=False).open()
-    assert facts(server) == ("1", "1"), "looking changes nothing"
+    assert facts(server) == ("2", "2"), "looking changes nothing"
     told: list[str] = []
     waiting = [make(server.url, told=told.append) for _ in range(2)]
     with capture_logs() as logs:
@@ -74,12 +74,12 @@ async def test_a_version_that_others_cannot_read_waits_for_their_end_and_says_so
         await eventually(lambda: len(told) == 2)
         assert [each["event"] for each in logs] == ["store_waits_for_earlier_version"] * 2
     assert "use the database at 127.0.0.1" in told[0]
-    assert facts(server) == ("1", "2"), "no other of the earlier version is let in"
+    assert facts(server) == ("2", "3"), "no other of the earlier version is let in"
     await put(old, "e1")  # which works to its end
     assert not any(each.done() for each in opening)
     await old.aclose()
     await asyncio.gather(*opening)
-    assert facts(server) == ("2", "2")
+    assert facts(server) == ("3", "3")
     assert [item.inbound.event_id for item in await waiting[0].waiting(key(), 9)] == ["e1"]
 
 
@@ -88,13 +88,13 @@ async def test_one_that_gives_up_waiting_leaves_the_earlier_version_its_store(
 ) -> None:
     old = make(server.url)
     await old.open()
-    newer(2, 2)
+    newer(3, 3)
     told: list[str] = []
     opening = asyncio.get_running_loop().create_task(make(server.url, told=told.append).open())
     await eventually(lambda: bool(told))
     opening.cancel()
     with suppress(asyncio.CancelledError):
         await opening
-    newer(1, 1)
+    newer(2, 2)
     await make(server.url).open()
-    assert facts(server) == ("1", "1")
+    assert facts(server) == ("2", "2")

@@ -58,14 +58,12 @@ class Places:
     async def leave(self, store: Store) -> None:
         """Leave the store as if its process were gone, with its work as it was."""
         if isinstance(store, RedisStore):
-            store._entering.enter()
-            await store._wire.settled()
-            await store._background.aclose()
-            await store._wire.aclose()
-            for database in range(2):
-                with self._server.client(db=database) as client:
-                    for name in client.keys("*members"):
-                        client.zadd(name, dict.fromkeys(client.zrange(name, 0, -1), 0))
+            backend = store.backend
+            backend._index.finish()
+            await backend._wire.settled()
+            await backend._background.aclose()
+            await backend._wire.aclose()
+            self._server.let_die(store.owner)
         else:
             await store.aclose()
 

@@ -89,13 +89,13 @@ class RedisServer:
 
     def let_die(self, *names: str) -> None:
         """The time of these processes' leases is over."""
-        with self.client() as client:
-            for key in [*client.keys("*members"), *client.keys("*i:member.members:")]:
-                if client.type(key) == "zset":
+        for database in range(2):
+            with contextlib.suppress(redis.ResponseError), self.client(db=database) as client:  # a cluster has one
+                for key in client.keys("*i:member.members:"):
                     client.zadd(key, dict.fromkeys(names, 0), xx=True)
-            for name in names:
-                for key in client.keys(f"*:member:{name}"):
-                    client.set(key, "over " + json.dumps({"owner": name, "until": 0.0}))
+                for name in names:
+                    for key in client.keys(f"*:member:{name}"):
+                        client.set(key, "over " + json.dumps({"owner": name, "until": 0.0}))
 
     def let_all_die(self) -> None:
         """The same of every process, and of every account that one of them serves alone."""

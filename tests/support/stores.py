@@ -10,14 +10,13 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from gateway.store.fleeting import MemoryRecords
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
-from gateway.store.redis.space_store import RedisSpaceStore
 from gateway.store.sqlite import SqliteStore
 from gateway.store.store import SpaceStore
 from tests.support.empty_store import put_empty_store
@@ -97,28 +96,10 @@ class RedisBench:
             await store.aclose()
 
 
-class RecordsBench(RedisBench):
-    """The same with the steps that are written once."""
-
-    async def open(self, *, concurrency: int = 256) -> SpaceStore:  # type: ignore[override]
-        store = RedisSpaceStore(self.servers[0].url, clock=self.clock, lease_seconds=600.0, timeout=PATIENCE)
-        self._opened.append(store)
-        async with asyncio.timeout(PATIENCE):
-            await store.open()
-        return store
-
-    async def crash(self, store: Store) -> SpaceStore:  # type: ignore[override]
-        assert isinstance(store, SpaceStore)
-        await cut_off(store)
-        let_die(self.servers, store._owner)
-        return await self.open()
-
-
-async def cut_off(store: RedisStore | SpaceStore) -> None:
+async def cut_off(store: RedisStore) -> None:
     """As if its process had been killed: nothing more is sent, nothing is given back."""
-    process: Any = store if isinstance(store, RedisStore) else store._backend
-    await process._background.aclose()
-    await process._wire.aclose()
+    await store.backend._background.aclose()
+    await store.backend._wire.aclose()
 
 
 def let_die(servers: list[RedisServer], owner: str) -> None:
@@ -164,21 +145,11 @@ def _redis_cluster(request: pytest.FixtureRequest, folder: Path) -> Bench:
     return RedisBench(request.getfixturevalue("redis_cluster"))
 
 
-def _records(request: pytest.FixtureRequest, folder: Path) -> Bench:
-    return RecordsBench([request.getfixturevalue("redis_server")])
-
-
-def _records_cluster(request: pytest.FixtureRequest, folder: Path) -> Bench:
-    return RecordsBench(request.getfixturevalue("redis_cluster"))
-
-
 STORES: Final[dict[str, Callable[[pytest.FixtureRequest, Path], Bench]]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "redis": _redis,
     "redis-cluster": _redis_cluster,
-    "records": _records,
-    "records-cluster": _records_cluster,
 }
 
 

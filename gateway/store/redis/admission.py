@@ -10,29 +10,31 @@ from typing import Any, Final
 import structlog
 from msgspec import Struct
 from redis.asyncio.connection import AbstractConnection
-from redis.crc import key_slot
 from redis.exceptions import AuthenticationError, AuthorizationError, ResponseError
 
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreOutdated, StoreUnavailable
+from gateway.store.kinds import ALL, MEMBERS
+from gateway.store.redis.bringing import BROUGHT, bring
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
+from gateway.store.redis.keyspace import META, SEARCH, connect_meta, of_meta
 from gateway.store.redis.mark import check_free, check_whole
 from gateway.store.redis.partitions import PARTITIONS, prefix
+from gateway.store.redis.records import index_key
 from gateway.store.shared import searchable
 
 log = structlog.get_logger(__name__)
 
-META: Final = "legato:meta"
-FORMAT: Final = 1  # of the records
-SEARCH: Final = "search"  # the fact that says by which version's way all entries of the search index were made
+RECORDS: Final = 2  # from this format on there are records of kinds; those before are brought over
+FORMAT: Final = 2  # of the records
 _OLDEST: Final = (7, 0)
 _ANSWER: Final = 10.0  # seconds an answer may take
 _LOOKED_AFTER: Final = 60.0  # seconds between two looks at the server's settings
 _KEEPS: Final = "noeviction"  # the one maxmemory-policy that deletes nothing
 # The oldest format whose processes may work beside this one's: they keep fields that they do not know. Where it rises,
 # a process of this version waits for the end of theirs.
-_READABLE_FROM: Final = 1
+READABLE_FROM: Final = 2
 _LOOK_AGAIN: Final = 1.0  # seconds; whoever was let in before is a member by then
 _LOOKS_FOR_MARK: Final = 10  # at a store that was emptied, as many seconds as a process may be silent
 _OURS: Final = re.compile(r"\{p\d\d\}:")  # begins every key of a partition
@@ -119,11 +121,6 @@ async def survey(endpoint: Endpoint) -> Survey:
     return Survey(meta=meta, size=size)
 
 
-async def connect_meta(endpoint: Endpoint) -> AbstractConnection:
-    """A new connection to where the facts about the store are. Raises UNREACHABLE."""
-    return await endpoint.connect_slot(int(key_slot(META.encode())))
-
-
 async def _admit(endpoint: Endpoint, *, is_last: bool) -> Mapping[str, str] | None:
     """The facts about the store. None: the server forgot them and holds what processes of Legato have written since,
     one of which will mark it again; the last look makes a new store of it, for these processes may be gone."""
@@ -154,19 +151,22 @@ async def _is_forgotten(endpoint: Endpoint) -> bool:
 async def _bring_forward(
     endpoint: Endpoint, meta: Mapping[str, str], clock: Clock, *, waits: bool, told: Callable[[str], None]
 ) -> None:
-    """Note that the records have this version's format, once nobody is there who cannot read it. Raises
+    """Give the records this version's format, once nobody is there who cannot read that. Raises StoreError,
     StoreUnavailable or UNREACHABLE."""
-    if int(meta.get("format", "1")) < _READABLE_FROM:
+    if int(meta.get("format", "1")) < READABLE_FROM:
         if not waits:
             raise StoreOutdated(
                 f"The database at {endpoint} is an earlier Legato's: a run of this version brings it forward, when "
                 "every process of the earlier one has ended."
             )
-        await _set(endpoint, "readable_from", _READABLE_FROM)  # from now on nobody else of them is let in
+        await _set(endpoint, "readable_from", READABLE_FROM)  # from now on nobody else of them is let in
         try:
             await _outlast(endpoint, clock, told)
+            if int(meta.get("format", "1")) < RECORDS:
+                await bring(endpoint, clock, told)
         except BaseException:
-            await _set(endpoint, "readable_from", meta.get("readable_from", "1"))  # nothing was written in it yet
+            if not await of_meta(endpoint, "HEXISTS", META, BROUGHT):  # the records are as they were
+                await _set(endpoint, "readable_from", meta.get("readable_from", "1"))
             raise
     await _set(endpoint, "format", FORMAT)
 
@@ -176,13 +176,9 @@ async def _outlast(endpoint: Endpoint, clock: Clock, told: Callable[[str], None]
     waited = False
     while True:
         await clock.sleep(_LOOK_AGAIN)
-        async with used(connect_meta(endpoint)) as connection:
-            if int((await _meta(connection)).get("format", "1")) >= FORMAT:
-                return
-        async with used(endpoint.connect_for(0)) as connection:  # every process is a member of every partition
-            seconds, microseconds = await _told(connection, "TIME")
-            now = int(seconds) * 1_000 + int(microseconds) // 1_000
-            others = int(await _told(connection, "ZCOUNT", f"{prefix(0)}members", f"({now}", "+inf"))
+        if int(await of_meta(endpoint, "HGET", META, "format") or "1") >= FORMAT:
+            return
+        others = await living(endpoint)
         if not others:
             return
         if not waited:
@@ -191,9 +187,18 @@ async def _outlast(endpoint: Endpoint, clock: Clock, told: Callable[[str], None]
             told(f"Processes of an earlier Legato use the database at {endpoint}; I wait until they have ended.")
 
 
+async def living(endpoint: Endpoint) -> int:
+    """Count the processes that use the store, of the layout that is brought over, too. Raises UNREACHABLE."""
+    async with used(endpoint.connect_for(0)) as connection:  # every process is a member of every partition
+        seconds, microseconds = await _told(connection, "TIME")
+        now = int(seconds) + int(microseconds) / 1e6
+        former = await _told(connection, "ZCOUNT", f"{prefix(0)}members", f"({int(now * 1_000)}", "+inf")
+        present = await _told(connection, "ZCOUNT", prefix(0) + index_key(MEMBERS, ALL), f"({now}", "+inf")
+    return int(former) + int(present)
+
+
 async def _set(endpoint: Endpoint, fact: str, value: object) -> None:
-    async with used(connect_meta(endpoint)) as connection:
-        await _told(connection, "HSET", META, fact, str(value))
+    await of_meta(endpoint, "HSET", META, fact, str(value))
 
 
 async def make_good(endpoint: Endpoint, store_id: str) -> None:
@@ -215,7 +220,7 @@ async def establish(endpoint: Endpoint, store_id: str = "") -> Mapping[str, str]
     store. Raises StoreUnavailable or UNREACHABLE."""
     async with used(connect_meta(endpoint)) as connection:
         await _told(connection, "HSETNX", META, "id", store_id or os.urandom(8).hex())
-        facts = {"app": "legato", "format": FORMAT, "readable_from": _READABLE_FROM, "partitions": PARTITIONS}
+        facts = {"app": "legato", "format": FORMAT, "readable_from": READABLE_FROM, "partitions": PARTITIONS}
         facts[SEARCH] = searchable.MADE  # of a store without messages
         await _told(connection, "HSET", META, *(str(each) for fact in facts.items() for each in fact))
         meta = await _meta(connection)

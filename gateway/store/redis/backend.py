@@ -84,7 +84,6 @@ class RedisBackend:
         self._wire = Wire(
             self._endpoint, caller=self._header, clock=clock, background=self._background, patience=patience
         )
-        self._wire.keeps_kinds = True
         self._index = SearchIndex(self._wire, self._endpoint, self._background)
         self.fleet = Fleet(owner=self.owner, now=self._time.now, hear=nothing, wrote=self._wrote)
         self._runners = [Runner(each, self._wire, self.fleet) for each in EVERYWHERE]
@@ -116,14 +115,14 @@ class RedisBackend:
         with suppress(*UNREACHABLE):
             await self._learn_time()
         await self._beat_everywhere(caller, first=True)
-        await self._make_sure()
+        await self._make_sure(caller)
         await listener.listening.wait()
         self._background.start(self._beats(caller), name="store beats")
         self._background.start(self._index.make_good(), name="store index")
         self._background.start(look_after(self._endpoint, self._clock), name="store settings")
         return self.owner
 
-    async def _make_sure(self) -> None:
+    async def _make_sure(self, caller: Callable[[str], Caller]) -> None:
         """Look for a migration once more. One that began since `admit` may not have seen this process as a member; but
         then this process sees the migration now, and withdraws."""
         try:
@@ -131,6 +130,7 @@ class RedisBackend:
         except UNREACHABLE:
             return  # the steps of this process will wait for the server, too
         except StoreUnavailable:
+            await self._apart(members.end, [caller(self.owner), [], []], EVERYWHERE)
             await self.aclose()
             raise
 

@@ -13,8 +13,6 @@ from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.kinds import Spoken
 from gateway.store.redis import searching
-from gateway.store.redis.arguments import listed
-from gateway.store.redis.codec import message_from
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.partitions import EVERYWHERE
 from gateway.store.redis.wire import Wire
@@ -76,12 +74,13 @@ class SearchIndex:
                 await self._wire.run(partition, "forget_entries", "1", number)
 
     async def _leave(self, partition: int, number: str, text: str) -> None:
-        gone, document = message_from(number, text)
+        said = searching.said_from(text)
+        gone = message(said)
         kind = kind_of(gone)
         if kind is None:
             return
         terms = await asyncio.to_thread(lambda: searching.with_starts(every_term_of(gone)))
-        owner = searching.owner_of(document["k"], kind)
+        owner = searching.owner_of(said.key.text, kind)
         for start in range(0, len(terms), _MOST_TERMS):
-            some = listed(terms[start : start + _MOST_TERMS])
+            some = searching.listed(terms[start : start + _MOST_TERMS])
             await self._wire.run(partition, "leave_index", owner, number, *some)

@@ -1,18 +1,32 @@
-"""The names of all keys of a server or cluster, and of its clients, for the parts that look for keys and for their
-users."""
+"""The names of all keys of a server or cluster, the facts about the store on it, and its clients, for the parts that
+look for those."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Final
+from typing import Any, Final
 
 from redis.asyncio.connection import AbstractConnection
+from redis.crc import key_slot
 from redis.exceptions import ResponseError
 
 from gateway.store.redis.endpoint import Endpoint, ask, used
 
+META: Final = "legato:meta"  # the facts about the store
+SEARCH: Final = "search"  # the fact that says by which version's way all entries of the search index were made
 _SECONDS: Final = 30.0  # one page's answer may take
 _COUNT: Final = "2000"  # keys looked at for one page
+
+
+async def connect_meta(endpoint: Endpoint) -> AbstractConnection:
+    """A new connection to where the facts about the store are. Raises UNREACHABLE."""
+    return await endpoint.connect_slot(int(key_slot(META.encode())))
+
+
+async def of_meta(endpoint: Endpoint, *command: str) -> Any:
+    """The answer of the server that has the facts about the store. Raises UNREACHABLE."""
+    async with used(connect_meta(endpoint)) as connection:
+        return await ask(connection, *command, seconds=endpoint.timeout)
 
 
 async def clients(endpoint: Endpoint) -> AsyncGenerator[tuple[str, str], None]:

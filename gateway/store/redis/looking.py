@@ -59,13 +59,14 @@ class Reader:
         self.missing[partition][ask] = wrong
         return meanwhile
 
-    def _of(self, kind: Kind[Any], key: Key) -> Sequence[int]:
-        """The partitions that may hold a record. A number tells its partition."""
-        there = int(key) % PARTITIONS if kind.numbered else -1
-        return (there,) if there in self.partitions else self.partitions
-
     def get(self, kind: Kind[T], key: Key) -> T | None:
-        asked = [self._told(partition, ("g", kind, key), _UNLIKE, None) for partition in self._of(kind, key)]
+        """A number tells its partition, unless it was brought from another store."""
+        likely, ask = int(key) % PARTITIONS if kind.numbered else -1, ("g", kind, key)
+        if likely in self.partitions:
+            record: T | None = self._told(likely, ask, _UNLIKE, None)
+            if record is not None or ask in self.missing[likely]:
+                return record
+        asked = [self._told(partition, ask, _UNLIKE, None) for partition in self.partitions]
         return next((record for record in asked if record is not None), None)
 
     def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:

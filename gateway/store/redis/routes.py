@@ -38,15 +38,19 @@ _PLACES: Final[dict[type, Callable[[Any], int]]] = {
 }
 
 
-def _of_folder(folder: str) -> int:
-    _, space, key = folder.partition(" ")
-    return partition_of_key(SessionKey.parse(key)) if space else partition_of_name(folder)
+def of_folder(folder: str) -> int:
+    """The partition of a folder of notes: its conversation's, if it is one's."""
+    _, _, key = folder.partition(" ")
+    try:
+        return partition_of_key(SessionKey.parse(key))
+    except ValueError:
+        return partition_of_name(folder)
 
 
-_MONEY: Final = partition_of_name("money")  # all accounts: a call counts under several at once, or under none
+MONEY: Final = partition_of_name("money")  # all accounts: a call counts under several at once, or under none
 
 _NAMED: Final[dict[Step, Callable[[Sequence[Any]], int]]] = {
-    **dict.fromkeys((keeping.notes, keeping.set_notes), lambda args: _of_folder(args[0])),
+    **dict.fromkeys((keeping.notes, keeping.set_notes), lambda args: of_folder(args[0])),
     **dict.fromkeys(
         (keeping.first_name, keeping.later_name, keeping.rename_chat), lambda args: partition_of_name(args[0])
     ),
@@ -54,7 +58,7 @@ _NAMED: Final[dict[Step, Callable[[Sequence[Any]], int]]] = {
         (pace.take, pace.hold_off, pace.resting, pace.hold, pace.let_go, spending.rest),
         lambda args: partition_of_name(args[0]),
     ),
-    **dict.fromkeys((spending.reserve, spending.settle, spending.spent), lambda _: _MONEY),
+    **dict.fromkeys((spending.reserve, spending.settle, spending.spent), lambda _: MONEY),
 }
 
 _BY_ID: Final[dict[Step, tuple[Kind[Any], int]]] = {

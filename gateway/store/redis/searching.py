@@ -25,24 +25,22 @@ from typing import Final, TypeAlias, TypeVar
 import structlog
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import HOST, Message, note_of, said_in, text_of
-from gateway.store.kinds import SESSION
+from gateway.domain.message import Message, note_of, said_in
+from gateway.domain.session import Session
+from gateway.store.kinds import MESSAGE, SESSION, Spoken
 from gateway.store.records import Found, Meaning, Passage, Unembedded
 from gateway.store.redis import vectors
-from gateway.store.redis.admission import META, SEARCH, connect_meta
-from gateway.store.redis.arguments import flags, listed
-from gateway.store.redis.codec import document_in, is_record, message_from
 from gateway.store.redis.endpoint import Endpoint, ask, used
-from gateway.store.redis.keyspace import remove
+from gateway.store.redis.keyspace import META, SEARCH, connect_meta, remove
 from gateway.store.redis.partitions import EVERYWHERE, PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
 from gateway.store.shared import ranking, searchable
-from gateway.store.shared.documents import parsed
 from gateway.store.shared.near import Vocabulary
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Talks, Text
-from gateway.store.shared.searchable import KINDS, RETURNED, Kind, every_term_of, kind_of, terms_of
+from gateway.store.shared.searchable import KINDS, RETURNED, Kind, kind_of, terms_of
 from gateway.store.shared.text import Question, is_dense
 from gateway.store.shared.unindexed import ReadIndex, Unindexed
+from gateway.store.steps.sessions import message as whole
 
 T = TypeVar("T")
 
@@ -79,19 +77,6 @@ def with_starts(terms: Sequence[str]) -> list[str]:
     starts = dict.fromkeys("^" + term[0] for term in dense)
     # The list of all goes with the first step, by which another process knows that these messages are being entered.
     return [_EVERY, *terms, *starts] if terms else []
-
-
-def entries_of(messages: Sequence[Message], *, longer: int = 0) -> Mapping[int, Sequence[str]]:
-    """The entries of the new messages that are longer, by their places."""
-    new = ((place, each) for place, each in enumerate(messages) if "id" not in note_of(each))
-    return {place: entries(each) for place, each in new if len(text_of(each)) > longer}
-
-
-async def entries_of_long(messages: Sequence[Message]) -> Mapping[int, Sequence[str]]:
-    """The entries of those among these messages that are not short, by their places, read in a thread, where the
-    messages are long together."""
-    chars = sum([len(text_of(each)) for each in messages])
-    return await asyncio.to_thread(entries_of, messages, longer=_SHORT) if chars > _LONG else {}
 
 
 New: TypeAlias = tuple[Message, Sequence[str] | None]
@@ -154,27 +139,7 @@ def _steps(owner: str, terms_of: Mapping[str, Sequence[str]], *, owed: bool) -> 
         for start in range(0, len(flat) or 1, 2 * _MOST_TERMS):
             chunk = flat[start : start + 2 * _MOST_TERMS]
             part = "some" if start + len(chunk) < len(flat) else "last" if start else "all"
-            yield [owner, part, *flags(owed), *listed(some), str(len(chunk) // 2), *chunk]
-
-
-async def leave(wire: Wire, partition: int, key: SessionKey, ids: Sequence[str]) -> None:
-    """Take messages, which are still stored, out of the index."""
-    await _entered(wire, partition)  # or they would be entered later
-    for first in range(0, len(ids), _PAGE):
-        for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
-            message, _ = message_from(message_id, stored)
-            if kind := kind_of(message):
-                terms = await asyncio.to_thread(lambda said: with_starts(every_term_of(said)), message)
-                for start in range(0, len(terms), _MOST_TERMS):
-                    some = listed(terms[start : start + _MOST_TERMS])
-                    await wire.run(partition, "leave_index", owner_of(str(key), kind), message_id, *some)
-
-
-async def leave_all(wire: Wire, endpoint: Endpoint, partition: int, key: SessionKey) -> None:
-    """Take all messages of a key out of the index."""
-    await _entered(wire, partition)
-    for owner in (owner_of(str(key)), owner_of(str(key), "returned")):
-        await _leave_owner(wire, endpoint, partition, owner)
+            yield [owner, part, "1" if owed else "", *listed(some), str(len(chunk) // 2), *chunk]
 
 
 async def _leave_owner(wire: Wire, endpoint: Endpoint, partition: int, owner: str) -> None:
@@ -197,11 +162,12 @@ async def _entered(wire: Wire, partition: int) -> None:
 async def enter_again(wire: Wire, partition: int, ids: Sequence[str], *, owed: bool = False) -> None:
     """Enter stored messages, or those among them that are `owed`; nobody waits for the entries."""
     for first in range(0, len(ids), _PAGE):
-        for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
-            message, document = message_from(message_id, stored)
+        for text in await _stored(wire, partition, ids[first : first + _PAGE]):
+            said = said_from(text)
+            message = whole(said)
             if kind := kind_of(message):
                 terms = await asyncio.to_thread(entries, message)
-                for step in _steps(owner_of(document["k"], kind), {message_id: terms}, owed=owed):
+                for step in _steps(owner_of(said.key.text, kind), {str(said.number): terms}, owed=owed):
                     wire.submit(partition, "index", *step)
 
 
@@ -218,15 +184,14 @@ async def unembedded(wire: Wire, model: str, length: int, limit: int) -> list[Un
                 have = set(await wire.ask(partition, "HKEYS", f"signs:{owner}")) if same else set[str]()
                 every = await RedisIndex(wire, partition, owner).every()
                 missing = [name for name in map(_message_id, reversed(every)) if name not in have][:limit]
-                if found := [_unembedded(*each) for each in await _stored(wire, partition, missing)]:
+                if found := [_unembedded(each) for each in await _stored(wire, partition, missing)]:
                     return found
     return []
 
 
-def _unembedded(message_id: str, stored: str) -> Unembedded:
-    message, document = message_from(message_id, stored)
-    key = SessionKey.parse(document["k"])
-    return Unembedded(message_id=message_id, key=key, session_id=document["s"], text=said_in(message))
+def _unembedded(text: str) -> Unembedded:
+    said = said_from(text)
+    return Unembedded(message_id=str(said.number), key=said.key, session_id=said.session_id, text=said_in(whole(said)))
 
 
 async def outdated(endpoint: Endpoint) -> set[int]:
@@ -237,31 +202,13 @@ async def outdated(endpoint: Endpoint) -> set[int]:
 
 
 async def _sessions(wire: Wire, partition: int) -> list[str]:
-    key = "i:session.sessions:" if wire.keeps_kinds else "sessions"
-    found: list[str] = await wire.ask(partition, "ZRANGE", key, "0", "-1")
+    found: list[str] = await wire.ask(partition, "ZRANGE", "i:session.sessions:", "0", "-1")
     return found
 
 
-async def _sessions_of(wire: Wire, partition: int, lane: str) -> list[str]:
-    found: list[str]
-    if wire.keeps_kinds:
-        found = await wire.ask(partition, "ZRANGE", f"i:session.of_key:{lane}", "0", "-1")
-    else:
-        found = await wire.ask(partition, "LRANGE", f"sessions:{lane}", "0", "-1")
-    return found
-
-
-def _transcript(wire: Wire, session: str) -> str:
-    return f"s:{session}" if wire.keeps_kinds else f"transcript:{session}"
-
-
-async def _facts(wire: Wire, partition: int, sessions: Sequence[str], name: str) -> list[str | None]:
-    """A session's `parent_id`, or its `key`."""
-    if not wire.keeps_kinds:
-        return await wire.ask_all((partition, ("HGET", f"session:{each}", name)) for each in sessions)
+async def _records(wire: Wire, partition: int, sessions: Sequence[str]) -> list[Session]:
     texts = await wire.ask_all((partition, ("GET", f"session:{each}")) for each in sessions)
-    found = [SESSION.record(text.partition(" ")[2]).session for text in texts if text]
-    return [each.key.text if name == "key" else each.parent_id for each in found]
+    return [SESSION.record(text.partition(" ")[2]).session for text in texts if text]
 
 
 async def left(wire: Wire, old: Iterable[int]) -> int:
@@ -269,7 +216,7 @@ async def left(wire: Wire, old: Iterable[int]) -> int:
     number = 0
     for partition in sorted(old):
         ids = await _sessions(wire, partition)
-        number += sum(await wire.ask_all((partition, ("LLEN", _transcript(wire, each))) for each in ids))
+        number += sum(await wire.ask_all((partition, ("LLEN", f"s:{each}")) for each in ids))
     return number
 
 
@@ -298,12 +245,13 @@ async def renew(wire: Wire, endpoint: Endpoint, old: set[int]) -> None:
 async def _renewed(wire: Wire, partition: int, ids: Sequence[str]) -> set[str]:
     """Enter messages, and wait for their entries; their owners."""
     owners = set()
-    for message_id, stored in await _stored(wire, partition, ids):
-        message, document = message_from(message_id, stored)
+    for text in await _stored(wire, partition, ids):
+        said = said_from(text)
+        message = whole(said)
         if kind := kind_of(message):
-            owner, terms = owner_of(document["k"], kind), await asyncio.to_thread(entries, message)
+            owner, terms = owner_of(said.key.text, kind), await asyncio.to_thread(entries, message)
             owners.add(owner)
-            for step in _steps(owner, {message_id: terms}, owed=False):
+            for step in _steps(owner, {str(said.number): terms}, owed=False):
                 await wire.run(partition, "index", *step)
     return owners
 
@@ -350,7 +298,7 @@ async def around(wire: Wire, key: SessionKey, message_id: str, reach: int) -> li
     """A message of the key among its neighbours; empty for any other message."""
     partition = partition_of_key(key)
     stored = await _stored(wire, partition, [message_id])
-    if not stored or message_from(*stored[0])[1]["k"] != str(key):
+    if not stored or said_from(stored[0]).key != key:
         return []
     await _entered(wire, partition)
     return await ranking.around(RedisIndex(wire, partition, owner_of(str(key))), _number(message_id), reach)
@@ -362,9 +310,9 @@ async def _search_read(
     """The passages of some keys of a partition, whose every message is read."""
     read = Unindexed(words)
     for lane in lanes:
-        sessions = await _sessions_of(wire, partition, lane)
-        parents = await _facts(wire, partition, sessions, "parent_id")
-        talks = Talks({each: above for each, above in zip(sessions, parents, strict=True) if above})
+        sessions: list[str] = await wire.ask(partition, "ZRANGE", f"i:session.of_key:{lane}", "0", "-1")
+        records = await _records(wire, partition, sessions)
+        talks = Talks({each.id: each.parent_id for each in records if each.parent_id})
         for page in await _pages_of(wire, partition, sessions):
             await asyncio.to_thread(_take, read, talks, await _stored(wire, partition, page))
     return await ranking.search(lambda kind: ReadIndex(RedisIndex(wire, partition, ""), read, kind), words, limit, now)
@@ -372,20 +320,19 @@ async def _search_read(
 
 async def _pages_of(wire: Wire, partition: int, sessions: Iterable[str]) -> list[Sequence[str]]:
     """The ids of the messages of sessions, rising, in pages."""
-    found = await wire.ask_all((partition, ("LRANGE", _transcript(wire, each), "0", "-1")) for each in sessions)
+    found = await wire.ask_all((partition, ("LRANGE", f"s:{each}", "0", "-1")) for each in sessions)
     ids = sorted({name for some in found for name in some}, key=_number)
     return [ids[first : first + _PAGE] for first in range(0, len(ids), _PAGE)]
 
 
-def _take(read: Unindexed, talks: Talks, stored: Iterable[tuple[str, str]]) -> None:
-    for message_id, text in stored:
-        message, document = message_from(message_id, text)
-        read.take(_number(message_id), talks.of(document["s"]), message)
+def _take(read: Unindexed, talks: Talks, texts: Iterable[str]) -> None:
+    for text in texts:
+        said = said_from(text)
+        read.take(_number(str(said.number)), talks.of(said.session_id), whole(said))
 
 
 async def _keys_of(wire: Wire, partition: int) -> set[str]:
-    found = await _facts(wire, partition, await _sessions(wire, partition), "key")
-    return {key for key in found if key is not None}
+    return {each.key.text for each in await _records(wire, partition, await _sessions(wire, partition))}
 
 
 async def _everybodys(
@@ -453,12 +400,11 @@ class RedisIndex:
 
     async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
         """The messages themselves."""
-        number_of = {_message_id(number): number for number in numbers}
-        found = {}
-        for message_id, stored in await _stored(self._wire, self._partition, list(number_of)):
-            message, document = message_from(message_id, stored)
-            found[number_of[message_id]] = Found(session_id=document["s"], message=message, at=document["at"])
-        return found
+        texts = await _stored(self._wire, self._partition, [*map(_message_id, numbers)])
+        return {
+            _number(str(said.number)): Found(session_id=said.session_id, message=whole(said), at=said.at)
+            for said in map(said_from, texts)
+        }
 
     async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
         """The messages of the same talk before and after each."""
@@ -480,15 +426,9 @@ class RedisIndex:
         return f"stem:{self._owner}:{term}"
 
 
-def _texts(stored: Sequence[tuple[str, str]]) -> dict[int, Text]:
-    if any(is_record(text) for _, text in stored):
-        found = [message_from(*each)[1] for each in stored]
-    else:
-        found = parsed(document_in(text) for _, text in stored)
-    return {
-        _number(message_id): Text(said_in({**document["b"], HOST: document["n"]}), document["at"], document["s"])
-        for (message_id, _), document in zip(stored, found, strict=True)
-    }
+def _texts(texts: Iterable[str]) -> dict[int, Text]:
+    found = map(said_from, texts)
+    return {_number(str(said.number)): Text(said_in(whole(said)), said.at, said.session_id) for said in found}
 
 
 def _with_all(sought: Question, sets: Mapping[str, frozenset[int]]) -> frozenset[int]:
@@ -516,10 +456,20 @@ def _number(message_id: str) -> int:
     return int(number) * 256 + (int(partition) if mark else _NOWHERE)
 
 
-async def _stored(wire: Wire, partition: int, ids: Sequence[str]) -> list[tuple[str, str]]:
-    """(id, stored form) of messages."""
+def said_from(text: str) -> Spoken:
+    """A stored message."""
+    return MESSAGE.record(text.partition(" ")[2])
+
+
+def listed(values: Sequence[str]) -> list[str]:
+    """Values as a script takes them: their number first."""
+    return [str(len(values)), *values]
+
+
+async def _stored(wire: Wire, partition: int, ids: Sequence[str]) -> list[str]:
+    """The stored form of messages, as far as they are there."""
     if not ids:
         return []
     first, *others = (f"message:{message_id}" for message_id in ids)
     texts = await wire.ask(partition, "MGET", first, *(prefix(partition) + other for other in others))
-    return [(message_id, stored) for message_id, stored in zip(ids, texts, strict=True) if stored is not None]
+    return [text for text in texts if text is not None]

@@ -29,14 +29,22 @@ class Wire:
     """Carries steps between `open` and `aclose`; before and after, a step fails with StoreUnavailable."""
 
     def __init__(
-        self, endpoint: Endpoint, *, caller: Caller, clock: Clock, background: Background, patience: float
+        self,
+        endpoint: Endpoint,
+        *,
+        caller: Caller,
+        clock: Clock,
+        background: Background,
+        patience: float,
+        under: str = "",
     ) -> None:
+        """All its keys begin with their partition, and then with `under`."""
         self._endpoint = endpoint
         self._caller = caller
         self._clock = clock
         self._background = background
         self._patience = patience
-        self.keeps_kinds = False  # its messages and sessions are the records of `gateway.store.kinds`
+        self.under = under
         self._draining = False
         self._writers: list[Connection] = []
         self._readers: list[Connection] = []
@@ -175,7 +183,7 @@ class Wire:
         return list(await asyncio.gather(*[self._asked(partition, *command) for partition, command in commands]))
 
     def _asked(self, partition: int, verb: str, key: str, *rest: str) -> asyncio.Future[Any]:
-        job = self._job(partition, None, (verb, prefix(partition) + key, *rest), writes=False)
+        job = self._job(partition, None, (verb, prefix(partition) + self.under + key, *rest), writes=False)
         self._readers[partition].put(job)
         return job.future
 
@@ -246,7 +254,7 @@ class Wire:
         return Job(
             future=asyncio.get_running_loop().create_future(),
             script=None if name is None else script(name),
-            key=prefix(partition) + "seq",
+            key=f"{prefix(partition)}{self.under}seq",
             arguments=arguments,
             writes=writes,
             since=self._clock.monotonic(),

@@ -10,7 +10,7 @@ what stands in a few short indexes: most steps ask the file for very little.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count as counting
 from itertools import repeat
@@ -55,6 +55,7 @@ _SCANNED: Final = (HELD,)  # asked for when a process has died, in a table that 
 _ROWIDS: Final = (SESSIONS, ROWS)  # all records of a kind, each with a place of its own: the order of the table
 _SHARED: Final = {UNSENT_ROWS: OUT}  # whoever stands in the second stands in the first: one index of SQLite serves both
 _WIDER: Final = {inner: outer for outer, inner in _SHARED.items()}
+_TOGETHER: Final = 1_000  # records that are read together
 _AHEAD: Final = 1_000  # numbers that are noted in the file as given before they are
 
 _UNKNOWN: Final[Any] = object()  # it has to be looked for
@@ -173,6 +174,19 @@ class FileRecords:
     def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
         query = f'SELECT t.doc FROM json_each(?) k JOIN "{kind.name}" t ON t.key = k.value ORDER BY k.rowid'
         return [kind.record(row[0]) for row in many(self.connection, query, (json.dumps(list(keys)),))]
+
+    def every(self, kind: Kind[T], index: Index[T] | None = None) -> Iterator[T]:
+        """The records of a kind by their keys; or those that stand in an index, by name, place and key."""
+        order = "key" if index is None else f'"{index.name}", "{index.name}_at", key'
+        where = "TRUE" if index is None else f'"{index.name}" IS NOT NULL'
+        query = f'SELECT key FROM "{kind.name}" WHERE {where} ORDER BY {order}'
+        keys = [row[0] for row in many(self.connection, query)]
+        for start in range(0, len(keys), _TOGETHER):
+            yield from self.many(kind, keys[start : start + _TOGETHER])
+
+    def series(self, names: Sequence[str]) -> list[list[int]]:
+        """All numbers of each of these series."""
+        return [self.members(name) for name in names]
 
     def look(
         self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool

@@ -17,10 +17,11 @@ from gateway.store.sqlite import former, search
 from gateway.store.sqlite.bringing import prepare
 from gateway.store.sqlite.connection import check_undamaged, connect_writer, unavailable
 from gateway.store.sqlite.copying import check_there, fill, written
-from gateway.store.sqlite.facts import dump
 from gateway.store.sqlite.holdings import differences, holdings
 from gateway.store.sqlite.migrations import COLUMNS, MIGRATIONS, migrate
+from gateway.store.sqlite.records import FileRecords
 from gateway.store.steps import moving
+from gateway.store.steps.facts import dump
 
 
 class Rehearsal(Struct, frozen=True, kw_only=True):
@@ -68,7 +69,7 @@ def _rehearsed(copy: Path, path: Path, clock: Clock, *, keeps_copy: bool) -> Reh
             began = clock.monotonic()
             migrate(connection, path)
             seconds += clock.monotonic() - began
-            found += _sentences(facts, _tallied(dump(connection)))
+            found += _sentences(facts, _tallied(dump(FileRecords(connection))))
         log = copy.with_name(f"{copy.name}-wal").stat().st_size
         check_undamaged(connection, path)
         unindexed = search.left(connection)

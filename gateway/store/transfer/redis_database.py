@@ -13,17 +13,28 @@ from typing import IO, Any, Final
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.runtime.tasks import Background
-from gateway.store.redis.admission import META, check_ours, connect_meta, establish, reason, refusal, survey
+from gateway.store.redis.admission import (
+    FORMAT,
+    READABLE_FROM,
+    RECORDS,
+    check_ours,
+    establish,
+    living,
+    reason,
+    refusal,
+    survey,
+)
+from gateway.store.redis.bringing import BROUGHT, LOCK
 from gateway.store.redis.connection import Caller
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
-from gateway.store.redis.keyspace import clients, keys
+from gateway.store.redis.former import Reading
+from gateway.store.redis.holdings import Filling, facts
+from gateway.store.redis.keyspace import META, clients, keys, of_meta
 from gateway.store.redis.mark import LEASE, MARK, check_whole
 from gateway.store.redis.partitions import partition_of_name
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.facts import Record
 from gateway.store.shared.platforms import Platforms
-from gateway.store.transfer.redis_reading import Reading
-from gateway.store.transfer.redis_writing import Writing
 
 _CLIENT: Final = "legato-migrate"  # the name of a migration in the server's list, to tell it from gateways
 _LEASE_SECONDS: Final = 10.0
@@ -31,9 +42,12 @@ _PAUSE_SECONDS: Final = 5.0  # half of a gateway's lease
 _LEASED_IN: Final = partition_of_name(LEASE)
 _OURS: Final = "{p??}:*"  # every key of a store but the facts about it
 # What a store that has never held anything may have; everything else is somebody's.
-_EMPTY: Final = re.compile(r"\{p\d\d\}:(seq|members|platforms|(answers|lease|ready|rate|silent):.*)")
+_EMPTY: Final = re.compile(
+    r"\{p\d\d\}:(seq|members|platforms|(answers|commits|lease|ready|rate|silent|member|ticket|bucket):.*"
+    r"|[in]:(member|lease|ticket|bucket)\..*)"
+)
 _WIPED: Final = 500  # keys deleted at a time
-_IN_USE: Final = re.compile(r"\{p\d\d\}:(answers|lease):.*")  # by this migration
+_IN_USE: Final = re.compile(r"\{p\d\d\}:(answers|commits|lease):.*")  # by this migration
 
 
 class RedisSource:
@@ -47,6 +61,7 @@ class RedisSource:
         self._owner = os.urandom(8).hex()
         self._open_wire: Wire | None = None
         self._store_id = ""
+        self._is_former = False  # of the layout that is brought over
         self._is_lost = False
 
     @property
@@ -69,6 +84,7 @@ class RedisSource:
         if not found.meta:
             raise StoreUnavailable(f"There is no store at {self._endpoint}: check the address.")
         check_whole(self._endpoint, found.meta)
+        self._is_former = int(found.meta.get("format", "1")) < RECORDS
         return found.meta["id"]
 
     def _connect(self, store_id: str) -> None:
@@ -118,25 +134,30 @@ class RedisSource:
 
     async def _check_unused(self) -> None:
         """Raises StoreLocked if a gateway is there, and says where it runs as far as the server knows."""
-        alive = await self._living()
+        if await of_meta(self._endpoint, "EXISTS", LOCK) or (
+            self._is_former and await of_meta(self._endpoint, "HEXISTS", META, BROUGHT)
+        ):
+            raise StoreLocked(
+                f"The database at {self._endpoint} is being brought to this version: let `legato run` finish that, "
+                "then run `legato migrate` again."
+            )
+        alive = await living(self._endpoint)
         if not alive:
             return
         hosts = sorted({host async for host, name in clients(self._endpoint) if name == "legato"})
         where = f" on {', '.join(hosts)}" if hosts else ""
-        count = "A gateway uses" if len(alive) == 1 else f"{len(alive)} gateways use"
+        count = "A gateway uses" if alive == 1 else f"{alive} gateways use"
         raise StoreLocked(
             f"{count} the database at {self._endpoint}{where}: stop every `legato run` and `legato chat` with this "
             "store.url (one that was killed is forgotten after ten seconds), then run `legato migrate` again."
         )
 
-    async def _living(self) -> set[str]:
-        """The gateways that use the store."""
-        return {owner for found in await self._wire.look_everywhere("living") for owner in found}
-
     async def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
         with self._reached():
-            async for page in Reading(self._endpoint, self._wire, now).pages():
-                yield page
+            former = Reading(self._endpoint, self._wire, now).pages() if self._is_former else None
+            async with aclosing(former or facts(self._endpoint, self._wire)) as pages:
+                async for page in pages:
+                    yield page
 
     async def aclose(self) -> None:
         wire, self._open_wire = self._open_wire, None
@@ -172,7 +193,7 @@ class RedisSnapshot(RedisSource):
 
     async def _open(self) -> None:
         self._connect(await self._found())
-        self._beside = bool(await self._living())
+        self._beside = bool(await living(self._endpoint))
         if not self._beside:
             await self._take()
             await self._check_unused()
@@ -223,8 +244,8 @@ class RedisTarget(RedisSource):
         self._connect(self._store_id)
         await self._take()
         # As it is now that no other migration can change it.
-        self._is_marked = bool(await self._meta("HEXISTS", META, MARK))
-        self._writing = Writing(self._wire)
+        self._is_marked = bool(await of_meta(self._endpoint, "HEXISTS", META, MARK))
+        self._filling = Filling(self._wire, self._owner)
 
     async def _check_empty(self) -> None:
         async with aclosing(keys(self._endpoint, _OURS)) as names:
@@ -237,7 +258,7 @@ class RedisTarget(RedisSource):
 
     async def begin(self, origin: str) -> None:
         with self._reached():
-            await self._meta("HSET", META, MARK, origin)
+            await of_meta(self._endpoint, "HSET", META, MARK, origin)
             try:
                 # A process that came before the lease was taken is still there, or has left what it wrote.
                 await self._check_unused()
@@ -245,8 +266,10 @@ class RedisTarget(RedisSource):
                     await self._check_empty()
             except StoreError:
                 if not self._is_marked:
-                    await self._meta("HDEL", META, MARK)
+                    await of_meta(self._endpoint, "HDEL", META, MARK)
                 raise
+            forms = {"format": FORMAT, "readable_from": READABLE_FROM}
+            await of_meta(self._endpoint, "HSET", META, *(str(each) for form in forms.items() for each in form))
             await self._wipe()
 
     async def _wipe(self) -> None:
@@ -262,18 +285,11 @@ class RedisTarget(RedisSource):
         await self._wire.ask_all(doomed)
 
     async def restore(self, page: Sequence[Record]) -> None:
-        await self._writing.restore(page)
+        await self._filling.restore(page)
 
     async def complete(self) -> None:
-        await self._writing.complete()
+        await self._filling.complete()
 
     async def publish(self) -> None:
         with self._reached():
-            await self._meta("HDEL", META, MARK)
-
-    async def _meta(self, *command: str) -> Any:
-        connection = await connect_meta(self._endpoint)
-        try:
-            return await ask(connection, *command, seconds=self._endpoint.timeout)
-        finally:
-            await connection.disconnect(nowait=True)
+            await of_meta(self._endpoint, "HDEL", META, MARK)

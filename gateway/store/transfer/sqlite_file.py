@@ -14,10 +14,11 @@ from gateway.runtime.errors import StoreLocked, StoreUnavailable
 from gateway.store.shared.facts import Record
 from gateway.store.sqlite import former, mark, search
 from gateway.store.sqlite.connection import change, connect_reader, connect_writer, one, unavailable
-from gateway.store.sqlite.facts import dump
 from gateway.store.sqlite.holdings import tables
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.migrations import COLUMNS, check_known, check_readable, empty, migrate
+from gateway.store.sqlite.records import FileRecords
+from gateway.store.steps.facts import dump
 
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ class SqliteSource:
             yield page
 
     def _pages(self, now: float) -> Iterator[Sequence[Record]]:
-        return dump(self._connected)
+        return dump(FileRecords(self._connected))
 
     async def check(self) -> None:
         """The lock is held until `aclose`, however long that takes."""

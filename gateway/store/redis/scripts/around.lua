@@ -1,4 +1,4 @@
--- needs: terms sessions
+-- needs: terms
 -- owner's digest, reach, n messages. The messages of the same talk (sessions that go on from one another) among the
 -- owner's messages before and after each, at most `reach` on a side.
 -- Gives {'ok', ids with spaces between them…}, in the order of the messages.
@@ -7,11 +7,8 @@ return look(function()
   local all, reply = entries_of(term_at(owner, '*')), { 'ok' }
   local talks, talk_of = {}, {}
 
-  -- A session is a hash, or a document behind its version.
   local function parent(session)
-    local key = session_at(session)
-    if call('TYPE', key).ok == 'hash' then return call('HGET', key, 'parent_id') end
-    return string.match(call('GET', key) or '', '"parent_id":"(.-)"')
+    return string.match(call('GET', P .. 'session:' .. session) or '', '"parent_id":"(.-)"')
   end
 
   -- The first of the sessions that a session goes on from.
@@ -25,11 +22,11 @@ return look(function()
     return talks[session]
   end
 
-  -- The talk of a message. Its document names its session second, and quotes within texts are escaped.
+  -- The talk of a message. Its document names its session before what was said, and quotes within texts are escaped.
   local function talk(id)
     if not talk_of[id] then
       local text = call('GET', P .. 'message:' .. id)
-      local session = text and (string.match(text, '^%d*|.-"s":"(.-)"') or string.match(text, '"session_id":"(.-)"'))
+      local session = text and string.match(text, '"session_id":"(.-)"')
       talk_of[id] = first_of(session or '')
     end
     return talk_of[id]

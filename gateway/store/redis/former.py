@@ -1,26 +1,26 @@
-"""Facts out of a Redis store: what each partition holds, merged into one order.
+"""Databases of the layout before there were records of kinds: their facts. Nobody writes this layout any more.
 
 Partitions number what they store; sessions, rows, hooks and calls of all partitions are merged by these
 numbers. Events are kept without an order: the ids of all items are read first and sorted, eight bytes for
-each, which is all that grows with the store.
+each; so are the ids of all messages, which get other ones.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
+import re
 from array import array
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from base64 import b64decode
+from bisect import bisect_left
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush, merge
-from itertools import islice, repeat
+from itertools import count, islice, repeat
 from typing import Any, Final
 
 from gateway.domain.chat import PLACED
 from gateway.domain.chat import OutboundState as State
 from gateway.runtime.errors import StoreError
-from gateway.store.redis.codec import compaction_from, document_in, pairs
 from gateway.store.redis.endpoint import Endpoint
-from gateway.store.redis.keeping import GUEST_BOOK, content_of, folder_at
 from gateway.store.redis.keyspace import keys
 from gateway.store.redis.partitions import PARTITIONS, partition_of_name
 from gateway.store.redis.wire import Wire
@@ -33,6 +33,45 @@ Hash = dict[str, str]
 
 _ROUND: Final = 200  # things asked for at a time, of one partition or of all
 _SAID: Final = 500  # messages asked for at a time: of each there may be two records
+_GUEST_BOOK: Final = "guest_book"  # the folder whose key has no `notes:` before it: early versions made it so
+_MESSAGE_ID: Final = re.compile(r"(?<![^\"])([0-9]+)p([0-9]{2})(?![^\"])")  # all of a text, or of a text within JSON
+
+
+def pairs(flat: Sequence[str]) -> Hash:
+    """Names and values in turn, as a mapping."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+class Numbers:
+    """The numbers that messages get for their ids: `<number>p<partition>` as their partition gave them, or a number
+    alone that came from a SQLite file and stays."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._given = [array("Q") for _ in range(PARTITIONS)]
+        highest = 0
+        for each in ids:
+            number, at, partition = each.partition("p")
+            if at:
+                self._given[int(partition)].append(int(number))
+            else:
+                highest = max(highest, int(number))
+        self._given = [array("Q", sorted(set(numbers))) for numbers in self._given]
+        self._ranks = [array("Q", bytes(8 * len(numbers))) for numbers in self._given]
+        ordered = merge(*(zip(numbers, repeat(at), count()) for at, numbers in enumerate(self._given)))
+        for rank, (_, there, place) in enumerate(ordered, highest // PARTITIONS + 1):
+            self._ranks[there][place] = rank
+
+    def within(self, text: str) -> str:
+        """A text, or JSON, in which the ids of messages are their numbers."""
+        return _MESSAGE_ID.sub(self._new, text)
+
+    def _new(self, found: re.Match[str]) -> str:
+        number, partition = int(found[1]), int(found[2])
+        given = self._given[partition] if partition < PARTITIONS else ()
+        place = bisect_left(given, number)
+        if place == len(given) or given[place] != number:
+            return found[0]
+        return str(self._ranks[partition][place] * PARTITIONS + partition)
 
 
 class Reading:
@@ -42,9 +81,12 @@ class Reading:
         self._endpoint = endpoint
         self._wire = wire
         self._kept_from = (now + FORGOTTEN) * 1_000
+        self._numbers = Numbers(())
 
     async def pages(self) -> AsyncGenerator[Sequence[Record], None]:
         """All records."""
+        found = [name async for name in keys(self._endpoint, "{p??}:message:*")]
+        self._numbers = Numbers(name.split(":", 2)[2] for name in found)
         kinds = (
             self._sessions,
             self._hooks,
@@ -69,7 +111,7 @@ class Reading:
             owners = [(at, session["key"], 0.0) for (at, _, _), session in zip(places, sessions, strict=True)]
             tips = await self._of(owners, "GET", "tip")
             yield [
-                Record("sessions", {**SESSION.facts(SESSION.of_texts(session)), "is_tip": int(tip == session["id"])})
+                Record("sessions", {**self._session(session), "is_tip": int(tip == session["id"])})
                 for session, tip in zip(sessions, tips, strict=True)
             ]
             async for page in self._transcripts(places, sessions):
@@ -78,24 +120,51 @@ class Reading:
             yield [
                 Record("compactions", {**COMPACTION.facts(run), "fallback": int(run.fallback), "key": session["key"]})
                 for session, documents in zip(sessions, runs, strict=True)
-                for run in map(compaction_from, documents)
+                for run in (COMPACTION.of_texts(json.loads(document)) for document in documents)
                 if run.parent_id == session["id"]  # its child has it, too
             ]
 
+    def _session(self, session: Hash) -> Mapping[str, Any]:
+        facts = SESSION.facts(SESSION.of_texts(session))
+        return {**facts, "engine_state": self._numbers.within(str(facts["engine_state"]))}
+
     async def _transcripts(self, places: Sequence[Place], sessions: Sequence[Hash]) -> AsyncIterator[list[Record]]:
-        parts: list[tuple[Hash, int, Awaitable[list[Any]]]] = []
-        size = 0
-        for (partition, name, _), session in zip(places, sessions, strict=True):
-            count = int(session["message_count"])
-            for first in range(0, count, _SAID):
-                length = min(_SAID, count - first)
-                if size + length > _SAID:
-                    yield await _said(parts)
-                    parts, size = [], 0
-                look = self._wire.look(partition, "transcript", name, str(first), str(length))
-                parts.append((session, first, look))
-                size += length
-        yield await _said(parts)
+        """Each place, and the message where it was first stored."""
+        members = await self._of(places, "LRANGE", "transcript", "0", "-1")
+        flat = [
+            (partition, session, position, message_id)
+            for (partition, _, _), session, ids in zip(places, sessions, members, strict=True)
+            for position, message_id in enumerate(ids[: int(session["message_count"])])
+        ]
+        for start in range(0, len(flat), _SAID):
+            some = flat[start : start + _SAID]
+            texts = await self._of([(partition, name, 0.0) for partition, _, _, name in some], "GET", "message")
+            yield [
+                record
+                for (_, session, position, name), text in zip(some, texts, strict=True)
+                for record in self._said(session, position, name, text)
+            ]
+
+    def _said(self, session: Hash, position: int, name: str, text: str | None) -> list[Record]:
+        if text is None:
+            raise lost(name, session["id"])
+        tokens, _, document = text.partition("|")
+        data = json.loads(document)
+        number = self._numbers.within(name)
+        place = {"session_id": session["id"], "key": session["key"], "position": position, "message_id": number}
+        if data["s"] != session["id"]:
+            return [Record("transcripts", place)]
+        message = {
+            "id": number,
+            "key": data["k"],
+            "session_id": data["s"],
+            "role": data["b"]["role"],
+            "body": dumps(data["b"]),
+            "note": self._numbers.within(dumps(data["n"])) if data["n"] else None,
+            "tokens": int(tokens) if tokens else None,
+            "at": float(data["at"]),
+        }
+        return [Record("messages", message), Record("transcripts", place)]
 
     async def _hooks(self) -> AsyncIterator[list[Record]]:
         async for places in self._merged("hooks"):
@@ -205,7 +274,7 @@ class Reading:
 
     async def _calls(self) -> AsyncIterator[list[Record]]:
         async for places in self._merged("ledger"):
-            calls = [json.loads(document_in(text)) for _, text, _ in places]
+            calls = [json.loads(text.partition("|")[2]) for _, text, _ in places]
             sessions = [(at, call["session"], 0.0) for (at, _, _), call in zip(places, calls, strict=True)]
             found = await self._of(sessions, "HGET", "session", "key")
             yield [_call(key, at, call) for key, (_, _, at), call in zip(found, places, calls, strict=True)]
@@ -242,7 +311,10 @@ class Reading:
         async for places in self._named("facts"):
             for documents in await self._of(places, "HVALS", "facts"):
                 facts = sorted(map(json.loads, documents), key=lambda fact: (fact["made_at"], fact["id"]))
-                yield [Record("memory", {"number": 0, **fact}) for fact in facts]
+                yield [Record("memory", {"number": 0, **fact, **self._source(fact)}) for fact in facts]
+
+    def _source(self, fact: Mapping[str, Any]) -> Mapping[str, str]:
+        return {"message_id": self._numbers.within(fact["message_id"])}
 
     async def _memory_counters(self) -> AsyncIterator[list[Record]]:
         async for places in self._named("facts_version"):
@@ -266,16 +338,25 @@ class Reading:
             for partition, key, _ in places:
                 documents = await self._wire.ask(partition, "HVALS", f"files:{key}")
                 for file in sorted(map(file_from, documents), key=lambda each: (each.at, each.ref)):
-                    content = await content_of(self._wire, partition, key, file.digest)
+                    content = await self._content(partition, key, file.digest)
                     if content is None:
                         raise StoreError(f"The store is damaged: file {file.ref} of {key} has no content.")
                     yield [Record("files", {**FILE.facts(file), "key": key, "content": content})]
 
+    async def _content(self, partition: int, key: str, digest: str) -> bytes | None:
+        """A content, put together again: no piece of it is longer than a megabyte."""
+        name = f"content:{key}:{storable(digest)}"
+        length = int(await self._wire.ask(partition, "HLEN", name))
+        parts = [await self._wire.ask(partition, "HGET", name, str(place)) for place in range(length)]
+        return b"".join(map(b64decode, parts)) if length else None
+
     async def _notes(self) -> AsyncIterator[list[Record]]:
-        async for places in self._named("notes", also=GUEST_BOOK):
-            found = await self._wire.ask_all((at, ("HGETALL", folder_at(name))) for at, name, _ in places)
+        async for places in self._named("notes", also=_GUEST_BOOK):
+            found = await self._wire.ask_all(
+                (at, ("HGETALL", name if name == _GUEST_BOOK else f"notes:{name}")) for at, name, _ in places
+            )
             yield [
-                Record("notes", {"account": folder, "name": name, "value": value})
+                Record("notes", {"account": folder, "name": name, "value": self._numbers.within(value)})
                 for (_, folder, _), flat in zip(places, found, strict=True)
                 for name, value in sorted(pairs(flat).items())
             ]
@@ -337,33 +418,6 @@ class Reading:
     async def _members(self, partition: int, name: str, first: int) -> list[tuple[float, str]]:
         flat = await self._wire.ask(partition, "ZRANGE", name, str(first), str(first + _ROUND - 1), "WITHSCORES")
         return [(float(number), member) for member, number in zip(flat[::2], flat[1::2], strict=True)]
-
-
-async def _said(parts: Sequence[tuple[Hash, int, Awaitable[list[Any]]]]) -> list[Record]:
-    """Parts of transcripts: each place, and the message where it was first stored."""
-    page: list[Record] = []
-    found = await asyncio.gather(*(look for _, _, look in parts))
-    for (session, first, _), flat in zip(parts, found, strict=True):
-        for position, (message_id, text) in enumerate(zip(flat[::2], flat[1::2], strict=True), first):
-            if text is None:
-                raise lost(message_id, session["id"])
-            tokens, _, document = text.partition("|")
-            data = json.loads(document)
-            place = {"session_id": session["id"], "key": session["key"], "position": position, "message_id": message_id}
-            if data["s"] == session["id"]:
-                message = {
-                    "id": message_id,
-                    "key": data["k"],
-                    "session_id": data["s"],
-                    "role": data["b"]["role"],
-                    "body": dumps(data["b"]),
-                    "note": dumps(data["n"]) if data["n"] else None,
-                    "tokens": int(tokens) if tokens else None,
-                    "at": float(data["at"]),
-                }
-                page.append(Record("messages", message))
-            page.append(Record("transcripts", place))
-    return page
 
 
 def _event_in(document: str) -> tuple[str, str] | None:

@@ -1,0 +1,178 @@
+"""The step from hashes and lists to records of kinds: every fact of a database is read as it lay, and put as a record.
+
+The records are put beside the old keys, under an attempt's name, and what they say is compared with what the old keys
+say. Then one command decides for the attempt; from there on it is only carried on, by whoever opens the database: in
+each partition the old keys go, and then the records get their names. Until that command the database is of the earlier
+layout, and the same process of then can use it.
+
+Several processes may do all of this at once: each has an attempt of its own, and one is decided for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
+from itertools import count
+from typing import Final
+
+import structlog
+
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreError
+from gateway.runtime.tasks import Background
+from gateway.store.redis.connection import Caller
+from gateway.store.redis.endpoint import Endpoint
+from gateway.store.redis.former import Reading
+from gateway.store.redis.holdings import Filling, facts
+from gateway.store.redis.keyspace import META, SEARCH, keys, of_meta, remove
+from gateway.store.redis.partitions import EVERYWHERE
+from gateway.store.redis.wire import Wire
+from gateway.store.shared.facts import Record, Tally
+from gateway.store.shared.platforms import Platforms
+from gateway.store.steps import moving
+
+log = structlog.get_logger(__name__)
+
+BROUGHT: Final = "brought"  # a field of the facts about the store: the attempt that was decided for
+LOCK: Final = f"{{{META}}}:bringing"  # beside the facts: who tries now, so that no other tries meanwhile
+_LOCKED: Final = 10_000  # milliseconds
+_LOOK_AGAIN: Final = 1.0  # seconds
+_PATIENCE: Final = 30.0  # seconds that a step waits for a server that is away
+_MANY: Final = 500  # keys of a script
+_LEFT_OUT: Final = ("unindexed", "commits:")  # what is made anew
+
+Pages = AsyncGenerator[Sequence[Record], None]
+
+
+async def bring(endpoint: Endpoint, clock: Clock, told: Callable[[str], None]) -> None:
+    """Bring a database over that no process of an earlier version uses. Raises StoreError, StoreUnavailable or
+    UNREACHABLE: the next start goes on with it."""
+    attempt = Attempt(endpoint, clock)
+    try:
+        for look in count():
+            if decided := await of_meta(endpoint, "HGET", META, BROUGHT):
+                await attempt.carry_on(decided)
+                return
+            if await of_meta(endpoint, "SET", LOCK, attempt.name, "NX", "PX", str(_LOCKED)):
+                told(f"The database at {endpoint} is brought to this version; that may take some minutes.")
+                await attempt.make()
+            else:
+                if look == 0:
+                    told(f"Another process brings the database at {endpoint} to this version; I wait for that.")
+                await clock.sleep(_LOOK_AGAIN)
+    finally:
+        await attempt.aclose()
+
+
+class Attempt:
+    """One process's attempt to bring a database over."""
+
+    def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
+        self.name = os.urandom(8).hex()
+        self._endpoint = endpoint
+        self._clock = clock
+        self._background = Background()
+        self._old, self._new = self._wire(""), self._wire(f"new:{self.name}:")
+
+    def _wire(self, under: str) -> Wire:
+        nobody = Platforms(())
+        caller = Caller(owner=self.name, channel="", life=0, runs=nobody, sends=nobody)
+        made = Wire(
+            self._endpoint,
+            caller=caller,
+            clock=self._clock,
+            background=self._background,
+            patience=_PATIENCE,
+            under=under,
+        )
+        made.open()
+        return made
+
+    async def aclose(self) -> None:
+        await self._background.aclose()
+        await self._old.aclose()
+        await self._new.aclose()
+
+    # -- until it is decided ----------------------------------------------------------------
+
+    async def make(self) -> None:
+        """Put the records beside the old keys, compare, and decide for them, unless that was done for others."""
+        log.info("store_is_brought_over", server=str(self._endpoint))
+        holding = self._background.start(self._hold(), name="bringing")
+        try:
+            await self._fill()
+            if not int(await of_meta(self._endpoint, "HSETNX", META, BROUGHT, self.name)):
+                await self._give_up()
+        except StoreError:
+            decided = await of_meta(self._endpoint, "HGET", META, BROUGHT)
+            if decided is None or decided != self.name:
+                await self._give_up()
+            if decided is None:
+                raise
+        finally:
+            holding.cancel()
+
+    async def _fill(self) -> None:
+        now = self._clock.now()
+        filling, put = Filling(self._new, self.name), Tally()
+        async with aclosing(Reading(self._endpoint, self._old, now).pages()) as pages:
+            async for page in pages:
+                await filling.restore(page)
+                put.add(map(moving.normal, page))
+        await filling.complete()
+        found = Tally()
+        async with aclosing(facts(self._endpoint, self._new)) as pages:
+            async for page in pages:
+                found.add(map(moving.normal, page))
+        kind = put.differing(found)
+        if kind is not None:
+            raise StoreError(
+                f"The database at {self._endpoint} cannot be brought to this version: {put.counts[kind]:,} {kind} "
+                f"became {found.counts[kind]:,}, or others; use the earlier version, for which all is as it was, and "
+                "report this."
+            )
+        for partition in EVERYWHERE:
+            await self._do(self.name, partition, "", "next", ["removing"])
+        log.info("store_is_compared", server=str(self._endpoint), records=put.total)
+
+    async def _hold(self) -> None:
+        """Keep others from trying, for as long as this process lives."""
+        while True:
+            await self._clock.sleep(_LOCKED / 3_000)
+            with suppress(Exception):
+                await of_meta(self._endpoint, "SET", LOCK, self.name, "XX", "PX", str(_LOCKED))
+
+    async def _give_up(self) -> None:
+        await remove(self._endpoint, f"{{p??}}:new:{self.name}:*")
+        await remove(self._endpoint, f"{{p??}}:bringing:{self.name}")
+
+    # -- and then ---------------------------------------------------------------------------
+
+    async def carry_on(self, decided: str) -> None:
+        """Let the old keys go, and name the records."""
+        await self._each(decided, "removing", "remove", "", without=(f"new:{decided}:", f"bringing:{decided}"))
+        await self._each(decided, "naming", "name", f"new:{decided}:", without=())
+        await of_meta(self._endpoint, "HDEL", META, SEARCH)  # entries are made anew after the start
+        await remove(self._endpoint, f"{{p??}}:new:{decided}:*")
+        await of_meta(self._endpoint, "DEL", LOCK)
+
+    async def _each(self, decided: str, state: str, verb: str, begin: str, *, without: Sequence[str]) -> None:
+        """Do something to the keys that begin so, in all partitions that are in this state."""
+        waiting: dict[int, list[str]] = {each: [] for each in EVERYWHERE}
+        async with aclosing(keys(self._endpoint, f"{{p??}}:{begin}*")) as names:
+            async for name in names:
+                partition, rest = int(name[2:4]), name[6:]
+                if rest.startswith(tuple(without)) or (begin and rest[len(begin) :].startswith(_LEFT_OUT)):
+                    continue
+                waiting[partition].append(rest[len(begin) :])
+                if len(waiting[partition]) == _MANY:
+                    await self._do(decided, partition, state, verb, waiting[partition])
+                    waiting[partition] = []
+        for partition, some in waiting.items():
+            await self._do(decided, partition, state, verb, some)
+            await self._do(decided, partition, state, "next", ["naming"] if verb == "remove" else [])
+
+    async def _do(self, attempt: str, partition: int, state: str, verb: str, words: Sequence[str]) -> None:
+        if words or verb == "next":
+            await self._old.run(partition, "bring", attempt, state, verb, str(len(words)), *words)
