@@ -72,7 +72,7 @@ async def connected(*, patience: float = PATIENCE) -> AsyncIterator[tuple[Server
     async with asyncio.timeout(PATIENCE), await asyncio.start_server(server.serve, "127.0.0.1", 0) as listener:
         connection = Connection(
             dial,
-            caller=Caller(owner="o", channel="", life=1),
+            caller=Caller(owner="o", channel=""),
             clock=SystemClock(),
             timeout=PATIENCE,
             patience=patience,

@@ -80,7 +80,7 @@ class RedisBackend:
         self._endpoint = Endpoint(url, timeout=timeout)
         self._admitted = partial(admit, self._endpoint, clock, waits=waits, told=told)
         self._background = Background()
-        self._header = Header(owner=self.owner, channel="", life=int(lease_seconds * 1_000))
+        self._header = Header(owner=self.owner, channel="")
         self._wire = Wire(
             self._endpoint, caller=self._header, clock=clock, background=self._background, patience=patience
         )

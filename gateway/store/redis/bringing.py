@@ -29,7 +29,6 @@ from gateway.store.redis.keyspace import META, SEARCH, keys, of_meta, remove
 from gateway.store.redis.partitions import EVERYWHERE
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.facts import Record, Tally
-from gateway.store.shared.platforms import Platforms
 from gateway.store.steps import moving
 
 log = structlog.get_logger(__name__)
@@ -76,8 +75,7 @@ class Attempt:
         self._old, self._new = self._wire(""), self._wire(f"new:{self.name}:")
 
     def _wire(self, under: str) -> Wire:
-        nobody = Platforms(())
-        caller = Caller(owner=self.name, channel="", life=0, runs=nobody, sends=nobody)
+        caller = Caller(owner=self.name, channel="")
         made = Wire(
             self._endpoint,
             caller=caller,

@@ -38,11 +38,10 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import GatewayError, SessionConflict, SessionNotFound, StoreError, StoreUnavailable
+from gateway.runtime.errors import GatewayError, StoreError, StoreUnavailable
 from gateway.store.redis.answers import NONE, Answers
 from gateway.store.redis.endpoint import UNREACHABLE
 from gateway.store.redis.scripts import Script
-from gateway.store.shared.platforms import Platforms
 
 log = structlog.get_logger(__name__)
 
@@ -73,11 +72,7 @@ Argument = str | bytes | int
 
 
 class Job(Struct, eq=False):
-    """One step on its way: a script with what it takes, or a plain command that only reads.
-
-    `read` makes the result of the answer (None: it is the answer); then, on the loop, `done(result)` is called, and
-    `abandoned(result)` if the caller was cancelled and will never see the result.
-    """
+    """One step on its way: a script with what it takes, or a plain command that only reads."""
 
     future: asyncio.Future[Any]
     script: Script | None
@@ -85,9 +80,6 @@ class Job(Struct, eq=False):
     arguments: Sequence[Argument]
     writes: bool
     since: float
-    read: Callable[[Any], Any] | None = None
-    done: Callable[[Any], None] | None = None
-    abandoned: Callable[[Any], None] | None = None
     number: int = 0
     sent: bool = False  # the step may have been done
     ended: bool = False
@@ -98,21 +90,10 @@ class Job(Struct, eq=False):
         if self.script is not None:
             status, *reply = reply
             if status != "ok":
-                self.fail(_refusal(status, reply))
+                self.fail(StoreError("The server took this step for an old copy of one that was answered."))
                 return
-        try:
-            result = reply if self.read is None else self.read(reply)
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            what = self.script.name if self.script else str(self.arguments[0])
-            log.exception("store_unreadable", step=what)
-            self.fail(StoreError(f"The store holds something that this release cannot read ({what}: {error})."))
-            return
-        if self.done is not None:
-            self.done(result)
         if not self.future.cancelled():
-            self.future.set_result(result)
-        elif self.abandoned is not None:
-            self.abandoned(result)
+            self.future.set_result(reply)
         self._end()
 
     def fail(self, error: GatewayError) -> None:
@@ -127,23 +108,11 @@ class Job(Struct, eq=False):
             call(self)
 
 
-def _refusal(status: str, reply: Sequence[str]) -> GatewayError:
-    if status == "conflict":
-        return SessionConflict(reply[0])
-    if status == "missing":
-        return SessionNotFound(reply[0])
-    return StoreError("The server took this step for an old copy of one that was answered; nothing was done.")
-
-
 class Caller(Struct, kw_only=True):
-    """The caller as every script is told: the process; the channel for news; for how many milliseconds the process
-    counts as alive after a beat; the platforms whose lanes it runs, and the platforms it sends to, which may change."""
+    """The caller as every script is told: the process, and the channel for news."""
 
     owner: str
     channel: str
-    life: int
-    runs: Platforms = field(default_factory=Platforms)
-    sends: Platforms = field(default_factory=Platforms)
 
 
 class Connection:
@@ -296,15 +265,7 @@ class Connection:
         verb, what = ("EVALSHA", sha) if sha in self._known else ("EVAL", job.script.text)
         self._known.add(sha)
         caller = self._caller
-        header = (
-            caller.owner,
-            str(job.number),
-            str(self._answered),
-            caller.channel,
-            str(caller.life),
-            caller.runs.text,
-            caller.sends.text,
-        )
+        header = (caller.owner, job.number, self._answered, caller.channel)
         # The server lets a look through where it holds writes back, as for a backup.
         return (verb if job.writes else f"{verb}_RO", what, "1", job.key, *header, *job.arguments)
 

@@ -8,9 +8,9 @@ a connection of its own for both, so that a node that is down holds up only its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
@@ -19,8 +19,6 @@ from gateway.store.redis.connection import Argument, Caller, Connection, Job
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.partitions import PARTITIONS, prefix
 from gateway.store.redis.scripts import script
-
-T = TypeVar("T")
 
 _LAST_WORDS = 3.0  # seconds that steps on their way are waited for
 
@@ -77,49 +75,22 @@ class Wire:
 
     # -- steps ------------------------------------------------------------------------------
 
-    def send(
-        self,
-        partition: int,
-        name: str,
-        *arguments: str,
-        read: Callable[[Any], T] | None = None,
-        done: Callable[[T], None] | None = None,
-        abandoned: Callable[[T], None] | None = None,
-    ) -> Job:
-        """Send a writing script at once; `result` waits for it. Raises StoreUnavailable if closed."""
-        job = self._job(partition, name, arguments, writes=True, read=read)
-        job.done, job.abandoned = done, abandoned
+    async def run(self, partition: int, name: str, *arguments: str) -> Any:
+        """The answer of a writing script. Raises StoreUnavailable or StoreError: nothing was done."""
+        job = self._job(partition, name, arguments, writes=True)
         self._writers[partition].put(job)
-        return job
+        try:
+            return await job.future
+        except asyncio.CancelledError:
+            if not job.ended:
+                self._release(job)
+            raise
 
-    async def run(
-        self,
-        partition: int,
-        name: str,
-        *arguments: str,
-        read: Callable[[Any], T] | None = None,
-        done: Callable[[T], None] | None = None,
-        abandoned: Callable[[T], None] | None = None,
-    ) -> T:
-        """The result of a writing script. Raises the script's refusal, or StoreUnavailable: in both cases nothing was
-        done."""
-        job = self.send(partition, name, *arguments, read=read, done=done, abandoned=abandoned)
-        result: T = await self._result(job)
-        return result
-
-    def submit(
-        self,
-        partition: int,
-        name: str,
-        *arguments: str,
-        read: Callable[[Any], T] | None = None,
-        done: Callable[[T], None] | None = None,
-    ) -> None:
+    def submit(self, partition: int, name: str, *arguments: str) -> None:
         """Send a writing script that nobody waits for; a failure has no consequence."""
         if not self.is_open:
             return
-        job = self._made(partition, name, arguments, writes=True, read=read)
-        job.done = done
+        job = self._made(partition, name, arguments, writes=True)
         self._release(job)
         self._writers[partition].put(job)
         job.future.add_done_callback(_heard)
@@ -139,35 +110,6 @@ class Wire:
         seconds, micros = await job.future
         return int(seconds) + int(micros) / 1e6
 
-    def watch(self, job: Job, over: Callable[[], None]) -> None:
-        """Call `over` when a sent job has ended, well or not; nobody waits for its result."""
-        job.over.append(lambda _: over())
-        job.future.add_done_callback(_heard)
-
-    async def results(self, jobs: Sequence[Job]) -> list[Any]:
-        """The results of jobs, once all are done. Raises the error of the first job that failed."""
-        if len(jobs) < 2:
-            return [await self._result(jobs[0])] if jobs else []
-        try:
-            await asyncio.wait([job.future for job in jobs])
-        except asyncio.CancelledError:
-            for job in jobs:
-                self._abandon(job)
-            raise
-        errors = [error for job in jobs if (error := job.future.exception()) is not None]
-        if errors:
-            for job in jobs:
-                self._abandon(job)
-            raise errors[0]
-        return [job.future.result() for job in jobs]
-
-    async def _result(self, job: Job) -> Any:
-        try:
-            return await job.future
-        except asyncio.CancelledError:
-            self._abandon(job)
-            raise
-
     async def look(self, partition: int, name: str, *arguments: str) -> Any:
         """The answer of a script that only reads."""
         job = self._job(partition, name, arguments, writes=False)
@@ -186,11 +128,6 @@ class Wire:
         job = self._job(partition, None, (verb, prefix(partition) + self.under + key, *rest), writes=False)
         self._readers[partition].put(job)
         return job.future
-
-    async def look_everywhere(self, name: str, *arguments: str) -> list[Any]:
-        """The answers of a reading script from each partition, in their order."""
-        looks = (self.look(partition, name, *arguments) for partition in range(PARTITIONS))
-        return list(await asyncio.gather(*looks))
 
     # -- lifetime ---------------------------------------------------------------------------
 
@@ -229,28 +166,12 @@ class Wire:
     def _connections(self) -> set[Connection]:
         return {*self._writers, *self._readers}
 
-    def _job(
-        self,
-        partition: int,
-        name: str | None,
-        arguments: Sequence[str],
-        *,
-        writes: bool,
-        read: Callable[[Any], Any] | None = None,
-    ) -> Job:
+    def _job(self, partition: int, name: str | None, arguments: Sequence[str], *, writes: bool) -> Job:
         if self._draining or not self._writers:
             raise StoreUnavailable("The store is closed.")
-        return self._made(partition, name, arguments, writes=writes, read=read)
+        return self._made(partition, name, arguments, writes=writes)
 
-    def _made(
-        self,
-        partition: int,
-        name: str | None,
-        arguments: Sequence[Argument],
-        *,
-        writes: bool,
-        read: Callable[[Any], Any] | None = None,
-    ) -> Job:
+    def _made(self, partition: int, name: str | None, arguments: Sequence[Argument], *, writes: bool) -> Job:
         return Job(
             future=asyncio.get_running_loop().create_future(),
             script=None if name is None else script(name),
@@ -258,21 +179,7 @@ class Wire:
             arguments=arguments,
             writes=writes,
             since=self._clock.monotonic(),
-            read=read,
         )
-
-    def _abandon(self, job: Job) -> None:
-        """Nobody waits for this job's result any more."""
-        future = job.future
-        if not future.done():
-            future.cancel()
-            self._release(job)
-        elif future.cancelled():
-            # The caller was cancelled while the job was on its way.
-            if not job.ended:
-                self._release(job)
-        elif future.exception() is None and job.abandoned is not None:
-            job.abandoned(future.result())
 
     def _release(self, job: Job) -> None:
         self._loose.add(job)

@@ -16,7 +16,7 @@ from gateway.domain.chat import Album, Button, ChatType, Inbound, KeptFile, Retu
 from gateway.domain.message import Message, note_of
 from gateway.domain.reminder import Reminder
 from gateway.domain.rule import Pins
-from gateway.store.records import InboxItem, ToolIntent
+from gateway.store.records import ToolIntent
 
 log = structlog.get_logger(__name__)
 
@@ -150,19 +150,6 @@ def returns_json(returns: Returns) -> str:
 def returns_from(text: str) -> Returns:
     """The inverse of `returns_json`."""
     return convert(loads(text), Returns)
-
-
-def item_from(row: Sequence[Any]) -> InboxItem:
-    """An item from its id, key, document, time of acceptance and attempts; numbers may be texts."""
-    number, text, inbound, at, attempts = row
-    key = SessionKey.parse(text)
-    return InboxItem(
-        id=str(number),
-        key=key,
-        inbound=readable_inbound(inbound, key, str(number)),
-        accepted_at=float(at),
-        attempts=int(attempts),
-    )
 
 
 def intents_json(intents: Sequence[ToolIntent]) -> str:

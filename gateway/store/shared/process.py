@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
-from gateway.store.records import InboxItem, SignalKind
-from gateway.store.shared.agenda import Agenda
+from gateway.store.records import SignalKind
 from gateway.store.shared.platforms import Platforms
 from gateway.store.shared.transcripts import TranscriptCache
 
@@ -37,15 +36,13 @@ class SteadyTime:
 
 
 class Process:
-    """The platforms that this process serves, the chats that wait, the transcripts that were read, the listeners."""
+    """The platforms that this process serves, the transcripts that were read, the listeners."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.time = SteadyTime(clock)
         self.transcripts = TranscriptCache()
-        self.agenda = Agenda()
         self.runs, self.sends = Platforms(), Platforms()
-        self.bypassed: list[InboxItem] = []  # which nobody was given
         self.signal_listeners: list[Callable[[SessionKey, SignalKind], None]] = []
         self.decided_listeners: list[Callable[[SessionKey], None]] = []
         self.rows_listeners: list[Callable[[], None]] = []

@@ -120,9 +120,3 @@ def size_of(message: Message) -> int:
         elif kind is list or kind is tuple:
             left += value
     return size
-
-
-def size_stored(texts: Sequence[str]) -> int:
-    """The same of messages that are stored as these texts."""
-    together = "".join(texts)
-    return PER_MESSAGE * len(texts) + (len(together) if together.isascii() else sum(map(sys.getsizeof, texts)))

@@ -34,7 +34,6 @@ from gateway.store.redis.mark import LEASE, MARK, check_whole
 from gateway.store.redis.partitions import partition_of_name
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.facts import Record
-from gateway.store.shared.platforms import Platforms
 
 _CLIENT: Final = "legato-migrate"  # the name of a migration in the server's list, to tell it from gateways
 _LEASE_SECONDS: Final = 10.0
@@ -89,9 +88,7 @@ class RedisSource:
 
     def _connect(self, store_id: str) -> None:
         self._store_id = store_id
-        # It sends to no platform and runs none: restored work waits for others.
-        nobody = Platforms(())
-        caller = Caller(owner=self._owner, channel=f"legato:{store_id}", life=0, runs=nobody, sends=nobody)
+        caller = Caller(owner=self._owner, channel=f"legato:{store_id}")
         self._open_wire = Wire(
             self._endpoint,
             caller=caller,
