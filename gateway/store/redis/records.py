@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -48,6 +49,7 @@ class Document(Struct, frozen=True):
 _NONE: Final = Document("", None)
 
 
+@lru_cache(maxsize=8_192)
 def index_key(index: Index[Any], under: str) -> str:
     """The key of an index without the prefix of its partition."""
     return f"i:{index.kind.name}.{index.name}:{under}"
