@@ -29,7 +29,13 @@ def configured_store(
     if path is None:
         from gateway.store.redis import RedisStore
 
-        return RedisStore(config.store.url, clock=clock, waits=waits and not read_only, told=told)
+        return RedisStore(
+            config.store.url,
+            clock=clock,
+            waits=waits and not read_only,
+            concurrency=config.turns.concurrent,
+            told=told,
+        )
     from gateway.store.sqlite.store import SqliteStore
 
     return SqliteStore(

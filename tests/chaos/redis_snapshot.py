@@ -12,7 +12,7 @@ import redis.asyncio
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import HOST, Message
 from gateway.runtime.clock import SystemClock
-from gateway.store.kinds import ITEM, OWED, UNFINISHED, UNSENT_ROWS
+from gateway.store.kinds import ITEM, OWED, UNSENT_ROWS
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.redis.records import index_key
@@ -42,10 +42,12 @@ async def raw_messages(client: Any) -> dict[str, str]:
 async def unfinished(client: Any) -> dict[str, int]:
     """Return the unfinished work: items, rows, hooks."""
     left: dict[str, int] = {}
-    for what, index in (("hooks", OWED), ("waiting", UNFINISHED), ("unsent", UNSENT_ROWS)):
+    for what, index in (("hooks", OWED), ("unsent", UNSENT_ROWS)):
         names = [name async for name in client.scan_iter(match=f"{{p??}}:{index_key(index, '')}*", count=1_000)]
         left[what] = sum([await client.zcard(name) for name in names])
-    return left
+    items = [name async for name in client.scan_iter(match="{p??}:item:*", count=1_000)]
+    texts = await client.mget(items) if items else []
+    return {**left, "waiting": len([text for text in texts if '"outcome":' not in text])}
 
 
 async def accepted(client: Any, platform: str) -> set[str]:

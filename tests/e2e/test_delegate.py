@@ -211,7 +211,7 @@ async def test_helpers_work_in_several_processes(tmp_path: Path, redis_server: R
     config = config_in(tmp_path, turns=TurnSettings(concurrent=2))
 
     def gateway() -> AbstractAsyncContextManager[Live]:
-        store, model = RedisStore(redis_server.url, clock=SystemClock()), FakeModel(held)
+        store, model = RedisStore(redis_server.url, clock=SystemClock(), concurrency=2), FakeModel(held)
         return running(tmp_path, config=config, model=model, adapter=FakeAdapter(), store=store)
 
     async with gateway() as one, gateway() as two:

@@ -16,7 +16,8 @@ class RedisStore(SpaceStore):
     `lease_seconds`: how long this process may be silent before the others take over its claims. `timeout`: how long
     the server may take to answer. `patience`: how long a step that was not sent waits for a server that is away, before
     it fails with StoreUnavailable; a step that may have been done waits for its answer. With `waits`, `open` waits for
-    a server that cannot be reached, and `told` is given a sentence about that.
+    a server that cannot be reached, and `told` is given a sentence about that. `concurrency`: how many lanes this
+    process runs at once; it claims no more with the acceptance of their items, and leaves those to whoever is free.
     """
 
     def __init__(
@@ -28,13 +29,14 @@ class RedisStore(SpaceStore):
         timeout: float = 5.0,
         patience: float = 5.0,
         waits: bool = True,
+        concurrency: int = 256,
         told: Callable[[str], None] = lambda _: None,
         attempt_pauses: Sequence[float] = ATTEMPT_PAUSES,
     ) -> None:
         self.backend = RedisBackend(
             url, clock=clock, lease_seconds=lease_seconds, timeout=timeout, patience=patience, waits=waits, told=told
         )
-        super().__init__(self.backend, clock=clock, attempt_pauses=attempt_pauses)
+        super().__init__(self.backend, clock=clock, concurrency=concurrency, attempt_pauses=attempt_pauses)
 
     @property
     def owner(self) -> str:
