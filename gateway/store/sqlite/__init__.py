@@ -13,7 +13,6 @@
     its layout    migrations      the steps to this version of it
                   former          the tables with columns that it had before
                   bringing        the step from them to tables of kinds
-                  facts           what it holds, as facts for another store
                   holdings        what it holds: counts and samples, to compare
                   rehearsal       an upgrade tried on a copy
 
