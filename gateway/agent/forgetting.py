@@ -46,8 +46,8 @@ from gateway.store.records import (
     Rewriting,
     Talk,
 )
-from gateway.store.shared.languages import is_stop
-from gateway.store.shared.text import Holds, HoldsInside, is_dense
+from gateway.words.languages import is_stop
+from gateway.words.text import Holds, HoldsInside, is_dense
 
 T = TypeVar("T")
 

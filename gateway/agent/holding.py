@@ -14,7 +14,7 @@ from gateway.domain.memory import Fact
 from gateway.domain.message import HOST, Message
 from gateway.domain.reminder import Reminder
 from gateway.domain.rule import Pin
-from gateway.store.shared.text import Holds
+from gateway.words.text import Holds
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from gateway.domain.chat import one_line
 from gateway.domain.message import Message, is_request, is_summary, note_of, own_words, text_of
 from gateway.domain.rule import states_rule
-from gateway.store.shared.text import telling, terms
+from gateway.words.text import telling, terms
 
 _LOOKED_AT: Final = 20_000  # characters of what people said
 _QUOTED: Final = "a message that was forwarded or quoted"

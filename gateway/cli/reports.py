@@ -22,7 +22,7 @@ from gateway.domain.wording import counted
 from gateway.runtime.errors import SessionNotFound
 from gateway.store.port import Store
 from gateway.store.records import Found, Meaning, UsageBy
-from gateway.store.shared.text import Holds
+from gateway.words.text import Holds
 
 Row = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
 
 from msgspec import Struct, field
 
@@ -32,11 +32,6 @@ def attempt_pause(attempts: int, pauses: Sequence[float]) -> float:
     """The seconds that a process must have run before an item with so many attempts is tried again. 0.0 also for one
     that will only be buried."""
     return pauses[attempts] if attempts < MOST_ATTEMPTS else 0.0
-
-
-def attempts_allowed(seconds: float, pauses: Sequence[float]) -> int:
-    """The most attempts that an item may have had if a process that has run for so long is to try it again."""
-    return sum(pause <= seconds for pause in pauses) - 1
 
 
 MOST_HEARD: Final = 500  # of a key's ended items, how many can be listed
@@ -280,11 +275,6 @@ class Erasure(Struct, frozen=True, kw_only=True):
     at: float
     item: str | None = None
     before: float | None = None
-
-
-def chat_type_of(text: str) -> ChatType:
-    """A kind of chat as it is stored; "group" for one that nobody knows: there people share a conversation."""
-    return next((kind for kind in get_args(ChatType) if kind == text), "group")
 
 
 class Talk(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from gateway.domain.wording import utc
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Backlog, Opening, Patch, Pile, StepRecord
-from gateway.store.shared import text as searched
+from gateway.words import text as searched
 from tests.support.store_kit import (
     START,
     Bench,

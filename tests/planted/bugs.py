@@ -329,10 +329,10 @@ BUGS: Final = (
     # -- search, migration, trajectories
     Bug(
         name="a Chinese word within a sentence is not found",
-        file="gateway/store/shared/text.py",
+        file="gateway/words/text.py",
         old="            found += *_pairs(dense), dense[-1]",
         new="            found.append(dense)",
-        tests=("tests/unit/store/test_text.py", "tests/contract/test_store_reading.py"),
+        tests=("tests/unit/words/test_text.py", "tests/contract/test_store_reading.py"),
     ),
     Bug(
         name="a migration verifies how many, and not what",

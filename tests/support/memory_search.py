@@ -10,13 +10,13 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import said_in
 from gateway.store.kinds import MESSAGE, MESSAGES, SESSIONS, Spoken
 from gateway.store.records import Found, Meaning, Vector
-from gateway.store.shared.near import Vocabulary
 from gateway.store.shared.ranking import ANY, MOST_OF_A_TERM, Talks, Text
 from gateway.store.shared.searchable import Kind, kind_of, terms_of
-from gateway.store.shared.text import Question
 from gateway.store.shared.vectors import by_signs, nearest
 from gateway.store.space import MANY, Space
 from gateway.store.steps import sessions
+from gateway.words.near import Vocabulary
+from gateway.words.text import Question
 
 T = TypeVar("T")
 

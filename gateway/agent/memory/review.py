@@ -22,7 +22,7 @@ from gateway.domain.message import Message, ToolCall, is_request, is_summary, no
 from gateway.domain.notes import MEMORY_REQUEST
 from gateway.domain.session import Session
 from gateway.runtime.errors import ToolError
-from gateway.store.shared.text import terms
+from gateway.words.text import terms
 
 MOST_CHARS: Final = 24_000  # characters of the conversation that one review reads
 _LONGEST_SAID: Final = 2_000  # characters of one message of a person

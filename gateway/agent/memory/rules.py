@@ -28,7 +28,7 @@ from gateway.runtime.clock import lasting_id
 from gateway.runtime.errors import ToolError
 from gateway.runtime.structs import replace
 from gateway.store.shared.documents import storable
-from gateway.store.shared.text import normalised, question, terms
+from gateway.words.text import normalised, question, terms
 
 _LOOKED_AT: Final = 20_000  # characters of a message
 _NAMED: Final = 5  # facts that a sentence to the model names

@@ -12,8 +12,8 @@ from gateway.agent.tools.base import LooksBack, schema
 from gateway.domain.message import handle, message_named, note_of, text_of
 from gateway.runtime.errors import ToolError
 from gateway.store.records import Found, Passage
-from gateway.store.shared.text import Holds
-from gateway.store.shared.text import passage as part_around
+from gateway.words.text import Holds
+from gateway.words.text import passage as part_around
 
 _MOST_RESULTS = 20
 RESULTS = 8  # unless the model asks for another number

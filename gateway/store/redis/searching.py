@@ -35,12 +35,12 @@ from gateway.store.redis.keyspace import META, SEARCH, connect_meta, remove
 from gateway.store.redis.partitions import EVERYWHERE, PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
 from gateway.store.shared import ranking, searchable
-from gateway.store.shared.near import Vocabulary
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Talks, Text
 from gateway.store.shared.searchable import KINDS, RETURNED, Kind, kind_of, terms_of
-from gateway.store.shared.text import Question, is_dense
 from gateway.store.shared.unindexed import ReadIndex, Unindexed
 from gateway.store.steps.sessions import message as whole
+from gateway.words.near import Vocabulary
+from gateway.words.text import Question, is_dense
 
 T = TypeVar("T")
 

@@ -30,12 +30,12 @@ from msgspec import Struct
 from gateway.domain.message import note_of, text_of
 from gateway.runtime.structs import replace
 from gateway.store.records import Found, Meaning, Passage
-from gateway.store.shared.dates import Span, spans
-from gateway.store.shared.earlier import announces, asks_for_earlier, without_asking
-from gateway.store.shared.kin import kin
-from gateway.store.shared.near import Vocabulary, may_slip
 from gateway.store.shared.searchable import Kind
-from gateway.store.shared.text import Occurrences, Question, asked_in, asks, holds_phrases, parts_of, question
+from gateway.words.dates import Span, spans
+from gateway.words.earlier import announces, asks_for_earlier, without_asking
+from gateway.words.kin import kin
+from gateway.words.near import Vocabulary, may_slip
+from gateway.words.text import Occurrences, Question, asked_in, asks, holds_phrases, parts_of, question
 
 MOST_OF_A_TERM: Final = 4_000
 ANY: Final = "|"

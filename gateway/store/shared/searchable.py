@@ -17,7 +17,7 @@ from itertools import chain, islice
 from typing import Final, Literal
 
 from gateway.domain.message import Message, ends, note_of, said_in, text_of
-from gateway.store.shared import text
+from gateway.words import text
 
 Kind = Literal["said", "returned"]
 

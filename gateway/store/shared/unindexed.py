@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from gateway.domain.message import Message, said_in
 from gateway.store.records import Meaning
-from gateway.store.shared.near import Vocabulary
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Index, Number
 from gateway.store.shared.searchable import Kind, kind_of
-from gateway.store.shared.text import Holds
+from gateway.words.near import Vocabulary
+from gateway.words.text import Holds
 
 
 class Unindexed:

@@ -26,14 +26,14 @@ from gateway.domain.message import HOST, Message, said_in
 from gateway.store.records import Found, Meaning, Passage
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.documents import parsed
-from gateway.store.shared.near import Vocabulary
 from gateway.store.shared.ranking import ANY, MOST_OF_A_TERM, Talks, Text
 from gateway.store.shared.searchable import RETURNED, Kind, kind_of, owner_of, terms_of
-from gateway.store.shared.text import Question
 from gateway.store.shared.unindexed import ReadIndex, Unindexed
 from gateway.store.sqlite import vectors
 from gateway.store.sqlite.connection import Connection, change, many, one
 from gateway.store.sqlite.messages import MESSAGE_COLUMNS, is_of, message_from, message_of
+from gateway.words.near import Vocabulary
+from gateway.words.text import Question
 
 T = TypeVar("T")
 

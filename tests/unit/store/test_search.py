@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from gateway.agent.tools.history import render
 from gateway.domain.message import Message, assistant, handle, noted, tool_result, user
 from gateway.store.records import Found, Passage
-from gateway.store.redis.searching import entries, entries_of_long
-from gateway.store.shared import text
 from gateway.store.shared.searchable import RESULT_NUMBERS, RESULT_TERMS, kind_of, terms_of
-from gateway.store.shared.text import passage
 from gateway.store.sqlite.search import Entries
+from gateway.words import text
+from gateway.words.text import passage
 
 
 def test_what_was_said_and_what_a_tool_returned_are_kept_apart() -> None:
@@ -31,12 +30,6 @@ def test_a_short_result_is_entered_whole_and_a_long_one_by_all_its_words_and_som
     found = terms_of(tool_result("c", f"first alpha\n{rows}\nlast omega", identifiers=["inv_5f"]), "returned")
     assert sum(any(map(str.isdigit, term)) for term in found) == RESULT_NUMBERS
     assert {"first", "alpha", "last", "omega", "queu", "inv", "5f", "00000", "08999"} <= set(found)
-
-
-async def test_on_redis_messages_that_are_long_together_are_read_aside() -> None:
-    some = [user("short words"), *(assistant(f"tea{n} " * 800) for n in range(5)), user("old " * 9_000, id="m1")]
-    assert await entries_of_long(some) == {place: entries(some[place]) for place in range(1, 6)}
-    assert await entries_of_long(some[:3]) == {}
 
 
 def test_a_result_of_many_words_is_entered_by_its_ends() -> None:

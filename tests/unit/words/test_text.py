@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.store.shared.ranking import Sought
-from gateway.store.shared.text import (
+from gateway.words.text import (
     MAX_TERM,
     Holds,
     Occurrences,
@@ -207,6 +207,6 @@ def test_marks_are_put_in_order_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_word_that_is_said_often_is_stemmed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     stemmed: list[str] = []
-    monkeypatch.setattr("gateway.store.shared.text.stems", lambda word, _: stemmed.append(word) or (word,))
+    monkeypatch.setattr("gateway.words.text.stems", lambda word, _: stemmed.append(word) or (word,))
     assert terms("tea or milk. " * 1_000) == ["tea", "or", "milk"]
     assert stemmed == ["tea", "or", "milk"]

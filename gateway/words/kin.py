@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
-from gateway.store.shared.languages import ENGLISH, is_stop, stems
+from gateway.words.languages import ENGLISH, is_stop, stems
 
 _KNOWN: Final = (ENGLISH, "german")
 
@@ -24,7 +24,7 @@ def _fields(language: str) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     if language not in _KNOWN:
         return {}
-    table = (files("gateway.store.shared") / f"kin_{language}.txt").read_text(encoding="utf-8")
+    table = (files("gateway.words") / f"kin_{language}.txt").read_text(encoding="utf-8")
     for line in table.splitlines():
         heads, _, members = line.partition(":")
         main, rest = (_terms(part.replace("-", " ").replace("'", " ").split(), language) for part in (heads, members))

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from gateway.domain.message import ends
 from gateway.runtime.patterns import late
-from gateway.store.shared.languages import ENGLISH, is_stop, language_of, stems
+from gateway.words.languages import ENGLISH, is_stop, language_of, stems
 
 _ASKED: Final = 2_000  # characters of a question: where there are more, those at its two ends
 _MOST_WORDS: Final = 200  # of a question

@@ -11,8 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gateway.store.shared.languages import stems
-from gateway.store.shared.text import is_dense
+from gateway.words.languages import stems
+from gateway.words.text import is_dense
 
 _SHORTEST: Final = 4  # letters of a word that may have a slip
 _LONG: Final = 8  # letters from which a word may have two
