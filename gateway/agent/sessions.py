@@ -44,7 +44,7 @@ from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
-from gateway.store.port import Store
+from gateway.store.port import ReportStore, Store
 from gateway.store.records import InboxItem, Lease, Opening, Rebuilt, SessionChanges
 
 if TYPE_CHECKING:
@@ -521,7 +521,7 @@ async def exchange_of(
     return found
 
 
-async def searched(store: Store, key: SessionKey, event: str = "") -> list[Session]:
+async def searched(store: ReportStore, key: SessionKey, event: str = "") -> list[Session]:
     """The sessions of a key, the newest first; of an event that was accepted, those first that were there soonest."""
     sessions = await store.sessions(key, _MOST_SEARCHED)
     fates = (await store.named(event, [key.platform])).fates if event else ()
@@ -533,7 +533,7 @@ async def searched(store: Store, key: SessionKey, event: str = "") -> list[Sessi
     return sessions if begun is None else sorted(sessions, key=lambda each: away(each, begun))
 
 
-async def _left_by_compaction(store: Store, session: Session) -> int:
+async def _left_by_compaction(store: ReportStore, session: Session) -> int:
     """How many messages of a session were there when its notes were made; 0 for one without."""
     made = (each for each in await store.compactions(session.id) if each.child_id == session.id)
     return next((each.messages_after for each in made), 0)

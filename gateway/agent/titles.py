@@ -27,7 +27,7 @@ from gateway.providers.base import ModelRequest
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError
 from gateway.runtime.tasks import Background
-from gateway.store.port import Store
+from gateway.store.port import SessionStore, Store
 
 log = structlog.get_logger(__name__)
 
@@ -93,7 +93,7 @@ class Titles(Struct, frozen=True, kw_only=True):
 
 
 async def asked_aside(
-    conversation: Conversation, metering: Metering, store: Store, clock: Clock, request: ModelRequest
+    conversation: Conversation, metering: Metering, store: SessionStore, clock: Clock, request: ModelRequest
 ) -> str:
     """The answer to a small request beside a conversation, which pays for it; "": there was none."""
     session, spec, calls = conversation.stored.session, conversation.spec, list[LedgerEntry]()

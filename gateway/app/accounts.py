@@ -19,7 +19,7 @@ from gateway.domain.chat import Inbound
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreLocked, StoreUnavailable
 from gateway.runtime.tasks import Background, ended_before
-from gateway.store.port import Store
+from gateway.store.port import Documents, Store
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +31,7 @@ _RENEW_SECONDS = 4.0
 class AccountNotes(Struct, frozen=True, kw_only=True):
     """The notes of an account's adapter, in the store."""
 
-    store: Store
+    store: Documents
     account: str
 
     async def read(self) -> Mapping[str, str]:

@@ -28,7 +28,7 @@ from gateway.providers.windows import is_near
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ConfigError, StoreUnavailable
 from gateway.runtime.plugins import contained, imported
-from gateway.store.port import Store
+from gateway.store.port import SessionStore
 
 if TYPE_CHECKING:
     from gateway.providers.media import SpeechServer
@@ -147,7 +147,7 @@ def configured_transcriber(config: Config, clock: Clock) -> Transcriber | None:
     return Command(settings.command, seconds=settings.timeout, clock=clock) if settings.command else None
 
 
-async def answering(models: Models, store: Store, key: SessionKey, source: Source) -> ModelSpec:
+async def answering(models: Models, store: SessionStore, key: SessionKey, source: Source) -> ModelSpec:
     """Return the model that answers a person: the one that was chosen in their conversation, else that of the place."""
     with suppress(StoreUnavailable):
         tip = await store.tip(key)

@@ -30,7 +30,7 @@ from gateway.people.people import Home, Place
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
-from gateway.store.port import Store
+from gateway.store.port import Documents, InboxStore, ReportStore, Store
 from gateway.store.records import Acceptance, Arrival, InboxItem
 from gateway.store.shared.documents import storable
 
@@ -82,12 +82,12 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.verb} {self.id}"
 
 
-async def leave(store: Store, orders: list[Order]) -> None:
+async def leave(store: Documents, orders: list[Order]) -> None:
     """Leave orders to the gateway that runs on this store."""
     await store.set_notes(_ACCOUNT, {each.name: msgspec.json.encode(each).decode() for each in orders})
 
 
-async def left(store: Store, unread: Callable[[str, str], None] = lambda _name, _why: None) -> dict[str, Order]:
+async def left(store: Documents, unread: Callable[[str, str], None] = lambda _name, _why: None) -> dict[str, Order]:
     """The orders that no gateway has carried out yet, by name. A field of a later release is passed over; an order of
     one that cannot be read stays for a process that can, and `unread` is told its name and why."""
     found = dict[str, Order]()
@@ -99,7 +99,7 @@ async def left(store: Store, unread: Callable[[str, str], None] = lambda _name, 
     return found
 
 
-async def dead_of(store: Store, orders: Iterable[Order]) -> dict[str, InboxItem]:
+async def dead_of(store: ReportStore, orders: Iterable[Order]) -> dict[str, InboxItem]:
     """The messages that were given up, by id, if any of the orders is about such a one. For all of them at once: each
     look reads every one that there is."""
     needed = any(order.verb in _OF_DEAD for order in orders)
@@ -135,7 +135,7 @@ def _anew(row: Outbound, clock: Clock) -> Outbound:
     )
 
 
-async def _replay(store: Store, item: InboxItem, clock: Clock) -> None:
+async def _replay(store: InboxStore, item: InboxItem, clock: Clock) -> None:
     inbound = replace(item.inbound, event_id=f"{_AGAIN}{item.inbound.event_id}")
     await store.accept([Arrival(inbound=inbound, key=item.key, at=clock.now())], cap=MOST_DEAD)
 
@@ -183,7 +183,7 @@ class Events(Struct, frozen=True, kw_only=True):
         return await waking.told(self.rules.key(source), source, event, self.rules.turns.lane_cap)
 
 
-async def place_of(store: Store, to: ChatAddress, person: str | None, by: Key | None = None) -> Source:
+async def place_of(store: ReportStore, to: ChatAddress, person: str | None, by: Key | None = None) -> Source:
     """Where and to whom the agent speaks in a chat: as in the newest conversation there, else as in a chat with one
     person, who has the chat's name if no other is given. `by`: the key by which they talk."""
     if by is not None:

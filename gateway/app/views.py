@@ -72,7 +72,7 @@ from gateway.runtime.errors import SessionNotFound, TookTooLong, ToolError
 from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
-from gateway.store.port import Store, under
+from gateway.store.port import ReportStore, Store, under
 from gateway.store.records import InboxItem, Opening, UsageBy
 
 A = TypeVar("A")
@@ -480,7 +480,7 @@ def _cost(total: UsageTotal) -> Cost:
     return Cost(label=total.label, calls=total.calls, tokens=total.usage.total_tokens, usd=total.cost_usd)
 
 
-async def _opening(store: Store, session: Session) -> Compaction | None:
+async def _opening(store: ReportStore, session: Session) -> Compaction | None:
     """The compaction that opened a session."""
     return next((each for each in await store.compactions(session.id) if each.child_id == session.id), None)
 

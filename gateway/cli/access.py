@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gateway.domain.keys import Key
     from gateway.people.keys import Keys
     from gateway.people.pairing import Pairing
-    from gateway.store.port import Store
+    from gateway.store.port import Documents, Store
 
 _CENTURY: Final = 100 * 365 * 86_400.0  # seconds
 _MOST_COMING: Final = 100_000  # reminders that are looked through
@@ -124,7 +124,7 @@ def logout(
 
     name = who.rpartition(":")[2]  # also "web:anna", as the access lists have it
 
-    async def look(store: Store) -> str:
+    async def look(store: Documents) -> str:
         count = 0
         for folder in (f"{each.name}:{each.logins}" for each in platforms().values() if each.logins):
             logins = [note for note in (await store.notes(folder)).items() if note[0].startswith(LOGIN_NOTE)]

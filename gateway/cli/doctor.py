@@ -32,7 +32,7 @@ from gateway.domain.wording import counted
 from gateway.runtime import posix
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError
-from gateway.store.port import Store
+from gateway.store.port import ReportStore, Store
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
 from gateway.store.sqlite import SqliteStore
 
@@ -163,7 +163,7 @@ async def _of_content(store: Store) -> list[Finding]:
     return facts
 
 
-async def _of_times(store: Store, now: float) -> list[Finding]:
+async def _of_times(store: ReportStore, now: float) -> list[Finding]:
     """What was said in the future: the clock was ahead, or is behind now."""
     newest = max((each.last_active_at for each in await store.sessions(None, 1)), default=0.0)
     if newest <= now + _AHEAD:

@@ -34,7 +34,7 @@ from gateway.runtime.errors import SessionNotFound, UserError
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.imports import Past, Tally, read, size_of
-from gateway.store.port import Store
+from gateway.store.port import ForgettingStore, Store
 from gateway.store.records import Opening
 
 _AT_ONCE: Final = 128  # conversations that are stored in one go
@@ -66,7 +66,7 @@ class ImportReport(Struct, kw_only=True):
     dry_run: bool = False
 
 
-async def owner_named(store: Store, name: str) -> Owner:
+async def owner_named(store: ForgettingStore, name: str) -> Owner:
     """The person PLATFORM:USER, in their direct chat with the bot; "": the one of this terminal. Raises UserError."""
     if not name:
         for each in platforms().values():

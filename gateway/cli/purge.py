@@ -20,7 +20,7 @@ from gateway.people.pairing import guest_book, set_guest_book
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
-from gateway.store.port import Store
+from gateway.store.port import ReportStore, Store
 from gateway.store.records import Erasure, Talk
 from gateway.store.sqlite import SqliteStore
 
@@ -147,7 +147,7 @@ async def _let_in_no_more(store: Store, platform: str, user: str) -> int:
             return 1
 
 
-async def _sessions(store: Store, key: SessionKey) -> list[Session]:
+async def _sessions(store: ReportStore, key: SessionKey) -> list[Session]:
     found: list[Session] = []
     while page := await store.sessions(key, _PAGE, len(found)):
         found += page

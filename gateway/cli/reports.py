@@ -20,7 +20,7 @@ from gateway.domain.message import is_summary, note_of, text_of, wire
 from gateway.domain.session import PassWork, Session
 from gateway.domain.wording import counted
 from gateway.runtime.errors import SessionNotFound
-from gateway.store.port import Store
+from gateway.store.port import ReportStore, SessionStore, Store
 from gateway.store.records import Found, Meaning, UsageBy
 from gateway.words.text import Holds
 
@@ -30,7 +30,7 @@ _TEXT_WIDTH = 2_000  # characters of a message shown as text; --json shows all
 _LINE_WIDTH = 76  # characters of a message in a list
 
 
-async def session_rows(store: Store, limit: int) -> list[Row]:
+async def session_rows(store: ReportStore, limit: int) -> list[Row]:
     """Sessions of everybody, newest first, without those of helpers, which their callers' results name."""
     return [_session(session) for session in await store.sessions(None, limit) if session.key.helper is None]
 
@@ -42,7 +42,7 @@ async def lineage_rows(store: Store, session_id: str) -> list[Row]:
         return [await _link(store, session) for session in await store.lineage(session_id)]
 
 
-async def _link(store: Store, session: Session) -> Row:
+async def _link(store: ReportStore, session: Session) -> Row:
     made = next((each for each in await store.compactions(session.id) if each.child_id == session.id), None)
     return {**_session(session), "compaction": None if made is None else to_builtins(made)}
 
@@ -57,7 +57,7 @@ def named(session_id: str) -> Iterator[None]:
         raise SessionNotFound(text) from None
 
 
-async def show_row(store: Store, session_id: str) -> Row:
+async def show_row(store: SessionStore, session_id: str) -> Row:
     """A session and its transcript: each message with `id`, `at`, `tokens` and `summary` beside
     the fields a model sees. Raises SessionNotFound."""
     with named(session_id):
@@ -97,7 +97,7 @@ async def found_rows(store: Store, words: str, limit: int, meaning: Meaning | No
     ]
 
 
-async def usage_rows(store: Store, since: float, by: str) -> list[Row]:
+async def usage_rows(store: ReportStore, since: float, by: str) -> list[Row]:
     """Totals, most expensive first: label, calls, the token buckets, cost_usd, unpriced_calls."""
     return [
         {
@@ -111,7 +111,7 @@ async def usage_rows(store: Store, since: float, by: str) -> list[Row]:
     ]
 
 
-async def outbox_rows(store: Store, limit: int, *, everything: bool) -> list[Row]:
+async def outbox_rows(store: ReportStore, limit: int, *, everything: bool) -> list[Row]:
     """Messages on their way to people, newest first; without `everything` only those that are not shown."""
     states = () if everything else (*UNSENT, OutboundState.REFUSED, OutboundState.WITHHELD)
     return [outbox_row(row) for row in await store.outbox(None, limit, states)]
@@ -138,7 +138,7 @@ def outbox_row(row: Outbound) -> Row:
     }
 
 
-async def dead_rows(store: Store, limit: int) -> list[Row]:
+async def dead_rows(store: ReportStore, limit: int) -> list[Row]:
     """Messages that were given up, newest first: id, platform, chat, kind, user, text, event, attempts, created_at."""
     return [
         {

@@ -19,7 +19,7 @@ from gateway.domain.message import Message, is_summary, note_of, text_of
 from gateway.domain.session import Session
 from gateway.domain.wording import counted
 from gateway.runtime.errors import SessionNotFound, UserError
-from gateway.store.port import Store
+from gateway.store.port import ReportStore, Store
 from gateway.store.records import Call, Fate, Found
 from gateway.store.shared.documents import storable
 
@@ -58,7 +58,7 @@ async def traced(store: Store, name: str, platforms: Collection[str], now: float
     return [*[await _turn(store, fate, now, shown) for fate in turns.values()], *rest]
 
 
-async def _fates_of(store: Store, platform: str, event: str | None) -> list[Fate]:
+async def _fates_of(store: ReportStore, platform: str, event: str | None) -> list[Fate]:
     if event is None:
         return []
     found = (await store.named(event, [platform])).fates

@@ -29,7 +29,7 @@ from gateway.runtime.errors import (
     StoreUnavailable,
 )
 from gateway.runtime.structs import replace
-from gateway.store.port import Store
+from gateway.store.port import OutboxStore
 from gateway.store.records import InboxItem
 
 log = structlog.get_logger(__name__)
@@ -84,7 +84,7 @@ class CommandRunner(Struct, kw_only=True):
         typed = call.argument.lower()
         return [each for each in found if typed in each.label.lower() or typed in each.value.lower()]
 
-    async def turned(self, item: InboxItem, store: Store, outbox: Outbox) -> tuple[str, list[Outbound]]:
+    async def turned(self, item: InboxItem, store: OutboxStore, outbox: Outbox) -> tuple[str, list[Outbound]]:
         """Turn the page as the press of an item says: what the presser is told, and the rows to show. Where
         no message can be changed, the page is another one."""
         _, page, shown, text = [*item.inbound.text.split(" ", 3), "", "", ""][:4]

@@ -16,7 +16,7 @@ from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted
 from gateway.people.approvals import listed
 from gateway.runtime.errors import SessionNotFound, UserError
-from gateway.store.port import Store
+from gateway.store.port import SessionStore, Store
 
 _LISTED = 10
 _PICKED = 30  # sessions that buttons offer
@@ -173,7 +173,7 @@ def can_go_back_to(found: Sequence[Session], present: Session | None) -> list[Se
     ]
 
 
-async def heading(store: Store, session: Session) -> str:
+async def heading(store: SessionStore, session: Session) -> str:
     """A session's title, or what it is about in a few words."""
     return session.title or title_of(await store.transcript(session)) or "untitled"
 

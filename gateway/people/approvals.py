@@ -24,7 +24,7 @@ from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import unbroken
 from gateway.store.insist import insist
-from gateway.store.port import Store, under
+from gateway.store.port import Documents, Store, under
 from gateway.store.records import Arrival, Decision, InboxItem, Lease
 
 _LOOK_AGAIN: Final = 5.0  # seconds: news of a decision may be lost on their way
@@ -552,7 +552,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     session: str = ""
 
 
-async def keep(store: Store, asked: Approval, lasts: Lasts, at: float) -> None:
+async def keep(store: Documents, asked: Approval, lasts: Lasts, at: float) -> None:
     """Let the yes to a question last. Raises StoreUnavailable."""
     session = asked.session if lasts == "session" else ""
     made = Standing(deed=asked.deed, person=asked.person, question=asked.question, at=at, session=session)
@@ -566,12 +566,12 @@ async def standing(store: Store, key: SessionKey, person: str, session: str) -> 
     return sorted((each for each in mine if not each.session or each.session in chain), key=lambda each: each.at)
 
 
-async def take_back(store: Store, key: SessionKey, yes: Standing) -> None:
+async def take_back(store: Documents, key: SessionKey, yes: Standing) -> None:
     """Let a yes hold no more. Raises StoreUnavailable."""
     await store.set_notes(under(key, _STANDING), {_note_of(yes): None})
 
 
-async def _all_standing(store: Store, key: SessionKey) -> list[Standing]:
+async def _all_standing(store: Documents, key: SessionKey) -> list[Standing]:
     return [decode(text, type=Standing) for text in (await store.notes(under(key, _STANDING))).values()]
 
 

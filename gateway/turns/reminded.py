@@ -15,7 +15,7 @@ from gateway.agent.conversation import Conversation
 from gateway.domain.chat import OutboundState
 from gateway.domain.message import Message, assistant, is_request, note_of
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.port import Store
+from gateway.store.port import ReportStore, Store
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +49,7 @@ async def reminded(store: Store, conversation: Conversation) -> list[Message]:
     return [assistant(text, reminded=row_id) for row_id, text in told[-_MOST:]]
 
 
-async def _since(store: Store, conversation: Conversation) -> float:
+async def _since(store: ReportStore, conversation: Conversation) -> float:
     """Return the time when the person last spoke here: in this session, or in the one before, unless they left it
     themselves."""
     newest = next(filter(is_request, conversation.newest_first()), None)

@@ -20,7 +20,7 @@ from gateway.providers.base import ModelRequest
 from gateway.runtime.clock import Clock
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
-from gateway.store.port import Store, under
+from gateway.store.port import Documents, Store, under
 
 _SUGGESTED: Final = "suggested"  # the folder of the newest ones of a conversation
 _MOST: Final = 3
@@ -83,7 +83,7 @@ def _decides(text: str) -> bool:
     return text.startswith("/") or command_meant(text) is not None
 
 
-async def taken(store: Store, key: SessionKey, token: str) -> str:
+async def taken(store: Documents, key: SessionKey, token: str) -> str:
     """The words of a suggestion that is pressed, which are said once; "": it is over."""
     folder = under(key, _SUGGESTED)
     row, _, number = token.removeprefix(SAYS).partition(" ")

@@ -29,7 +29,7 @@ from gateway.domain.wording import lasting
 from gateway.runtime import program
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import MediaFailed, SpendCapReached, StoreUnavailable
-from gateway.store.port import Store
+from gateway.store.port import FileStore
 
 log = structlog.get_logger(__name__)
 
@@ -112,7 +112,7 @@ class Spoken(Struct, frozen=True, kw_only=True):
 class Dictation(Struct, kw_only=True):
     """Writes recordings down, within the limits of the settings and the spend caps."""
 
-    store: Store
+    store: FileStore
     transcriber: Transcriber
     settings: TranscriptionSettings
     metering: Metering

@@ -25,7 +25,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound, StoreError, StoreLocked, StoreUnavailable, UserError
 from gateway.runtime.owners import leave_to_owner
 from gateway.runtime.redaction import Redactor
-from gateway.store.port import Store
+from gateway.store.port import SessionStore, Store
 from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite.connection import check_undamaged, connect_reader, connect_writer, unavailable
 from gateway.store.sqlite.copying import written
@@ -242,7 +242,7 @@ async def _compared(copy: Store, config: Config) -> tuple[int, int, int, str | N
     return found.count("same"), found.count("changed"), found.count("gone"), None
 
 
-async def _fate(session: Session, copy: Store, store: Store) -> str:
+async def _fate(session: Session, copy: SessionStore, store: SessionStore) -> str:
     try:
         now = await store.transcript(await store.session(session.id))
     except SessionNotFound:
