@@ -297,7 +297,7 @@ class SpaceStore(Store):
                 self._room += 1
 
         def abandoned(ended: turns.Ended) -> None:
-            self._unsent += ended.outbound
+            self._left_over(ended.outbound)
             if ended.next is not None:
                 self._workers.offer(lanes.Claimed(fence=lease.fence, item=ended.next))
 
@@ -319,7 +319,7 @@ class SpaceStore(Store):
         self, asked: Approval, verdict: Verdict, by: str | None, at: float, shown: Sequence[Outbound]
     ) -> Decision | None:
         def abandoned(decision: Decision | None) -> None:
-            self._unsent += decision.outbound if decision is not None else ()
+            self._left_over(decision.outbound if decision is not None else ())
 
         return await self._backend.run(turns.decide, self._caller(), asked, verdict, by, at, shown, abandoned=abandoned)
 
@@ -462,7 +462,7 @@ class SpaceStore(Store):
             self._claimed(room, changed.claimed)
 
         def abandoned(changed: alarms.Replaced) -> None:
-            self._unsent += changed.outbound
+            self._left_over(changed.outbound)
 
         changed = await self._backend.run(
             alarms.change,
@@ -542,12 +542,17 @@ class SpaceStore(Store):
 
     async def _send(self, step: Callable[..., tuple[Outbound, ...]], *args: Any) -> tuple[Outbound, ...]:
         """Run a step that claims rows. If its caller is gone by then, the rows are for the next one."""
-        return await self._backend.run(step, self._caller(), *args, abandoned=self._unsent.extend)
+        return await self._backend.run(step, self._caller(), *args, abandoned=self._left_over)
+
+    def _left_over(self, rows: Sequence[Outbound]) -> None:
+        """These rows were claimed for a caller that is gone: whoever claims next sends them."""
+        if rows:
+            self._unsent += rows
+            self._process.tell_rows()
 
     async def _next_row(self, step: Callable[..., Outbound | None], *args: Any) -> Outbound | None:
         def abandoned(row: Outbound | None) -> None:
-            if row is not None:
-                self._unsent.append(row)
+            self._left_over(() if row is None else (row,))
 
         return await self._backend.run(step, self._caller(), *args, abandoned=abandoned)
 

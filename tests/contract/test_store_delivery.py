@@ -235,6 +235,24 @@ async def test_one_row_is_claimed_by_one_of_many(store: Store) -> None:
     assert sorted(row.id for batch in batches for row in batch) == sorted(f"o{chat}" for chat in range(20))
 
 
+async def test_a_row_whose_taker_is_cancelled_while_another_claims_is_offered_again(store: Store) -> None:
+    looked = asyncio.Event()
+    store.on_rows(looked.set)
+    emitting = asyncio.create_task(store.emit([outbound("1")]))
+    await asyncio.sleep(0)  # it is on its way
+    claimed, _ = await asyncio.gather(store.claim_outbound(9), _cancelled(emitting))
+    async with asyncio.timeout(60):
+        while not claimed and await store.has_unsent(outbound("1").to):
+            await looked.wait()
+            looked.clear()
+            claimed = await store.claim_outbound(9)
+    assert [row.id for row in claimed or emitting.result()] == ["1"]
+
+
+async def _cancelled(task: asyncio.Task[tuple[Outbound, ...]]) -> None:
+    task.cancel()
+
+
 @pytest.mark.parametrize("rounds", range(1, 6))
 async def test_rows_whose_taker_was_cancelled_are_offered_again(store: Store, rounds: int) -> None:
     emitting = asyncio.create_task(store.emit([outbound("o1")]))
