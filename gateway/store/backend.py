@@ -32,6 +32,10 @@ class Backend(Protocol):
         """Say whether the place is looked at beside the process that has it for itself."""
 
     @property
+    def listens(self) -> bool:
+        """Say whether news of other processes arrive now."""
+
+    @property
     def life(self) -> float:
         """For how many seconds a process counts as alive of which nothing is heard."""
 

@@ -119,6 +119,10 @@ class SpaceStore(Store):
         self._unsent: list[Outbound] = []  # claimed for a caller that was gone before the answer
         self._nothing_due = False  # for certain
         self._void: list[Reservation] = []  # reserved for such a caller
+        self._signalled = 0  # how often a signal was heard, or may have been missed
+        self._fresh: dict[
+            SessionKey, tuple[str, int]
+        ] = {}  # the item that a lane was claimed with, and `_signalled` then
         self._fleeting = MemoryRecords()  # what need not outlive this process, where it has the store for itself
 
     # -- lifetime ---------------------------------------------------------------------------
@@ -162,6 +166,8 @@ class SpaceStore(Store):
         topic, *words = news
         if topic in ("due", "rows", "missed"):
             self._nothing_due = False
+        if topic in ("signal", "missed"):
+            self._signalled += 1
         if topic == "time":
             self._process.time.learn(float(words[0]))
         elif topic == "missed":
@@ -183,9 +189,11 @@ class SpaceStore(Store):
     # -- receiving --------------------------------------------------------------------------
 
     async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
-        room = self._reserve(len(arrivals))
+        room, signalled = self._reserve(len(arrivals)), self._signalled
 
         def done(accepted: lanes.Accepted) -> None:
+            for each in accepted.claimed:
+                self._fresh[each.item.key] = (each.item.id, signalled)
             self._claimed(room, accepted.claimed)
 
         accepted = await self._backend.run(
@@ -244,17 +252,21 @@ class SpaceStore(Store):
         return await self._backend.run(lanes.claim_left, self._caller())
 
     async def release(self, lease: Lease, *, counted: bool = False) -> None:
-        await self._backend.run(lanes.release, lease, counted, done=self._freed)
+        def done(_: None) -> None:
+            self._room += 1
+            self._fresh.pop(lease.key, None)
 
-    def _freed(self, _: object) -> None:
-        """This process runs one lane less."""
-        self._room += 1
+        await self._backend.run(lanes.release, lease, counted, done=done)
 
     running = _looks(lanes.running)
     waiting = _looks(lanes.waiting)
     heard = _reads(reports.heard)
     signal = _runs(lanes.signal)
-    signals = _looks(lanes.signals)
+
+    async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
+        if self._backend.listens and self._fresh.get(item.key) == (item.id, self._signalled):
+            return ()  # nobody could leave one before the lane was claimed, and since then it would have been heard
+        return await self._backend.look(lanes.signals, item)
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
         self._process.signal_listeners.append(listener)
@@ -293,6 +305,7 @@ class SpaceStore(Store):
         def done(ended: turns.Ended) -> None:
             if ended.appended is not None:
                 self._appended(ended.appended)
+            self._fresh.pop(lease.key, None)
             if ended.next is None:
                 self._room += 1
 

@@ -30,6 +30,7 @@ class MemoryBackend:
     """A space, and vectors beside it. Another backend on the same space is another process."""
 
     is_sole = True
+    listens = True
     is_beside = False
     life = 10.0
 

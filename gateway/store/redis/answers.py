@@ -39,15 +39,11 @@ class Answers(asyncio.Protocol):
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._trouble: Exception | None = None
+        self.is_cut = False  # there will be no further answer
         self._transport = writer.transport
         self._transport.set_protocol(self)
         if self._transport.is_closing():
             self.connection_lost(None)
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether there will be no further answer."""
-        return self._trouble is not None
 
     def ask(self, packed: bytes) -> None:
         """Send commands."""
@@ -90,6 +86,7 @@ class Answers(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """None will come any more."""
         self._trouble = self._trouble or exc or RedisConnectionError("Connection closed by server.")
+        self.is_cut = True
         if not self._more.done():
             self._more.set_result(None)
 

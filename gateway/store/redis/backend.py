@@ -92,6 +92,7 @@ class RedisBackend:
         self._ends: dict[int, float] = {}  # partition → when the first other member's time is over (monotonic)
         self._rank = 0  # among the processes
         self._store_id = ""
+        self._listener: Listener | None = None
 
     # -- lifetime ---------------------------------------------------------------------------
 
@@ -104,7 +105,7 @@ class RedisBackend:
             self._index.old |= await searching.outdated(self._endpoint)
         self._header.channel = f"legato:{self._store_id}"
         self._wire.open()
-        listener = Listener(
+        self._listener = listener = Listener(
             self._endpoint,
             self._header.channel,
             clock=self._clock,
@@ -159,11 +160,10 @@ class RedisBackend:
         """Run a step in its partition, or a part of it in each of its partitions."""
         partitions = await self._partitions(step, args)
         special = _SPECIAL.get(step.func if isinstance(step, partial) else step)
+        work = Work(step, args, asyncio.get_running_loop().create_future(), done, failed, abandoned)
         if len(partitions) == 1 and special is None:
-            work = self._work(step, args, done, failed, abandoned)
             self._runners[partitions[0]].put(work)
         else:
-            work = self._work(step, args, done, failed, abandoned)
             named = step.keywords if isinstance(step, partial) else {}
             whole = self._apart(step, args, partitions) if special is None else special(self, *args, **named)
             self._background.start(_finish(work, whole), name="store step")
@@ -179,38 +179,29 @@ class RedisBackend:
         """Run a step: no process has the database for itself."""
         return await self.run(step, *args)
 
-    def _work(self, step: Callable[..., Any], args: Sequence[Any], *told: Callable[..., None]) -> Work:
-        done, failed, abandoned = told
-        return Work(
-            step=step,
-            args=args,
-            future=asyncio.get_running_loop().create_future(),
-            done=done,
-            failed=failed,
-            abandoned=abandoned,
-        )
-
     async def _in(self, partition: int, step: Callable[..., T], *args: Any) -> T:
         """Run a step in this partition."""
-        work = self._work(step, args, nothing, nothing, nothing)
+        work = Work(step, args, asyncio.get_running_loop().create_future())
         self._runners[partition].put(work)
         result: T = await work.future
         return result
 
     async def _seen(self, partition: int, step: Callable[..., T], *args: Any) -> T:
         """What a step would come to in this partition."""
-        work = self._work(step, args, nothing, nothing, nothing)
-        work.only_looks = True
+        work = Work(step, args, asyncio.get_running_loop().create_future(), only_looks=True)
         self._runners[partition].put(work)
         result: T = await work.future
         return result
 
     async def _partitions(self, step: Callable[..., Any], args: Sequence[Any]) -> Sequence[int]:
         """Where a step runs. One that knows only an id is looked for."""
-        named = routes.named(step, args)
-        if named is None:
+        if isinstance(step, partial):  # to which arguments are bound by name
+            args = [*args, *step.keywords.values()]
+            step = step.func
+        about = routes.BY_ID.get(step)
+        if about is None:
             return routes.places(step, args)
-        kind, name = named
+        kind, name = about[0], args[about[1]]
         there = self._places.get((kind.name, name))
         if there is None:
             found = await asyncio.gather(*(self._seen(each, _has, kind, name) for each in EVERYWHERE))
@@ -337,7 +328,6 @@ class RedisBackend:
 
     async def look(self, step: Callable[..., T], *args: Any) -> T:
         """Run a step that looks at a few records, by what is remembered of them."""
-        self._must_be_open()
         special = _LOOKS.get(step)
         if special is not None:
             return await special(self, *args)  # type: ignore[no-any-return]
@@ -348,12 +338,7 @@ class RedisBackend:
 
     async def read(self, step: Callable[..., T], *args: Any) -> T:
         """Run a step that looks at any number of records."""
-        self._must_be_open()
         return await read(self._ask, await self._partitions(step, args), step, args)
-
-    def _must_be_open(self) -> None:
-        if not self._wire.is_open:
-            raise StoreUnavailable("The store is closed.")
 
     async def _ask(self, partition: int, arguments: list[Argument]) -> list[Any]:
         self.fleet.trips += 1
@@ -376,12 +361,17 @@ class RedisBackend:
             for news in decode(packed, type=list[tuple[str, ...]]):
                 self.fleet.hear(news)
 
+    @property
+    def listens(self) -> bool:
+        """Say whether news of other processes arrive now."""
+        return self._listener is not None and self._listener.listening.is_set()
+
     def _caught_up(self) -> None:
+        """News were lost while nobody listened: look for the facts."""
+        self.fleet.hear(("missed",))
         self._background.start(self._hear_missed(), name="store news missed")
 
     async def _hear_missed(self) -> None:
-        """News were lost while nobody listened: look for the facts."""
-        self.fleet.hear(("missed",))
         found = await asyncio.gather(*(self._seen(each, lanes.left_to, self.owner) for each in EVERYWHERE))
         for lane, kind in [each for some in found for each in some]:
             self.fleet.hear(("signal", lane, kind))

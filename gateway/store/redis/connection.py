@@ -214,7 +214,9 @@ class Connection:
             except UNREACHABLE as error:
                 trouble = error
             if trouble is None:
-                self._tell_found()
+                if self._told:
+                    self._told = False
+                    log.info("store_reached_again")
                 continue
             await self._hang_up()
             self._lost()
@@ -303,11 +305,6 @@ class Connection:
         if not self._told:
             self._told = True
             log.error("store_unreachable", error=_said(trouble))
-
-    def _tell_found(self) -> None:
-        if self._told:
-            self._told = False
-            log.info("store_reached_again")
 
 
 def _is_unwilling(reply: Any) -> bool:

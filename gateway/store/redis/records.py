@@ -14,8 +14,9 @@ in the search index, `gone` those whose entries are to be taken away, and `gone:
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -40,10 +41,12 @@ Place: TypeAlias = tuple[Order, str]
 
 
 class Document(Struct, frozen=True):
-    """A record and the version under which it is stored; both empty: there is none."""
+    """A record and the version under which it is stored; both empty: there is none. `entries`: those of the record,
+    where they are known."""
 
     version: str
     record: Any
+    entries: Sequence[Entry] | None = None
 
 
 _NONE: Final = Document("", None)
@@ -140,12 +143,11 @@ class Known:
             if kind.name not in _PASSING:
                 self.documents[kind.name, key] = document
         for index, under, place, is_added in writes.moves:
-            self._move(index, under, place, is_added)
+            if index in self.asked:
+                self._move(index, under, place, is_added)
         self.rest()
 
     def _move(self, index: Index[Any], under: str, place: Place, is_added: bool) -> None:
-        if index not in self.asked:
-            return
         name = index_key(index, under)
         if name in self.counts:
             self.counts[name] += 1 if is_added else -1
@@ -176,24 +178,28 @@ def _order(text: str) -> Order:
 
 
 class Guess:
-    """The records of a partition for one run of a step. `asked`: all that the step asked, with what it was told."""
+    """The records of a partition for one run of a step. `asked`: all that the step asked, with what it was told;
+    `told`: the records among that. `lowest`, `highest`: of the numbers that it took (0: none)."""
 
     dense = False
 
-    def __init__(self, known: Known, above: int) -> None:
-        """Its numbers are above this one."""
+    def __init__(self, known: Known, above: Callable[[], int]) -> None:
+        """Its numbers are above what `above` says."""
         self._known = known
+        self._above = above
         self.asked: dict[Ask, Any] = {}
-        self.lowest = 0
-        self.highest = max(known.last, above)
+        self.told: dict[tuple[str, Key], Any] = {}
+        self.lowest = self.highest = 0
 
     def get(self, kind: Kind[T], key: Key) -> T | None:
-        ask = ("g", kind, key)
-        document = self.asked.get(ask)
-        if document is None:
-            document = self.asked[ask] = self._known.documents.get((kind.name, key), _NONE)
-        record: T | None = document.record
-        return record
+        return self.document(kind, key).record  # type: ignore[no-any-return]
+
+    def document(self, kind: Kind[Any], key: Key) -> Document:
+        """A record with its version."""
+        name = (kind.name, key)
+        document = self.asked["g", kind, key] = self._known.documents.get(name, _NONE)
+        self.told[name] = document.record
+        return document
 
     def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
         return [record for key in keys if (record := self.get(kind, key)) is not None]
@@ -210,7 +216,7 @@ class Guess:
             places = places[begin : None if before is None else bisect_left(places, (before,))]
             members = self.asked[ask] = [member for _, member in (places[::-1] if last else places)[:most]]
         kind = index.kind
-        return self.many(kind, [_key(kind, member) for member in members])
+        return self.many(kind, [_key(kind, member) for member in members]) if members else []
 
     def count(self, index: Index[Any], under: str) -> int:
         ask = ("c", index, under)
@@ -231,7 +237,8 @@ class Guess:
         return found
 
     def number(self) -> int:
-        self.highest = (self.highest // PARTITIONS + 1) * PARTITIONS + self._known.partition
+        last = self.highest or max(self._known.last, self._above())
+        self.highest = (last // PARTITIONS + 1) * PARTITIONS + self._known.partition
         self.lowest = self.lowest or self.highest
         return self.highest
 
@@ -242,65 +249,70 @@ class Writes:
     def __init__(self, known: Known, guess: Guess, draft: Draft, version: str) -> None:
         self.documents: list[tuple[Kind[Any], Key, Document]] = []
         self.moves: list[tuple[Index[Any], str, Place, bool]] = []
-        self.lowest, self.highest = guess.lowest, guess.highest if guess.lowest else 0
-        self.arguments: list[Argument] = []
-        self.count = 0
+        self.lowest, self.highest = guess.lowest, guess.highest
         self.added = set[str]()  # indexes whose names are added to the names
         self._known, self._guess, self._version = known, guess, version
+        self._commands: list[tuple[Argument, ...]] = []
         for kind, records in draft.records.items():
             for key, record in records.items():
                 self._put(kind, key, record)
         for name, (place, numbers) in draft.series.items():
             if name in draft.cut:
-                self._add("t", f"s:{name}", place)
+                self._commands.append(("t", f"s:{name}", place))
             if numbers:
-                self._add("e", f"s:{name}", len(numbers), *numbers)
-
-    def _add(self, *arguments: Argument) -> None:
-        self.arguments += arguments
-        self.count += 1
+                self._commands.append(("e", f"s:{name}", len(numbers), *numbers))
+        self.count = len(self._commands)
+        self.arguments = list(chain.from_iterable(self._commands))
 
     def _put(self, kind: Kind[Any], key: Key, record: Any) -> None:
-        is_new = kind.numbered and self.lowest and int(key) >= self.lowest  # its number was just given
-        old = None if is_new else self._guess.get(kind, key)
-        if record is None and old is None:
-            return
-        self.documents.append((kind, key, Document(self._version, record) if record is not None else _NONE))
-        if record is None:
-            self._add("d", f"{kind.name}:{key}")
+        if kind.numbered and self.lowest and int(key) >= self.lowest:  # its number was just given
+            old = _NONE
         else:
-            self._add("p", f"{kind.name}:{key}", b"%s %s" % (self._version.encode(), kind.document(record)))
-        if kind is MESSAGE and (old is None) != (record is None):
-            self._search(str(key), old, record)
-        none = (None,) * len(kind.indexes)
-        befores = none if old is None else kind.entries(old)
-        afters = none if record is None else kind.entries(record)
+            old = self._guess.asked.get(("g", kind, key)) or self._guess.document(kind, key)
+        if record is None and old.record is None:
+            return
+        nowhere = (None,) * len(kind.indexes)
+        befores = nowhere if old.record is None or not nowhere else old.entries or kind.entries(old.record)
+        afters = nowhere if record is None or not nowhere else kind.entries(record)
+        if record is None:
+            self._commands.append(("d", f"{kind.name}:{key}"))
+        else:
+            try:
+                document = kind.plain(record)
+            except UnicodeEncodeError:
+                document = kind.document(record)
+            self._commands.append(("p", f"{kind.name}:{key}", b"%s %s" % (self._version.encode(), document)))
+        self.documents.append((kind, key, _NONE if record is None else Document(self._version, record, afters)))
         if befores != afters:
-            for index, before, after in zip(kind.indexes, befores, afters, strict=True):
-                if before != after:
-                    self._move(index, str(key), before, after)
+            self._index(kind, str(key), befores, afters)
+        if kind is MESSAGE and (old.record is None) != (record is None):
+            self._search(str(key), old.record, record)
 
     def _search(self, number: str, old: Spoken | None, said: Spoken | None) -> None:
         """A message that is new is owed its entries in the search index; of one that goes they are to be taken away."""
         if said is not None and kind_of(message(said)) is not None:
-            self._add("n", "unindexed", number)
+            self._commands.append(("n", "unindexed", number))
         elif old is not None:
-            self._add("u", "unindexed", number)
-            self._add("p", f"gone:{number}", b"- %s" % MESSAGE.document(old))
-            self._add("n", "gone", number)
+            self._commands.append(("u", "unindexed", number))
+            self._commands.append(("p", f"gone:{number}", b"- %s" % MESSAGE.document(old)))
+            self._commands.append(("n", "gone", number))
 
-    def _move(self, index: Index[Any], member: str, before: Entry, after: Entry) -> None:
-        if before is not None:
-            self.moves.append((index, before[0], (before[1], member), False))
-            if after is None or after[0] != before[0]:
-                self._add("r", index_key(index, before[0]), member)
-        if after is not None:
-            name = index_key(index, after[0])
-            self.moves.append((index, after[0], (after[1], member), True))
-            self._add("a", name, str(after[1]), member)
-            if name not in self._known.added and name not in self.added:
-                self.added.add(name)
-                self._add("n", names_key(index), after[0])
+    def _index(self, kind: Kind[Any], member: str, befores: Sequence[Entry], afters: Sequence[Entry]) -> None:
+        """A record stands elsewhere in some indexes than it did."""
+        for index, before, after in zip(kind.indexes, befores, afters, strict=True):
+            if before == after:
+                continue
+            if before is not None:
+                self.moves.append((index, before[0], (before[1], member), False))
+                if after is None or after[0] != before[0]:
+                    self._commands.append(("r", index_key(index, before[0]), member))
+            if after is not None:
+                name = index_key(index, after[0])
+                self.moves.append((index, after[0], (after[1], member), True))
+                self._commands.append(("a", name, str(after[1]), member))
+                if name not in self._known.added and name not in self.added:
+                    self.added.add(name)
+                    self._commands.append(("n", names_key(index), after[0]))
 
 
 def checks(asked: Iterable[tuple[Ask, Any]]) -> list[Argument]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, Final
 
 from gateway.domain.approval import Approval
@@ -61,7 +60,8 @@ _NAMED: Final[dict[Step, Callable[[Sequence[Any]], int]]] = {
     **dict.fromkeys((spending.reserve, spending.settle, spending.spent), lambda _: MONEY),
 }
 
-_BY_ID: Final[dict[Step, tuple[Kind[Any], int]]] = {
+# Steps that know only an id: the kind of record that it is of, and which argument it is.
+BY_ID: Final[dict[Step, tuple[Kind[Any], int]]] = {
     outbox.note_streamed: (ROW, 0),
     outbox.mark_sent: (ROW, 1),
     outbox.mark_retry: (ROW, 1),
@@ -79,33 +79,18 @@ _EVERYWHERE: Final[tuple[Step, ...]] = (
 )
 
 
-def given(step: Step, args: Sequence[Any]) -> tuple[Step, list[Any]]:
-    """A step without the arguments that are bound to it by name, and all its arguments."""
-    if isinstance(step, partial):
-        return step.func, [*args, *step.keywords.values()]
-    return step, list(args)
-
-
-def named(step: Step, args: Sequence[Any]) -> tuple[Kind[Any], str] | None:
-    """The record that a step is about, where it knows only its id."""
-    function, values = given(step, args)
-    found = _BY_ID.get(function)
-    return None if found is None else (found[0], values[found[1]])
-
-
 def places(step: Step, args: Sequence[Any]) -> Sequence[int]:
-    """The partitions in which a step runs."""
-    function, values = given(step, args)
-    by_name = _NAMED.get(function)
+    """The partitions in which a step runs that is not in BY_ID."""
+    by_name = _NAMED.get(step)
     if by_name is not None:
-        return (by_name(values),)
-    if function in _EVERYWHERE:
+        return (by_name(args),)
+    if step in _EVERYWHERE:
         return EVERYWHERE
-    for value in values:
+    for value in args:
         of = _PLACES.get(type(value))
         if of is not None:
             return (of(value),)
-    for value in values:
+    for value in args:
         if isinstance(value, list | tuple) and (found := _all(value)):
             return found
     return EVERYWHERE

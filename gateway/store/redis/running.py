@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -97,8 +98,8 @@ class Runner:
 
     def _run(self, work: Work) -> None:
         known = self.known
-        guess = Guess(known, self._fleet.above())
-        draft = Draft(guess)
+        guess = Guess(known, self._fleet.above)
+        draft = Draft(guess, guess.told)
         writes = work.error = None
         try:
             work.result = work.step(draft, *work.args)
@@ -106,7 +107,7 @@ class Runner:
                 writes = Writes(known, guess, draft, self._fleet.version())
         except Exception as error:  # perhaps of what is not so; else it is the caller's
             work.error = error
-        self._fleet.last = max(self._fleet.last, guess.highest if guess.lowest else 0)
+        self._fleet.last = max(self._fleet.last, guess.highest)
         work.writes = writes
         work.told = [] if writes is None else draft.told
         work.asks = list(guess.asked)
@@ -118,12 +119,12 @@ class Runner:
             self._end(work, error)
             return
         self._fleet.trips += 1
-        job.over.append(lambda job: self._answered(work, job))
+        job.over.append(partial(self._answered, work))
 
     def _arguments(self, guess: Guess, writes: Writes | None, told: Sequence[News]) -> list[Argument]:
-        found = checks(guess.asked.items())
-        news = [each for each in told if each[0] not in _KEPT_HERE]
-        text = b"%s %s" % (self._fleet.owner.encode(), _packed(news)) if news else b""
+        found, text = checks(guess.asked.items()), b""
+        if told and (news := [each for each in told if each[0] not in _KEPT_HERE]):
+            text = b"%s %s" % (self._fleet.owner.encode(), _packed(news))
         if writes is None or not writes.count:
             return [0, len(guess.asked), *found, 0, 0, text]
         return [writes.count, len(guess.asked), *found, writes.lowest, writes.highest, text, *writes.arguments]

@@ -97,7 +97,7 @@ class Wire:
 
     def carry(self, partition: int, name: str, arguments: Sequence[Argument], *, writes: bool) -> Job:
         """Send a script, also while the store closes. Raises StoreUnavailable once it is closed."""
-        if not self.is_open:
+        if not self._writers:
             raise StoreUnavailable("The store is closed.")
         job = self._made(partition, name, arguments, writes=writes)
         (self._writers if writes else self._readers)[partition].put(job)

@@ -37,6 +37,7 @@ class SqliteBackend:
     """The file of `database`. One that is read beside a gateway takes only the steps that may come from there."""
 
     is_sole = True
+    listens = True  # there are none but its own
     life = 10.0
 
     def __init__(self, database: Database, *, clock: Clock) -> None:
