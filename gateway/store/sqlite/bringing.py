@@ -14,14 +14,9 @@ from gateway.store.kinds import REST, Rest
 from gateway.store.space import Space
 from gateway.store.sqlite import former
 from gateway.store.sqlite.connection import Connection, many, one
-from gateway.store.sqlite.records import WrittenRecords, lay_out, lay_views
+from gateway.store.sqlite.records import WrittenRecords, lay_out
 from gateway.store.steps import moving
 
-_TABLES: Final = (
-    *("inbox", "turns", "signals", "approvals", "sessions", "prompts", "tips", "owed_hooks", "messages", "transcript"),
-    *("compactions", "outbox", "closed_chats", "renamed_chats", "ledger", "ledger_days", "spending", "reservations"),
-    *("rests", "pins", "files", "contents", "notes", "forgotten", "facts", "memory_versions", "reminders"),
-)
 # Messages of a Redis store have numbers above all others, which count on from there no more.
 _FOREIGN: Final = f"""
 CREATE TEMP TABLE renumbered AS
@@ -56,20 +51,11 @@ def prepare(connection: apsw.Connection) -> None:
 
 
 def bring(connection: apsw.Connection) -> None:
-    """Bring a file of the layout 31 over."""
+    """Bring what a file of the layout 31 holds over, beside the tables in which it lay."""
     prepare(connection)
     highest = one(connection, _HIGHEST)
     rests = [Rest(account=a, bucket=b, until=u, seconds=s) for a, b, u, s in many(connection, "SELECT * FROM rests")]
     lay_out(connection, from_number=0 if highest is None else int(highest[0]))
-    if one(connection, "SELECT 1 FROM inbox UNION ALL SELECT 1 FROM sessions UNION ALL SELECT 1 FROM notes LIMIT 1"):
-        _fill(connection, rests)
-    for table in _TABLES:
-        connection.execute(f"DROP TABLE {table}")
-    connection.execute("DROP TABLE IF EXISTS chat_names")
-    lay_views(connection)
-
-
-def _fill(connection: apsw.Connection, rests: list[Rest]) -> None:
     assert isinstance(connection, Connection)
     written = WrittenRecords(connection)
     for page in former.dump(connection, 0.0):

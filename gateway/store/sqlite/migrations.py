@@ -15,6 +15,7 @@ import apsw
 
 from gateway.runtime.errors import StoreOutdated, StoreUnavailable
 from gateway.store.sqlite.connection import APPLICATION_ID, check_ours, many, one
+from gateway.store.sqlite.records import lay_out, lay_views
 
 OUTDATED: Final = "{path} has version {version}: a run will bring this store to {known}; back up first."
 
@@ -29,6 +30,13 @@ COLUMNS: Final = tuple(
 _KINDS: Final = "0032_kinds"  # from there on a file has a table for each kind of record
 _BRINGING: Final = "gateway.store.sqlite.bringing"  # which few starts need
 MIGRATIONS: Final = (*COLUMNS, _KINDS)
+_HOLDS: Final = "SELECT 1 FROM inbox UNION ALL SELECT 1 FROM sessions UNION ALL SELECT 1 FROM notes LIMIT 1"
+_TABLES: Final = (
+    *("inbox", "turns", "signals", "approvals", "sessions", "prompts", "tips", "owed_hooks", "messages", "transcript"),
+    *("compactions", "outbox", "closed_chats", "renamed_chats", "ledger", "ledger_days", "spending", "reservations"),
+    *("rests", "pins", "files", "contents", "notes", "forgotten", "facts", "memory_versions", "reminders"),
+    "chat_names",  # of an early commit
+)
 
 
 def migrate(
@@ -98,9 +106,20 @@ def check_unaltered(connection: apsw.Connection, path: Path) -> None:
 def _apply(connection: apsw.Connection, names: Sequence[str]) -> None:
     for name in names:
         if name == _KINDS:
-            import_module(_BRINGING).bring(connection)
+            _lay_out_kinds(connection)
             continue
         connection.execute(resources.files(__package__).joinpath("schema", name).read_text("utf-8")).fetchall()
+
+
+def _lay_out_kinds(connection: apsw.Connection) -> None:
+    """Make a table for each kind of record, in place of the tables of before, and bring over what they hold."""
+    if one(connection, _HOLDS):
+        import_module(_BRINGING).bring(connection)
+    else:
+        lay_out(connection, from_number=0)
+    for table in _TABLES:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    lay_views(connection)
 
 
 def check_known(connection: apsw.Connection, path: Path) -> None:
