@@ -137,8 +137,9 @@ class InboxStore(ABC):
         """The key's item that some process runs, or has begun and is about to resume."""
 
     @abstractmethod
-    async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
-        """The key's queued items behind the running one, oldest first."""
+    async def waiting(self, key: SessionKey, limit: int, *, behind: InboxItem | None = None) -> list[InboxItem]:
+        """The key's queued items behind the running one, oldest first. `behind`: the item that this process runs there,
+        for whose turn those are enough that the process has heard of."""
 
     @abstractmethod
     async def signal(self, key: SessionKey, kind: SignalKind, at: float) -> bool:

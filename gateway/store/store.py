@@ -119,10 +119,8 @@ class SpaceStore(Store):
         self._unsent: list[Outbound] = []  # claimed for a caller that was gone before the answer
         self._nothing_due = False  # for certain
         self._void: list[Reservation] = []  # reserved for such a caller
-        self._signalled = 0  # how often a signal was heard, or may have been missed
-        self._fresh: dict[
-            SessionKey, tuple[str, int]
-        ] = {}  # the item that a lane was claimed with, and `_signalled` then
+        self._disturbed = 0  # how often news of a lane that runs were heard, or may have been missed
+        self._quiet: dict[str, str] = {}  # lanes of which nothing was heard since they were claimed with this item
         self._fleeting = MemoryRecords()  # what need not outlive this process, where it has the store for itself
 
     # -- lifetime ---------------------------------------------------------------------------
@@ -166,8 +164,12 @@ class SpaceStore(Store):
         topic, *words = news
         if topic in ("due", "rows", "missed"):
             self._nothing_due = False
-        if topic in ("signal", "missed"):
-            self._signalled += 1
+        if topic in ("signal", "behind", "missed"):
+            self._disturbed += 1
+            if words:
+                self._quiet.pop(words[0], None)
+            else:
+                self._quiet.clear()
         if topic == "time":
             self._process.time.learn(float(words[0]))
         elif topic == "missed":
@@ -189,11 +191,11 @@ class SpaceStore(Store):
     # -- receiving --------------------------------------------------------------------------
 
     async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
-        room, signalled = self._reserve(len(arrivals)), self._signalled
+        room, disturbed = self._reserve(len(arrivals)), self._disturbed
 
         def done(accepted: lanes.Accepted) -> None:
-            for each in accepted.claimed:
-                self._fresh[each.item.key] = (each.item.id, signalled)
+            if self._disturbed == disturbed:
+                self._quiet |= {each.item.key.text: each.item.id for each in accepted.claimed}
             self._claimed(room, accepted.claimed)
 
         accepted = await self._backend.run(
@@ -254,19 +256,26 @@ class SpaceStore(Store):
     async def release(self, lease: Lease, *, counted: bool = False) -> None:
         def done(_: None) -> None:
             self._room += 1
-            self._fresh.pop(lease.key, None)
+            self._quiet.pop(lease.key.text, None)
 
         await self._backend.run(lanes.release, lease, counted, done=done)
 
     running = _looks(lanes.running)
-    waiting = _looks(lanes.waiting)
+
+    async def waiting(self, key: SessionKey, limit: int, *, behind: InboxItem | None = None) -> list[InboxItem]:
+        if behind is not None and self._is_quiet(behind):
+            return []
+        return await self._backend.look(lanes.waiting, key, limit)
+
     heard = _reads(reports.heard)
     signal = _runs(lanes.signal)
 
     async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
-        if self._backend.listens and self._fresh.get(item.key) == (item.id, self._signalled):
-            return ()  # nobody could leave one before the lane was claimed, and since then it would have been heard
-        return await self._backend.look(lanes.signals, item)
+        return () if self._is_quiet(item) else await self._backend.look(lanes.signals, item)
+
+    def _is_quiet(self, item: InboxItem) -> bool:
+        """Say whether nothing was heard of the lane of an item that runs here, and something would have been."""
+        return self._backend.listens and self._quiet.get(item.key.text) == item.id
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
         self._process.signal_listeners.append(listener)
@@ -305,7 +314,7 @@ class SpaceStore(Store):
         def done(ended: turns.Ended) -> None:
             if ended.appended is not None:
                 self._appended(ended.appended)
-            self._fresh.pop(lease.key, None)
+            self._quiet.pop(lease.key.text, None)
             if ended.next is None:
                 self._room += 1
 

@@ -82,7 +82,7 @@ class Steering(Struct, kw_only=True):
     async def _waiting(self, conversation: Conversation) -> list[InboxItem]:
         """The lane's items that are not in this turn yet."""
         try:
-            waiting = await self.store.waiting(self.item.key, _MOST)
+            waiting = await self.store.waiting(self.item.key, _MOST, behind=self.item)
         except StoreUnavailable as error:
             log.warning("steering_skipped", error=str(error))  # the items wait in the lane all the same
             return []

@@ -76,6 +76,7 @@ async def test_a_lane_runs_in_order_and_one_at_a_time(store: Store) -> None:
     assert await nothing_ready(store)
     assert [item.inbound.event_id for item in await store.waiting(key(), 10)] == ["e2", "e3"]
     assert [item.inbound.event_id for item in await store.waiting(key(), 1)] == ["e2"]
+    assert [item.inbound.event_id for item in await store.waiting(key(), 1, behind=claim.item)] == ["e2"]
     end = await finish(store, claim)
     assert end.next is not None
     assert (end.next.inbound.event_id, end.next.attempts) == ("e2", 1)
@@ -156,6 +157,13 @@ async def test_beyond_the_concurrency_lanes_wait_unclaimed_but_are_claimed_when_
         await put(store, f"e{chat}", chat=chat)
     claims = [await store.claim_next("w") for _ in range(3)]
     assert [(claim.lease.key.chat, claim.item.attempts) for claim in claims] == [("1", 1), ("2", 1), ("3", 1)]
+
+
+async def test_a_turn_is_told_what_came_behind_it_since_it_was_claimed(store: Store) -> None:
+    claim = await claimed(store)
+    assert await store.waiting(key(), 9, behind=claim.item) == []
+    await put(store, "e2")
+    assert [item.inbound.event_id for item in await store.waiting(key(), 9, behind=claim.item)] == ["e2"]
 
 
 async def test_a_waiting_worker_gets_what_arrives(bench: Bench) -> None:

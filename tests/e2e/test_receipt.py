@@ -228,7 +228,7 @@ async def test_whose_sender_cannot_be_told_is_given_up_when_others_could_be_stor
 class Deaf(SqliteStore):
     """A store with a bug that only a look at the lane of `g` meets."""
 
-    async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
+    async def waiting(self, key: SessionKey, limit: int, *, behind: InboxItem | None = None) -> list[InboxItem]:
         if key.chat == "g":
             raise TypeError("'NoneType' object is not subscriptable")
         return await super().waiting(key, limit)
@@ -470,7 +470,7 @@ class Away(Flaky):
             await self._time.sleep(60)
             raise StoreUnavailable("The server is away.")
 
-    async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
+    async def waiting(self, key: SessionKey, limit: int, *, behind: InboxItem | None = None) -> list[InboxItem]:
         await self._wait()
         return await super().waiting(key, limit)
 

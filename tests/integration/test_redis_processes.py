@@ -206,6 +206,15 @@ async def test_a_signal_reaches_the_process_that_runs_the_turn(process: Opener) 
     assert await one.signals(claim.item) == ("stop",)
 
 
+async def test_what_another_process_accepts_behind_a_turn_is_heard(process: Opener) -> None:
+    one, two = await process(), await process()
+    claim = await claimed(one)
+    assert await one.waiting(key(), 9, behind=claim.item) == []
+    await put(two, "e2")
+    await eventually(lambda: key().text not in one._quiet)
+    assert [item.inbound.event_id for item in await one.waiting(key(), 9, behind=claim.item)] == ["e2"]
+
+
 async def test_a_signal_is_heard_after_the_connection_for_news_broke(
     process: Opener, redis_server: RedisServer
 ) -> None:

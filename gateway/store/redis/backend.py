@@ -24,7 +24,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.backend import News, nothing
-from gateway.store.kinds import EVENT, LOOKS, MESSAGE, READY, ROW, SESSION, SUSPECTS, event_name
+from gateway.store.kinds import EVENT, LOOKS, READY, ROW, SESSION, SUSPECTS, event_name
 from gateway.store.port import PROCESSES_LOST
 from gateway.store.records import LEASE_SECONDS, Found, Meaning, Passage, Unembedded, Vector
 from gateway.store.redis import routes, searching, vectors
@@ -216,7 +216,8 @@ class RedisBackend:
             self._places.popitem(last=False)
 
     def _wrote(self, partition: int, writes: Writes) -> None:
-        self._index.enter([document.record for kind, _, document in writes.documents if kind is MESSAGE])
+        if writes.searched:
+            self._index.enter(writes.searched)
         for kind, key, document in writes.documents:
             if (kind is ROW or kind is SESSION) and document.record is not None:
                 self._note(kind, str(key), partition)

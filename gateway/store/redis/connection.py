@@ -158,7 +158,11 @@ class Connection:
                 self._resting = asyncio.get_running_loop().create_future()
                 await self._resting
                 self._resting = None
-            await self._assemble()
+            for _ in range(_PASSES):  # callers put jobs that they are about to put: a batch of their own costs far more
+                before = len(self._waiting)
+                await _pass()
+                if len(self._waiting) == before:
+                    break
             self._take()
             await self._carry()
             self._answered = self._numbered
@@ -173,15 +177,6 @@ class Connection:
             self._carried.append(job)
             taken.append(job)
         return taken
-
-    async def _assemble(self) -> None:
-        """Let callers put the jobs that they are about to put: a pass of the loop costs far less than a batch of their
-        own."""
-        for _ in range(_PASSES):
-            before = len(self._waiting)
-            await _pass()
-            if len(self._waiting) == before:
-                return
 
     async def aclose(self, reason: str) -> None:
         """Fail the jobs that are left and hang up; after `serve` has ended."""
@@ -235,7 +230,7 @@ class Connection:
             self._send(answers, self._carried)
             while self._carried:
                 if (reply := answers.gets()) is NONE:
-                    if not undone and not answers.is_cut and (more := self._take()):
+                    if self._waiting and not undone and not answers.is_cut and (more := self._take()):
                         self._answered = self._carried[0].number - 1
                         self._send(answers, more)
                     await answers.more()

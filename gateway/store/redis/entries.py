@@ -4,7 +4,7 @@ away. Both are noted in the commit, so that another process makes good what this
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -34,9 +34,8 @@ class SearchIndex:
         self._background = background
         self._entering = searching.Entering(wire)
 
-    def enter(self, stored: Iterable[Spoken | None]) -> None:
+    def enter(self, messages: Sequence[tuple[Spoken, Message]]) -> None:
         """Enter messages that are stored by now."""
-        messages = [(said, message(said)) for said in stored if said is not None]
         if len(messages) > _MANY or sum([len(text_of(each)) for _, each in messages]) > _LONG:
             self._background.start(self._enter_many(messages), name="store entries")
             return

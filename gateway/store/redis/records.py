@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from gateway.domain.message import Message
 from gateway.store.draft import Draft
 from gateway.store.kinds import CALL, CONTENT, EVENT, MESSAGE, Spoken
 from gateway.store.redis.connection import Argument
@@ -192,14 +193,11 @@ class Guess:
         self.lowest = self.highest = 0
 
     def get(self, kind: Kind[T], key: Key) -> T | None:
-        return self.document(kind, key).record  # type: ignore[no-any-return]
-
-    def document(self, kind: Kind[Any], key: Key) -> Document:
-        """A record with its version."""
         name = (kind.name, key)
         document = self.asked["g", kind, key] = self._known.documents.get(name, _NONE)
-        self.told[name] = document.record
-        return document
+        record: T | None = document.record
+        self.told[name] = record
+        return record
 
     def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
         return [record for key in keys if (record := self.get(kind, key)) is not None]
@@ -211,10 +209,12 @@ class Guess:
         members: list[str] | None = self.asked.get(ask)
         if members is None:
             self._known.asked.add(index)
-            places = self._known.places.get(index_key(index, under), [])
-            begin = 0 if since is None else bisect_left(places, (since,))
-            places = places[begin : None if before is None else bisect_left(places, (before,))]
-            members = self.asked[ask] = [member for _, member in (places[::-1] if last else places)[:most]]
+            places = self._known.places.get(index_key(index, under))
+            if places:
+                begin = 0 if since is None else bisect_left(places, (since,))
+                places = places[begin : None if before is None else bisect_left(places, (before,))]
+            members = [member for _, member in (places[::-1] if last else places)[:most]] if places else []
+            self.asked[ask] = members
         kind = index.kind
         return self.many(kind, [_key(kind, member) for member in members]) if members else []
 
@@ -251,6 +251,7 @@ class Writes:
         self.moves: list[tuple[Index[Any], str, Place, bool]] = []
         self.lowest, self.highest = guess.lowest, guess.highest
         self.added = set[str]()  # indexes whose names are added to the names
+        self.searched: list[tuple[Spoken, Message]] = []  # new messages that are owed entries in the search index
         self._known, self._guess, self._version = known, guess, version
         self._commands: list[tuple[Argument, ...]] = []
         for kind, records in draft.records.items():
@@ -268,7 +269,9 @@ class Writes:
         if kind.numbered and self.lowest and int(key) >= self.lowest:  # its number was just given
             old = _NONE
         else:
-            old = self._guess.asked.get(("g", kind, key)) or self._guess.document(kind, key)
+            if (kind.name, key) not in self._guess.told:
+                self._guess.get(kind, key)
+            old = self._guess.asked["g", kind, key]
         if record is None and old.record is None:
             return
         nowhere = (None,) * len(kind.indexes)
@@ -290,7 +293,8 @@ class Writes:
 
     def _search(self, number: str, old: Spoken | None, said: Spoken | None) -> None:
         """A message that is new is owed its entries in the search index; of one that goes they are to be taken away."""
-        if said is not None and kind_of(message(said)) is not None:
+        if said is not None and kind_of(new := message(said)) is not None:
+            self.searched.append((said, new))
             self._commands.append(("n", "unindexed", number))
         elif old is not None:
             self._commands.append(("u", "unindexed", number))

@@ -107,6 +107,7 @@ def accept(space: Space, caller: Caller, arrivals: Sequence[Arrival], cap: int, 
             claimed.append(Claimed(fence=_hold(space, caller, new), item=read(item)))
         elif known is not None:
             space.put(LANE, replace(known, queue=(*known.queue, item.number)))
+            space.tell("behind", lane)
         elif not arrival.bypass:
             _schedule(space, Lane(key=item.key, since=space.number(), queue=(item.number,)), item)
         own = read(item) if arrival.bypass else None
