@@ -107,7 +107,8 @@ class Draft:
             if entry is not None and _is_between(entry, under, since, before):
                 placed.append((entry[1], key, record))
         if found:
-            placed += [each for each in map(index.placed, found) if each[1] not in drafted]
+            key_of = index.kind.key
+            placed += [index.placed(each) for each in found if key_of(each) not in drafted]
         if len(placed) > 1:
             placed.sort(key=_place, reverse=last)
         return [record for _, _, record in placed[:most]] if placed else []

@@ -261,7 +261,7 @@ def _row_entries(row: Row) -> tuple[Entry, ...]:
     ended = (ALL, seq), (address_name(out.to), seq)
     if state not in UNSENT:
         return (*ended, None, None, (ALL, seq) if state in _ENDED_UNSEEN else None, None)
-    is_placed, chat = state in PLACED, row.chat
+    is_placed, chat = state in PLACED, chat_name(out.to)
     return (
         *ended,
         (chat, place) if is_placed else None,

@@ -219,7 +219,8 @@ class RedisBackend:
         if writes.searched:
             self._index.enter(writes.searched)
         for kind, key, document in writes.documents:
-            if (kind is ROW or kind is SESSION) and document.record is not None:
+            is_looked_for = (kind is ROW or kind is SESSION) and document.record is not None
+            if is_looked_for and self._places.get((kind.name, str(key))) != partition:
                 self._note(kind, str(key), partition)
 
     async def _apart(self, step: Callable[..., Any], args: Sequence[Any], partitions: Sequence[int]) -> Any:
