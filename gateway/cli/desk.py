@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from gateway.app.config import Setup, set_up
 from gateway.app.config.setup import FILE
+from gateway.app.config.source import read_file
 from gateway.app.models import models_alone
 from gateway.app.plugins import platforms, providers
 from gateway.app.reload import Reloader
@@ -26,11 +27,12 @@ from gateway.cli.models import asked_of, offered_by
 from gateway.cli.settings import put
 from gateway.domain.adapter import CanBeProbed
 from gateway.domain.views import Blank, Chosen, PlatformBlank, ProviderBlank, Saved, Settings, Tried
-from gateway.runtime.errors import ConfigError, GatewayError
+from gateway.runtime.errors import ConfigError, GatewayError, UserError
 from gateway.runtime.redaction import Redactor
 
 _LISTS: Final = ("access.allow", "access.admins")
 _CAPS: Final = ("budgets.daily_usd", "budgets.per_user_daily_usd", "budgets.per_session_usd")
+_LONGEST: Final = 2_000  # characters of a value, a key or a token
 _WORDS: Final = {
     "access.allow": "Who may talk, several with commas",
     "access.admins": "Who may also change things",
@@ -40,25 +42,51 @@ _WORDS: Final = {
 }
 
 
+class Present(Struct, frozen=True, kw_only=True):
+    """The settings as they are now; `written` is what stands in their files, that which counts most first."""
+
+    setup: Setup
+    written: Sequence[Mapping[str, Any]]
+
+    def text(self, key: str) -> str:
+        """A value as a person writes it. One that names variables is shown as it stands in the file: they may be
+        secret."""
+        names = key.split(".")
+        for values in self.written:
+            if "${" in (text := _as_text(_at(values, names))):
+                return text
+        return _as_text(_at(self.setup.config, names))
+
+    def changed(self, said: Mapping[str, str | None]) -> Mapping[str, Any]:
+        """What of this is another than now."""
+        return {
+            key: [name for each in (text or "").split(",") if (name := each.strip())] if key in _LISTS else text or None
+            for key, text in said.items()
+            if (text or "") != self.text(key)
+        }
+
+
 class Desk(Struct, kw_only=True):
     """`SettingUp` of the settings at `path` (None: where they are by themselves)."""
 
     path: Path | None
     reloader: Reloader
-    _tried: dict[str, str] = field(default_factory=dict)  # keys by variable, until they are saved
+    _tried: dict[str, str] = field(default_factory=dict)  # keys that were taken, by variable, until they are saved
     _one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def seen(self) -> Settings:
         """The settings as they are written now. Raises ConfigError."""
-        setup = await asyncio.to_thread(self._setup)
+        now = await self._present()
+        setup = now.setup
         known, config = {**setup.variables(os.environ), **self._tried}, setup.config
         vendors = [(each.name, each.vendor) for each in providers().values() if each.vendor is not None]
-        values = {key: _value(config, key) for key in (*_LISTS, *_CAPS)}
         return Settings(
             file=str(setup.file or setup.folder / FILE),
             secrets=str(setup.folder / ".env"),
             model=Chosen(
-                provider=config.model.provider, name=config.model.name or "", address=config.model.base_url or ""
+                provider=config.model.provider,
+                name=now.text("model.name"),
+                address=now.text("model.base_url"),
             ),
             providers=[
                 ProviderBlank(
@@ -84,7 +112,7 @@ class Desk(Struct, kw_only=True):
                         for variable, what in tokens_of(each).items()
                     ],
                     asked=[
-                        Blank(name=name, label=what, value=str(getattr(present, name, None) or ""))
+                        Blank(name=name, label=what, value=now.text(f"adapters.{each.name}.{name}"))
                         for name, what in asked_settings_of(each).items()
                     ],
                     guide=each.guide,
@@ -92,7 +120,7 @@ class Desk(Struct, kw_only=True):
                 for each in platforms().values()
                 if tokens_of(each)
             ],
-            people=[Blank(name=key, label=_WORDS[key], value=value) for key, value in values.items()],
+            people=[Blank(name=key, label=_WORDS[key], value=now.text(key)) for key in (*_LISTS, *_CAPS)],
             example=next((f"{each.name}:{each.person}" for each in platforms().values() if tokens_of(each)), ""),
         )
 
@@ -101,30 +129,42 @@ class Desk(Struct, kw_only=True):
         vendor = providers()[chosen.provider].vendor if chosen.provider in providers() else None
         if vendor is None:
             return Tried(ok=False, told="There is no such provider.")
-        if key and vendor.key:
-            self._tried[vendor.key] = key
+        if not all(map(_fits, (chosen.name, chosen.address, key))):
+            return Tried(ok=False, told="It holds signs that cannot be typed, or is too long: copy it again.")
+        new = {vendor.key: key} if key and vendor.key else {}
         try:
-            setup = await asyncio.to_thread(self._setup)
-            environ = {**os.environ, **setup.variables(os.environ), **self._tried}
-            more = {"LEGATO__MODEL__NAME": chosen.name} if chosen.name else {}
-            more |= {"LEGATO__MODEL__BASE_URL": chosen.address} if chosen.address else {}
+            now = await self._present()
+            setup = now.setup
+            known = setup.variables(os.environ)
+            environ = {**os.environ, **known, **self._tried, **new}
+            more = {
+                variable: said if said != now.text(name) else str(getattr(setup.config.model, name[6:]))
+                for variable, name, said in (
+                    ("LEGATO__MODEL__NAME", "model.name", chosen.name),
+                    ("LEGATO__MODEL__BASE_URL", "model.base_url", chosen.address),
+                )
+                if said
+            }
             config = asked_of(chosen.provider, setup, environ, anew=True, **more)
-            redact = Redactor(config.secrets())
+            redact = Redactor([*config.secrets(), *new.values()])
             async with models_alone(config, redact) as models:
                 offered = [each.name for each in await offered_by(models)]
+                if offered and not known.get(vendor.key):
+                    self._tried |= new  # only what was taken may take the place of a key that works
                 if not chosen.name:
                     return Tried(ok=True, told=f"It offers {len(offered):,} models: choose one.", offered=offered)
                 await models.learn_windows()
                 found = await of_model("model", models, models.main)
+                self._tried |= new if found.ok else {}
                 return Tried(ok=bool(found.ok), told=redact(found.detail), offered=offered)
         except GatewayError as error:
-            return Tried(ok=False, told=Redactor([*self._tried.values()])(_sentence(error)))
+            return Tried(ok=False, told=Redactor([*self._tried.values(), *new.values()])(_sentence(error)))
 
     async def try_platform(self, name: str) -> Sequence[Tried]:
         """What a platform says to the tokens that are saved."""
         found: list[Tried] = []
         try:
-            config = (await asyncio.to_thread(self._setup)).config
+            config = (await self._present()).setup.config
             alone = config.replace(adapters={each: made for each, made in config.adapters.items() if each == name})
             for adapter in adapters(alone):
                 try:
@@ -144,14 +184,15 @@ class Desk(Struct, kw_only=True):
         vendor = providers()[chosen.provider].vendor if chosen.provider in providers() else None
         if vendor is None:
             return Saved(problems=("There is no such provider.",))
-        present = (await asyncio.to_thread(self._setup)).config.model
         secret = key or self._tried.get(vendor.key, "")
-        section: dict[str, Any] = {"name": chosen.name, "base_url": chosen.address or None}
-        if present.provider == chosen.provider:  # the rest of the section stays, with its comments
-            changes = {f"model.{name}": each for name, each in section.items() if each != getattr(present, name)}
-        else:
-            changes = {"model": {"provider": chosen.provider, **{name: each for name, each in section.items() if each}}}
-        return await self._save(changes, {vendor.key: secret} if secret and vendor.key else {})
+
+        def wanted(now: Present) -> Mapping[str, Any]:
+            said = {"name": chosen.name, "base_url": chosen.address or None}
+            if now.setup.config.model.provider == chosen.provider:  # the rest of the section stays, with its comments
+                return now.changed({f"model.{name}": each for name, each in said.items()})
+            return {"model": {"provider": chosen.provider, **{name: each for name, each in said.items() if each}}}
+
+        return await self._save(wanted, {vendor.key: secret} if secret and vendor.key else {})
 
     async def save_platform(
         self, name: str, enabled: bool, tokens: Mapping[str, str], asked: Mapping[str, str]
@@ -160,33 +201,36 @@ class Desk(Struct, kw_only=True):
         platform = platforms().get(name)
         if platform is None or not tokens_of(platform):
             return Saved(problems=("There is no such platform.",))
-        changes: dict[str, Any] = {f"adapters.{name}.enabled": enabled}
-        changes |= {
-            f"adapters.{name}.{each}": said for each in asked_settings_of(platform) if (said := asked.get(each))
-        }
-        return await self._save(changes, {each: said for each in tokens_of(platform) if (said := tokens.get(each))})
+        said = {f"adapters.{name}.{each}": text for each in asked_settings_of(platform) if (text := asked.get(each))}
+        return await self._save(
+            lambda now: {f"adapters.{name}.enabled": enabled, **now.changed(said)},
+            {each: text for each in tokens_of(platform) if (text := tokens.get(each))},
+        )
 
     async def save_people(self, values: Mapping[str, str]) -> Saved:
         """Write who may talk, and what may be spent. Only what is another than before is written."""
-        before = (await asyncio.to_thread(self._setup)).config
-        changes: dict[str, Any] = {}
-        for key in (*_LISTS, *_CAPS):
-            if (said := values.get(key)) is not None and said.strip() != _value(before, key):
-                names = [each.strip() for each in said.split(",") if each.strip()]
-                changes[key] = names if key in _LISTS else said.strip() or None
-        return await self._save(changes, {}, widens=True)
+        said = {key: values[key].strip() for key in (*_LISTS, *_CAPS) if key in values}
+        return await self._save(lambda now: now.changed(said), {}, widens=True)
 
-    def _setup(self) -> Setup:
-        return set_up(self.path, os.environ)
+    async def _present(self) -> Present:
+        def read() -> Present:
+            setup = set_up(self.path, os.environ)
+            return Present(setup=setup, written=[read_file(each).values for each in reversed(setup.files)])
 
-    async def _save(self, changes: Mapping[str, Any], secrets: Mapping[str, str], *, widens: bool = False) -> Saved:
-        if unfit := [name for name, secret in secrets.items() if not secret.isprintable()]:
+        return await asyncio.to_thread(read)
+
+    async def _save(
+        self, wanted: Callable[[Present], Mapping[str, Any]], secrets: Mapping[str, str], *, widens: bool = False
+    ) -> Saved:
+        if unfit := [name for name, secret in secrets.items() if not _fits(secret)]:
             return Saved(problems=(f"{unfit[0]} holds signs that no key has: copy it again.",))
-        draft = SetupChanges(settings=dict(changes), secrets=dict(secrets))
         async with self._one:
             before: Mapping[Path, str | None] = {}
             try:
-                setup = await asyncio.to_thread(self._setup)
+                now = await self._present()
+                setup, changes = now.setup, wanted(now)
+                _refuse_odd(changes)
+                draft = SetupChanges(settings=dict(changes), secrets=dict(secrets))
                 before = {path: _text(path) for path in (setup.file or setup.folder / FILE, setup.folder / ".env")}
                 files = await asyncio.to_thread(write, draft, setup, os.environ)
                 done = await self.reloader.reload(widens=widens)
@@ -205,10 +249,30 @@ class Desk(Struct, kw_only=True):
         )
 
 
-def _value(config: Any, key: str) -> str:
-    for name in key.split("."):
-        config = getattr(config, name)
-    return ", ".join(config) if isinstance(config, tuple) else "" if config is None else f"{config:g}"
+def _as_text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _at(held: Any, names: Sequence[str]) -> Any:
+    for name in names:
+        held = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
+    return held
+
+
+def _fits(text: str) -> bool:
+    return text.isprintable() and len(text) <= _LONGEST
+
+
+def _refuse_odd(changes: Mapping[str, Any]) -> None:
+    """Raise UserError for what nobody means: a page shows values, so none of its own may fetch a variable's."""
+    for key, value in changes.items():
+        for text in map(str, value.values() if isinstance(value, dict) else value if key in _LISTS else [value]):
+            if not _fits(text):
+                raise UserError(f"{key} holds signs that cannot be typed, or is too long.")
+            if "${" in text:
+                raise UserError(f"{key} can name a variable only in {FILE} itself: write it there.")
 
 
 def _text(path: Path) -> str | None:

@@ -117,10 +117,20 @@ def _write_secrets(path: Path, secrets: Mapping[str, str]) -> None:
     """Put NAME=value lines into the file, in the place of older ones."""
     lines = path.read_text(encoding="utf-8-sig").splitlines() if path.exists() else []
     kept = [line for line in lines if line.partition("=")[0].strip().removeprefix("export ") not in secrets]
-    text = "\n".join([*kept, *(f"{name}={value}" for name, value in secrets.items())]) + "\n"
-    with suppress(FileNotFoundError):
-        path.chmod(0o600)
+    text = "\n".join([*kept, *(f"{name}={_quoted(value)}" for name, value in secrets.items())]) + "\n"
+    try:
+        with suppress(FileNotFoundError):
+            path.chmod(0o600)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror}); nothing has changed.") from error
     put(path, text)
+
+
+def _quoted(value: str) -> str:
+    """A value as it stands in `.env`: a password may hold what would end it there."""
+    if not any(each in value for each in " #'\""):
+        return value
+    return "'{}'".format(value.replace("\\", "\\\\").replace("'", "\\'"))
 
 
 # -- the model --------------------------------------------------------------------------------
