@@ -351,16 +351,21 @@ def _without_sources(text: str) -> tuple[str, Child]:
             "li",
             el(
                 "a",
-                el("b", title),
-                el("small", f"{number} · {host}"),
+                el("b", title, dir="auto"),
+                el("small", f"{number} · {_host(url)}"),  # where it leads, whatever its text says
                 href=url,
                 rel="noopener noreferrer nofollow",
                 target="_blank",
             ),
         )
-        for number, title, host, url in re.findall(_SOURCE, found[1])
+        for number, title, _, url in re.findall(_SOURCE, found[1])
     ]
     return text[: found.start()], el("ol", cards, class_="sources", aria_label="Sources")
+
+
+def _host(url: str) -> str:
+    """The host of an address, as a browser reads it."""
+    return re.split(r"[/\\?#]", url.partition("://")[2], maxsplit=1)[0].rpartition("@")[2]
 
 
 def moment(at: float) -> Html:

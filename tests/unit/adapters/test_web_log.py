@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
+
+import pytest
 
 from adapters.web.log import Log
 from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey, Source
 from gateway.domain.views import Said, Story, Views
 from gateway.runtime.aside import at_once
+from gateway.runtime.structs import replace
 
 WHO = Source(platform="web", chat="me", chat_type="direct", user="me")
 NOON = 1_700_000_000.0
@@ -66,3 +70,22 @@ async def test_a_clock_that_was_set_back_sorts_nothing_into_the_past() -> None:
     )
     assert await shown(chat) == ["s1", "a1", "s2", "a2", "s3", "a3"]
     assert await shown(chat, 2) == ["s3", "a3"]  # as if nothing had been before
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example/a",
+        "https://bank.example@evil.example",
+        r"https://evil.example\@bank.example",
+        "http://[evil.example",
+    ],
+)
+async def test_the_card_of_a_source_tells_where_it_leads(url: str) -> None:
+    told = f"It is so.\n\nSources: [1. Your <b>bank</b>, bank.example]({url})"
+    state = await Log(aside=at_once).state(
+        cast(Views, Chat(said("s1", NOON), shown=[replace(answer("a1", NOON), text=told)])), WHO, 80
+    )
+    html = state.entries[-1].html
+    assert re.search(r"<small>1 · \[?evil.example</small>", html)
+    assert "Your &lt;b&gt;bank" in html
