@@ -33,6 +33,7 @@ _DRAWN_EVERY: Final = 0.05  # seconds at least between two looks at what is bein
 _BYTES_A_SECOND: Final = 500_000  # a long reply that grows is sent whole each time, so less often
 _SIDE_AFTER: Final = 0.3  # seconds after a change: then its turn has ended, too
 _SIDE_EVERY: Final = 2.0  # seconds at least between two lists of sessions
+_SIDE_WAITS: Final = 2.0  # seconds at most for the end of a turn: one may wait for a person
 _MOST_NEWS: Final = 64
 _KEPT: Final = 30  # seconds for which a reload finds what the closed page showed
 MOST_OF_PERSON: Final = 24
@@ -204,7 +205,7 @@ class Page(Struct, kw_only=True):
                 continue
             if self.clock.monotonic() > self._rests_until + _BEAT:
                 await self._send(b": beat\n\n")
-            bell.wakes_at = min(self.clock.monotonic() + _LOOK, inf if self._work else self._side_due)
+            bell.wakes_at = min(self.clock.monotonic() + _LOOK, self._side_due + (_SIDE_WAITS if self._work else 0.0))
             if not self._held:
                 await bell.rung.wait()
             if (rest := self._rests_until - self.clock.monotonic()) > 0 and not bell.stored.is_set():
@@ -228,7 +229,7 @@ class Page(Struct, kw_only=True):
         if (work := self.work()) != self._work:
             self._work = work
             self._add("work", work)
-        if self._side_due <= now and not work:
+        if self._side_due + (_SIDE_WAITS if work else 0.0) <= now:
             side = await self.side()
             self._side_at, self._side_due = now, inf
             if side != self._side:
