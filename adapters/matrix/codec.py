@@ -29,7 +29,7 @@ _OTHERS: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`|^> ?[^\n]*", re.DOTALL 
 _FILES: Final = {"m.image": "image", "m.audio": "document", "m.video": "document", "m.file": "document"}
 _LINKED: Final = r'\s*(?:<p>)?<a href="https://matrix\.to/#/{}"'
 
-UNREADABLE: Final = (AttributeError, LookupError, TypeError, ValueError)  # somebody's event is of another shape
+UNREADABLE: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)  # an event of another shape
 
 Json = Mapping[str, Any]
 

@@ -49,6 +49,7 @@ _MESSAGES: Final = 100  # under one room key, where the room says nothing else
 _SECONDS: Final = 7 * 24 * 3600.0
 _KEY_SECONDS: Final = 5.0  # a room key may come a little after the message
 _ANEW_SECONDS: Final = 3600.0  # between two new sessions with a device whose words cannot be read
+_SAID: Final = ("m.room.message", "m.sticker", "m.reaction")  # what people say; the server judges everything else
 _NO_ROOMS: Final = json.dumps({"room": {"rooms": list[str]()}, "presence": {"types": list[str]()}})
 
 Json = Mapping[str, Any]
@@ -232,8 +233,8 @@ class Encryption:
     # -- reading ----------------------------------------------------------------------------
 
     async def opened(self, room: str, event: Json, *, waits: bool) -> Json | None:
-        """An encrypted event as it was written; itself where it cannot be read; None where that was said before.
-        `waits`: for its key, which somebody may send yet."""
+        """An encrypted event as it was written; itself where it cannot be read; None where that was said before, or it
+        is no message. `waits`: for its key, which somebody may send yet."""
         content = event["content"]
         try:
             name = _name(room, content["session_id"])
@@ -249,6 +250,8 @@ class Encryption:
             place = self._seen.get((name, plain.message_index)) or str(event["event_id"])
             if (kept[0], told["room_id"], place) != (event["sender"], room, event["event_id"]):
                 raise ValueError("somebody else wrote it, or it was sent twice")
+            if told["type"] not in _SAID or not isinstance(told["content"], dict):
+                return None
         except codec.UNREADABLE as error:
             log.warning("message_unreadable", room=room, message=event.get("event_id"), error=str(error))
             return event

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -193,3 +195,24 @@ def test_what_is_off_loads_nothing_of_it() -> None:
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+async def test_what_a_member_makes_up_neither_ends_the_reading_nor_passes_for_the_servers_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Server()
+    anna = await device(server, ANNA, tmp_path / "a", "A")
+    ben = await device(server, BEN, tmp_path / "b", "B")
+
+    async def read(kind: str, content: Any) -> str | None:
+        shut = await anna.sealed(room(ANNA, BEN), kind, content)
+        await news(ben, server.login(BEN, "B"))
+        found = await ben.opened(ROOM, event(shut, name=f"${content}"), waits=False)
+        return None if found is None else str(found["type"])
+
+    assert await read("m.room.message", SAID) == "m.room.message"
+    assert await read("m.room.tombstone", {"replacement_room": "!elsewhere"}) is None  # the bot would go there
+    monkeypatch.setattr("adapters.matrix.encryption.json", SimpleNamespace(dumps=lambda *_, **__: "[" * 50_000))
+    monkeypatch.setattr("adapters.matrix.encryption.json.loads", json.loads, raising=False)
+    assert await read("m.room.message", SAID) == "m.room.encrypted", "nobody reads so deep"
+    assert await read("m.room.message", SAID) == "m.room.encrypted", "its new key is in a letter of the same kind"
