@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from gateway.app.config.environment import interpolate, override, refuse_literal_secrets
 from gateway.app.config.models import Config
 from gateway.app.config.rules import contradictions, nobody, nowhere, unsearchable
-from gateway.app.config.sentences import choice, sentence, unquoted
+from gateway.app.config.sentences import choice, sentence, unquoted, words_at
 from gateway.app.config.shape import Shape
 from gateway.app.config.source import KeyPath, Tree, dotted, lay_over, read_file
 from gateway.app.config.vendors import complete_models, complete_platforms, complete_search
@@ -109,6 +109,8 @@ def _validated(tree: Tree, shape: Shape, files: Sequence[Path]) -> Config:
             dropped = False
             for detail in error.errors(include_url=False):
                 where = detail["loc"]
+                if words_at(where[:-1], shape):  # behind the key stands which of its types it is not
+                    where = detail["loc"] = where[:-1]
                 if where not in {known for known, _ in tree.problems}:
                     tree.problems.append((where, sentence(detail, shape)))
                 dropped |= tree.drop(where[:-1] if detail["type"] == "missing" else where)

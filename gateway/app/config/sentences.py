@@ -46,16 +46,22 @@ def sentence(error: ErrorDetails, shape: Shape) -> str:
         said, value = str(context["error"]), error["input"]
         return f"{dotted(path)} {said if shown else said.replace(f', not {value!r}', '')}"
     but_is = _but_is(error["input"]) if shown else ""
+    names = words_at(path, shape)
     if kind == "literal_error":
-        literals = (each for each in alternatives(shape.kind(path)) if get_origin(each) is Literal)
-        names = [name for each in literals for name in get_args(each)]
         return f"{dotted(path)} {choice(names, error['input'], shown=shown)}"
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
         return f"{dotted(path)} {words} {context[name]:g}{but_is}"
+    but_is = f", or {' or '.join(names)}{but_is}" if names else but_is
     if kind in ("model_type", "dict_type") and is_unspaced(str(error["input"])):
         but_is += UNSPACED
     return f"{dotted(path)} {_WANTED.get(kind, error['msg'][:1].lower() + error['msg'][1:])}{but_is}"
+
+
+def words_at(path: KeyPath, shape: Shape) -> list[str]:
+    """The words that the key at `path` allows."""
+    literals = (each for each in alternatives(shape.kind(path)) if get_origin(each) is Literal)
+    return [str(name) for each in literals for name in get_args(each)]
 
 
 def unquoted(path: KeyPath, value: Any, written: str, shape: Shape) -> str:

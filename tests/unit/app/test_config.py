@@ -173,6 +173,9 @@ def test_a_word_of_yaml_where_it_is_meant(load, text):
         ("compression: {threshold: true}", ":1: compression.threshold must be auto, not 'true'"),
         ("compression: {protect_first_n: -1}", ":1: compression.protect_first_n must be at least 0, not -1"),
         ("compression: {enabled: 1}", ":1: compression.enabled must be true or false, not 1"),
+        ("tools: {shell: {enabled: maybe}}", ":1: tools.shell.enabled must be true or false, or auto, not 'maybe'"),
+        ("adapters: {discord: {shards: many}}", ":1: adapters.discord.shards must be a whole number, or auto"),
+        ("adapters: {discord: {shards: 0}}", ":1: adapters.discord.shards must be at least 1, not 0"),
         ("turns: {lane_cap: '100'}", ":1: turns.lane_cap must be a whole number, not '100'"),
         ("turns: {lane_cap: null}", ":1: turns.lane_cap must be a whole number, not empty"),
         (
