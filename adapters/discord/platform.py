@@ -11,7 +11,7 @@ from pydantic import Field
 
 from gateway.domain.place import Listen
 from gateway.domain.platform import POLLS, AdapterSettings, Platform
-from gateway.domain.settings import AList, CatchUp, Contradiction, HttpUrl, Ident, Natural, Secret, Text
+from gateway.domain.settings import AList, CatchUp, Contradiction, HttpUrl, Ident, Natural, Token
 
 Channels = Annotated[tuple[Ident, ...], AList]
 
@@ -19,7 +19,7 @@ Channels = Annotated[tuple[Ident, ...], AList]
 class DiscordSettings(AdapterSettings):
     """The Discord bot. docs/discord.md leads to a first reply, and tells of channels and threads."""
 
-    token: Secret | None = Field(
+    token: Token | None = Field(
         None,
         description="from discord.com/developers/applications, page Bot",
         json_schema_extra={"variable": "DISCORD_BOT_TOKEN"},
@@ -38,7 +38,7 @@ class DiscordSettings(AdapterSettings):
     shards: Annotated[int, Field(strict=True, ge=1, le=1_000)] | Literal["auto"] = Field(
         "auto", description="connections, among which Discord shares out the servers; auto: as Discord advises"
     )
-    proxy: Text | None = Field(None, description="http://HOST:PORT; null: none")
+    proxy: HttpUrl | None = Field(None, description="http://HOST:PORT; null: none")
     base_url: HttpUrl | None = Field(None, description="of another server with Discord's API, with its version")
 
     def contradictions(self) -> Iterator[Contradiction]:

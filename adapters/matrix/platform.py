@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from gateway.domain.place import Listen
 from gateway.domain.platform import AdapterSettings, Platform
-from gateway.domain.settings import CatchUp, Contradiction, Flag, HttpUrl, Natural, Secret, Text
+from gateway.domain.settings import CatchUp, Contradiction, Flag, HttpUrl, Natural, Secret, Text, Token
 
 # https://spec.matrix.org/v1.15/appendices/#user-identifiers; rooms of version 12 have no server in their ids
 _PERSON: Final = r"@[^\s@:]+:[\w.:\[\]-]+"
@@ -42,7 +42,7 @@ class MatrixSettings(AdapterSettings):
     password: Secret | None = Field(
         None, description="of the bot's account", json_schema_extra={"variable": "MATRIX_PASSWORD"}
     )
-    token: Secret | None = Field(None, description="an access token, for a server that knows no passwords")
+    token: Token | None = Field(None, description="an access token, for a server that knows no passwords")
     homeserver: HttpUrl | None = Field(None, description=_HOMESERVER)
     invitations: Literal["allowed", "all", "none"] = Field(
         "allowed", description="whose invitations the bot accepts: of those who may talk to it, of everybody, of nobody"

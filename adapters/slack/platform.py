@@ -11,7 +11,7 @@ from pydantic import Field
 
 from gateway.domain.place import Listen
 from gateway.domain.platform import AdapterSettings, Platform
-from gateway.domain.settings import CatchUp, Contradiction, Flag, HttpUrl, Natural, Port, Secret, Section, Text
+from gateway.domain.settings import CatchUp, Contradiction, Flag, HttpUrl, Natural, Port, Secret, Section, Text, Token
 
 
 class Events(Section):
@@ -29,12 +29,12 @@ class Events(Section):
 class SlackSettings(AdapterSettings):
     """The Slack bot. docs/slack.md leads to a first reply, and tells of channels and threads."""
 
-    token: Secret | None = Field(
+    token: Token | None = Field(
         None,
         description="xoxb-…, from the app's page OAuth & Permissions",
         json_schema_extra={"variable": "SLACK_BOT_TOKEN"},
     )
-    app_token: Secret | None = Field(
+    app_token: Token | None = Field(
         None,
         description="xapp-…, from the app's page Basic Information; for mode socket",
         json_schema_extra={"variable": "SLACK_APP_TOKEN"},
@@ -48,7 +48,7 @@ class SlackSettings(AdapterSettings):
     quoted: Natural = Field(20, description="messages before a mention that the model is shown")
     bots: Natural = Field(0, description="mentions by another bot that are answered in a row")
     catch_up: CatchUp = CatchUp()
-    proxy: Text | None = Field(None, description="http://HOST:PORT; null: as HTTPS_PROXY says")
+    proxy: HttpUrl | None = Field(None, description="http://HOST:PORT; null: as HTTPS_PROXY says")
     base_url: HttpUrl | None = Field(None, description="of another server with Slack's Web API, such as an emulator")
 
     def contradictions(self) -> Iterator[Contradiction]:

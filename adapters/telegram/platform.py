@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr
 
 from gateway.domain.platform import POLLS, AdapterSettings, Platform
-from gateway.domain.settings import Contradiction, HttpUrl, Port, Secret, Section, Text
+from gateway.domain.settings import Contradiction, HttpUrl, Port, Secret, Section, Text, Token
 
 # https://core.telegram.org/bots/api#setwebhook
 _PORTS: Final = (443, 80, 88, 8443)
@@ -54,7 +54,7 @@ class Webhook(Section):
 class TelegramSettings(AdapterSettings):
     """The Telegram bot. docs/telegram.md has groups, drafts and webhooks."""
 
-    token: Secret | None = Field(
+    token: Token | None = Field(
         None, description="from @BotFather", json_schema_extra={"variable": "TELEGRAM_BOT_TOKEN"}
     )
     mode: Literal["polling", "webhook"] = Field("polling", description="Legato asks Telegram, or Telegram calls Legato")

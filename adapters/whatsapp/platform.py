@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from gateway.domain.platform import AdapterSettings, Platform
-from gateway.domain.settings import AList, Contradiction, HttpUrl, Ident, Port, Secret, Section, Text
+from gateway.domain.settings import AList, Contradiction, HttpUrl, Ident, Port, Secret, Section, Text, Token
 
 
 def _number(value: str) -> str:
@@ -37,7 +37,7 @@ class WhatsAppSettings(AdapterSettings):
         None, description="the Phone number ID, from the page API Setup", json_schema_extra={"asked": True}
     )
     numbers: Annotated[tuple[Number, ...], AList] = Field((), description="Phone number IDs of more numbers of the app")
-    token: Secret | None = Field(
+    token: Token | None = Field(
         None, description="the access token of a system user", json_schema_extra={"variable": "WHATSAPP_TOKEN"}
     )
     secret: Secret | None = Field(
@@ -51,7 +51,7 @@ class WhatsAppSettings(AdapterSettings):
     host: Text = Field("127.0.0.1", description="the address at which this program listens")
     port: Port = Field(8445, description="its port, to which your proxy passes on what comes to url")
     template: Template = Template()
-    proxy: Text | None = Field(None, description="http://HOST:PORT, for calls of Meta; null: none")
+    proxy: HttpUrl | None = Field(None, description="http://HOST:PORT, for calls of Meta; null: none")
     base_url: HttpUrl | None = Field(None, description="of another server with the Graph API, such as an emulator")
 
     def contradictions(self) -> Iterator[Contradiction]:

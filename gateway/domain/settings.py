@@ -81,6 +81,13 @@ def _filled_secret(value: SecretStr) -> SecretStr:
     return value
 
 
+def _token(value: SecretStr) -> SecretStr:
+    token = value.get_secret_value().strip()
+    if not (token.isascii() and token.isprintable()):  # no header takes it
+        raise ValueError("holds characters that no token has: copy it once more")
+    return value
+
+
 def _http_url(value: str) -> str:
     try:
         parts = urlsplit(value)
@@ -114,6 +121,7 @@ Flag = Annotated[bool, Field(strict=True)]
 Text = Annotated[str, Field(strict=True), AfterValidator(_filled)]
 Texts = Annotated[tuple[Text, ...], AList]
 Secret = Annotated[SecretStr, Field(strict=True), AfterValidator(_filled_secret)]
+Token = Annotated[Secret, AfterValidator(_token)]
 Ident = Annotated[str, Field(strict=True), AfterValidator(_filled), BeforeValidator(_text_of_number)]
 Host = Annotated[str, Field(strict=True), AfterValidator(_host)]
 Hosts = Annotated[tuple[Host, ...], AList]

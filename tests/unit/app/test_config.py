@@ -339,6 +339,23 @@ def test_a_platform_without_its_token_says_how_to_give_one(problems):
     ]
 
 
+@pytest.mark.parametrize(
+    "key", ["discord.token", "matrix.token", "slack.app_token", "telegram.token", "whatsapp.token"]
+)
+def test_a_token_that_was_copied_with_more_than_itself_is_told(problems, load, key):
+    platform, _, name = key.partition(".")
+    text = f'adapters: {{{platform}: {{{name}: "${{K}}"}}}}'
+    (found,) = problems(text, K="abc\u200bdef")
+    assert found == f"config.yaml:1: adapters.{key} holds characters that no token has: copy it once more"
+    load(text, K="abcdef\n")
+
+
+@pytest.mark.parametrize("platform", ["discord", "slack", "whatsapp"])
+def test_what_is_no_proxy_of_a_platform_is_refused(problems, platform):
+    (found,) = problems(f"adapters: {{{platform}: {{proxy: '127.0.0.1:80'}}}}")
+    assert "proxy must be an address that begins with http://" in found
+
+
 # A webhook
 
 HOOK = 'adapters: {telegram: {enabled: true, token: "${K}", mode: webhook, webhook: {%s}}}'
