@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
@@ -123,6 +123,12 @@ class ApiClient(HTTPClient):
             self._pause_ends = max(self._pause_ends, self._clock.monotonic() + seconds)
             log.warning("discord_pauses_all", seconds=seconds)
 
+    async def ws_connect(self, url: str, *, compress: int = 0) -> aiohttp.ClientWebSocketResponse:
+        """As the library's, which asks every voice server for TLS."""
+        if (self.base_url or "").startswith("http:"):
+            url = str(url).replace("wss://", "ws://", 1)
+        return await super().ws_connect(url, compress=compress)
+
     async def read(self, url: str, most: int) -> bytes | None:
         """A file's content; None if there are more than `most` bytes."""
         session: aiohttp.ClientSession = self._HTTPClient__session  # type: ignore[attr-defined]
@@ -202,6 +208,10 @@ class _State(AutoShardedConnectionState["DiscordClient"]):
     def parse_message_reaction_remove(self, data: Any) -> None:
         self.heard("reaction", {**data, "came": False})
 
+    def parse_voice_state_update(self, data: Any) -> None:
+        super().parse_voice_state_update(data)
+        self.heard("voice", int(data.get("guild_id") or 0))
+
     def parse_interaction_create(self, data: Any) -> None:
         self.heard("interaction", data)
 
@@ -210,8 +220,11 @@ class DiscordClient(Client):
     """One bot's. `heard` is given each event in the moment that it comes: "message", "edit", "delete", "reaction" (with
     `came`: it was put there) and "interaction" with Discord's JSON, "connected" (None) when a new session begins,
     "guild" with a guild whose channels are known, "ready" (None) when no more guilds come, "gone" with the id of a
-    channel. `shards`: the connections; None: as many as Discord advises. `status`: a line that people see below the
-    bot's name; "": none."""
+    channel, and, with `voice`, "voice" with the id of a guild in whose voice channels somebody came or went. `shards`:
+    the connections; None: as many as Discord advises. `status`: a line that people see below the bot's name; "": none.
+    `parting`: called before a connection ends for good."""
+
+    parting: Callable[[], Awaitable[None]] | None = None
 
     def __init__(
         self,
@@ -226,13 +239,19 @@ class DiscordClient(Client):
         content: bool = False,
         shards: int | None = None,
         status: str = "",
+        voice: bool = False,
     ) -> None:
-        for name in ("discord.client", "discord.gateway", "discord.state"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told in a line here
+        for name in ("client", "gateway", "state", "voice_client", "voice_state", "player"):
+            logging.getLogger(f"discord.{name}").setLevel(logging.CRITICAL)  # what matters of it is told in a line here
         logging.getLogger("discord.http").setLevel(logging.ERROR)
         self._heard = heard
         self._wished = Intents(
-            guilds=True, guild_messages=True, dm_messages=True, guild_reactions=True, dm_reactions=True
+            guilds=True,
+            guild_messages=True,
+            dm_messages=True,
+            guild_reactions=True,
+            dm_reactions=True,
+            voice_states=voice,
         )
         super().__init__(
             intents=self._wished,
@@ -265,6 +284,12 @@ class DiscordClient(Client):
         state = _State(dispatch=self.dispatch, handlers=self._handlers, hooks=self._hooks, http=self.http, **options)
         state.heard = self._heard
         return state
+
+    def _get_websocket(self, guild_id: int | None = None, *, shard_id: int | None = None) -> DiscordWebSocket:
+        """The socket that brings a guild, by which voice channels are entered and left."""
+        number = shard_id if shard_id is not None else ((guild_id or 0) >> 22) % max(1, len(self._shards))
+        socket = self._shards[number].ws if self._shards else None
+        return self.ws if socket is None else socket
 
     def dispatch(self, event: str, /, *given: Any, **options: Any) -> None:
         """Pass on the few events that matter here, at once."""
@@ -377,6 +402,8 @@ class DiscordClient(Client):
                     await self._clock.sleep(wait)
         finally:
             shard.connected_at = self.connected_at = None
+            if self.parting is not None:
+                await self.parting()
             await self._hang_up(shard, code=1000)
 
     def lost(self) -> None:

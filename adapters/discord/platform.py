@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gateway.domain.place import Listen
 from gateway.domain.platform import POLLS, AdapterSettings, Platform
-from gateway.domain.settings import AList, CatchUp, Contradiction, HttpUrl, Ident, Natural, Token
+from gateway.domain.settings import AList, CatchUp, Contradiction, Flag, HttpUrl, Ident, Natural, Token
 
 Channels = Annotated[tuple[Ident, ...], AList]
 
@@ -38,15 +39,23 @@ class DiscordSettings(AdapterSettings):
     shards: Annotated[int, Field(strict=True, ge=1, le=1_000)] | Literal["auto"] = Field(
         "auto", description="connections, among which Discord shares out the servers; auto: as Discord advises"
     )
+    voice_channels: Flag = Field(
+        False, description="join voice channels with /voice join, and say answers aloud there; needs legato[voice]"
+    )
     proxy: HttpUrl | None = Field(None, description="http://HOST:PORT; null: none")
     base_url: HttpUrl | None = Field(None, description="of another server with Discord's API, with its version")
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """A bot needs a token, and a channel one rule."""
+        """A bot needs a token, a channel one rule, and a voice its libraries."""
         if self.enabled and self.token is None:
             yield (
                 ("token", "enabled"),
                 'is needed: write "${DISCORD_BOT_TOKEN}" and set that variable, or set enabled to false',
+            )
+        if self.enabled and self.voice_channels and not (find_spec("nacl") and find_spec("davey")):
+            yield (
+                ("voice_channels",),
+                "needs libraries that are not installed: pip install 'legato[voice]', or set it to false",
             )
         rules = {"mention": self.mention, "free": self.free, "thread": self.thread, "off": self.off}
         first: dict[str, str] = {}

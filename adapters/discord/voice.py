@@ -41,20 +41,21 @@ def voice_of(file: KeptFile, content: bytes) -> VoiceFile | None:
 def waveform(content: bytes) -> bytes:
     """How loud a recording is, in up to 256 points. Opus gives a quiet moment few bytes, so their number must do:
     nothing here hears sound."""
-    sizes = [*_packets(content)][2:]  # behind its two heads
+    sizes = [len(each) for each in packets_of(content)][2:]  # behind its two heads
     together = max(_PACKETS, -(-len(sizes) // _MOST))
     points = [max(sizes[at : at + together]) for at in range(0, len(sizes), together)]
     return bytes(255 * each // max(*points, 1) for each in points)
 
 
-def _packets(content: bytes) -> Iterator[int]:
-    """The sizes of an Ogg file's packets: https://www.rfc-editor.org/rfc/rfc3533"""
-    at = size = 0
+def packets_of(content: bytes) -> Iterator[bytes]:
+    """An Ogg file's packets: https://www.rfc-editor.org/rfc/rfc3533"""
+    at, packet = 0, b""
     while content.startswith(_OGG, at) and len(content) > at + 27:
         lengths = content[at + 27 : at + 27 + content[at + 26]]
+        at += 27 + len(lengths)
         for length in lengths:
-            size += length
+            packet += content[at : at + length]
+            at += length
             if length < 255:
-                yield size
-                size = 0
-        at += 27 + len(lengths) + sum(lengths)
+                yield packet
+                packet = b""

@@ -170,6 +170,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         automatic=config.compression.enabled,
         speaks="" if config.speech.base_url is None else config.speech.when,
         started_at=base.clock.now(),
+        rooms=base.outbox.rooms,
     )
     commands = _commands(base, program, agents, people)
     reactions = _reactions(base, people.pairing)

@@ -246,12 +246,14 @@ _VOICE: Final = {
 }
 
 
-@command("voice [on|off|auto]", "About", "whether I speak my answers", bypass="bare", elsewhere=("tts", "speak"))
+@command("voice [on|off|auto|join|leave]", "About", "whether I speak my answers", bypass="bare", elsewhere=("tts", "speak"))
 async def voice(ctx: CommandContext) -> str:
     """Show whether answers are said aloud here, or choose it; `auto` goes back to the configuration."""
     if not ctx.program.speaks:
         raise UserError("I have no voice here: the operator can set `speech` in config.yaml.")
     wanted = ctx.argument.strip().lower()
+    if wanted in ("join", "leave"):
+        return await _room(ctx, wanted)
     if not wanted:
         session = await _session(ctx)
         chosen = held((await ctx.sessions.choices(session)).voice, {}, ctx.key.platform, session.places)
@@ -264,6 +266,16 @@ async def voice(ctx: CommandContext) -> str:
     await _choose(ctx, "voice", None if wanted == "auto" else wanted)
     said = {"on": "I speak my answers here from now on.", "off": "I only write here from now on."}
     return said.get(wanted) or f"{_VOICE[ctx.program.speaks]} here again, as config.yaml says."
+
+
+async def _room(ctx: CommandContext, wanted: str) -> str:
+    rooms, to = ctx.program.rooms.get(ctx.key.platform), ctx.inbound.source.address
+    if rooms is None:
+        raise UserError("There is no voice channel here that I could join.")
+    if wanted == "leave":
+        return "I left the voice channel." if await rooms.leave_room(to) else "I am in no voice channel for this chat."
+    name = await rooms.join_room(to, ctx.inbound.source.user)
+    return f"I am in {name}, and say my answers of this chat there. /stop silences me, and /voice leave sends me away."
 
 
 COMMANDS = (model, persona, voice)

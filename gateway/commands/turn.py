@@ -25,6 +25,8 @@ async def stop(ctx: CommandContext) -> str:
     background, too."""
     stopped = await ctx.store.signal(ctx.key, "stop", ctx.clock.now())
     stopped = bool(await ctx.sessions.helpers.stop(ctx.key, background=True)) or stopped
+    if (rooms := ctx.program.rooms.get(ctx.key.platform)) is not None:
+        stopped = rooms.hush(ctx.inbound.source.address) or stopped
     background = ctx.running_turns.background
     if running := await background.running(ctx.key):
         named = ", ".join(each.name for each in running)

@@ -33,6 +33,7 @@ from gateway.domain.adapter import (
     CanSendFiles,
     HasButtons,
     HasRates,
+    HasRooms,
     Limits,
     MakesPolls,
 )
@@ -113,6 +114,7 @@ class Outbox:
             for name, adapter in adapters.items()
             if isinstance(adapter, CanPing)
         }
+        self.rooms = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, HasRooms)}
         self.pacing = Pacing(store=store, clock=clock, rated=rated)
         self._limits = limits
         self._clock = clock
@@ -243,6 +245,10 @@ class Outbox:
     def reach(self, platform: str) -> float | None:
         """Seconds after a person's words in which a platform shows them what comes by itself. None: it always does."""
         return self._limits.get(platform, _UNKNOWN).reach
+
+    def speaks_in_room(self, to: ChatAddress) -> bool:
+        """Say whether the answers of a chat are said in a room, by this process."""
+        return to.platform in self.rooms and self.rooms[to.platform].speaks_in_room(to)
 
     def voice_form(self, platform: str) -> str:
         """The format in which a platform shows an answer said aloud."""

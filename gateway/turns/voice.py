@@ -54,12 +54,14 @@ _MIME: Final = {"ogg": "audio/ogg", "mp3": "audio/mpeg", "m4a": "audio/mp4"}
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """What is to be said: `rows` of the answer to an `event`, which the item `turn` gives in a `session`."""
+    """What is to be said: `rows` of the answer to an `event`, which the item `turn` gives in a `session`. `in_room`:
+    only in the room where the bot is."""
 
     rows: Sequence[str]
     event: str
     turn: str
     session: str
+    in_room: bool = False
 
 
 class Voice(Struct, kw_only=True):
@@ -83,11 +85,13 @@ class Voice(Struct, kw_only=True):
             return
         chosen = held((await self.sessions.choices(session)).voice, {}, session.key.platform, session.places)
         when = chosen.value if chosen is not None else self.settings.when
-        if when not in ("on", "always") and not (
+        wanted = when in ("on", "always") or (
             when == "voice" and any(f.kind == "voice" for f in inbound.attachments)
-        ):
+        )
+        if not wanted and not self.outbox.speaks_in_room(inbound.source.address):
             return
-        order, now = Order(rows=replies, event=inbound.event_id, turn=item.id, session=session.id), self.clock.now()
+        order = Order(rows=replies, event=inbound.event_id, turn=item.id, session=session.id, in_room=not wanted)
+        now = self.clock.now()
         text, event = encode(order).decode(), f"{VOICE}{replies[0]}"
         told = Inbound(event_id=event, source=inbound.source, text=text, kind="speak", own="", sent_at=now)
         arrival = Arrival(inbound=told, key=replace(item.key, helper=_LANE), at=now)
@@ -105,6 +109,8 @@ class Voice(Struct, kw_only=True):
                 log.info("not_said", item=item.id, error=str(error))
                 return
             for number, words in enumerate(parts, 1):
+                if order.in_room and not self.outbox.speaks_in_room(item.inbound.source.address):
+                    return  # it has left
                 row_id, file, text = f"{order.rows[0]}.voice{number}", None, ""
                 try:
                     file = await self._kept(session, f"{VOICE}{row_id}", words, metering)

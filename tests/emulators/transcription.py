@@ -138,16 +138,17 @@ def _error(status: int, message: str) -> web.Response:
 
 def opus(seconds: float, salt: bytes = b"") -> bytes:
     """An Ogg file with Opus in it, as Telegram's voice messages are: headers, and packets of silence."""
+    return opus_of([b"\xf8\xff\xfe"] * max(1, round(seconds * 50)), salt)
+
+
+def opus_of(packets: list[bytes], salt: bytes = b"") -> bytes:
+    """The same with these packets, of 20 ms each."""
     head = b"OpusHead" + struct.pack("<BBHIhB", 1, 1, 312, 48_000, 0, 0)
     tags = b"OpusTags" + struct.pack("<I", len(salt)) + salt + struct.pack("<I", 0)
     pages = [_page(0, 0, 2, [head]), _page(1, 0, 0, [tags])]
-    packets, number, position = max(1, round(seconds * 50)), 2, 0
-    while packets:
-        held = min(packets, 200)
-        packets -= held
-        position += held * 960
-        pages.append(_page(number, position, 0 if packets else 4, [b"\xf8\xff\xfe"] * held))
-        number += 1
+    for number, at in enumerate(range(0, len(packets), 200), 2):
+        held, ends = packets[at : at + 200], at + 200 >= len(packets)
+        pages.append(_page(number, (at + len(held)) * 960, 4 if ends else 0, held))
     return b"".join(pages)
 
 

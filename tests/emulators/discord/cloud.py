@@ -111,6 +111,12 @@ class Closable(Protocol):
     def silence(self) -> None: ...
 
 
+class VoiceServers(Protocol):
+    """Discord's voice servers, where a test has some."""
+
+    def asked(self, data: dict[str, Any]) -> None: ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Cloud:
     """The state of one emulated Discord."""
@@ -138,6 +144,7 @@ class Cloud:
     commands: dict[int, Registered] = field(default_factory=dict)  # scope → its commands
     interactions: Interactions = field(init=False)
     gateway_url: str = ""
+    voice: VoiceServers | None = None
 
     def __post_init__(self) -> None:
         self.interactions = Interactions(self)

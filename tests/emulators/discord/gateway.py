@@ -16,7 +16,7 @@ from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
 from tests.emulators.discord.cloud import Cloud
 from tests.emulators.discord.disturbing import Drop, InvalidSession, Mishap, Reconnect, Silence
-from tests.emulators.discord.intents import KNOWN, PRIVILEGED
+from tests.emulators.discord.intents import KNOWN, PRIVILEGED, Intent
 from tests.emulators.discord.sessions import Frame, Op, Packer, Session
 from tests.emulators.faults import LoseAnswer, Slow
 
@@ -206,7 +206,10 @@ class Connection:
         elif op == Op.PRESENCE:
             self.session.presence = data
             self._cloud.journal.changed()
-        elif op != Op.VOICE_STATE:
+        elif op == Op.VOICE_STATE:
+            if self._cloud.voice is not None:
+                self._cloud.voice.asked(data)
+        else:
             raise Closed(4001)
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -250,7 +253,10 @@ class Connection:
         session.tell("READY", ready, in_guild=False)
         for guild in guilds:
             if guild.available:
-                session.tell("GUILD_CREATE", guild.as_json(cloud.bot), in_guild=True)
+                told = guild.as_json(cloud.bot)
+                if not intents & Intent.GUILD_VOICE_STATES:
+                    told["voice_states"] = []
+                session.tell("GUILD_CREATE", told, in_guild=True)
         cloud.journal.changed()
 
     def _resume(self, data: dict[str, Any]) -> None:

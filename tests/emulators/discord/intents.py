@@ -14,6 +14,7 @@ class Intent(IntFlag):
 
     GUILDS = 1 << 0
     GUILD_MEMBERS = 1 << 1
+    GUILD_VOICE_STATES = 1 << 7
     GUILD_PRESENCES = 1 << 8
     GUILD_MESSAGES = 1 << 9
     GUILD_MESSAGE_REACTIONS = 1 << 10
@@ -37,6 +38,8 @@ _BY_EVENT: Final[dict[str, tuple[int, int]]] = {  # event → (in a guild, in a 
     "TYPING_START": (Intent.GUILD_MESSAGE_TYPING, Intent.DIRECT_MESSAGE_TYPING),
     "GUILD_MEMBER_ADD": (Intent.GUILD_MEMBERS, 0),
     "GUILD_MEMBER_REMOVE": (Intent.GUILD_MEMBERS, 0),
+    "VOICE_STATE_UPDATE": (Intent.GUILD_VOICE_STATES, 0),
+    "VOICE_SERVER_UPDATE": (0, 0),
     "INTERACTION_CREATE": (0, 0),
     "READY": (0, 0),
     "RESUMED": (0, 0),

@@ -125,6 +125,7 @@ class Guild:
     roles: dict[int, Role] = field(default_factory=dict)
     members: dict[int, Member] = field(default_factory=dict)
     channels: dict[int, Channel] = field(default_factory=dict)  # threads, too
+    talking: dict[int, Channel] = field(default_factory=dict)  # who is in which voice channel
 
     @property
     def upload_limit(self) -> int:
@@ -156,7 +157,7 @@ class Guild:
             "large": len(self.members) > 250,
             "unavailable": False,
             "member_count": len(self.members),
-            "voice_states": [],
+            "voice_states": [voice_state(user, channel) for user, channel in self.talking.items()],
             "members": [self.members[user.id].as_json(with_user=True)],
             "channels": [channel.as_json() for channel in self.channels.values() if not channel.is_thread],
             "threads": [thread.as_json(user) for thread in threads],
@@ -189,6 +190,14 @@ class Guild:
             "premium_progress_bar_enabled": False,
             **dict.fromkeys(_NOTHING),
         }
+
+
+def voice_state(user: int, channel: Channel | None) -> dict[str, Any]:
+    """`voice state`: https://discord.com/developers/docs/resources/voice#voice-state-object"""
+    flags = ("deaf", "mute", "self_deaf", "self_mute", "self_video", "suppress")
+    place = None if channel is None else str(channel.id)
+    body = {"user_id": str(user), "channel_id": place, "session_id": f"voice-{user}", "request_to_speak_timestamp": None}
+    return {**body, **dict.fromkeys(flags, False)}
 
 
 _NOTHING: Final = re.findall(

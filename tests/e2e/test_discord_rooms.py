@@ -1,0 +1,98 @@
+"""The bot in a voice channel of the emulated Discord: what is heard there is what is looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.discord import rooms
+from gateway.agent.files.speech import SpeechSettings
+from tests.emulators.discord import Channel, DiscordServer, Kind, User
+from tests.emulators.discord.permissions import Permission
+from tests.emulators.discord.voice import VoiceServer
+from tests.emulators.media import MediaServer
+from tests.emulators.transcription import opus_of
+from tests.support.discord_live import Bot, on_discord
+
+LEFT = "I left the voice channel."
+IN_NONE = "I am in no voice channel for this chat."
+
+
+def sound(name: str, packets: int) -> list[bytes]:
+    """Packets of 20 ms, each of which can be told from all others."""
+    return [b"\xf8" + f"{name}{number}".encode() for number in range(packets)]
+
+
+async def ask(bot: Bot, place: Channel, text: str) -> str:
+    """Say something in the channel; returns the bot's next message there."""
+    before = len(bot.shown(place))
+    bot.says(f"@Legato {text}", place)
+    await bot.until(lambda: len(bot.shown(place)) > before)
+    return bot.shown(place)[before]
+
+
+async def test_it_comes_says_its_answers_whole_is_silenced_and_leaves(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert place.guild is not None
+    room = discord.people.channel(place.guild, "Choir", kind=Kind.VOICE)
+    one, two, long, rest, last = (sound(name, 8) for name in ("one", "two", "long", "rest", "last"))
+    long *= 200
+    async with MediaServer() as speaker, VoiceServer(discord) as voice:
+        how: dict[str, Any] = {
+            "rules": {"voice_channels": True, "quoted": 0},
+            "speech": SpeechSettings(model="tts-1", base_url=speaker.url, when="asked"),
+        }
+        async with on_discord(tmp_path, discord, anna, **how) as bot:
+            assert await ask(bot, place, "/voice join") == rooms.NOWHERE
+            voice.enter(anna, room)
+            discord.people.forbid(room, Permission.SPEAK, who=discord.bot)
+            assert await ask(bot, place, "/voice join") == rooms.NO_RIGHT.format(name="Choir")
+            discord.people.permit(room, Permission.SPEAK, who=discord.bot)
+            assert (await ask(bot, place, "/voice join")).startswith("I am in Choir,")
+            assert voice.where(discord.bot) is room
+
+            speaker.answers = [opus_of(one), opus_of(two)]
+            assert await ask(bot, place, "one") == "echo: one"
+            assert await ask(bot, place, "two") == "echo: two"
+            await bot.until(lambda: len(voice.heard) == len(one + two))
+            bot.says("in a chat of two it only writes")
+            await bot.until_shown("echo: in a chat of two it only writes")
+
+            speaker.answers = [opus_of(long), opus_of(rest), opus_of(last)]
+            await ask(bot, place, "One two three. " * 30)
+            await bot.until(lambda: long[3] in voice.heard)
+            assert await ask(bot, place, "/stop") == "Stopping."
+            assert await ask(bot, place, "/stop") == "Nothing is running."
+            await ask(bot, place, "last")
+            await bot.until(lambda: last[-1] in voice.heard)
+            heard = [each for each in voice.heard if each not in long]
+            assert heard == one + two + last
+            assert len(voice.heard) < len(long)
+
+            assert await ask(bot, place, "/voice leave") == LEFT
+            await bot.until(lambda: voice.where(discord.bot) is None and not voice.sockets)
+            assert await ask(bot, place, "/voice leave") == IN_NONE
+            said = len(speaker.said)
+            await ask(bot, place, "/voice join")
+            voice.leave(discord.bot, place.guild)  # somebody throws it out
+            await bot.until(lambda: not voice.sockets)
+            await ask(bot, place, "thrown out")
+            await ask(bot, place, "/voice join")
+
+            voice.leave(anna, place.guild)
+            voice.enter(anna, room)  # in time
+            monkeypatch.setattr(rooms, "ALONE_SECONDS", 0.0)
+            voice.leave(anna, place.guild)
+            await bot.until(lambda: voice.where(discord.bot) is None)
+            voice.enter(anna, room)
+            await ask(bot, place, "/voice join")
+        await discord.until(lambda: not voice.sockets)
+        async with on_discord(tmp_path, discord, anna, **how) as bot:
+            assert await ask(bot, place, "/voice leave") == IN_NONE
+            await ask(bot, place, "after a restart it only writes")
+            await bot.quiet()
+        assert len(speaker.said) == said
+        assert not any(each.attachments for each in discord.shown(place)), "what is heard is not shown, too"

@@ -1,0 +1,194 @@
+"""A voice server: its websocket, and the UDP port that hears the bot.
+
+    async with VoiceServer(discord) as voice:
+        voice.enter(anna, channel)
+        ...
+        assert voice.heard == [...]  # packets of Opus, as they came
+
+Source: https://discord.com/developers/docs/topics/voice-connections. It speaks version 8 without end-to-end encryption
+(`dave_protocol_version` 0), so nothing here tries what the library does with that. What the bot does wrong is a
+violation in the journal of `discord`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import struct
+from typing import Any, Final, Self
+
+from aiohttp import web
+from nacl.exceptions import CryptoError
+from nacl.secret import Aead
+
+from tests.emulators.discord.cloud import Cloud
+from tests.emulators.discord.server import DiscordServer
+from tests.emulators.discord.world import Channel, Guild, User, voice_state
+
+MODE: Final = "aead_xchacha20_poly1305_rtpsize"
+SILENCE: Final = b"\xf8\xff\xfe"
+_SSRC: Final = 4711
+_HEADER: Final = 12  # bytes of RTP
+_IDENTIFY, _SELECT, _READY, _HEARTBEAT, _DESCRIPTION, _SPEAKING, _ACK, _HELLO = 0, 1, 2, 3, 4, 5, 6, 8
+
+
+class VoiceServer:
+    """For one bot. `heard`: the packets of the bot's that are no silence; `speaking`: what it last said of itself;
+    `deaf`: no packet of its comes back, as behind a firewall."""
+
+    def __init__(self, discord: DiscordServer) -> None:
+        self._cloud: Cloud = discord.cloud
+        self.heard: list[bytes] = []
+        self.speaking = 0
+        self.deaf = False
+        self.sockets = 0
+        self._token, self._key = secrets.token_hex(8), secrets.token_bytes(32)
+        self._sequence: int | None = None
+        self._found: tuple[str, int] | None = None
+        self._port = self._udp_port = 0
+        self._runner: web.AppRunner | None = None
+        self._udp: asyncio.DatagramTransport | None = None
+
+    async def __aenter__(self) -> Self:
+        app = web.Application()
+        app.router.add_get("/", self._connected)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self._port = self._runner.addresses[0][1]
+        made = await asyncio.get_running_loop().create_datagram_endpoint(
+            lambda: _Ear(self), local_addr=("127.0.0.1", 0)
+        )
+        self._udp, self._udp_port = made[0], made[0].get_extra_info("sockname")[1]
+        self._cloud.voice = self
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._cloud.voice = None
+        assert self._runner is not None
+        assert self._udp is not None
+        self._udp.close()
+        await self._runner.cleanup()
+
+    # -- who is where ------------------------------------------------------------------------------
+
+    def enter(self, user: User, channel: Channel) -> None:
+        """Somebody goes into a voice channel."""
+        assert channel.guild is not None
+        self._moves(channel.guild, user, channel)
+
+    def leave(self, user: User, guild: Guild) -> None:
+        """Somebody goes out, or is thrown out."""
+        self._moves(guild, user, None)
+
+    def where(self, user: User) -> Channel | None:
+        """Return the voice channel that somebody is in."""
+        found = (guild.talking.get(user.id) for guild in self._cloud.guilds.values())
+        return next((each for each in found if each is not None), None)
+
+    def _moves(self, guild: Guild, user: User, channel: Channel | None) -> None:
+        if channel is None:
+            guild.talking.pop(user.id, None)
+        else:
+            guild.talking[user.id] = channel
+        body = {**voice_state(user.id, channel), "guild_id": str(guild.id)}
+        member = guild.members[user.id].as_json(with_user=True)
+        self._cloud.tell("VOICE_STATE_UPDATE", {**body, "member": member}, guild=guild)
+
+    def asked(self, data: dict[str, Any]) -> None:
+        """The bot wants to go somewhere, or away: opcode 4 of the gateway."""
+        guild = self._cloud.guilds[int(data["guild_id"])]
+        channel = None if data["channel_id"] is None else guild.channels[int(data["channel_id"])]
+        if channel is None and self._cloud.bot.id not in guild.talking:
+            return
+        self._moves(guild, self._cloud.bot, channel)
+        if channel is not None:
+            server = {"token": self._token, "guild_id": str(guild.id), "endpoint": f"127.0.0.1:{self._port}"}
+            self._cloud.tell("VOICE_SERVER_UPDATE", server, guild=guild)
+
+    # -- the websocket -----------------------------------------------------------------------------
+
+    async def _connected(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        if request.query.get("v") != "8":
+            self._wrong(f"version {request.query.get('v')}")
+        self.sockets += 1
+        self._cloud.journal.changed()
+        await _say(socket, _HELLO, {"heartbeat_interval": 13_750, "v": 8})
+        try:
+            async for message in socket:
+                payload = json.loads(message.data)
+                await self._received(socket, payload["op"], payload["d"])
+        finally:
+            self.sockets -= 1
+            self._cloud.journal.changed()
+        return socket
+
+    async def _received(self, socket: web.WebSocketResponse, op: int, data: Any) -> None:
+        if op == _IDENTIFY:
+            if data["token"] != self._token or data["session_id"] != f"voice-{self._cloud.bot.id}":
+                await socket.close(code=4004)
+                return
+            self._sequence = self._found = None
+            where = {"ssrc": _SSRC, "ip": "127.0.0.1", "port": self._udp_port}
+            await _say(socket, _READY, {**where, "modes": ["aead_aes256_gcm_rtpsize", MODE]})
+        elif op == _SELECT:
+            chosen = data["data"]
+            if (chosen["address"], chosen["port"]) != self._found or chosen["mode"] != MODE:
+                self._wrong(f"it selected {chosen}, and was found at {self._found}")
+            described = {"mode": MODE, "secret_key": list(self._key), "dave_protocol_version": 0}
+            await _say(socket, _DESCRIPTION, described)
+        elif op == _HEARTBEAT:
+            await _say(socket, _ACK, {"t": data["t"]} if isinstance(data, dict) else data)
+        elif op == _SPEAKING:
+            if data["ssrc"] != _SSRC:
+                self._wrong(f"it speaks as {data['ssrc']}")
+            self.speaking = data["speaking"]
+            self._cloud.journal.changed()
+        else:
+            await socket.close(code=4001)
+
+    # -- the sound ---------------------------------------------------------------------------------
+
+    def received(self, packet: bytes, sender: tuple[str, int]) -> None:
+        """One packet came: the question where the bot is, or sound."""
+        if self.deaf:
+            return
+        if len(packet) == 74 and packet[:2] == b"\0\1":
+            assert self._udp is not None
+            self._found = sender
+            found = struct.pack(">HHI64sH", 2, 70, _SSRC, sender[0].encode(), sender[1])
+            self._udp.sendto(found, sender)
+            return
+        kind, sequence, _, ssrc = struct.unpack(">HHII", packet[:_HEADER])
+        if kind != 0x8078 or ssrc != _SSRC or sender != self._found:
+            self._wrong(f"a packet of {sender} begins with {packet[:_HEADER].hex()}")
+        if self._sequence is not None and sequence != (self._sequence + 1) & 0xFFFF:
+            self._wrong(f"packet {sequence} follows {self._sequence}")
+        self._sequence = sequence
+        nonce = packet[-4:] + bytes(20)
+        try:
+            sound = Aead(self._key).decrypt(packet[_HEADER:-4], packet[:_HEADER], nonce)
+        except CryptoError:
+            self._wrong("a packet cannot be decrypted")
+            return
+        if sound != SILENCE:
+            self.heard.append(sound)
+            self._cloud.journal.changed()
+
+    def _wrong(self, what: str) -> None:
+        self._cloud.journal.violation("voice", "", what)
+
+
+class _Ear(asyncio.DatagramProtocol):
+    def __init__(self, server: VoiceServer) -> None:
+        self._server = server
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self._server.received(data, addr)
+
+
+async def _say(socket: web.WebSocketResponse, op: int, data: Any) -> None:
+    await socket.send_json({"op": op, "d": data})
