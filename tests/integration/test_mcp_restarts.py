@@ -142,7 +142,7 @@ async def test_a_call_waits_for_a_server_that_is_being_started() -> None:
             await back.wait()
 
     async with running(small.settings, Slow()) as it:
-        assert "nobody answers" in it.server.failure
+        assert "nothing answers" in it.server.failure
         async with listening(small):
             back.set()
             await it.ready()
