@@ -149,7 +149,7 @@ async def test_a_call_waits_for_a_server_that_is_being_started() -> None:
             back.clear()
         call = asyncio.create_task(it.call("do"))
         await eventually(lambda: it.server.failure)
-        assert it.server.failure.startswith("nobody answers at its url")
+        assert it.server.failure.startswith("nothing answers at its url")
         assert "cannot be used now" in await it.refused("do"), "who comes later is told at once"
         async with listening(small):
             small.restart()
