@@ -46,6 +46,8 @@ def _changed(text: str, node: yaml.MappingNode, path: list[str], value: Any) -> 
                     text, _line_end(text, key.end_mark.index), _block(rest, value, key.start_mark.column + 2)
                 )
             return f"{text[: held.start_mark.index].rstrip()} {_flow(value)}{text[held.end_mark.index :]}"
+        if isinstance(held, yaml.SequenceNode) and not held.flow_style and isinstance(value, list) and value:
+            return _listed(text, held, value)
         return text[: held.start_mark.index] + _flow(value) + text[_end(text, held) :]
     if node.flow_style:
         inner = _flow(_nested(rest, value))
@@ -55,6 +57,23 @@ def _changed(text: str, node: yaml.MappingNode, path: list[str], value: Any) -> 
     last = node.value[-1]
     at = _line_end(text, max(last[0].end_mark.index, _end(text, last[1]) - 1))
     return _inserted(text, at, _block(path, value, node.value[0][0].start_mark.column))
+
+
+def _listed(text: str, node: yaml.SequenceNode, value: list[Any]) -> str:
+    """A list with a line for each item: those that stay keep theirs, with its comment, and new ones come behind."""
+    stay = [each for each in node.value if each.value in value]
+    names = [each.value for each in stay]
+    begins = [text.rfind("\n", 0, each.start_mark.index) + 1 for each in node.value]
+    if value[: len(names)] != names or len({*begins}) < len(begins):
+        return text[: node.start_mark.index] + _flow(value) + text[_end(text, node) :]
+    at, lines = begins[0], ""
+    for each, begin in zip(node.value, begins, strict=True):
+        end = _line_end(text, _end(text, each) - 1)
+        lines += text[at:begin] + (text[begin:end] if each in stay else "")
+        at = end
+    lines += "" if lines.endswith("\n") or not lines else "\n"
+    lines += "".join(f"{' ' * node.start_mark.column}- {_flow(each)}\n" for each in value[len(names) :])
+    return text[: begins[0]] + lines + text[at:]
 
 
 def _end(text: str, node: yaml.Node) -> int:

@@ -35,6 +35,9 @@ access:
         ("model.stream", False, "name: a}   # the best", "name: a, stream: false}   # the best"),
         ("turns.max_steps", 9, "    - telegram:2\n", "    - telegram:2\nturns:\n  max_steps: 9\n"),
         ("access.admins", ["x"], "    - telegram:2\n", "    - telegram:2\n  admins: [x]\n"),
+        ("access.allow", ["telegram:1", "b: c"], "    - telegram:2\n", "    - 'b: c'\n"),
+        ("access.allow", ["telegram:1", "telegram:2", "x:3"], "    - telegram:2\n", "    - telegram:2\n    - 'x:3'\n"),
+        ("access.allow", ["telegram:2"], "    - telegram:1   # Anna\n", ""),
     ],
 )
 def test_nothing_else_changes(key: str, value: Any, before: str, after: str) -> None:
