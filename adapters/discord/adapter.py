@@ -36,7 +36,7 @@ from gateway.domain.platform import AdapterHost
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import DeliveryRefused, MessageGone, TookTooLong, UserError
+from gateway.runtime.errors import DeliveryRefused, MessageGone, TookTooLong
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Renewed
 
@@ -52,7 +52,6 @@ _LOOKED_AT: Final = 50  # messages, for one that may have been sent
 _NONCE_SECONDS: Final = 60.0  # for which Discord surely knows a nonce: it says "the past few minutes"
 _CLOCKS_DIFFER: Final = 120.0  # seconds
 _REMEMBERED: Final = 1_000  # questions that an answer pointed at, messages that were shown
-_NO_ROOMS: Final = "I join no voice channels here: the operator can set adapters.discord.voice_channels in config.yaml."
 _UNWRITABLE: Final = "the bot needs the permission Attach Files here"
 
 
@@ -94,7 +93,7 @@ class DiscordAdapter:
         self._connection = DiscordClient(
             token,
             clock=clock,
-            heard=self._heard if settings.voice_channels else self._receiver.heard,
+            heard=self._receiver.heard,
             base_url=settings.base_url,
             proxy=settings.proxy,
             patience=patience,
@@ -102,10 +101,8 @@ class DiscordAdapter:
             content=listening.reads_content,
             shards=None if settings.shards == "auto" else settings.shards,
             status=settings.status,
-            voice=settings.voice_channels,
         )
-        self._rooms = Rooms(self._connection, clock) if settings.voice_channels else None
-        self._connection.parting = self._rooms and self._rooms.aclose
+        self.rooms = Rooms(self._connection, clock) if settings.voice_channels else None
         self._interactions = Interactions(self._connection, self._commands, clock)
         self._permissions = MissingPermissions()
         self._typing = Renewed(clock, _TYPING_SECONDS)
@@ -125,12 +122,6 @@ class DiscordAdapter:
             await self._receiver.run(accept, self._connection, self._interactions, self.notebook, me)
         finally:
             writing.cancel()
-
-    def _heard(self, what: str, data: Any) -> None:
-        if what != "voice":
-            self._receiver.heard(what, data)
-        elif self._rooms is not None:
-            self._rooms.look(data)
 
     @property
     def unreached_since(self) -> float | None:
@@ -194,8 +185,7 @@ class DiscordAdapter:
         return await self._shown(outbound, None)
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        is_voice = outbound.file is not None and outbound.file.is_voice
-        if is_voice and self._rooms is not None and self._rooms.say(outbound, content):
+        if self.rooms is not None and outbound.files[0].is_voice and self.rooms.say(outbound, content):
             return f"aloud-{outbound.id}"
         return await self.send_album(outbound, [content])
 
@@ -413,22 +403,6 @@ class DiscordAdapter:
             await topics.change_topic(calls, self._connection, to.chat, name, closed=closed)
         except failures.Foreign as error:
             raise failures.mapped(error) from error
-
-    # -- voice channels ---------------------------------------------------------------------
-
-    async def join_room(self, to: ChatAddress, person: str) -> str:
-        if self._rooms is None:
-            raise UserError(_NO_ROOMS)
-        return await self._rooms.join(to, person)
-
-    async def leave_room(self, to: ChatAddress) -> bool:
-        return self._rooms is not None and await self._rooms.leave(to)
-
-    def speaks_in_room(self, to: ChatAddress) -> bool:
-        return self._rooms is not None and self._rooms.speaks(to)
-
-    def hush(self, to: ChatAddress) -> bool:
-        return self._rooms is not None and self._rooms.hush(to)
 
     # -- typing -----------------------------------------------------------------------------
 

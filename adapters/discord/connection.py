@@ -123,12 +123,6 @@ class ApiClient(HTTPClient):
             self._pause_ends = max(self._pause_ends, self._clock.monotonic() + seconds)
             log.warning("discord_pauses_all", seconds=seconds)
 
-    async def ws_connect(self, url: str, *, compress: int = 0) -> aiohttp.ClientWebSocketResponse:
-        """As the library's, which asks every voice server for TLS."""
-        if (self.base_url or "").startswith("http:"):
-            url = str(url).replace("wss://", "ws://", 1)
-        return await super().ws_connect(url, compress=compress)
-
     async def read(self, url: str, most: int) -> bytes | None:
         """A file's content; None if there are more than `most` bytes."""
         session: aiohttp.ClientSession = self._HTTPClient__session  # type: ignore[attr-defined]
@@ -210,7 +204,7 @@ class _State(AutoShardedConnectionState["DiscordClient"]):
 
     def parse_voice_state_update(self, data: Any) -> None:
         super().parse_voice_state_update(data)
-        self.heard("voice", int(data.get("guild_id") or 0))
+        self._get_client().moved(int(data["guild_id"]))
 
     def parse_interaction_create(self, data: Any) -> None:
         self.heard("interaction", data)
@@ -220,11 +214,11 @@ class DiscordClient(Client):
     """One bot's. `heard` is given each event in the moment that it comes: "message", "edit", "delete", "reaction" (with
     `came`: it was put there) and "interaction" with Discord's JSON, "connected" (None) when a new session begins,
     "guild" with a guild whose channels are known, "ready" (None) when no more guilds come, "gone" with the id of a
-    channel, and, with `voice`, "voice" with the id of a guild in whose voice channels somebody came or went. `shards`:
-    the connections; None: as many as Discord advises. `status`: a line that people see below the bot's name; "": none.
-    `parting`: called before a connection ends for good."""
+    channel. `shards`: the connections; None: as many as Discord advises. `status`: a line that people see below the
+    bot's name; "": none."""
 
-    parting: Callable[[], Awaitable[None]] | None = None
+    moved: Callable[[int], None]
+    _parting: Callable[[], Awaitable[None]] | None = None
 
     def __init__(
         self,
@@ -239,19 +233,13 @@ class DiscordClient(Client):
         content: bool = False,
         shards: int | None = None,
         status: str = "",
-        voice: bool = False,
     ) -> None:
         for name in ("client", "gateway", "state", "voice_client", "voice_state", "player"):
             logging.getLogger(f"discord.{name}").setLevel(logging.CRITICAL)  # what matters of it is told in a line here
         logging.getLogger("discord.http").setLevel(logging.ERROR)
         self._heard = heard
         self._wished = Intents(
-            guilds=True,
-            guild_messages=True,
-            dm_messages=True,
-            guild_reactions=True,
-            dm_reactions=True,
-            voice_states=voice,
+            guilds=True, guild_messages=True, dm_messages=True, guild_reactions=True, dm_reactions=True
         )
         super().__init__(
             intents=self._wished,
@@ -284,6 +272,12 @@ class DiscordClient(Client):
         state = _State(dispatch=self.dispatch, handlers=self._handlers, hooks=self._hooks, http=self.http, **options)
         state.heard = self._heard
         return state
+
+    def follow_voices(self, moved: Callable[[int], None], parting: Callable[[], Awaitable[None]]) -> None:
+        """Tell `moved` the id of a guild when somebody comes into a voice channel of it or goes, and await `parting`
+        before a connection ends for good."""
+        self._wished.voice_states = True
+        self.moved, self._parting = moved, parting
 
     def _get_websocket(self, guild_id: int | None = None, *, shard_id: int | None = None) -> DiscordWebSocket:
         """The socket that brings a guild, by which voice channels are entered and left."""
@@ -402,8 +396,8 @@ class DiscordClient(Client):
                     await self._clock.sleep(wait)
         finally:
             shard.connected_at = self.connected_at = None
-            if self.parting is not None:
-                await self.parting()
+            if self._parting is not None:
+                await self._parting()
             await self._hang_up(shard, code=1000)
 
     def lost(self) -> None:

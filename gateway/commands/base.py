@@ -16,7 +16,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions, opened_by
 from gateway.agent.tools.base import Files
-from gateway.domain.adapter import Audience, HasRooms, MenuEntry
+from gateway.domain.adapter import Audience, MenuEntry, Rooms
 from gateway.domain.approval import Labels
 from gateway.domain.chat import Attachment, Inbound, Outbound, OutboundKind, SessionKey
 from gateway.domain.command import CommandCall, Parameter, Proposal
@@ -134,7 +134,7 @@ class Program(Struct, kw_only=True):
     automatic: bool
     started_at: float
     speaks: str = ""
-    rooms: Mapping[str, HasRooms] = field(default_factory=dict)  # platforms
+    rooms: Mapping[str, Rooms] = field(default_factory=dict)  # platforms
 
 
 class CommandContext(Struct, frozen=True, kw_only=True):

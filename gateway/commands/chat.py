@@ -246,7 +246,9 @@ _VOICE: Final = {
 }
 
 
-@command("voice [on|off|auto|join|leave]", "About", "whether I speak my answers", bypass="bare", elsewhere=("tts", "speak"))
+@command(
+    "voice [on|off|auto|join|leave]", "About", "whether I speak my answers", bypass="bare", elsewhere=("tts", "speak")
+)
 async def voice(ctx: CommandContext) -> str:
     """Show whether answers are said aloud here, or choose it; `auto` goes back to the configuration."""
     if not ctx.program.speaks:
@@ -271,10 +273,10 @@ async def voice(ctx: CommandContext) -> str:
 async def _room(ctx: CommandContext, wanted: str) -> str:
     rooms, to = ctx.program.rooms.get(ctx.key.platform), ctx.inbound.source.address
     if rooms is None:
-        raise UserError("There is no voice channel here that I could join.")
+        raise UserError("I join no voice channels here: that is off, or this platform has none for bots.")
     if wanted == "leave":
-        return "I left the voice channel." if await rooms.leave_room(to) else "I am in no voice channel for this chat."
-    name = await rooms.join_room(to, ctx.inbound.source.user)
+        return "I left the voice channel." if await rooms.leave(to) else "I am in no voice channel for this chat."
+    name = await rooms.join(to, ctx.inbound.source.user)
     return f"I am in {name}, and say my answers of this chat there. /stop silences me, and /voice leave sends me away."
 
 

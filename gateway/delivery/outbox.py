@@ -114,7 +114,7 @@ class Outbox:
             for name, adapter in adapters.items()
             if isinstance(adapter, CanPing)
         }
-        self.rooms = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, HasRooms)}
+        self.rooms = {name: each.rooms for name, each in adapters.items() if isinstance(each, HasRooms) and each.rooms}
         self.pacing = Pacing(store=store, clock=clock, rated=rated)
         self._limits = limits
         self._clock = clock
@@ -248,7 +248,7 @@ class Outbox:
 
     def speaks_in_room(self, to: ChatAddress) -> bool:
         """Say whether the answers of a chat are said in a room, by this process."""
-        return to.platform in self.rooms and self.rooms[to.platform].speaks_in_room(to)
+        return to.platform in self.rooms and self.rooms[to.platform].speaks(to)
 
     def voice_form(self, platform: str) -> str:
         """The format in which a platform shows an answer said aloud."""

@@ -465,22 +465,28 @@ class HasTopics(Protocol):
         """Name the one at this address, or close it. Raises AdapterError."""
 
 
-@runtime_checkable
-class HasRooms(Protocol):
-    """Has rooms in which people talk, such as voice channels. Where the bot is in one, an answer said aloud is heard
-    there, and not shown."""
+class Rooms(Protocol):
+    """Rooms in which people talk, such as voice channels. Where the bot is in one, an answer said aloud is heard there,
+    and not shown."""
 
-    async def join_room(self, to: ChatAddress, person: str) -> str:
-        """Go where this person is, and say the answers of this chat there; returns the room's name. Raises UserError."""
+    async def join(self, to: ChatAddress, person: str) -> str:
+        """Go where this person is, and say this chat's answers there; returns the room's name. Raises UserError."""
 
-    async def leave_room(self, to: ChatAddress) -> bool:
+    async def leave(self, to: ChatAddress) -> bool:
         """Leave the room of this chat; False: the bot is in none."""
 
-    def speaks_in_room(self, to: ChatAddress) -> bool:
+    def speaks(self, to: ChatAddress) -> bool:
         """Say whether the answers of this chat are said in a room, by this process."""
 
     def hush(self, to: ChatAddress) -> bool:
         """Say no more of the present answer; False: nothing was being said."""
+
+
+@runtime_checkable
+class HasRooms(Protocol):
+    """May have such rooms. `rooms` None: that is off."""
+
+    rooms: Rooms | None
 
 
 @runtime_checkable

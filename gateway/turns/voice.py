@@ -85,9 +85,7 @@ class Voice(Struct, kw_only=True):
             return
         chosen = held((await self.sessions.choices(session)).voice, {}, session.key.platform, session.places)
         when = chosen.value if chosen is not None else self.settings.when
-        wanted = when in ("on", "always") or (
-            when == "voice" and any(f.kind == "voice" for f in inbound.attachments)
-        )
+        wanted = when in ("on", "always") or (when == "voice" and any(f.kind == "voice" for f in inbound.attachments))
         if not wanted and not self.outbox.speaks_in_room(inbound.source.address):
             return
         order = Order(rows=replies, event=inbound.event_id, turn=item.id, session=session.id, in_room=not wanted)

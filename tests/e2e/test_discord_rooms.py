@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from adapters.discord import rooms
+from adapters.discord.connection import ApiClient
 from gateway.agent.files.speech import SpeechSettings
-from tests.emulators.discord import Channel, DiscordServer, Kind, User
+from tests.emulators.discord import Channel, DiscordServer, Intent, Kind, User
 from tests.emulators.discord.permissions import Permission
 from tests.emulators.discord.voice import VoiceServer
 from tests.emulators.media import MediaServer
@@ -25,6 +26,17 @@ def sound(name: str, packets: int) -> list[bytes]:
     return [b"\xf8" + f"{name}{number}".encode() for number in range(packets)]
 
 
+@pytest.fixture(autouse=True)
+def without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library asks every voice server for TLS."""
+    connect = ApiClient.ws_connect
+
+    async def plainly(calls: ApiClient, url: str, **how: Any) -> Any:
+        return await connect(calls, str(url).replace("wss://", "ws://"), **how)
+
+    monkeypatch.setattr(ApiClient, "ws_connect", plainly)
+
+
 async def ask(bot: Bot, place: Channel, text: str) -> str:
     """Say something in the channel; returns the bot's next message there."""
     before = len(bot.shown(place))
@@ -38,7 +50,7 @@ async def test_it_comes_says_its_answers_whole_is_silenced_and_leaves(
 ) -> None:
     assert place.guild is not None
     room = discord.people.channel(place.guild, "Choir", kind=Kind.VOICE)
-    one, two, long, rest, last = (sound(name, 8) for name in ("one", "two", "long", "rest", "last"))
+    one, two, long, rest, last, moved = (sound(name, 8) for name in ("one", "two", "long", "rest", "last", "moved"))
     long *= 200
     async with MediaServer() as speaker, VoiceServer(discord) as voice:
         how: dict[str, Any] = {
@@ -72,6 +84,14 @@ async def test_it_comes_says_its_answers_whole_is_silenced_and_leaves(
             assert heard == one + two + last
             assert len(voice.heard) < len(long)
 
+            other = discord.people.channel(place.guild, "Attic", kind=Kind.VOICE)
+            voice.enter(anna, other)
+            assert (await ask(bot, place, "/voice join")).startswith("I am in Attic,")
+            speaker.answers = [opus_of(moved)]
+            await ask(bot, place, "moved")
+            await bot.until(lambda: moved[-1] in voice.heard)
+            voice.enter(anna, room)
+
             assert await ask(bot, place, "/voice leave") == LEFT
             await bot.until(lambda: voice.where(discord.bot) is None and not voice.sockets)
             assert await ask(bot, place, "/voice leave") == IN_NONE
@@ -96,3 +116,38 @@ async def test_it_comes_says_its_answers_whole_is_silenced_and_leaves(
             await bot.quiet()
         assert len(speaker.said) == said
         assert not any(each.attachments for each in discord.shown(place)), "what is heard is not shown, too"
+
+
+async def test_without_the_setting_it_asks_for_nothing_and_comes_nowhere(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with MediaServer() as speaker:
+        speech = SpeechSettings(model="tts-1", base_url=speaker.url, when="asked")
+        async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}, speech=speech) as bot:
+            assert (await ask(bot, place, "/voice join")).startswith("I join no voice channels here")
+            (session,) = discord.cloud.sessions.values()
+            assert not session.intents & Intent.GUILD_VOICE_STATES
+
+
+async def test_what_cannot_be_heard_there_is_told_or_shown(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert place.guild is not None
+    room = discord.people.channel(place.guild, "Choir", kind=Kind.VOICE)
+    async with MediaServer() as speaker, VoiceServer(discord) as voice:
+        voice.enter(anna, room)  # before the bot is there
+        rules = {"voice_channels": True, "quoted": 0}
+        speech = SpeechSettings(model="tts-1", base_url=speaker.url, when="asked")
+        async with on_discord(tmp_path, discord, anna, rules=rules, speech=speech) as bot:
+            with monkeypatch.context() as hasty:
+                hasty.setattr(rooms, "_JOIN_SECONDS", 0.3)
+                voice.deaf = True
+                assert await ask(bot, place, "/voice join") == rooms.UNREACHED.format(name="Choir")
+            voice.deaf = False
+            assert (await ask(bot, place, "/voice join")).startswith("I am in Choir,")
+            speaker.answers = [opus_of(sound("slow", 20), samples=2880)]
+            await ask(bot, place, "hello")
+            await bot.until(lambda: discord.shown(place)[-1].attachments)
+            assert voice.heard == []
+            bot.says("/voice join")
+            await bot.until_shown(rooms.NO_SERVER)

@@ -141,14 +141,14 @@ def opus(seconds: float, salt: bytes = b"") -> bytes:
     return opus_of([b"\xf8\xff\xfe"] * max(1, round(seconds * 50)), salt)
 
 
-def opus_of(packets: list[bytes], salt: bytes = b"") -> bytes:
-    """The same with these packets, of 20 ms each."""
+def opus_of(packets: list[bytes], salt: bytes = b"", *, samples: int = 960) -> bytes:
+    """The same with these packets, of 20 ms each unless they hold other `samples` of 48,000 a second."""
     head = b"OpusHead" + struct.pack("<BBHIhB", 1, 1, 312, 48_000, 0, 0)
     tags = b"OpusTags" + struct.pack("<I", len(salt)) + salt + struct.pack("<I", 0)
     pages = [_page(0, 0, 2, [head]), _page(1, 0, 0, [tags])]
     for number, at in enumerate(range(0, len(packets), 200), 2):
         held, ends = packets[at : at + 200], at + 200 >= len(packets)
-        pages.append(_page(number, (at + len(held)) * 960, 4 if ends else 0, held))
+        pages.append(_page(number, (at + len(held)) * samples, 4 if ends else 0, held))
     return b"".join(pages)
 
 

@@ -196,7 +196,12 @@ def voice_state(user: int, channel: Channel | None) -> dict[str, Any]:
     """`voice state`: https://discord.com/developers/docs/resources/voice#voice-state-object"""
     flags = ("deaf", "mute", "self_deaf", "self_mute", "self_video", "suppress")
     place = None if channel is None else str(channel.id)
-    body = {"user_id": str(user), "channel_id": place, "session_id": f"voice-{user}", "request_to_speak_timestamp": None}
+    body = {
+        "user_id": str(user),
+        "channel_id": place,
+        "session_id": f"voice-{user}",
+        "request_to_speak_timestamp": None,
+    }
     return {**body, **dict.fromkeys(flags, False)}
 
 
