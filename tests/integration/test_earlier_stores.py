@@ -24,7 +24,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.records import MOST_ATTEMPTS, Erasure
 from gateway.store.shared.facts import FIELDS
-from gateway.store.sqlite import SqliteStore
+from gateway.store.sqlite import SqliteStore, former
 from gateway.store.sqlite.connection import connect_writer, one
 from gateway.store.sqlite.migrations import MIGRATIONS, check_unaltered, migrate
 from gateway.store.sqlite.rehearsal import rehearse
@@ -160,6 +160,24 @@ def test_a_fact_that_is_younger_than_the_layout_has_no_value(path: Path, monkeyp
     with closing(connect_writer(path)) as connection:
         migrate(connection, path)
         assert one(connection, "SELECT count(*) > 0 FROM session") == (1,)
+
+
+@pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])
+def test_an_upgrade_does_not_gather_the_messages_in_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(former, "PAGE", 2)
+    most = 0
+    with closing(connect_writer(path)) as connection:
+
+        def looked(*_: object) -> bool:
+            nonlocal most
+            most = max(most, len(connection.stored))
+            return True
+
+        connection.exec_trace = looked
+        migrate(connection, path)
+        connection.exec_trace = None
+    assert 0 < most <= 2
+    assert len(rows(path, "SELECT key FROM message")) > 10
 
 
 @pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])

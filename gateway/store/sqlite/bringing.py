@@ -60,8 +60,8 @@ def bring(connection: apsw.Connection) -> None:
     written = WrittenRecords(connection)
     for page in former.dump(connection, 0.0):
         written.run(moving.put, page)
+        connection.stored = ()  # they are in the index, or were not meant to be
     written.run(_put_rests, rests)
-    connection.stored = ()  # they are in the index, or were not meant to be
     connection.set_rollback_hook(None)
     # The parts of the file that the tables left are given back when it is rewritten.
     connection.execute(
