@@ -153,8 +153,11 @@ class Runner:
             self._run(work)
 
     def _end(self, work: Work, error: BaseException | None) -> None:
-        if not work.only_looks:
-            self._next()
+        if not work.only_looks and self._waiting:
+            self._run(self._waiting.popleft())
+        elif not work.only_looks:
+            self._busy = False
+            self._idle.set()
         if error is not None:
             work.failed()
             if not work.future.done():
@@ -167,10 +170,3 @@ class Runner:
             work.future.set_result(work.result)
         for news in work.told:
             self._fleet.hear(news)
-
-    def _next(self) -> None:
-        if self._waiting:
-            self._run(self._waiting.popleft())
-        else:
-            self._busy = False
-            self._idle.set()
