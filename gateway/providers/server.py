@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, nullcontext, suppress
 from functools import lru_cache
@@ -126,7 +127,8 @@ class ModelServer:
             try:
                 async with AsyncExitStack() as stack:
                     async with nullcontext() if patience is None else self._clock.limit(patience):
-                        response = await posted(self._client, _url(url), headers, body.pieces, silent)
+                        at, login = _taken_apart(url)
+                        response = await posted(self._client, at, {**headers, **login}, body.pieces, silent)
                         stack.push_async_callback(response.aclose)
                         chunks = await stack.enter_async_context(aclosing(_chunks(response)))
                         if ends is not None:
@@ -158,7 +160,8 @@ class ModelServer:
         the first message is."""
         method, content = ("GET", None) if post is None else ("POST", json_bytes(post))
         try:
-            async with self._client.stream(method, url, headers=headers, content=content) as response:
+            at, login = _taken_apart(url)
+            async with self._client.stream(method, at, headers={**headers, **login}, content=content) as response:
                 text = await _read(_chunks(response), _WHOLE_ANSWER)
         except FOREIGN_ERRORS as error:
             raise transport_error(error, self._redact) from error
@@ -304,9 +307,14 @@ def further_headers(spec: ModelSpec) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)
-def _url(address: str) -> httpx.URL:
-    """The address taken apart, which httpx would do twice at every call."""
-    return httpx.URL(address)
+def _taken_apart(address: str) -> tuple[httpx.URL, Mapping[str, str]]:
+    """The address, which httpx would take apart twice at every call, and the header of the name and password in it:
+    the transport refuses an address that has them beside a key."""
+    url = httpx.URL(address)
+    if not url.userinfo:
+        return url, {}
+    pair = b64encode(f"{url.username}:{url.password}".encode()).decode()
+    return url.copy_with(username=None, password=None), {"Authorization": f"Basic {pair}"}
 
 
 def _parsed(text: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,11 @@ async def test_a_password_is_read_as_it_was_typed(tmp_path: Path, desk: Desk) ->
     for password in ("my dog #1 's", '"quoted"', "back\\slash 'n'", "plain"):
         assert not (await desk.save_platform("matrix", False, {"MATRIX_PASSWORD": password}, {})).problems
         assert set_up(None, os.environ).variables({})["MATRIX_PASSWORD"] == password
+
+
+async def test_a_server_may_want_the_name_and_password_of_its_address(tmp_path: Path, desk: Desk) -> None:
+    async with LlmServer(api_key=f"Basic {b64encode(f'me:{HIDDEN}'.encode()).decode()}") as server:
+        write(tmp_path, server.url.replace("://", "://me:${PASSWORD}@"))
+        tried = await desk.try_model((await desk.seen()).model, "")
+    assert tried.ok
+    assert HIDDEN not in tried.told
