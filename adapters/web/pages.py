@@ -236,7 +236,12 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
         data_most=LARGEST_FILE,
     )
     attach = el("label", icon("clip"), el("span", "Add files", class_="vh"), files, class_="attach", title="Add files")
-    hint = el("p", "Sending takes that message back, with all that followed. Esc cancels.", id="editing", hidden=True)
+    hint = el(
+        "p",
+        "Sending makes a new version of that message: ‹ leads back to this one, and to what followed. Esc cancels.",
+        id="editing",
+        hidden=True,
+    )
     send = el("button", icon("send"), el("span", "Send", class_="vh"), type="submit", class_="send", title="Send")
     record = el(
         "button",
