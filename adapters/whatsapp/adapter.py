@@ -103,12 +103,12 @@ class WhatsAppBot:
 
     def _read(self, payload: Mapping[str, Any]) -> Iterator[tuple[codec.Heard, Inbound]]:
         for value in _values(payload):
-            number = str((value.get("metadata") or {}).get("phone_number_id") or "")
+            number = str(_named(value.get("metadata")).get("phone_number_id") or "")
             if number not in self._numbers:
                 self._tell_odd("number", number=number)
                 continue
             readers = {"messages": self._of_message, "statuses": self._of_status, "errors": self._of_error}
-            for read, each in ((read, each) for what, read in readers.items() for each in value.get(what) or ()):
+            for read, each in ((read, each) for what, read in readers.items() for each in _listed(value.get(what))):
                 try:
                     contact = _contact_of(each, value.get("contacts") or ())
                     heard = codec.Heard(number=number, first=self.account, message=each, contact=contact)
@@ -165,7 +165,6 @@ class WhatsAppBot:
         if told:
             said = messages.text(formatting.plain(told))
             self._later(here, messages.addressed(here.chat, said, quotes=str(heard.message["id"])))
-        name = _note_of(heard.number, heard.person)
         if (
             inbound.kind in _OPENS
             and heard.at - self._wrote.get(name, 0.0) > _NOTED_EVERY
@@ -315,10 +314,17 @@ def create(settings: WhatsAppSettings, host: AdapterHost) -> WhatsAppBot:
 
 def _values(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """What a call tells about messages."""
-    entries = [each for each in payload.get("entry") or () if isinstance(each, Mapping)]
-    for change in (change for each in entries for change in each.get("changes") or ()):
-        if isinstance(change, Mapping) and change.get("field") == "messages":
-            yield change.get("value") or {}
+    for change in (change for each in _listed(payload.get("entry")) for change in _listed(_named(each).get("changes"))):
+        if _named(change).get("field") == "messages":
+            yield _named(change.get("value"))
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _named(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _contact_of(message: Mapping[str, Any], contacts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -110,7 +110,7 @@ def _said(message: Json, quote: Quote | None, own: dict[str, Any]) -> Inbound | 
         return Inbound(kind="unread", text=AN_ORDER if message.get("type") == "order" else NOT_HANDED_ON, **own)
     context = message.get("context") or {}
     forwarded = bool(context.get("forwarded") or context.get("frequently_forwarded"))
-    line = FORWARDED if forwarded else in_reply_to(quote.who, quote.said) if quote else ""
+    line = FORWARDED if forwarded else in_reply_to(quote.who, quote.said) if quote and quote.said else ""
     if not forwarded and said.startswith("/"):
         line = ""
     mine = "" if forwarded else _own(message)

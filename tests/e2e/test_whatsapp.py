@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -117,9 +118,13 @@ async def test_files_go_both_ways(tmp_path: Path, whatsapp: WhatsAppServer, anna
         await bot.until(lambda: "cannot" in bot.shown()[-1] or len(bot.shown()) == 4)
         bot.says("/export")
         await bot.until(lambda: any(each.kind == "document" for each in whatsapp.of_bot(anna)))
-        (sent,) = [each.body["document"] for each in whatsapp.of_bot(anna) if each.kind == "document"]
+        (file,) = [each for each in whatsapp.of_bot(anna) if each.kind == "document"]
+        sent = file.body["document"]
         assert sent["filename"].endswith(".md")
         assert whatsapp.world.media[sent["id"]].content
+        bot.says("Thanks", reply=file)
+        await bot.until(lambda: bot.shown()[-1].endswith("Thanks"))
+        assert '""' not in bot.shown()[-1], "a file without words is not quoted"
 
 
 async def test_what_breaks_on_the_way_is_neither_lost_nor_shown_twice(
@@ -157,8 +162,16 @@ async def test_meta_calls_and_nobody_else_can(tmp_path: Path) -> None:
                         assert refused.status == 401
                 async with stranger.get(url, params={"hub.verify_token": "guess", "hub.challenge": "1"}) as refused:
                     assert refused.status == 403
-            odd = [{}, {"entry": [7, {"changes": [{"field": "messages", "value": {"metadata": {}}}]}]}]
-            for each in odd:
+            here: Any = {"metadata": {"phone_number_id": settings.numbers[0]}}
+            values = [
+                {"metadata": {}},
+                [7],
+                {"metadata": 7},
+                {**here, "messages": 7},
+                {**here, "statuses": {"id": "x"}},
+            ]
+            odd: list[Any] = [{"entry": [7, {"changes": [{"field": "messages", "value": value}]}]} for value in values]
+            for each in ({}, {"entry": 7}, {"entry": [{"changes": 7}]}, *odd):
                 assert await whatsapp.delivery.post(json.dumps(each).encode()) == 200
             found = {each.what: each for each in await bot.adapter.probe()}
             assert found["whatsapp"].detail == "+1 555-000-1111 (Legato), quality GREEN"
