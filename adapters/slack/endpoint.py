@@ -66,18 +66,18 @@ class EventEndpoint:
 
     async def _asked(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method != "POST" or (request.content_length or 0) > _MOST_BYTES:
-            return self._refused(405 if request.method != "POST" else 413, request)
+            return self._door.refused(405 if request.method != "POST" else 413, request)
         try:
             body = await request.read()
             signed = self._verifier.is_valid_request(body, dict(request.headers))
         except (TypeError, ValueError, ClientError, web.RequestPayloadError, web.HTTPRequestEntityTooLarge):
             signed = False
         if not signed:
-            return self._refused(401, request)
+            return self._door.refused(401, request)
         try:
             kind, payload = _read(body, request.content_type)
         except (ValueError, LookupError):
-            return self._refused(400, request)
+            return self._door.refused(400, request)
         if kind == "url_verification":
             return web.json_response({"challenge": payload["challenge"]})
         try:
@@ -86,12 +86,6 @@ class EventEndpoint:
         except TimeoutError:
             return web.Response(status=503)
         return web.json_response(said) if said else web.Response()
-
-    def _refused(self, status: int, request: web.BaseRequest) -> web.Response:
-        self._door.count(status, request.remote)
-        response = web.Response(status=status)
-        response.force_close()
-        return response
 
 
 def _read(body: bytes, content_type: str) -> tuple[str, dict[str, Any]]:

@@ -78,7 +78,8 @@ class WebhookEndpoint(Struct, kw_only=True):
             status, update = await self._read(request)
             if update is not None:
                 return await self._answer(update)
-        return self._refuse(status, request)
+        assert self._door is not None, "requests come through it"
+        return self._door.refused(status, request)
 
     def _objection(self, request: web.BaseRequest) -> int | None:
         """The status for a request that its head alone makes wrong; None: the head is right."""
@@ -111,14 +112,6 @@ class WebhookEndpoint(Struct, kw_only=True):
             log.warning("updates_wait", count=1, error=str(error))
             return web.Response(status=503, headers={"Retry-After": str(_COME_AGAIN)})
         return web.Response()
-
-    def _refuse(self, status: int, request: web.BaseRequest) -> web.Response:
-        """An answer without a body; the connection ends."""
-        assert self._door is not None, "requests come through it"
-        self._door.count(status, request.remote)
-        response = web.Response(status=status)
-        response.force_close()
-        return response
 
     def _shows_secret(self, head: bytes) -> bool:
         begin = head.lower().find(_NAME) + len(_NAME)

@@ -63,14 +63,14 @@ class Endpoint:
 
     async def _asked(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path != self._path:
-            return self._refused(404, request)
+            return self._door.refused(404, request)
         if request.method == "GET":
             shown = request.query.get("hub.verify_token", "").encode(errors="replace")
             if not hmac.compare_digest(shown, self.verify_token.encode()):
-                return self._refused(403, request)
+                return self._door.refused(403, request)
             return web.Response(text=request.query.get("hub.challenge", ""))
         if request.method != "POST" or (request.content_length or 0) > _MOST_BYTES:
-            return self._refused(405 if request.method != "POST" else 413, request)
+            return self._door.refused(405 if request.method != "POST" else 413, request)
         return await self._called(request)
 
     async def _called(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -78,27 +78,21 @@ class Endpoint:
         try:
             body = await request.read()
         except (ClientError, web.RequestPayloadError, web.HTTPRequestEntityTooLarge):
-            return self._refused(400, request)
+            return self._door.refused(400, request)
         if not hmac.compare_digest(shown, f"sha256={_digest(self._secret, body)}".encode()):
-            return self._refused(401, request)
+            return self._door.refused(401, request)
         try:
             payload = json.loads(body)
             if not isinstance(payload, dict):
                 raise ValueError("it is no object")
         except (ValueError, RecursionError):
-            return self._refused(400, request)
+            return self._door.refused(400, request)
         try:
             async with self._clock.limit(_ANSWERED_IN):
                 await self._heard(payload)
         except (TimeoutError, StoreUnavailable):
             return web.Response(status=503)
         return web.Response()
-
-    def _refused(self, status: int, request: web.BaseRequest) -> web.Response:
-        self._door.count(status, request.remote)
-        response = web.Response(status=status)
-        response.force_close()
-        return response
 
 
 def _may_be_metas(head: bytes) -> bool:

@@ -110,6 +110,13 @@ class Door:
         if count & (count - 1) == 0:
             log.warning("request_refused", server=self._name, why=why, count=count, remote=remote)
 
+    def refused(self, status: int, request: web.BaseRequest) -> web.Response:
+        """An answer without a body, which is counted; the connection ends."""
+        self.count(status, request.remote)
+        response = web.Response(status=status)
+        response.force_close()
+        return response
+
     # -- connections --------------------------------------------------------------------------------
 
     def came(self, visit: _Visit, file: int) -> None:
