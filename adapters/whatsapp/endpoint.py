@@ -76,7 +76,7 @@ class Endpoint:
     async def _called(self, request: web.BaseRequest) -> web.StreamResponse:
         shown = request.headers.get(_SIGNATURE, "").encode(errors="replace")
         try:
-            body = await request.read()
+            body = await request.clone(client_max_size=_MOST_BYTES).read()
         except (ClientError, web.RequestPayloadError, web.HTTPRequestEntityTooLarge):
             return self._door.refused(400, request)
         if not hmac.compare_digest(shown, f"sha256={_digest(self._secret, body)}".encode()):

@@ -173,6 +173,8 @@ async def test_meta_calls_and_nobody_else_can(tmp_path: Path) -> None:
             odd: list[Any] = [{"entry": [7, {"changes": [{"field": "messages", "value": value}]}]} for value in values]
             for each in ({}, {"entry": 7}, {"entry": [{"changes": 7}]}, *odd):
                 assert await whatsapp.delivery.post(json.dumps(each).encode()) == 200
+            assert await whatsapp.delivery.post(b" " * 3_000_000 + body) == 200, "Meta sends as much at once"
+            assert await whatsapp.delivery.post(b" " * 4_000_000 + body) == 413
             found = {each.what: each for each in await bot.adapter.probe()}
             assert found["whatsapp"].detail == "+1 555-000-1111 (Legato), quality GREEN"
             assert found["whatsapp webhook"].ok

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import io
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -96,7 +97,7 @@ class Delivery:
         signed = {"X-Hub-Signature-256": signature(self.world.settings.secret, body), **headers}
         head = {"Content-Type": "application/json", **signed}
         with suppress(aiohttp.ClientError, OSError):
-            async with self._http.post(self.world.settings.callback_url, data=body, headers=head) as answer:
+            async with self._http.post(self.world.settings.callback_url, data=io.BytesIO(body), headers=head) as answer:
                 return answer.status
         return 0
 
