@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from adapters.discord import rooms
 from adapters.discord.connection import ApiClient
+from adapters.discord.platform import DiscordSettings
 from gateway.agent.files.speech import SpeechSettings
 from tests.emulators.discord import Channel, DiscordServer, Intent, Kind, User
 from tests.emulators.discord.permissions import Permission
@@ -151,3 +153,12 @@ async def test_what_cannot_be_heard_there_is_told_or_shown(
             assert voice.heard == []
             bot.says("/voice join")
             await bot.until_shown(rooms.NO_SERVER)
+
+
+def test_the_setting_names_the_extra_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = DiscordSettings(enabled=True, token=SecretStr("t"), voice_channels=True)
+    assert [*settings.contradictions()] == []
+    monkeypatch.setattr("adapters.discord.platform.find_spec", lambda name: None)
+    ((where, told),) = settings.contradictions()
+    assert where == ("voice_channels",)
+    assert "pip install 'legato[voice]'" in told
