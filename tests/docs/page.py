@@ -52,6 +52,7 @@ async def photographed(folder: Path, size: str) -> bytes:
     async with opened(folder, size) as page:
         for line, end in SAID:
             await _say(page, line, end)
+        await expect(page.locator("#side li")).not_to_have_count(0, timeout=20_000)
         await _rest(page)
         return await page.screenshot()
 
