@@ -22,10 +22,12 @@ def configured_store(
     told: Callable[[str], None] = lambda _: None,
 ) -> Store:
     """The store of the configuration. `read_only` opens a SQLite file beside a running gateway (any
-    number of processes share a Redis store). A server that is away is waited for where `waits`, and never by
+    number of processes share a server). A server that is away is waited for where `waits`, and never by
     `read_only`; `told` is given a sentence about that, and about an upgrade of the file."""
     path = config.database
     clock = clock or SystemClock()
+    if config.store.is_postgres:
+        return _on_postgres(config, clock, waits=waits and not read_only, told=told)
     if path is None:
         from gateway.store.redis import RedisStore
 
@@ -47,6 +49,17 @@ def configured_store(
         told=told,
         keeps_copy=config.store.keep_copy,
     )
+
+
+def _on_postgres(config: Config, clock: Clock, *, waits: bool, told: Callable[[str], None]) -> Store:
+    try:
+        from gateway.store.postgres.server import PostgresPlace
+    except ImportError as error:
+        raise UserError(f"store.url needs PostgreSQL's driver ({error}): pip install 'legato[postgres]'") from None
+    from gateway.store.transactional import SharedStore
+
+    place = PostgresPlace(config.store.url)
+    return SharedStore(place, clock=clock, concurrency=config.turns.concurrent, waits=waits, told=told)
 
 
 def make_folders(config: Config, *, home: bool = True) -> None:

@@ -144,7 +144,7 @@ async def _of_store(settings: Config, now: float) -> AsyncGenerator[Finding, Non
         yield Finding(what="store's content", ok=False, detail=str(error))
     finally:
         await store.aclose()
-    if database is None:
+    if database is None and not settings.store.is_postgres:
         yield await _of_server(settings.store.url)
 
 

@@ -210,7 +210,7 @@ def mcp(
 @app.command()
 def run(
     workers: Annotated[
-        int, typer.Option(min=1, max=64, help="Processes on this machine; more than one needs Redis.")
+        int, typer.Option(min=1, max=64, help="Processes on this machine; more than one needs a server for the store.")
     ] = 1,
     worker: Annotated[
         int | None, typer.Option("--worker", hidden=True, help="Started by another `run`, as this number.")
@@ -225,7 +225,7 @@ def run(
     if reason := nothing_to_do(settings):
         misused(reason)
     if workers > 1 and settings.database is not None:
-        misused("several workers need a Redis store (store.url); a SQLite file has one owner")
+        misused("several workers need a Redis or PostgreSQL server (store.url); a SQLite file has one owner")
     tell, redact = teller(settings), redactor(settings)
     if worker is None:
         for line in announcement(settings, workers):
@@ -664,7 +664,7 @@ def _rehearse(settings: Config, as_json: bool) -> None:
 
     path = settings.database
     if path is None:
-        misused("a Redis store has no steps to rehearse: processes of two versions share it (docs/redis.md)")
+        misused("a store on a server has no steps to rehearse: processes of two versions share it (docs/redis.md)")
 
     async def tried() -> Rehearsal:
         return rehearsed(path, SystemClock(), keeps_copy=settings.store.keep_copy)

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.domain.message import assistant, note_of, user
+from gateway.store import transactional
 from gateway.store.port import Store
 from gateway.store.records import Forgetting, Opening, Rewriting
 from gateway.store.redis import searching
@@ -60,6 +61,7 @@ async def test_a_search_reads_messages_until_their_entries_are_made(
     with monkeypatch.context() as put_off:
         put_off.setattr(search, "renew_some", lambda _: False)
         put_off.setattr(searching, "renew", nothing)
+        put_off.setattr(transactional, "renew_some", lambda *_: False)
         store = await _filled(bench, earlier)
         assert (await store.status()).unindexed == 40
         read = [await store.search(words, of, 50) for words in (WORD, "Ann", "noted 7") for of in (key(), None)]
@@ -78,6 +80,7 @@ async def test_what_surrounds_a_find_that_was_read_is_of_its_own_talk(
 
     monkeypatch.setattr(search, "renew_some", lambda _: False)
     monkeypatch.setattr(searching, "renew", nothing)
+    monkeypatch.setattr(transactional, "renew_some", lambda *_: False)
     store = await bench.open()
     for name, above in (("s2", None), ("s1", None), ("s3", "s2")):
         session = new_session(name, parent_id=above, ended_at=START, end_reason="reset", hook="done")

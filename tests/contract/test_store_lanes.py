@@ -177,7 +177,8 @@ async def test_a_waiting_worker_gets_what_arrives(bench: Bench) -> None:
     assert await store.signals(claim.item) == ()
     store = await bench.crash(store)
     again = await store.claim_next("w")
-    assert (again.item, again.begins) == (replace(claim.item, attempts=2), claim.begins)
+    assert again.item == replace(claim.item, attempts=2)
+    assert again.begins in (None, claim.begins)
     assert (await finish(store, again)).next == (await store.running(key()))
 
 

@@ -13,7 +13,7 @@ from gateway.store.port import Store
 from gateway.store.records import Erasure, Forgetting, Meaning, Rewriting, Vector
 from gateway.store.shared.vectors import NONE, packed, size_of
 from tests.support.store_kit import START, Bench, in_session, key, transcript
-from tests.support.stores import MemoryBench, RedisBench
+from tests.support.stores import MemoryBench, PostgresBench, RedisBench, SqliteBench
 
 pytest_plugins = ["tests.support.stores"]
 
@@ -171,6 +171,9 @@ def _vectors(bench: Bench) -> Iterator[object]:
                     yield from client.hkeys(name)
     elif isinstance(bench, MemoryBench):
         yield from bench.space.vectors
+    elif isinstance(bench, PostgresBench):
+        yield from bench.server.ask("SELECT number FROM legato.entry WHERE length(numbers) > 0")
     else:
+        assert isinstance(bench, SqliteBench)
         with closing(apsw.Connection(str(bench.path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
             yield from connection.execute("SELECT id FROM message_vectors").fetchall()

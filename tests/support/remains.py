@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.redis_server import RedisServer
 from tests.support.store_kit import Bench
-from tests.support.stores import MemoryBench, RedisBench, SqliteBench
+from tests.support.stores import MemoryBench, PostgresBench, RedisBench, SqliteBench
 
 _PATIENCE = 60.0  # seconds for what is written beside the store's work
 
@@ -21,6 +21,8 @@ async def remains(bench: Bench, *words: str) -> list[str]:
         return in_files([bench.path, bench.path.with_name(f"{bench.path.name}-wal")], *words)
     if isinstance(bench, MemoryBench):
         return [word for word in words for document in bench.space.documents if word.encode() in document]
+    if isinstance(bench, PostgresBench):
+        return bench.server.rows_with(*words)
     assert isinstance(bench, RedisBench)
     servers = bench.servers
     return await left_in_the_end(lambda: [each for server in servers for each in in_server(server, *words)])

@@ -19,6 +19,7 @@ from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
 from gateway.store.store import SpaceStore
+from gateway.store.transactional import SharedStore
 from tests.support.empty_store import put_empty_store
 from tests.support.fakes import ManualClock
 from tests.support.memory_backend import MemoryBackend
@@ -26,9 +27,10 @@ from tests.support.model import PATIENCE
 from tests.support.store_kit import START, Bench
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+    from tests.support.postgres_server import PostgresServer
     from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.support.redis_server"]
+pytest_plugins = ["tests.support.redis_server", "tests.support.postgres_server"]
 
 
 class SqliteBench:
@@ -108,6 +110,37 @@ def let_die(servers: list[RedisServer], owner: str) -> None:
         server.let_die(owner)
 
 
+class PostgresBench:
+    """An emptied server. A crash cuts a store's connections and lets its time run out."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.clock = ManualClock(START)
+        self.server = server
+        self._opened: list[SharedStore] = []
+        server.empty()
+
+    async def open(self, *, concurrency: int = 256) -> SharedStore:
+        from gateway.store.postgres.server import PostgresPlace  # which needs what not everybody has installed
+
+        store = SharedStore(
+            PostgresPlace(self.server.url), clock=self.clock, concurrency=concurrency, lease_seconds=600.0
+        )
+        self._opened.append(store)
+        async with asyncio.timeout(PATIENCE):
+            await store.open()
+        return store
+
+    async def crash(self, store: Store) -> SharedStore:
+        (opened,) = [each for each in self._opened if each is store]
+        await opened.backend.aclose()
+        self.server.let_die(opened.backend.owner)
+        return await self.open()
+
+    async def aclose(self) -> None:
+        for store in self._opened:
+            await store.aclose()
+
+
 class MemoryBench:
     """A space in memory. A crash is another store on the same space."""
 
@@ -145,8 +178,13 @@ def _redis_cluster(request: pytest.FixtureRequest, folder: Path) -> Bench:
     return RedisBench(request.getfixturevalue("redis_cluster"))
 
 
+def _postgres(request: pytest.FixtureRequest, folder: Path) -> Bench:
+    return PostgresBench(request.getfixturevalue("postgres_server"))
+
+
 STORES: Final[dict[str, Callable[[pytest.FixtureRequest, Path], Bench]]] = {
     "memory": _memory,
+    "postgres": _postgres,
     "sqlite": _sqlite,
     "redis": _redis,
     "redis-cluster": _redis_cluster,
@@ -154,7 +192,9 @@ STORES: Final[dict[str, Callable[[pytest.FixtureRequest, Path], Bench]]] = {
 
 
 # A cluster refuses whatever one server refuses, and more. One server has tests of its own, and all of these if asked.
-_ALL: Final = {name: pytest.param(name, marks=[pytest.mark.slow] * (name == "redis")) for name in sorted(STORES)}
+_ALL: Final = {
+    name: pytest.param(name, marks=[pytest.mark.slow] * (name in ("redis", "postgres"))) for name in sorted(STORES)
+}
 WITH_AN_INDEX: Final = [param for name, param in _ALL.items() if name != "memory"]
 
 

@@ -134,9 +134,14 @@ class SearchSettings(Section):
 def _store_url(value: str) -> str:
     if value.startswith(("redis://", "rediss://")):
         return _redis_url(value)
+    if value.startswith(("postgresql://", "postgres://")):
+        return _postgres_url(value)
     path = value.removeprefix("sqlite:///")
     if path == value or not path:
-        raise ValueError("must be sqlite:///FILE (three slashes, four before an absolute path) or redis://HOST:PORT/0")
+        raise ValueError(
+            "must be sqlite:///FILE (three slashes, four before an absolute path), redis://HOST:PORT/0 or "
+            "postgresql://USER@HOST/DATABASE"
+        )
     if ":memory:" in path or "?" in path:
         raise ValueError("must name a file, without options: what is accepted has to survive a restart")
     return value
@@ -154,17 +159,35 @@ def _redis_url(value: str) -> str:
     return value
 
 
+def _postgres_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        valid = (parts.port or 5432) > 0 and len(parts.path) > 1
+    except ValueError:
+        valid = False
+    if not valid:
+        encoded = ", with the / # ? [ ] of a password as %2F %23 %3F %5B %5D" if "@" in value else ""
+        raise ValueError(f"must be postgresql://USER@HOST/DATABASE{encoded}")
+    return value
+
+
 class StoreSettings(Section):
-    """The store of the conversations: a file, for one process; or a Redis server, for any number of processes on any
-    hosts (docs/redis.md).
+    """The store of the conversations: a file, for one process; or a Redis or PostgreSQL server, for any number of
+    processes on any hosts (docs/redis.md).
 
         url: redis://127.0.0.1:6379/0
+        url: postgresql://legato:${POSTGRES_PASSWORD}@127.0.0.1/legato  # needs pip install 'legato[postgres]'
     """
 
     url: Annotated[str, Field(strict=True), AfterValidator(_store_url)] = Field(
         "sqlite:///legato.db", description="three slashes: a path in Legato's folder; four: an absolute path"
     )
     keep_copy: Flag = Field(True, description="whether a file keeps a copy of itself before an upgrade changes it")
+
+    @property
+    def is_postgres(self) -> bool:
+        """Say whether it is a PostgreSQL server."""
+        return self.url.startswith(("postgresql://", "postgres://"))
 
     @property
     def sqlite_path(self) -> Path | None:

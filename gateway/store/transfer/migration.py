@@ -21,6 +21,7 @@ from gateway.store.transfer.redis_database import RedisSnapshot, RedisSource, Re
 from gateway.store.transfer.sqlite_file import SqliteSource, SqliteTarget
 
 _SQLITE: Final = "sqlite:///"
+_POSTGRES: Final = ("postgresql://", "postgres://")
 
 Stage = Literal["copying", "verifying"]
 
@@ -53,7 +54,8 @@ def tell_nobody(_: Progress) -> None:
 
 
 def source_at(url: str, clock: Clock) -> Source:
-    """The store at an address of the form that `store.url` has."""
+    """The store at an address of the form that `store.url` has. Raises StoreError for PostgreSQL."""
+    _check_is_moved(url)
     if url.startswith(_SQLITE):
         return SqliteSource(Path(url.removeprefix(_SQLITE)))
     return RedisSource(url, clock=clock)
@@ -61,9 +63,17 @@ def source_at(url: str, clock: Clock) -> Source:
 
 def target_at(url: str, clock: Clock) -> Target:
     """The same, to be filled."""
+    _check_is_moved(url)
     if url.startswith(_SQLITE):
         return SqliteTarget(Path(url.removeprefix(_SQLITE)))
     return RedisTarget(url, clock=clock)
+
+
+def _check_is_moved(url: str) -> None:
+    if url.startswith(_POSTGRES):
+        raise StoreError(
+            "Legato copies no PostgreSQL store: back it up with pg_dump, and bring it back with pg_restore or psql."
+        )
 
 
 async def migrate(source: Source, target: Target, *, clock: Clock, tell: Tell = tell_nobody) -> Report:
@@ -106,6 +116,7 @@ async def migrate(source: Source, target: Target, *, clock: Clock, tell: Tell = 
 async def export(url: str, path: Path, clock: Clock) -> None:
     """Copy a Redis store as it is now, also beside running gateways, into a new file that a SQLite store opens. Raises
     StoreError."""
+    _check_is_moved(url)
     await migrate(RedisSnapshot(url, clock=clock), SqliteTarget(path), clock=clock)
 
 

@@ -1,0 +1,125 @@
+"""A PostgreSQL database as a place where steps run.
+
+A step is a transaction in SERIALIZABLE. It looks at indexes, and at what is not there, so locks by key would not keep
+others from coming between. Where one does, the server says so, and the step runs again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+import psycopg
+from psycopg import AsyncConnection, IsolationLevel
+from psycopg.conninfo import make_conninfo
+from psycopg.errors import DeadlockDetected, SerializationFailure
+
+from gateway.runtime.errors import StoreUnavailable
+from gateway.store.draft import Draft
+from gateway.store.kinds import KINDS
+from gateway.store.postgres.entries import ENTRIES, ServerEntries
+from gateway.store.postgres.records import sql, statements
+from gateway.store.transactional import ServerAway, UnknownEnd
+
+_LAYOUT: Final = "1"
+_NOT_READY: Final = ("the database system is", "too many", "remaining connection slots")
+# A server that went silent is found out.
+_SETTINGS: Final[dict[str, Any]] = {"connect_timeout": 5, "keepalives_idle": 5, "tcp_user_timeout": 10_000}
+# A process that froze in the midst of a step must not hold the others up.
+_SETUP: Final = "SET search_path TO legato; SET idle_in_transaction_session_timeout TO '10s'; SET lock_timeout TO '60s'"
+_VACUUM: Final = "VACUUM " + ", ".join(f'"{name}"' for name in (*(kind.name for kind in KINDS), "entry"))
+
+
+class ServerConnection(ServerEntries):
+    """A connection to the schema `legato`."""
+
+    _name = ""  # of a transaction that writes
+
+    @property
+    def is_closed(self) -> bool:
+        return self.connection.closed
+
+    def lay_out(self) -> None:
+        self.connection.execute("SELECT pg_advisory_lock(hashtext('legato'))")
+        self.connection.commit()  # what follows sees what others did meanwhile
+        if self.all("SELECT to_regclass('legato.meta')") == [None]:
+            for each in ("CREATE SCHEMA legato", *statements(), *ENTRIES):
+                self.connection.execute(sql(each))
+            self.connection.execute("INSERT INTO meta VALUES ('layout', %s)", (_LAYOUT,))
+        if self.all("SELECT value FROM meta WHERE name = 'layout'") != [_LAYOUT]:
+            raise StoreUnavailable("The PostgreSQL database was laid out by another version of Legato: run that one.")
+        self.connection.execute("SELECT pg_advisory_unlock_all()")
+        self.connection.commit()
+
+    def write(self, draft: Draft) -> None:
+        super().write(draft)
+        (self._name,) = self.all("SELECT pg_current_xact_id()::text")
+
+    def tell(self, text: str) -> None:
+        self.connection.execute("SELECT pg_notify('legato', %s)", (text,))
+
+    def commit(self) -> None:
+        try:
+            self.connection.commit()
+        except PostgresPlace.errors as error:
+            if self._name and self.connection.closed:
+                raise UnknownEnd(self._name) from error
+            raise
+
+    def rollback(self) -> None:
+        if not self.connection.closed:
+            self.connection.rollback()
+        self._name = ""
+        self.begin()
+
+    def was_done(self, transaction: str) -> bool | None:
+        return {"committed": True, "aborted": False}.get(self.all("SELECT pg_xact_status(%s::xid8)", transaction)[0])
+
+    def now(self) -> float:
+        return float(self.all("SELECT extract(epoch FROM clock_timestamp())::float8")[0])
+
+    def free(self) -> None:
+        self.connection.autocommit = True
+        try:
+            self.connection.execute(sql(_VACUUM))
+        finally:
+            self.connection.autocommit = False
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class PostgresPlace:
+    """The schema `legato` of the database at `url`. Raises StoreUnavailable for what is no address."""
+
+    name = "The PostgreSQL server"
+    again: tuple[type[Exception], ...] = (SerializationFailure, DeadlockDetected)
+    errors: tuple[type[Exception], ...] = (psycopg.OperationalError, psycopg.InterfaceError)
+
+    def __init__(self, url: str) -> None:
+        logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of each step that has to run again
+        try:
+            self._conninfo = make_conninfo(url, application_name="legato", **_SETTINGS)
+        except psycopg.ProgrammingError as error:
+            raise StoreUnavailable(f"store.url is not the address of a PostgreSQL database: {error}.") from error
+
+    def connect(self, *, writes: bool) -> ServerConnection:
+        connection = psycopg.connect(self._conninfo, autocommit=True)
+        connection.execute(_SETUP)
+        connection.autocommit = False
+        connection.isolation_level = IsolationLevel.SERIALIZABLE if writes else IsolationLevel.REPEATABLE_READ
+        return ServerConnection(connection)
+
+    def trouble(self, error: Exception, *, connecting: bool) -> StoreUnavailable:
+        said = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        if connecting and ("FATAL" not in str(error) or any(each in str(error) for each in _NOT_READY)):
+            return ServerAway(f"PostgreSQL cannot be reached ({said}): start it, or correct store.url.")
+        return StoreUnavailable(f"PostgreSQL does not do what is asked: {said}")
+
+    async def news(self) -> AsyncGenerator[str | None, None]:
+        async with await AsyncConnection.connect(self._conninfo, autocommit=True) as connection:
+            await connection.execute("LISTEN legato")
+            yield None
+            async for notice in connection.notifies():
+                yield notice.payload

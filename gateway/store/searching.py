@@ -1,0 +1,287 @@
+"""A search by entries: what a backend has to answer about its index, and all that is made of the answers.
+
+An entry is a message's number, its conversation, its kind, its session, its terms, by which version of Legato they were
+made, and its vector. It is written with the message, so none is ever missing. `shared/ranking` decides which messages
+answer a question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate, takewhile
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from gateway.domain.chat import SessionKey
+from gateway.domain.message import said_in
+from gateway.store.draft import Records
+from gateway.store.kinds import MESSAGE, SESSION, Spoken
+from gateway.store.records import Found, Meaning, Passage, Unembedded, Vector
+from gateway.store.shared import ranking, searchable
+from gateway.store.shared.ranking import ANY, MOST_OF_A_TERM, Talks, Text
+from gateway.store.shared.searchable import Kind, kind_of, owner_of, terms_of
+from gateway.store.shared.unindexed import ReadIndex, Unindexed
+from gateway.store.shared.vectors import MOST, by_signs, nearest, size_of
+from gateway.store.steps.sessions import message
+from gateway.words.near import Vocabulary
+from gateway.words.text import Question
+
+T = TypeVar("T")
+
+_MOST_BYTES: Final = 500_000  # of a message's terms
+_LONGEST: Final = 500  # letters of a term
+_RENEWED: Final = 100  # entries made anew in one transaction
+_READ: Final = 500  # messages read at once, where there is no index
+_GROWN: Final = 1.05  # times as many messages: the words are read anew
+
+Wanted: TypeAlias = Sequence[
+    Sequence[str]
+]  # one term of each of these; one that begins with "^" is the start of a word
+
+
+class Entry(Struct, frozen=True):
+    """A message in the index. `kind` "": no search finds it. The first of the `terms` is its conversation's."""
+
+    number: int
+    lane: str
+    kind: str
+    session: str
+    made: int
+    terms: list[str]
+
+
+def lane_term(lane: str) -> str:
+    """A conversation as one term, which no word can be."""
+    return f"@{owner_of(lane, size=8)}"
+
+
+def entry_of(said: Spoken) -> Entry:
+    """The entry of a message."""
+    kind, lane = kind_of(message(said)), said.key.text
+    terms = [lane_term(lane), *terms_of(message(said), kind)] if kind else []
+    terms = [each.encode("utf-8", "ignore").decode() for each in terms if len(each) < _LONGEST]
+    sizes = accumulate(len(each.encode()) for each in terms)
+    fitting = [each for each, size in zip(terms, sizes, strict=True) if each and size < _MOST_BYTES]
+    return Entry(said.number, lane, kind or "", said.session_id, searchable.MADE, fitting)
+
+
+class Entries(Protocol):
+    """The index as one transaction sees it. A `kind` or a `lane` "" is any; but no entry without a kind is told of."""
+
+    def size(self, kind: str, lane: str) -> int:
+        """Count the entries."""
+
+    def listed(
+        self, kind: str, lane: str, sought: Sequence[Wanted], most: int, *, oldest: bool = False
+    ) -> list[list[int]]:
+        """For each of the sought the newest entries with such terms, or the oldest."""
+
+    def beside(self, kind: str, numbers: Sequence[int], reach: int) -> Iterable[tuple[int, list[int], list[int]]]:
+        """For each of these that is there those before it in its conversation, nearest first, and those after it."""
+
+    def sessions(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The sessions of entries."""
+
+    def numbers(self, lane: str, after: int, most: int) -> list[int]:
+        """The first entries after one."""
+
+    def words(self) -> list[str]:
+        """All terms but those of conversations, in their order."""
+
+    def newest(self) -> int:
+        """The last entry; 0: there is none."""
+
+    def outdated(self, made: int, most: int) -> list[int]:
+        """Some entries that were not made this way, the newest ones."""
+
+    def left(self, made: int) -> int:
+        """Count them."""
+
+    def enter(self, entry: Entry) -> None:
+        """Put an entry in the place of an earlier one, whose vector stays."""
+
+    def vectors_of(self) -> tuple[str, int]:
+        """The model that made the vectors, and their length; "" and 0 at first."""
+
+    def embedded_by(self, model: str, length: int, *, anew: bool) -> None:
+        """Note that; `anew`: the vectors that there are go."""
+
+    def unembedded(self, most: int, *, anew: bool) -> list[int]:
+        """The newest messages that were said and have no vector; `anew`: as if none had one."""
+
+    def embed(self, number: int, vector: Vector) -> None:
+        """Keep a vector with an entry, if that is there."""
+
+    def signs(self, lane: str, most: int) -> Iterable[tuple[int, bytes]]:
+        """The signs of the newest vectors."""
+
+    def values(self, numbers: Sequence[int]) -> Iterable[tuple[int, bytes]]:
+        """The numbers of these vectors."""
+
+
+def renew_some(records: Records, entries: Entries) -> bool:
+    """Make some entries of another version anew, the newest ones; False: those were the last."""
+    numbers = entries.outdated(searchable.MADE, _RENEWED)
+    for said in records.many(MESSAGE, numbers):
+        entries.enter(entry_of(said))
+    return len(numbers) == _RENEWED
+
+
+class Words:
+    """The words of all messages, read anew when a twentieth of the messages is new."""
+
+    def __init__(self) -> None:
+        self._known, self._read_at = Vocabulary(), 0
+
+    def of(self, entries: Entries) -> Vocabulary:
+        """Return them."""
+        newest = entries.newest()
+        if newest > self._read_at * _GROWN:
+            self._known, self._read_at = Vocabulary(entries.words()), newest
+        return self._known
+
+
+class Search:
+    """The searches of a backend, in one transaction. `known`: the words, which are kept between them."""
+
+    def __init__(self, records: Records, entries: Entries, known: Words) -> None:
+        self.records = records
+        self.entries = entries
+        self.known = known
+
+    def passages(
+        self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
+    ) -> list[Passage]:
+        """The passages that answer best. While entries of another version are left, all messages are read."""
+        if not self.entries.left(searchable.MADE):
+            return _at_once(ranking.search(partial(EntryIndex, self, key), words, limit, now, meaning))
+        read = partial(ReadIndex, EntryIndex(self, key, None), self._read(words, "" if key is None else key.text))
+        return _at_once(ranking.search(read, words, limit, now))
+
+    def _read(self, words: str, lane: str) -> Unindexed:
+        """Every message of a conversation, or of all, some at a time."""
+        read, last = Unindexed(words), 0
+        while numbers := self.entries.numbers(lane, last, _READ):
+            last, messages = numbers[-1], self.records.many(MESSAGE, numbers)
+            talks = self.talks({said.session_id for said in messages})
+            for said in messages:
+                read.take(said.number, talks.of(said.session_id), message(said))
+        return read
+
+    def talks(self, sessions: Collection[str]) -> Talks:
+        """The talks of these sessions."""
+        parents: dict[str, str] = {}
+        wanted, seen = set(sessions), set[str]()
+        while wanted:
+            found = [kept.session for kept in self.records.many(SESSION, sorted(wanted))]
+            above = {session.id: session.parent_id for session in found if session.parent_id is not None}
+            parents |= above
+            seen |= wanted
+            wanted = set(above.values()) - seen
+        return Talks(parents)
+
+    def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
+        """For each value the messages of the key that hold it."""
+        return _at_once(ranking.holding([EntryIndex(self, key, None)], values, limit))
+
+    def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
+        """A message of the key among its neighbours; empty for any other message."""
+        said = self.records.get(MESSAGE, int(message_id)) if message_id.isdecimal() else None
+        if said is None or said.key != key:
+            return []
+        return _at_once(ranking.around(EntryIndex(self, key, "said"), said.number, reach))
+
+    def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
+        """Messages of one conversation that have no vector, the newest ones first."""
+        numbers = self.entries.unembedded(limit, anew=self._is_anew(model, length))
+        said = self.records.many(MESSAGE, numbers)
+        return [
+            Unembedded(
+                message_id=str(each.number), key=each.key, session_id=each.session_id, text=said_in(message(each))
+            )
+            for each in takewhile(lambda one: one.key == said[0].key, said)
+        ]
+
+    def keep_vectors(self, model: str, kept: Mapping[str, Vector]) -> None:
+        """Keep vectors of messages that are still there. Those of another model go."""
+        size, anew = size_of(kept), self._is_anew(model, size_of(kept))
+        _, length = self.entries.vectors_of()
+        self.entries.embedded_by(model, size or (0 if anew else length), anew=anew)
+        for number, vector in kept.items():
+            self.entries.embed(int(number), vector)
+
+    def _is_anew(self, model: str, length: int) -> bool:
+        of, known = self.entries.vectors_of()
+        return of != model or bool(length and known and length != known)
+
+
+def _at_once(search: Coroutine[None, None, T]) -> T:
+    """The result of a search that waits for nothing: it has a thread of its own."""
+    try:
+        search.send(None)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    raise RuntimeError("A search waited for something.")
+
+
+class EntryIndex:
+    """The messages of one kind (None: of either), of one key or of all. No method waits."""
+
+    def __init__(self, search: Search, key: SessionKey | None, kind: Kind | None) -> None:
+        self._search = search
+        self._entries = search.entries
+        self._kind, self._lane = kind or "", "" if key is None else key.text
+
+    async def size(self) -> int:
+        """Return the number of messages."""
+        return self._entries.size(self._kind, self._lane)
+
+    async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
+        """The newest messages of each term."""
+        sought = [[term.split(ANY)] for term in terms]
+        return dict(zip(terms, self._entries.listed(self._kind, self._lane, sought, MOST_OF_A_TERM), strict=True))
+
+    async def vocabulary(self) -> Vocabulary:
+        """Return the words of all messages."""
+        return self._search.known.of(self._entries)
+
+    async def holding(self, sought: Sequence[Question], limit: int) -> Sequence[Sequence[int]]:
+        """For each question the messages that hold each of its words: the newest, and the oldest."""
+        asked = [each.wanted for each in sought if each.wanted]
+        newest = self._entries.listed(self._kind, self._lane, asked, limit)
+        oldest = self._entries.listed(self._kind, self._lane, asked, 1, oldest=True)
+        found = iter([[*some, *first] for some, first in zip(newest, oldest, strict=True)])
+        return [next(found) if each.wanted else [] for each in sought]
+
+    async def texts(self, numbers: Sequence[int]) -> Mapping[int, Text]:
+        """Return the words of the messages."""
+        found = self._search.records.many(MESSAGE, numbers)
+        return {each.number: Text(said_in(message(each)), each.at, each.session_id) for each in found}
+
+    async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
+        """The messages themselves."""
+        found = self._search.records.many(MESSAGE, numbers)
+        return {each.number: Found(session_id=each.session_id, message=message(each), at=each.at) for each in found}
+
+    async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
+        """The messages of the same talk before and after each."""
+        runs = {each: [each] for each in numbers}
+        for number, before, after in self._entries.beside(self._kind or "said", numbers, reach) if reach else ():
+            runs[number] = [*reversed(before), number, *after]
+        session_of = self._entries.sessions(sorted({each for run in runs.values() for each in run}))
+        talks = self._search.talks(set(session_of.values()))
+        return {each: talks.cut(each, run, session_of) for each, run in runs.items()}
+
+    async def nearest(self, meaning: Meaning) -> Sequence[int]:
+        """The messages that mean nearly the same, nearest first."""
+        if self._entries.vectors_of()[0] != meaning.model:
+            return []
+        near = by_signs(meaning.vector[0], self._entries.signs(self._lane, MOST))
+        return nearest(meaning.vector[1], self._entries.values(near))
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        """Work that takes long: here, because this thread is for searches alone."""
+        return work()
