@@ -43,10 +43,10 @@ async def drawn(folder: Path) -> str:
     """Start `legato chat` in a folder of its own, talk to it as `SESSION` says, and draw how the screen fills."""
     (folder / "config.yaml").write_text(SETTINGS, encoding="utf-8")
     async with chatting(folder, rows=ROWS, columns=COLUMNS) as terminal:
-        await terminal.sees("Ctrl-D leaves")
-        filled = [len(_rows(terminal.written)) - 1]
-        for typed, seen in SESSION:
-            terminal.types(f"{typed}\r")
+        filled: list[int] = []
+        for typed, seen in (("", "Ctrl-D leaves"), *SESSION):
+            if typed:
+                terminal.types(f"{typed}\r")
             await terminal.sees(seen)
             await eventually(lambda: _rows(terminal.written)[-1][0].data == "›")  # the program waits for more
             filled.append(len(_rows(terminal.written)) - 1)
