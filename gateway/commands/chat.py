@@ -247,7 +247,12 @@ _VOICE: Final = {
 
 
 @command(
-    "voice [on|off|auto|join|leave]", "About", "whether I speak my answers", bypass="bare", elsewhere=("tts", "speak")
+    "voice [on|off|auto]",
+    "About",
+    "whether I speak my answers",
+    bypass="bare",
+    options="join, leave",
+    elsewhere=("tts", "speak"),
 )
 async def voice(ctx: CommandContext) -> str:
     """Show whether answers are said aloud here, or choose it; `auto` goes back to the configuration."""

@@ -101,7 +101,7 @@ class RedisServer:
         """The same of every process, and of every account that one of them serves alone."""
         self.let_die(*self.processes())
         with self.client() as client:
-            for key in client.keys("*lease:*"):
+            for key in client.keys("*:hold:*"):
                 client.delete(key)
 
     def start(self) -> None:
