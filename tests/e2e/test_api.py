@@ -31,7 +31,7 @@ async def model() -> AsyncIterator[LlmServer]:
         yield made
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 async def api(request: pytest.FixtureRequest, tmp_path: Path, model: LlmServer) -> AsyncIterator[Api]:
     url, all_die = store_of(request.param, tmp_path, request)
     async with serving(tmp_path, model, store={"url": url}) as made:

@@ -38,7 +38,7 @@ async def model() -> AsyncIterator[LlmServer]:
         yield made
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 async def api(request: pytest.FixtureRequest, tmp_path: Path, model: LlmServer) -> AsyncIterator[Api]:
     url, all_die = store_of(request.param, tmp_path, request)
     port, secret = free_port(), "${TEST_LLM_KEY}"

@@ -99,7 +99,7 @@ async def lives(folder: Path, point: Point, tool: str, arguments: dict[str, Any]
     return seen, next(row.text for row in seen if row.answers == "e1" and row.kind == "reply").lstrip("\u21bb \n")
 
 
-@pytest.mark.parametrize("point", _STEPS)
+@pytest.mark.parametrize("point", [*_STEPS[1:5:2], *(pytest.param(each, marks=pytest.mark.slow) for each in _STEPS)])
 async def test_an_album_a_poll_and_a_form_are_seen_once_whatever_is_killed(tmp_path: Path, point: Point) -> None:
     seen, told = await lives(tmp_path, point, "send_file", FILES)
     assert [[each.name for each in row.files] for row in seen if row.file] == [["a.txt", "b.txt"]]
