@@ -139,7 +139,8 @@ def test_an_idle_lane_is_claimed_with_the_acceptance_as_far_as_there_is_room(pro
 
 
 def test_a_lane_that_waits_is_told_of(process: Process) -> None:
-    assert process.told(lanes.accept, process.caller, [arrival("e1"), arrival("e2")], 9, 0) == [("ready", "test")]
+    told = process.told(lanes.accept, process.caller, [arrival("e1"), arrival("e2")], 9, 0)
+    assert told == [("ready", "test"), ("behind", "test/chat=1")]
     lease, _ = process.claim()
     assert process.told(lanes.release, lease, False) == [("ready", "test")]
 
