@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("bwrap")
 
 
 @pytest.mark.parametrize("seed", [5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 12))])
-@pytest.mark.parametrize("store", ["sqlite", "redis"])
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 async def test_whatever_is_killed_all_is_done_once(store: StoreName, seed: int) -> None:
     plan = make_plan(seed, store)
     async with laboratories(store) as perform:
