@@ -24,7 +24,7 @@ PLATFORM: Final = "discord"
 LONGEST: Final = 2_000  # UTF-16 units of one message: Discord counts characters, of which this is never less
 
 _ALONE: Final = "alone"  # in the place of a channel
-_EPOCH: Final = 1_420_070_400.0  # https://discord.com/developers/docs/reference#snowflakes
+_EPOCH: Final = 1_420_070_400_000  # milliseconds; https://discord.com/developers/docs/reference#snowflakes
 _LOOKS_CUT: Final = LONGEST - 50
 _OTHERS: Final = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]+`|^>>> .*|^> [^\n]*", re.DOTALL | re.MULTILINE
@@ -77,12 +77,12 @@ class Place(Struct, frozen=True, kw_only=True):
 
 def moment(snowflake: str | int) -> float:
     """Return the moment when an id was given out, in seconds since the epoch."""
-    return (int(snowflake) >> 22) / 1000 + _EPOCH
+    return ((int(snowflake) >> 22) + _EPOCH) / 1000  # rounded once, as a time in Discord's words is
 
 
 def snowflake(seconds: float) -> int:
     """The least id that was given out at this time."""
-    return max(0, int((seconds - _EPOCH) * 1000)) << 22
+    return max(0, int(seconds * 1000) - _EPOCH) << 22
 
 
 def message_inbound(

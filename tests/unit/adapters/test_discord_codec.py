@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -312,6 +313,10 @@ def test_ids_tell_their_time() -> None:
     assert codec.moment("175928847299117063") == pytest.approx(1_462_015_105.796)
     assert codec.moment(codec.snowflake(1_795_348_800.0)) == pytest.approx(1_795_348_800.0)
     assert codec.snowflake(0.0) == 0
+    # What was said in one millisecond is of one time, told by an id or in Discord's words.
+    for millisecond in range(1_796_000_934_300, 1_796_000_934_400):
+        in_words = datetime.fromtimestamp(millisecond / 1000, UTC).isoformat()
+        assert codec.moment(codec.snowflake(millisecond / 1000)) == datetime.fromisoformat(in_words).timestamp()
 
 
 def test_a_video_and_a_gif_of_a_link_have_a_picture_that_discord_makes() -> None:
