@@ -7,7 +7,7 @@ answer a question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, takewhile
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -156,9 +156,9 @@ class Search:
     ) -> list[Passage]:
         """The passages that answer best. While entries of another version are left, all messages are read."""
         if not self.entries.left(searchable.MADE):
-            return _at_once(ranking.search(partial(EntryIndex, self, key), words, limit, now, meaning))
+            return ranking.result_of(ranking.search(partial(EntryIndex, self, key), words, limit, now, meaning))
         read = partial(ReadIndex, EntryIndex(self, key, None), self._read(words, "" if key is None else key.text))
-        return _at_once(ranking.search(read, words, limit, now))
+        return ranking.result_of(ranking.search(read, words, limit, now))
 
     def _read(self, words: str, lane: str) -> Unindexed:
         """Every message of a conversation, or of all, some at a time."""
@@ -184,14 +184,14 @@ class Search:
 
     def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
         """For each value the messages of the key that hold it."""
-        return _at_once(ranking.holding([EntryIndex(self, key, None)], values, limit))
+        return ranking.result_of(ranking.holding([EntryIndex(self, key, None)], values, limit))
 
     def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
         """A message of the key among its neighbours; empty for any other message."""
         said = self.records.get(MESSAGE, int(message_id)) if message_id.isdecimal() else None
         if said is None or said.key != key:
             return []
-        return _at_once(ranking.around(EntryIndex(self, key, "said"), said.number, reach))
+        return ranking.result_of(ranking.around(EntryIndex(self, key, "said"), said.number, reach))
 
     def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
         """Messages of one conversation that have no vector, the newest ones first."""
@@ -215,16 +215,6 @@ class Search:
     def _is_anew(self, model: str, length: int) -> bool:
         of, known = self.entries.vectors_of()
         return of != model or bool(length and known and length != known)
-
-
-def _at_once(search: Coroutine[None, None, T]) -> T:
-    """The result of a search that waits for nothing: it has a thread of its own."""
-    try:
-        search.send(None)
-    except StopIteration as ended:
-        result: T = ended.value
-        return result
-    raise RuntimeError("A search waited for something.")
 
 
 class EntryIndex:

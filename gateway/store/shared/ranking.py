@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush, nlargest
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -139,6 +139,16 @@ class Talks:
             for each in run
             if each == number or (other := session_of.get(each, "")) == own or self.of(other) == self.of(own)
         ]
+
+
+def result_of(search: Coroutine[None, None, T]) -> T:
+    """The result of a search in an index that waits for nothing, in the thread of the caller."""
+    try:
+        search.send(None)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    raise RuntimeError("A search waited for something.")
 
 
 async def around(index: Index, number: Number, reach: int) -> list[Found]:

@@ -15,9 +15,9 @@ import json
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import apsw
 
@@ -219,10 +219,11 @@ def passages(
     """The passages that answer best, best first: people's and the model's words, then results of tools. `is_late`: the
     last messages may not be in the index; then all messages are read."""
     if is_made(connection) and not (is_late and is_behind(connection)):
-        return _at_once(ranking.search(partial(SqliteIndex, connection, entries, key), words, limit, now, meaning))
+        index_of = partial(SqliteIndex, connection, entries, key)
+        return ranking.result_of(ranking.search(index_of, words, limit, now, meaning))
     read = _read(connection, words, key)
     index = SqliteIndex(connection, entries, key, None)
-    return _at_once(ranking.search(partial(ReadIndex, index, read), words, limit, now))
+    return ranking.result_of(ranking.search(partial(ReadIndex, index, read), words, limit, now))
 
 
 def _read(connection: apsw.Connection, words: str, key: SessionKey | None) -> Unindexed:
@@ -253,24 +254,14 @@ def holding(
     connection: apsw.Connection, entries: Entries, values: Sequence[str], key: SessionKey, limit: int
 ) -> list[list[Found]]:
     """For each value the messages of the key that hold the value."""
-    return _at_once(ranking.holding([SqliteIndex(connection, entries, key, None)], values, limit))
+    return ranking.result_of(ranking.holding([SqliteIndex(connection, entries, key, None)], values, limit))
 
 
 def around(connection: apsw.Connection, entries: Entries, key: SessionKey, number: int, reach: int) -> list[Found]:
     """A message of the key among its neighbours; empty for any other message."""
     if not is_of(connection, number, key):
         return []
-    return _at_once(ranking.around(SqliteIndex(connection, entries, key, "said"), number, reach))
-
-
-def _at_once(search: Coroutine[Any, Any, T]) -> T:
-    """The result of a search in a `SqliteIndex`: a coroutine that waits for nothing."""
-    try:
-        search.send(None)
-    except StopIteration as ended:
-        result: T = ended.value
-        return result
-    raise RuntimeError("A search of a file waited for something.")
+    return ranking.result_of(ranking.around(SqliteIndex(connection, entries, key, "said"), number, reach))
 
 
 class SqliteIndex:
