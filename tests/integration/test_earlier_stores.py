@@ -23,8 +23,9 @@ from gateway.people.pairing import guest_book, set_guest_book
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.records import MOST_ATTEMPTS, Erasure
+from gateway.store.shared import facts
 from gateway.store.shared.facts import FIELDS
-from gateway.store.sqlite import SqliteStore, former
+from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite.connection import connect_writer, one
 from gateway.store.sqlite.migrations import MIGRATIONS, check_unaltered, migrate
 from gateway.store.sqlite.rehearsal import rehearse
@@ -164,7 +165,7 @@ def test_a_fact_that_is_younger_than_the_layout_has_no_value(path: Path, monkeyp
 
 @pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])
 def test_an_upgrade_does_not_gather_the_messages_in_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(former, "PAGE", 2)
+    monkeypatch.setattr(facts, "PAGE", 2)
     most = 0
     with closing(connect_writer(path)) as connection:
 

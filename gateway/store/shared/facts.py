@@ -12,7 +12,7 @@ process had been killed. What follows from facts (search entries, counters, what
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final, Protocol
 
@@ -80,6 +80,21 @@ class Record(Struct, frozen=True):
         """Equal for equal facts and for no others. Raises KeyError if a field is missing."""
         fields = [self.data[name] for name in FIELDS[self.kind]]
         return json.dumps(fields, default=lambda content: sha256(content).hexdigest()).encode("ascii")
+
+
+def in_pages(records: Iterable[Record]) -> Iterator[Sequence[Record]]:
+    """Records, as many together as may be in memory at a time."""
+    page: list[Record] = []
+    size = 0
+    for record in records:
+        length = sum(len(value) for value in record.data.values() if isinstance(value, str | bytes))
+        if page and (len(page) == PAGE or size + length > PAGE_TEXT):
+            yield page
+            page, size = [], 0
+        page.append(record)
+        size += length
+    if page:
+        yield page
 
 
 def lost(message_id: str, session_id: str) -> StoreError:

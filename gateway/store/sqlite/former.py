@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from gateway.domain.chat import PLACED
 from gateway.runtime.errors import StoreError
 from gateway.store.shared.documents import dumps
-from gateway.store.shared.facts import FIELDS, FORGOTTEN, PAGE, PAGE_TEXT, Record, lost
+from gateway.store.shared.facts import FIELDS, FORGOTTEN, Record, in_pages, lost
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import change, one
 from gateway.store.sqlite.messages import message_of
@@ -126,17 +126,7 @@ def dump(connection: apsw.Connection, now: float) -> Iterator[Sequence[Record]]:
     """All records in pages. Nothing may write to the file meanwhile."""
     _check_whole(connection)
     for kind in KINDS:
-        page: list[Record] = []
-        size = 0
-        for record in _records(connection, kind, now):
-            length = sum(len(value) for value in record.data.values() if isinstance(value, str | bytes))
-            if page and (len(page) == PAGE or size + length > PAGE_TEXT):
-                yield page
-                page, size = [], 0
-            page.append(record)
-            size += length
-        if page:
-            yield page
+        yield from in_pages(_records(connection, kind, now))
 
 
 def restore(connection: apsw.Connection, page: Sequence[Record]) -> None:

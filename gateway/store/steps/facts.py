@@ -22,7 +22,7 @@ from gateway.store.shared.documents import (
     reminder_json,
     verdict_json,
 )
-from gateway.store.shared.facts import FIELDS, PAGE, PAGE_TEXT, Record, lost
+from gateway.store.shared.facts import FIELDS, PAGE, Record, in_pages, lost
 from gateway.store.shared.platforms import chat_name
 from gateway.store.space import Index, Key, Kind
 
@@ -48,18 +48,7 @@ class Everything(Protocol):
 def dump(stored: Everything) -> Iterator[Sequence[Record]]:
     """All facts in pages."""
     for kind, facts in _FACTS.items():
-        page: list[Record] = []
-        size = 0
-        for data in facts(stored):
-            record = Record(kind, {name: data.get(name) for name in FIELDS[kind]})
-            length = sum(len(value) for value in record.data.values() if isinstance(value, str | bytes))
-            if page and (len(page) == PAGE or size + length > PAGE_TEXT):
-                yield page
-                page, size = [], 0
-            page.append(record)
-            size += length
-        if page:
-            yield page
+        yield from in_pages(Record(kind, {name: data.get(name) for name in FIELDS[kind]}) for data in facts(stored))
 
 
 def _some(records: Iterable[T]) -> Iterator[list[T]]:
