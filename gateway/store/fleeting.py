@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from gateway.store.draft import Draft
-from gateway.store.kinds import MESSAGE
-from gateway.store.records import Vector
 from gateway.store.space import Index, Key, Kind, Order
 
 T = TypeVar("T")
@@ -26,8 +24,6 @@ class MemoryRecords:
         self._places: dict[tuple[str, str, str], list[_Place]] = {}
         self._series: dict[str, list[int]] = {}
         self._last = 0
-        self.vectors: dict[int, Vector] = {}  # of messages, by their numbers
-        self.vectors_of = ("", 0)  # the model that made them, and their length
 
     @property
     def documents(self) -> list[bytes]:
@@ -55,8 +51,6 @@ class MemoryRecords:
                 self._places[kind.name, index.name, entry[0]].remove((entry[1], key))
         if record is None:
             self._documents.pop((kind.name, key), None)
-            if kind is MESSAGE:
-                self.vectors.pop(int(key), None)
             return
         self._documents[kind.name, key] = kind.document(record)
         for index in kind.indexes:

@@ -19,11 +19,25 @@ from gateway.store.records import Found, Meaning, Passage, Unembedded, Vector
 from gateway.store.shared import ranking
 from gateway.store.shared.searchable import kind_of
 from gateway.store.shared.vectors import size_of
-from gateway.store.space import MANY, Caller
+from gateway.store.space import MANY, Caller, Key, Kind
 from gateway.store.steps import sessions
 from tests.support.memory_search import MemoryIndex
 
 T = TypeVar("T")
+
+
+class SearchedRecords(MemoryRecords):
+    """With vectors of the messages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vectors: dict[int, Vector] = {}  # by the numbers of messages
+        self.vectors_of = ("", 0)  # the model that made them, and their length
+
+    def _write(self, kind: Kind[T], key: Key, record: T | None) -> None:
+        super()._write(kind, key, record)
+        if kind is MESSAGE and record is None:
+            self.vectors.pop(int(key), None)
 
 
 class MemoryBackend:
@@ -34,8 +48,8 @@ class MemoryBackend:
     is_beside = False
     life = 10.0
 
-    def __init__(self, space: MemoryRecords | None = None) -> None:
-        self.space = space or MemoryRecords()
+    def __init__(self, space: SearchedRecords | None = None) -> None:
+        self.space = space or SearchedRecords()
         self._hear: Callable[[News], None] = nothing
         self._is_open = False
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from gateway.store.fleeting import MemoryRecords
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
@@ -22,7 +21,7 @@ from gateway.store.store import SpaceStore
 from gateway.store.transactional import SharedStore
 from tests.support.empty_store import put_empty_store
 from tests.support.fakes import ManualClock
-from tests.support.memory_backend import MemoryBackend
+from tests.support.memory_backend import MemoryBackend, SearchedRecords
 from tests.support.model import PATIENCE
 from tests.support.store_kit import START, Bench
 
@@ -146,7 +145,7 @@ class MemoryBench:
 
     def __init__(self) -> None:
         self.clock = ManualClock(START)
-        self.space = MemoryRecords()
+        self.space = SearchedRecords()
 
     async def open(self, *, concurrency: int = 256) -> SpaceStore:
         store = SpaceStore(MemoryBackend(self.space), clock=self.clock, concurrency=concurrency)

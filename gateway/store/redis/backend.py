@@ -343,7 +343,6 @@ class RedisBackend:
         return await read(self._ask, await self._partitions(step, args), step, args)
 
     async def _ask(self, partition: int, arguments: list[Argument]) -> list[Any]:
-        self.fleet.trips += 1
         job = self._wire.carry(partition, "commit", arguments, writes=False)
         _, _, answers = await job.future
         found: list[Any] = answers

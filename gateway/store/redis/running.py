@@ -54,8 +54,6 @@ class Fleet(Struct):
     wrote: Callable[[int, Writes], None]
     commits: int = 0
     last: int = 0  # the highest number that was taken or tried
-    trips: int = 0
-    reruns: int = 0
 
     def above(self) -> int:
         """A number below all that may be taken now. Numbers follow the time, so that those of several partitions, and
@@ -118,7 +116,6 @@ class Runner:
         except StoreUnavailable as error:
             self._end(work, error)
             return
-        self._fleet.trips += 1
         job.over.append(partial(self._answered, work))
 
     def _arguments(self, guess: Guess, writes: Writes | None, told: Sequence[News]) -> list[Argument]:
@@ -145,7 +142,6 @@ class Runner:
         stale = rest[1]
         for place in range(0, len(stale), 2):
             self.known.learn(work.asks[stale[place] - 1], stale[place + 1])
-        self._fleet.reruns += 1
         work.runs += 1
         if work.runs == _MOST_RUNS:
             self._end(work, StoreError("The store changes too fast for this step."))
