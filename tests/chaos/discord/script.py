@@ -7,8 +7,8 @@ import random
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tests.chaos.bots.run import PATIENCE
-from tests.chaos.bots.script import SLOWEST, Kill, Place, Said, Speaker, Trouble, a_command, a_kill, a_message, in_order
+from tests.chaos.bots import schedule
+from tests.chaos.bots.script import SLOWEST, Place, Said, Trouble, a_message, in_order
 from tests.emulators.discord import Drop, InvalidSession, RateLimit, Reconnect, Silence
 from tests.emulators.discord.disturbing import Mishap
 from tests.emulators.faults import Disconnect, LoseAnswer, Refuse, Slow
@@ -23,9 +23,8 @@ LOOK: Final = "GET /webhooks/{webhook}/{token}/messages/{message}"
 SLASH: Final = "slash "  # begins the kind of what is given as a slash command, from the menu
 HANDSHAKE: Final = "GET /gateway/"
 PLACES: Final[tuple[Place, ...]] = ("anna", "bob", "group", "one", "two")
-MISSED: Final = 600  # messages that are missed in every fiftieth run, all before its first process
 _COMMANDS: Final = ("version", "version", "whoami", "status", "new")
-_LANES: Final[tuple[tuple[Place, Speaker], ...]] = (
+_LANES: Final[schedule.Lanes] = (
     ("anna", "anna"),
     ("bob", "bob"),
     ("group", "anna"),
@@ -79,57 +78,36 @@ _BREAKABLE: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
-    """One run. `kills[n]` is what ends process n; the one after them is asked to leave when all is done. `nonces`:
-    Discord remembers those of messages for minutes, as it says; otherwise it has forgotten them at once, as it has
-    after a long absence. `missed`: how many messages are written while no process runs."""
+class Schedule(schedule.Schedule):
+    """`nonces`: Discord remembers those of messages for minutes, as it says; otherwise it has forgotten them at once,
+    as it has after a long absence."""
 
-    seed: int
-    said: tuple[Said, ...]
-    kills: tuple[Kill, ...]
-    faults: tuple[Trouble, ...]
     nonces: bool = True
-    missed: int = 0
 
     @property
-    def patience(self) -> float:
-        """Real seconds for one process."""
-        return PATIENCE + self.missed * 0.2
-
-    @property
-    def messages(self) -> tuple[Said, ...]:
-        """Return the messages to the bot."""
-        return self.said
-
-    def described(self) -> list[str]:
-        """The schedule, to be read."""
-        kills = [f"process {number} is killed at {kill}" for number, kill in enumerate(self.kills)]
-        title = f"seed {self.seed}{'' if self.nonces else ', nonces are forgotten'}"
-        return [title, *map(str, self.said), *kills, *map(str, self.faults)]
+    def title(self) -> str:
+        """What the run is called."""
+        return f"seed {self.seed}{'' if self.nonces else ', nonces are forgotten'}"
 
 
 def make_schedule(seed: int) -> Schedule:
     """The run of a seed."""
     rng = random.Random(seed)
-    kills = tuple(a_kill(rng) for _ in range(rng.choice((0, 1, 1, 2, 3))))
-    said = [a_message(rng, number, rng.randint(0, len(kills))) for number in range(rng.randint(5, 12))]
-    said += [a_command(rng, rng.randint(0, len(kills))) for _ in range(rng.randint(1, 3))]
+    kills, said = schedule.lives_and_words(rng)
     faults = (*_faults(rng), *_breaks(rng))
     slashes = random.Random(f"slash {seed}")  # apart, so that the other things of a seed stay as they were
     said += [_a_slash_command(slashes, slashes.randint(0, len(kills))) for _ in range(slashes.randint(0, 4))]
     said += [_a_payment(slashes, number, slashes.randint(0, len(kills))) for number in range(slashes.randint(0, 2))]
     faults += _faults_of_interactions(slashes)
-    missed = MISSED if seed % 50 == 49 else 0
-    if missed:
-        said = [_one_of_many(number) for number in range(missed)]
-    return Schedule(seed=seed, said=in_order(said), kills=kills, faults=faults, nonces=seed % 3 != 2, missed=missed)
-
-
-def _one_of_many(number: int) -> Said:
-    """No more in one place than are fetched of it, and than may wait there."""
-    place, speaker = _LANES[number % len(_LANES)]
-    token = f"tok{number // 100:02d}{number:05x}"
-    return Said(process=0, at=0.0, down=True, place=place, speaker=speaker, kind="say", token=token)
+    missed = schedule.many_missed(seed, _LANES)
+    return Schedule(
+        seed=seed,
+        said=in_order(missed or said),
+        kills=kills,
+        faults=faults,
+        nonces=seed % 3 != 2,
+        missed=len(missed),
+    )
 
 
 def _a_slash_command(rng: random.Random, process: int) -> Said:

@@ -4,17 +4,15 @@ the deaths of the bot's processes."""
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import Final
 
-from tests.chaos.bots.run import PATIENCE
-from tests.chaos.bots.script import SLOWEST, Kill, Place, Said, Speaker, Trouble, a_command, a_kill, a_message, in_order
+from tests.chaos.bots.schedule import Lanes, Schedule, made
+from tests.chaos.bots.script import SLOWEST, Trouble
 from tests.emulators.faults import Fault
 from tests.emulators.whatsapp import Disconnect, Flood, LoseAnswer, Refuse, Slow
 
 SEND: Final = "messages"
-MISSED: Final = 600  # messages that are missed in every fiftieth run, all before its first process
-_LANES: Final[tuple[tuple[Place, Speaker], ...]] = (
+_LANES: Final[Lanes] = (
     ("anna", "anna"),
     ("bob", "bob"),
     ("group", "anna"),
@@ -36,49 +34,9 @@ _BREAKS: Final[tuple[Fault, ...]] = (LoseAnswer(), Disconnect(), Disconnect(done
 _ASKED: Final = ("app", "subscriptions", "debug_token", "subscribed_apps", "receipt", "number")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
-    """One run. `kills[n]` is what ends process n; the one after them is asked to leave when all is done. `missed`: how
-    many messages are written while no process runs."""
-
-    seed: int
-    said: tuple[Said, ...]
-    kills: tuple[Kill, ...]
-    faults: tuple[Trouble, ...]
-    missed: int = 0
-
-    @property
-    def patience(self) -> float:
-        """Real seconds for one process."""
-        return PATIENCE + self.missed * 0.3
-
-    @property
-    def messages(self) -> tuple[Said, ...]:
-        """Return the messages to the bot."""
-        return self.said
-
-    def described(self) -> list[str]:
-        """The schedule, to be read."""
-        kills = [f"process {number} is killed at {kill}" for number, kill in enumerate(self.kills)]
-        return [f"seed {self.seed}", *map(str, self.said), *kills, *map(str, self.faults)]
-
-
 def make_schedule(seed: int) -> Schedule:
     """The run of a seed."""
-    rng = random.Random(seed)
-    kills = tuple(a_kill(rng) for _ in range(rng.choice((0, 1, 1, 2, 3))))
-    said = [a_message(rng, number, rng.randint(0, len(kills))) for number in range(rng.randint(5, 12))]
-    said += [a_command(rng, rng.randint(0, len(kills))) for _ in range(rng.randint(1, 3))]
-    missed = MISSED if seed % 50 == 49 else 0
-    if missed:
-        said = [_one_of_many(number) for number in range(missed)]
-    return Schedule(seed=seed, said=in_order(said), kills=kills, faults=_faults(rng), missed=missed)
-
-
-def _one_of_many(number: int) -> Said:
-    place, speaker = _LANES[number % len(_LANES)]
-    token = f"tok{number // 100:02d}{number:05x}"
-    return Said(process=0, at=0.0, down=True, place=place, speaker=speaker, kind="say", token=token)
+    return made(seed, _LANES, _faults, for_each=0.3)
 
 
 def _faults(rng: random.Random) -> tuple[Trouble, ...]:
