@@ -106,7 +106,7 @@ async def test_another_process_goes_on_with_a_ticket_and_honours_a_silence(proce
     assert await one.take(BOT, "t1", limits) == 0.0
     mine = await one.take(BOT, "t2", limits)
     theirs = await two.take(BOT, "t2", limits)
-    assert 3_000 < theirs <= mine <= 3_600
+    assert 3_000 < theirs < mine + 1.0 < 3_602  # each process reads the server's clock, some milliseconds apart
     await two.hold_off(BOT, "all", 7_200.0)
     assert await three.take(BOT, "t2", limits) > 7_000
 
