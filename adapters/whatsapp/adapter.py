@@ -19,7 +19,7 @@ from gateway.domain.adapter import Accept, Finding, Notebook, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.quoting import clipped
-from gateway.domain.reading import Recent, stored
+from gateway.domain.reading import Recent, stored, wordings
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, StoreUnavailable, TookTooLong
@@ -33,7 +33,6 @@ _TYPING_SECONDS: Final = 20.0  # WhatsApp shows it for 25
 _LATE: Final = 60.0  # seconds: what is older was missed, and waits for room
 _NOTED_EVERY: Final = 3_600.0  # seconds between two notes of when a person wrote last
 _REMEMBERED: Final = 2_000
-_WORDINGS: Final = 5
 _OPENS: Final = ("message", "press", "unread")  # kinds of what lets the bot write for a day
 _UNREADABLE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
@@ -175,7 +174,7 @@ class WhatsAppBot:
         if inbound.place is not None:
             who = heard.source.user_name or "themselves"
             self._quotes[inbound.place] = codec.Quote(who, clipped(codec.quotable(heard.message)))
-            self._wordings[inbound.place] = (inbound.event_id, *inbound.amends)[:_WORDINGS]
+            self._wordings[inbound.place] = wordings(inbound)
             if inbound.command is not None:  # where a turn begins, the sign that somebody types says so
                 self._later(here, _read_receipt(inbound.place))
 
