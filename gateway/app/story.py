@@ -75,10 +75,9 @@ class _Tree:
 
     def _path(self) -> Iterator[Session]:
         """The newest session, and those whose messages were compressed into it."""
-        here: Session | None = self.tip
-        if here is not None:
-            yield here
-        while here is not None and (above := self._sessions.get(here.parent_id or "")) is not None:
+        here = self.tip
+        yield here
+        while (above := self._sessions.get(here.parent_id or "")) is not None:
             if is_continuation(above, here):
                 yield above
             here = above
