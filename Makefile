@@ -1,10 +1,12 @@
-# Every chore of the project. The first target that needs it makes .venv and installs exactly what
-# requirements-dev.lock pins, each file checked by its hash; after that a stamp keeps runs quick. What is used is compiled
-# when it first is: to compile all of it took a third of the installation.
+# Every chore of the project. The first target that needs it makes .venv and installs exactly what a lock file pins, each
+# file checked by its hash; after that a stamp keeps runs quick. To run the program takes requirements.lock, a third of
+# what tests and tools ask for (requirements-dev.lock). What is used is compiled when it first is: to compile all of it
+# took a third of the installation.
 
 VENV  := .venv
 BIN   := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PROGRAM := $(VENV)/.installed
+STAMP := $(VENV)/.with-tools
 PEERS := build/peers/.installed
 LLAMACPP := build/llamacpp/.installed
 LITELLM := build/litellm/.installed
@@ -33,7 +35,7 @@ find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { ec
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(STAMP) ## talk to Legato in this terminal and in a browser; needs no key
+run: $(PROGRAM) ## talk to Legato in this terminal and in a browser; needs no key
 	@$(BIN)/legato chat --page
 
 test: $(STAMP) ## run the tests
@@ -195,14 +197,19 @@ python: ## say which Python would be used
 		echo "Legato needs Python 3.11 or newer and none was found: install the packages python3 and python3-venv (3.11 or newer), then run make again." >&2; \
 	fi; exit 1
 
-$(STAMP): requirements-dev.lock pyproject.toml gateway/__init__.py
+$(PROGRAM): requirements.lock pyproject.toml gateway/__init__.py
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 		python=$$($(MAKE) --silent --no-print-directory python) && \
 		echo "Making $(VENV) with $$python" && \
 		"$$python" -m venv --clear $(VENV); }
+	@echo "Installing what requirements.lock pins"
+	@$(PIP) install --quiet --no-compile --require-hashes -r requirements.lock
+	@$(PIP) install --quiet --no-compile --no-deps -e .
+	@touch $@
+
+$(STAMP): requirements-dev.lock | $(PROGRAM)
 	@echo "Installing what requirements-dev.lock pins"
 	@$(PIP) install --quiet --no-compile --require-hashes -r requirements-dev.lock
-	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
 clean: ## remove .venv and everything else that was made
