@@ -41,22 +41,24 @@ def _chat(value: str) -> str:
 
 
 class HookSettings(Section):
-    """A hook: the address /hook/NAME, to which another program posts what a chat is to hear of (docs/hooks.md)."""
+    """A hook: another program posts its news to the address /hook/NAME, and a chat hears of it (docs/hooks.md)."""
 
     secret: Annotated[Secret, AfterValidator(_secret)] = Field(description="12 characters or more")
-    signature: Signature = Field("bearer", description="the way in which the sender proves that it knows the secret")
+    signature: Signature = Field("bearer", description="how the sender proves that it knows the secret")
     chat: Annotated[Text, AfterValidator(_chat)] = Field(
-        HOME, description="PLATFORM:CHAT, as /whoami tells it there; home: the chat in which an admin wrote /home"
+        HOME, description="PLATFORM:CHAT, as /whoami shows it there; home: the chat in which an admin wrote /home"
     )
     thread: Ident | None = Field(None, description="a thread or topic of the chat")
     person: Ident | None = Field(
-        None, description="in a group, the id of the person in whose conversation the agent is asked"
+        None, description="in a group, the id of the person whose conversation the agent answers in"
     )
     do: Literal["show", "ask"] = Field("show", description="show the text, or ask the agent about it")
-    template: Text | None = Field(None, description='the text, with values of the JSON: "{{ a.b }}"; null: all of it')
-    task: Text | None = Field(None, description="what the agent is to do with it; null: tell what matters")
+    template: Text | None = Field(
+        None, description='the text, with values from the JSON as "{{ a.b }}"; null: all of the JSON'
+    )
+    task: Text | None = Field(None, description="what the agent should do with it; null: say what matters")
     tools: Texts = Field((), description="tools with effects that the agent may use without a yes")
-    per_minute: Count = Field(60, description="deliveries that are taken in a minute")
+    per_minute: Count = Field(60, description="most deliveries in a minute")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Nothing is asked for, or allowed, in vain."""
@@ -74,17 +76,15 @@ class HookSettings(Section):
 
 
 class ApiSettings(AdapterSettings):
-    """A server for other programs, in OpenAI's shapes (docs/api.md). Who calls it needs a key: `legato keys add NAME`.
-    For callers elsewhere, put a proxy with TLS in front.
+    """A server for other programs, like OpenAI's (docs/api.md). Callers need a key: `legato keys add NAME`. For callers
+    on other machines, put a proxy with TLS in front.
 
         hooks: {deploys: {secret: "${DEPLOYS_SECRET}", signature: github, chat: "telegram:4711"}}
     """
 
     host: Text = Field("127.0.0.1", description="the address at which this program listens")
     port: Annotated[int, Field(strict=True, ge=0, le=65_535)] = Field(8788, description="its port; 0: any free one")
-    hooks: dict[str, HookSettings] = Field(
-        default_factory=dict, description="what other programs tell a chat, by the names in their addresses"
-    )
+    hooks: dict[str, HookSettings] = Field(default_factory=dict, description="hooks, by the names in their addresses")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Names are part of addresses."""

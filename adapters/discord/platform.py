@@ -18,32 +18,36 @@ Channels = Annotated[tuple[Ident, ...], AList]
 
 
 class DiscordSettings(AdapterSettings):
-    """The Discord bot. docs/discord.md leads to a first reply, and tells of channels and threads."""
+    """The Discord bot. docs/discord.md takes you to a first reply, and explains channels and threads."""
 
     token: Token | None = Field(
         None,
         description="from discord.com/developers/applications, page Bot",
         json_schema_extra={"variable": "DISCORD_BOT_TOKEN"},
     )
-    listen: Listen = Field("mention", description="when the bot answers in channels that are not named below")
-    mention: Channels = Field((), description="ids of channels where the bot answers mentions and replies")
-    free: Channels = Field((), description="ids of channels where the bot answers everything")
-    thread: Channels = Field((), description="the same, each time in a new thread")
-    off: Channels = Field((), description="ids of channels where the bot is silent")
-    quoted: Natural = Field(50, description="messages before a mention that are looked up; `context` says more")
-    bots: Natural = Field(0, description="mentions by another bot that are answered in a row")
+    listen: Listen = Field("mention", description="when it answers in channels that are not listed below")
+    mention: Channels = Field((), description="ids of channels where it answers mentions and replies")
+    free: Channels = Field((), description="ids of channels where it answers everything")
+    thread: Channels = Field((), description="ids of channels where it answers everything, each time in a new thread")
+    off: Channels = Field((), description="ids of channels where it stays silent")
+    quoted: Natural = Field(
+        50, description="how many messages before a mention it looks up; see also chats.NAME.context"
+    )
+    bots: Natural = Field(0, description="how many mentions by another bot it answers in a row")
     catch_up: CatchUp = CatchUp()
     status: Annotated[str, Field(strict=True, max_length=128)] = Field(
-        "", description='a line below the bot\'s name, such as "Ask me: /help"'
+        "", description='the line below its name, such as "Ask me: /help"'
     )
     shards: Annotated[int, Field(strict=True, ge=1, le=1_000)] | Literal["auto"] = Field(
-        "auto", description="connections, among which Discord shares out the servers; auto: as Discord advises"
+        "auto", description="connections over which Discord spreads the servers; auto: as Discord advises"
     )
     voice_channels: Flag = Field(
-        False, description="join voice channels with /voice join, and say answers aloud there; needs legato[voice]"
+        False, description="let it join voice channels with /voice join and speak there; needs legato[voice]"
     )
     proxy: HttpUrl | None = Field(None, description="http://HOST:PORT; null: none")
-    base_url: HttpUrl | None = Field(None, description="of another server with Discord's API, with its version")
+    base_url: HttpUrl | None = Field(
+        None, description="the address of another server with Discord's API, with its version"
+    )
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A bot needs a token, a channel one rule, and a voice its libraries."""

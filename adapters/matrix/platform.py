@@ -28,30 +28,30 @@ def _user(value: str) -> str:
 
 
 class RoomCatchUp(CatchUp):
-    """The limits on the messages that are fetched after an absence of the bot, for each room."""
+    """How much the bot catches up on after it was away, for each room."""
 
-    messages: Natural = Field(1_000, description="how many of a room's newest messages are looked at; 0: none")
+    messages: Natural = Field(1_000, description="how many of a room's newest messages it reads; 0: none")
 
 
 class MatrixSettings(AdapterSettings):
-    """The Matrix bot. docs/matrix.md leads to a first reply, and tells of rooms, threads and encryption."""
+    """The Matrix bot. docs/matrix.md takes you to a first reply, and explains rooms, threads and encryption."""
 
     user: Annotated[Text, AfterValidator(_user)] | None = Field(
         None, description="the bot's own id, such as @legato:example.org", json_schema_extra={"asked": True}
     )
     password: Secret | None = Field(
-        None, description="of the bot's account", json_schema_extra={"variable": "MATRIX_PASSWORD"}
+        None, description="the password of the bot's account", json_schema_extra={"variable": "MATRIX_PASSWORD"}
     )
-    token: Token | None = Field(None, description="an access token, for a server that knows no passwords")
+    token: Token | None = Field(None, description="an access token, for a server without passwords")
     homeserver: HttpUrl | None = Field(None, description=_HOMESERVER)
     invitations: Literal["allowed", "all", "none"] = Field(
-        "allowed", description="whose invitations the bot accepts: of those who may talk to it, of everybody, of nobody"
+        "allowed", description="whose invitations to rooms it accepts; allowed: of people who may talk to it"
     )
-    listen: Listen = Field("mention", description="when the bot answers in rooms of more than two")
-    quoted: Natural = Field(20, description="messages before a mention that the model is shown")
-    streaming: Flag = Field(True, description="show a reply while it is written, by edits")
+    listen: Listen = Field("mention", description="when it answers in rooms with more than one other member")
+    quoted: Natural = Field(20, description="how many messages before a mention the model sees")
+    streaming: Flag = Field(True, description="show a reply while it grows, by editing it")
     edit_seconds: Natural = Field(
-        6, description="seconds between two such edits: servers take a message in five seconds"
+        6, description="seconds between two such edits; most servers allow one message in five seconds"
     )
     encryption: Flag = Field(False, description="read and write in encrypted rooms; needs pip install 'legato[e2e]'")
     catch_up: RoomCatchUp = RoomCatchUp()

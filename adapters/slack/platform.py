@@ -27,7 +27,7 @@ class Events(Section):
 
 
 class SlackSettings(AdapterSettings):
-    """The Slack bot. docs/slack.md leads to a first reply, and tells of channels and threads."""
+    """The Slack bot. docs/slack.md takes you to a first reply, and explains channels and threads."""
 
     token: Token | None = Field(
         None,
@@ -41,15 +41,17 @@ class SlackSettings(AdapterSettings):
     )
     mode: Literal["socket", "http"] = Field("socket", description="Legato connects to Slack, or Slack calls Legato")
     http: Events = Events()
-    listen: Listen = Field("mention", description="when the bot answers in channels; `chats` says it of single ones")
+    listen: Listen = Field("mention", description="when it answers in channels; use `chats` for single ones")
     threads: Flag = Field(
-        True, description="answer a mention in a thread, which is a conversation of its own; false: in the channel"
+        True, description="answer a mention in a thread with a conversation of its own; false: in the channel"
     )
-    quoted: Natural = Field(20, description="messages before a mention that the model is shown")
-    bots: Natural = Field(0, description="mentions by another bot that are answered in a row")
+    quoted: Natural = Field(20, description="how many messages before a mention the model sees")
+    bots: Natural = Field(0, description="how many mentions by another bot it answers in a row")
     catch_up: CatchUp = CatchUp()
     proxy: HttpUrl | None = Field(None, description="http://HOST:PORT; null: as HTTPS_PROXY says")
-    base_url: HttpUrl | None = Field(None, description="of another server with Slack's Web API, such as an emulator")
+    base_url: HttpUrl | None = Field(
+        None, description="the address of another server with Slack's Web API, such as an emulator"
+    )
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A bot needs a token, and a second secret for either way of reading."""

@@ -52,16 +52,16 @@ class Webhook(Section):
 
 
 class TelegramSettings(AdapterSettings):
-    """The Telegram bot. docs/telegram.md has groups, drafts and webhooks."""
+    """The Telegram bot. docs/telegram.md explains groups, drafts and webhooks."""
 
     token: Token | None = Field(
         None, description="from @BotFather", json_schema_extra={"variable": "TELEGRAM_BOT_TOKEN"}
     )
     mode: Literal["polling", "webhook"] = Field("polling", description="Legato asks Telegram, or Telegram calls Legato")
     webhook: Webhook = Webhook()
-    previews: bool = Field(False, description="show a preview of the first link in a message")
+    previews: bool = Field(False, description="show a preview of a message's first link")
     page: HttpUrl | None = Field(None, description="the https:// address of your page; a button in chats opens it")
-    streaming: Streaming = Field("edits", description="how a reply is shown while it is written")
+    streaming: Streaming = Field("edits", description="how a reply is shown while it grows")
     proxy: Annotated[Text, AfterValidator(_proxy)] | None = Field(
         None, description="http://HOST:PORT; null: as HTTPS_PROXY and ALL_PROXY say"
     )

@@ -36,7 +36,7 @@ def _password(value: SecretStr) -> SecretStr:
 
 
 class WebPerson(Section):
-    """A person who logs in by a name and a password. What they may do stands in `access`, as web:NAME."""
+    """A person who logs in with a name and a password. In `access`, they are web:NAME."""
 
     password: Annotated[Secret, AfterValidator(_password)] = Field(description="12 characters or more")
 
@@ -50,11 +50,9 @@ class WebSettings(AdapterSettings):
 
     host: Text = Field("127.0.0.1", description="the address at which this program listens")
     port: Annotated[int, Field(strict=True, ge=0, le=65_535)] = Field(8787, description="its port; 0: any free one")
-    url: HttpUrl | None = Field(None, description="the address that people type, if a proxy passes calls on")
-    proxy: Text | None = Field(
-        None, description="the address of the proxy whose X-Forwarded-For counts; null: one on this machine"
-    )
-    people: dict[str, WebPerson] = Field(default_factory=dict, description="who logs in, by name")
+    url: HttpUrl | None = Field(None, description="the address that people type, if there is a proxy in front")
+    proxy: Text | None = Field(None, description="the proxy whose X-Forwarded-For counts; null: one on this machine")
+    people: dict[str, WebPerson] = Field(default_factory=dict, description="the people who may log in, by name")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Nobody else's page without a login, and none whose name cannot be checked."""

@@ -26,12 +26,12 @@ Number = Annotated[Ident, AfterValidator(_number)]
 class Template(Section):
     """A message that Meta has approved. Nothing else reaches people who have not written for 24 hours."""
 
-    name: Text | None = Field(None, description="its name in the WhatsApp Manager; null: there is none")
+    name: Text | None = Field(None, description="its name in the WhatsApp Manager; null: none")
     language: Text = Field("en", description="its language there, such as en or pt_BR")
 
 
 class WhatsAppSettings(AdapterSettings):
-    """The bot on WhatsApp. docs/whatsapp.md leads to a first reply, and tells of the 24 hours and of templates."""
+    """The WhatsApp bot. docs/whatsapp.md takes you to a first reply, and explains the 24 hours and templates."""
 
     number: Number | None = Field(
         None, description="the Phone number ID, from the page API Setup", json_schema_extra={"asked": True}
@@ -49,10 +49,12 @@ class WhatsAppSettings(AdapterSettings):
         None, description="the https:// address at which Meta calls", json_schema_extra={"asked": True}
     )
     host: Text = Field("127.0.0.1", description="the address at which this program listens")
-    port: Port = Field(8445, description="its port, to which your proxy passes on what comes to url")
+    port: Port = Field(8445, description="its port; your proxy passes calls of `url` on to it")
     template: Template = Template()
-    proxy: HttpUrl | None = Field(None, description="http://HOST:PORT, for calls of Meta; null: none")
-    base_url: HttpUrl | None = Field(None, description="of another server with the Graph API, such as an emulator")
+    proxy: HttpUrl | None = Field(None, description="http://HOST:PORT, for calls to Meta; null: none")
+    base_url: HttpUrl | None = Field(
+        None, description="the address of another server with the Graph API, such as an emulator"
+    )
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A bot needs a number, both secrets, and an address."""

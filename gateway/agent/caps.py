@@ -49,23 +49,20 @@ UNPRICED_AT_START = (
 
 
 class Caps(Section):
-    """Spend caps in US dollars; a day begins at 00:00 UTC. Before each call to a model, its highest possible cost is
-    set aside. Where a cap leaves less, but room for 1,024 tokens, the answer may have as many tokens as there is room
-    for. With less room the call is not made, and the person is told. A model without a price in the built-in table
-    needs `prices` then. With a cap and without model.max_output_tokens, an answer has at most a tenth of the window,
-    and at most 8,192 tokens."""
+    """Spend caps in US dollars; a day begins at 00:00 UTC. Before each call, Legato sets aside the most that it can
+    cost. If a cap leaves less than that, the answer may only be as long as the rest allows; if not even 1,024 tokens
+    fit, the call is not made and the person is told why. Under a cap, a model that is missing in the built-in table
+    needs `prices`, and without model.max_output_tokens an answer has at most a tenth of the window and at most 8,192
+    tokens."""
 
-    per_session_usd: SpendCap | None = Field(None, description="one conversation, however often it is compressed")
-    per_user_daily_usd: SpendCap | None = Field(
-        None, description="one person, wherever on a platform they talk, one day"
-    )
-    daily_usd: SpendCap | None = Field(None, description="everybody together, one day")
+    per_session_usd: SpendCap | None = Field(None, description="for one conversation, however often it is compressed")
+    per_user_daily_usd: SpendCap | None = Field(None, description="for one person and day, in all chats of a platform")
+    daily_usd: SpendCap | None = Field(None, description="for everybody together, each day")
     when_reached: Literal["stop", "fallback"] = Field(
         "stop",
-        description="a message without room under a cap is refused, or goes to the first of fallback_models that "
-        "has room for a whole answer, or to the last of them",
+        description="stop: refuse the message; fallback: the first of fallback_models that fits answers, else the last",
     )
-    footer: Flag = Field(False, description="whether each answer ends with its tokens and cost")
+    footer: Flag = Field(False, description="end each answer with its tokens and cost")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Nobody can spend more than all."""

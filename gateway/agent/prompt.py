@@ -40,10 +40,10 @@ _FORGEABLE: Final = re.compile(r"<(/?(?:pinned-rules|memory)\s*)>", re.IGNORECAS
 
 
 class PromptSettings(Section):
-    """Additions to the system prompt."""
+    """What you add to the system prompt."""
 
-    persona: Text | None = Field(None, description="a text that describes the bot; null: an assistant named Legato")
-    context_files: Texts = Field((), description="files whose text stands in every prompt")
+    persona: Text | None = Field(None, description="who the bot is, in your words; null: an assistant named Legato")
+    context_files: Texts = Field((), description="files whose text is part of every prompt")
 
 
 class PromptBuilder(Struct, frozen=True, kw_only=True):

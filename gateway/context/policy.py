@@ -48,28 +48,28 @@ _SUMMARY_REST: Final = 0.05
 
 
 class CompressionSettings(Section):
-    """A conversation that grows past `threshold` of the window is compacted: its middle becomes a summary."""
+    """When a conversation fills more than `threshold` of the window, it is compacted: its middle becomes a summary."""
 
-    enabled: Flag = Field(True, description="whether conversations are compacted without being asked")
+    enabled: Flag = Field(True, description="compact conversations without being asked")
     threshold: ShareOrAuto = Field(
         PLAIN_THRESHOLD,
-        description="the share of the window at which it begins; auto: where this chat costs least, by its model's "
-        "prices",
+        description="the share of the window at which it begins; auto: where the chat costs least, by its prices",
     )
     target_ratio: Annotated[float, Field(strict=True, ge=LEAST_TARGET, le=MOST_TARGET, allow_inf_nan=False)] = Field(
-        0.20, description="how much of the threshold the newest messages keep, word for word"
+        0.20, description="the share of the threshold that the newest messages keep, word for word"
     )
     left_ratio: Share = Field(
-        0.46, description="how much of the threshold is left at most: the newest messages give way, down to half"
+        0.46,
+        description="at most this share of the threshold is left; for it, the newest messages give up half of theirs",
     )
-    max_tail_tokens: Count = Field(25_000, description="the newest messages keep no more than this, on any window")
+    max_tail_tokens: Count = Field(25_000, description="the newest messages never keep more than this")
     protect_first_n: Natural = Field(3, description="messages at the start that stay as they are")
     protect_last_n: Count = Field(20, description="messages at the end that stay while there is room")
     summary_model: Text | None = Field(
         None, description="short form of `auxiliary.compression`: another model at the same address"
     )
-    min_threshold_tokens: Natural = Field(64_000, description="no compaction begins below it, on a large window")
-    background: Flag = Field(True, description="whether notes are prepared after a reply, so that nobody waits")
+    min_threshold_tokens: Natural = Field(64_000, description="on a large window, no compaction begins below this")
+    background: Flag = Field(True, description="prepare the summary after a reply, so that nobody waits for it")
 
     @property
     def share(self) -> float:
@@ -78,10 +78,12 @@ class CompressionSettings(Section):
 
 
 class HygieneRules(Section):
-    """The safety net before each turn: it compacts a window that became too full between turns, as by a change to a
-    smaller model."""
+    """A safety net before each turn, which compacts a conversation that became too full between turns, for example
+    after a switch to a smaller model."""
 
-    threshold: Share = Field(HYGIENE, description="a share of the window above compression.threshold")
+    threshold: Share = Field(
+        HYGIENE, description="the share of the window at which it begins; above compression.threshold"
+    )
     min_messages: Count = Field(4, description="shorter conversations are left alone")
     max_messages: Count = Field(5_000, description="longer conversations are compacted, whatever their size")
     timeout: Seconds = Field(120, description="seconds that a compaction may take")

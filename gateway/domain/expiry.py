@@ -39,10 +39,10 @@ def next_daily(at: str, zone: ZoneInfo | None, after: float) -> float:
 
 
 class ExpiryPolicy(Section):
-    """The end of a session in which nobody talks any more."""
+    """When a quiet session ends."""
 
     mode: Literal["idle", "daily", "both", "none"] = Field("idle", description="after a pause, or once a day")
-    idle_minutes: Count = Field(10_080, description="the pause: 7 days")
+    idle_minutes: Count = Field(10_080, description="the length of the pause; 10080 is 7 days")
     daily_at: TimeOfDay = Field("04:00", description="the time of day, in quotes")
     notify: Flag = Field(True, description="tell the chat once how to get the conversation back")
     timezone: Annotated[str, Field(strict=True), AfterValidator(_zone)] | None = Field(

@@ -28,7 +28,7 @@ POLLS: Final = "Polls can be made here."
 class AdapterSettings(Section):
     """The section `adapters.NAME` of a platform: a base for the package's own model."""
 
-    enabled: Flag = Field(False, description="whether `legato run` serves it")
+    enabled: Flag = Field(False, description="let `legato run` serve it")
 
 
 class Mark(Struct, frozen=True, kw_only=True):

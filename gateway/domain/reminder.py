@@ -32,18 +32,16 @@ _SHOWN: Final = 80  # of a text in a list
 
 
 class ReminderRules(Section):
-    """Reminders (/remind) and prompts that run by the clock (/schedule)."""
+    """Reminders (/remind), and prompts that run at set times (/schedule)."""
 
-    per_person: Count = Field(100, description="how many of a person may wait in one chat")
-    per_chat: Count = Field(300, description="how many may wait in one chat")
-    least_minutes: Count = Field(5, description="the shortest time between two of a rule, such as every 5 minutes")
-    waiting: Count = Field(
-        5, description="how many messages of reminders may wait to be shown in a chat; more are joined into one"
-    )
+    per_person: Count = Field(100, description="how many one person may have in a chat")
+    per_chat: Count = Field(300, description="how many a chat may have")
+    least_minutes: Count = Field(5, description="the shortest time between repeats")
+    waiting: Count = Field(5, description="how many may wait to be shown in a chat; more are joined into one message")
     budget_usd: SpendCap | None = Field(
-        0.5, description="what one run of a scheduled prompt may cost, where the model has a price; null: no limit"
+        0.5, description="what one run of a scheduled prompt may cost, if the model has a price; null: no limit"
     )
-    failures: Count = Field(3, description="failures in a row after which a scheduled prompt is paused")
+    failures: Count = Field(3, description="a scheduled prompt pauses after so many failures in a row")
 
 
 class Reminder(Struct, frozen=True, kw_only=True):

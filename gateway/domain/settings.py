@@ -137,17 +137,17 @@ SpendCap = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 
 class CatchUp(Section):
-    """The limits on the messages that are fetched after an absence of the bot, for each channel."""
+    """How much the bot catches up on after it was away, for each channel."""
 
-    hours: Natural = Field(24, description="how far back messages are answered")
-    messages: Natural = Field(200, description="how many of a channel's newest messages are looked at; 0: none")
+    hours: Natural = Field(24, description="how far back it answers messages")
+    messages: Natural = Field(200, description="how many of a channel's newest messages it reads; 0: none")
 
 
 class ServerSettings(Section):
     """A section about a server of OpenAI's form beside the models; without `base_url` there is none."""
 
     base_url: HttpUrl | None = Field(None, description="the server's address, with its version")
-    model: Text | None = Field(None, description="its name at the server, such as whisper-1")
+    model: Text | None = Field(None, description="the model's name there")
     api_key: Secret | None = Field(None, description='the key for the server, as "${NAME}"')
     timeout: Seconds = Field(120, description="seconds it may take")
 

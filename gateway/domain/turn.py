@@ -27,27 +27,30 @@ _LETTER: Final = (
 
 
 class SessionSettings(Section):
-    """The people who share a conversation, a message's effect on a running turn, and the end of quiet sessions."""
+    """Who shares a conversation, what a new message does to a running turn, and when a quiet session ends."""
 
-    groups: Sharing = Field("per_user", description="in a group, one conversation each, or one for all")
-    threads: Sharing = Field("shared", description="the same in a thread")
+    groups: Sharing = Field("per_user", description="in a group, each person has a conversation, or all share one")
+    threads: Sharing = Field("shared", description="the same in a thread or topic")
     busy_mode: BusyMode = Field(
-        "queue", description="messages during a turn wait, are answered as one, join it, or end it"
+        "queue",
+        description="a message during a turn waits, is answered with all that wait, joins the turn, or ends it",
     )
-    reactions: Flag = Field(False, description="👀 on a message that I am answering, and at the end whether it worked")
-    titles: Flag = Field(True, description="a model names a conversation, once, after its second exchange")
-    suggestions: Flag = Field(False, description="up to three next things to say, as buttons under an answer")
+    reactions: Flag = Field(
+        False, description="react with 👀 while the bot answers a message, and show at the end whether it worked"
+    )
+    titles: Flag = Field(True, description="a model names each conversation, once, after its second exchange")
+    suggestions: Flag = Field(False, description="offer up to three next things to say, as buttons below an answer")
     expiry: ExpiryPolicy = ExpiryPolicy()
 
 
 class TurnSettings(Section):
-    """Limits of turns and of the lanes they run in."""
+    """How long a turn may take, and how many messages may wait."""
 
-    concurrent: Count = Field(256, description="turns at once, over all chats")
+    concurrent: Count = Field(256, description="turns at once, in all chats together")
     deadline: Seconds = Field(1_800, description="seconds a turn may take")
     inactivity: Seconds = Field(600, description="seconds a turn may take without any sign of life")
     max_steps: Count = Field(90, description="model calls in one turn")
-    lane_cap: Count = Field(100, description="messages that may wait in one conversation")
+    lane_cap: Count = Field(100, description="messages that may wait in a conversation")
 
 
 class TurnRules(Struct, frozen=True, kw_only=True):

@@ -15,12 +15,14 @@ from gateway.domain.settings import AList, Flag, Ident, Section
 
 
 class AccessSettings(Section):
-    """The people who may talk to the bot on public platforms, each written as PLATFORM:PERSON, or for one chat only as
-    PLATFORM:PERSON@CHAT; `*` stands for any person or chat. `legato chat` needs no entry."""
+    """Who may talk to the bot on public platforms. Write PLATFORM:PERSON, or PLATFORM:PERSON@CHAT for one chat only;
+    `*` stands for any person or chat. `legato chat` needs no entry."""
 
     allow: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk")
-    admins: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk, and decide")
-    pairing: Flag = Field(True, description="strangers get a code, and an admin lets them in by it")
+    admins: Annotated[tuple[Ident, ...], AList] = Field(
+        (), description="people who may talk, and may decide for others"
+    )
+    pairing: Flag = Field(True, description="give strangers a code with which an admin can let them in")
 
 
 class Access(Struct, frozen=True, kw_only=True):

@@ -48,55 +48,52 @@ class ModelPrices(Section):
 
 
 class ModelSettings(Section):
-    """The model that people talk to. `offline` is embedded, needs no key and no network, and is meant for trying things
+    """The model that people talk to. `offline` is built in, needs no key and no network, and is meant for trying things
     out. For a real one:"""
 
-    provider: Text = Field("offline", description="the API of the model")
-    name: Text | None = Field(None, description="its name at the provider")
+    provider: Text = Field(
+        "offline", description="the vendor or server, or the API it speaks; `legato models --providers` lists them"
+    )
+    name: Text | None = Field(None, description="the model's name there")
     base_url: HttpUrl | None = Field(None, description="the server's address; null: the vendor's own")
     api_key: Secret | None = Field(None, description='the key for the vendor or server, as "${NAME}"')
     context_length: Count | None = Field(
-        None, description="tokens; null: ask the provider, then a built-in table, then 128,000"
+        None, description="its window in tokens; null: what the provider says, else a built-in table, else 128,000"
     )
-    max_output_tokens: Count | None = Field(None, description="tokens of one answer; null: the provider decides")
+    max_output_tokens: Count | None = Field(
+        None, description="the longest answer in tokens; null: the provider decides"
+    )
     cache_ttl: Literal["auto", "5m", "1h"] = Field(
-        "auto", description="how long a prompt stays in the cache; auto: whichever is cheaper for this chat"
+        "auto", description="how long the provider caches a prompt; auto: whichever is cheaper for this chat"
     )
     prices: ModelPrices | None = Field(
         None, description="USD per million tokens, such as {input: 1, output: 4, cache_read: 0.1, cache_write: 1.25}"
     )
-    pictures: Literal["auto", True, False] = Field(
-        "auto", description="whether it takes pictures; auto: until it refuses them"
-    )
+    pictures: Literal["auto", True, False] = Field("auto", description="send it pictures; auto: until it refuses them")
     sounds: Annotated[tuple[Sound, ...], AList] = Field(
         (),
-        description="formats of recordings that it takes, such as [wav, mp3]; or ogg (voice messages), flac, m4a, aac, "
-        "aiff",
+        description="the formats of sound it can hear, such as [wav, mp3]; ogg is that of voice messages",
     )
 
-    tools: Literal["auto", True, False] = Field(
-        "auto", description="whether it is given tools; auto: until it refuses them"
-    )
+    tools: Literal["auto", True, False] = Field("auto", description="give it tools; auto: until it refuses them")
     stream: Literal["auto", True, False] = Field(
-        "auto", description="whether its answers are shown while they grow; auto: until it refuses"
+        "auto", description="show its answers while they grow; auto: until it refuses"
     )
     system_role: Literal["auto", True, False] = Field(
-        "auto", description="whether it takes system messages; auto: until it refuses them"
+        "auto", description="send it system messages; auto: until it refuses them"
     )
     temperature: Temperature | None = Field(None, description="how freely it chooses words; null: the provider decides")
     reasoning_effort: Text | None = Field(
         None, description="how much it thinks, such as low, medium or high; null: the provider decides"
     )
-    extra_body: dict[str, Any] = Field(default_factory=dict, description="further keys of each request's body")
-    headers: dict[str, str] = Field(default_factory=dict, description="further headers of each request")
+    extra_body: dict[str, Any] = Field(default_factory=dict, description="more keys for the body of each request")
+    headers: dict[str, str] = Field(default_factory=dict, description="more headers for each request")
     silence: Seconds | None = Field(
         None,
         description="seconds of silence, without even a thought, before another model answers; null: 90 where "
         f"fallback_models names another, else {READ_TIMEOUT:.0f}",
     )
-    whole_answer: Seconds = Field(
-        WHOLE_ANSWER, description="seconds that an answer may take if it does not grow (stream: false)"
-    )
+    whole_answer: Seconds = Field(WHOLE_ANSWER, description="seconds that an answer may take with stream: false")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """An answer must leave room for a prompt."""
@@ -113,10 +110,11 @@ class ServedModel(ModelSettings):
     later is made again."""
 
     api_keys: Annotated[tuple[Secret, ...], AList] = Field(
-        (), description="several keys; the next is taken where one is refused or limited, which then rests"
+        (), description="several keys; if one is refused or limited, it rests and the next is used"
     )
     api_key_command: Text | None = Field(
-        None, description="a program that prints a key, such as gcloud auth print-access-token; asked every 10 minutes"
+        None,
+        description="a program that prints a key, such as gcloud auth print-access-token; it runs every 10 minutes",
     )
 
     def contradictions(self) -> Iterator[Contradiction]:

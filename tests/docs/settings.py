@@ -47,7 +47,8 @@ def as_markdown() -> str:
         elif section:
             described[section] = dotted(path)
             tables.append(_table(dotted(path), section, section.model_fields))
-        if named := shape.section((*path, _ANY_NAME)) if section is None else None:
+        named = shape.section((*path, _ANY_NAME)) if section is None else None
+        if named and len(path) > 1:  # those of a whole section stand there already
             tables.append(_table(f"{dotted(path)}.{_ANY_NAME}", named, named.model_fields))
     for name, plugin in providers().items():
         if plugin.is_vendor:

@@ -33,11 +33,11 @@ _WHOSE: Final = {"per_person_mb": "one person", "per_chat_mb": "this chat"}
 
 
 class FileSettings(Section):
-    """The room for files that people send, in megabytes of 1,000,000 bytes. What is full takes no more, with a sentence
-    that says so; nothing that is kept is removed. null: no limit."""
+    """How much room the files that people send may take, in megabytes. When it is full, new files are refused, with a
+    sentence that says so; nothing is deleted. null: no limit."""
 
-    per_person_mb: Quota | None = Field(500, description="one person, wherever on a platform they send files")
-    per_chat_mb: Quota | None = Field(2000, description="one chat, all its people together")
+    per_person_mb: Quota | None = Field(500, description="for one person, in all chats of a platform")
+    per_chat_mb: Quota | None = Field(2000, description="for one chat, all its people together")
 
 
 class FileQuotas(Struct, frozen=True, kw_only=True):

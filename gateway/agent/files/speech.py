@@ -49,8 +49,9 @@ NO_BUDGET: Final = "a spend cap leaves no room for it"
 
 
 class TranscriptionSettings(ServerSettings):
-    """The transcription of voice messages for a model that does not take them (model.sounds): by a server with OpenAI's
-    /audio/transcriptions, or by a command of yours. Without both, the model is told that there is a voice message.
+    """Voice messages in writing, for a model that cannot hear (model.sounds): by a server with OpenAI's
+    /audio/transcriptions, or by a command of yours. Without either, the model only learns that there is a voice
+    message.
 
         transcription:
           {base_url: "https://api.openai.com/v1", model: whisper-1, api_key: "${OPENAI_API_KEY}", usd_per_minute: 0.006}
@@ -59,12 +60,12 @@ class TranscriptionSettings(ServerSettings):
     """
 
     language: Text | None = Field(None, description="the spoken language, such as en; null: the server finds out")
-    command: Texts = Field((), description='a program and its arguments, one of them "{file}"; prints the words')
-    max_seconds: Seconds = Field(900, description="seconds; longer recordings are not written down")
+    command: Texts = Field((), description='a program with its arguments, one of them "{file}", that prints the words')
+    max_seconds: Seconds = Field(900, description="longer recordings are not transcribed, in seconds")
     max_mb: Annotated[float, Field(strict=True, gt=0, le=100, allow_inf_nan=False)] = Field(
-        25, description="MB; larger recordings are not written down"
+        25, description="larger recordings are not transcribed, in MB"
     )
-    usd_per_minute: Dollars | None = Field(None, description="the price of a minute; null: not known")
+    usd_per_minute: Dollars | None = Field(None, description="the price of a minute; null: unknown")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """One way to write down, and all that it needs."""
@@ -76,8 +77,8 @@ class TranscriptionSettings(ServerSettings):
 
 
 class SpeechSettings(ServerSettings):
-    """Answers said aloud, behind their text, by a server with OpenAI's /audio/speech. /voice on and /voice off choose
-    for a chat. The voice speaks the language of the text, if the server can.
+    """Answers said aloud, below their text, by a server with OpenAI's /audio/speech. In a chat, /voice on and /voice
+    off decide. The voice speaks the language of the text, if the server can.
 
         speech: {base_url: "https://api.openai.com/v1", model: tts-1, api_key: "${OPENAI_API_KEY}"}
         speech: {base_url: "http://127.0.0.1:8880/v1", model: kokoro, voice: af_heart}    # a server of your own
@@ -85,11 +86,11 @@ class SpeechSettings(ServerSettings):
 
     voice: Text = Field("alloy", description="the voice's name at the server")
     when: Literal["voice", "always", "asked"] = Field(
-        "voice", description="voice: after a voice message; always; asked: where somebody said /voice on"
+        "voice", description="voice: after a voice message; asked: only after /voice on"
     )
-    max_chars: Count = Field(1_500, description="characters of an answer that are said; the text has the rest")
-    timeout: Seconds = Field(60, description="seconds that a part of it may take")
-    usd_per_million_chars: Dollars | None = Field(None, description="the price; null: not known")
+    max_chars: Count = Field(1_500, description="characters that are said of an answer; the text has the rest")
+    timeout: Seconds = Field(60, description="seconds that each part may take")
+    usd_per_million_chars: Dollars | None = Field(None, description="the price; null: unknown")
 
 
 class Spoken(Struct, frozen=True, kw_only=True):

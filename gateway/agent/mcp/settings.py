@@ -40,36 +40,34 @@ def _program(value: Any) -> Any:
 
 
 class McpServerSettings(Section):
-    """One MCP server: a `command` on this machine, which sees no variables but PATH, HOME, LANG and those in `env`; or
-    a `url`."""
+    """One MCP server: a `command` on this machine, which sees only the variables PATH, HOME, LANG and those in `env`;
+    or a `url`."""
 
-    enabled: Flag = Field(True, description="whether it is used")
+    enabled: Flag = Field(True, description="use it")
     command: Annotated[Texts, BeforeValidator(_program)] = Field(
-        (), description="a program and its arguments, as a list; it speaks MCP on its standard streams"
+        (), description="a program with its arguments, as a list; it speaks MCP on its standard streams"
     )
-    args: Annotated[tuple[Annotated[str, Field(strict=True)], ...], AList] = Field((), description="further arguments")
+    args: Annotated[tuple[Annotated[str, Field(strict=True)], ...], AList] = Field((), description="more arguments")
     env: dict[str, Ident] = Field(default_factory=dict, description="variables for the program")
-    cwd: Text | None = Field(None, description="the folder it starts in; null: this one")
-    sandbox: Flag = Field(
-        False, description="whether the program runs in a sandbox, with a folder of its own and no network but `hosts`"
-    )
+    cwd: Text | None = Field(None, description="the folder it starts in; null: the present one")
+    sandbox: Flag = Field(False, description="run it in a sandbox, with a folder of its own and no network but `hosts`")
     folders: dict[FolderName, FolderSettings] = Field(
-        default_factory=dict, description="folders of this machine that it sees in the sandbox, as /folders/NAME"
+        default_factory=dict, description="folders of this machine that the sandbox shows as /folders/NAME"
     )
-    hosts: Hosts = Field((), description="hosts that it reaches from the sandbox, such as [api.example.org], or [*]")
+    hosts: Hosts = Field((), description="hosts that it may reach from the sandbox, such as [api.example.org], or [*]")
     url: HttpUrl | None = Field(None, description="the address of a server that speaks streamable HTTP")
-    headers: dict[str, Ident] = Field(default_factory=dict, description="further headers of each request")
+    headers: dict[str, Ident] = Field(default_factory=dict, description="more headers for each request")
     client_id: Text | None = Field(
-        None, description="of the app that you registered for logins; null: Legato registers by itself"
+        None, description="the id of an app that you registered for logins; null: Legato registers itself"
     )
-    client_secret: Secret | None = Field(None, description="of the same app, if it has one")
-    redirect: HttpUrl = Field("http://127.0.0.1:33418/", description="where a login ends; nobody needs to answer there")
+    client_secret: Secret | None = Field(None, description="the secret of that app, if it has one")
+    redirect: HttpUrl = Field("http://127.0.0.1:33418/", description="where a login ends; nothing has to answer there")
     timeout: Seconds = Field(60, description="seconds that a call may take")
     start_timeout: Seconds = Field(30, description="seconds within which it must be ready")
-    only: Texts = Field((), description="the tools that are used, by the server's names for them; empty: all")
+    only: Texts = Field((), description="use only these of its tools, by the server's names; empty: all")
     ask: Texts = Field((), description='tools that a person must allow each time, or ["*"]')
-    admins_only: Flag = Field(False, description="only turns of admins may use its tools")
-    trust: Flag = Field(False, description="whether to believe which of its tools change nothing, or may be run twice")
+    admins_only: Flag = Field(False, description="only admins may use its tools")
+    trust: Flag = Field(False, description="believe what it says about which tools change nothing, or may run twice")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield an error unless exactly one of a process and an address is given."""

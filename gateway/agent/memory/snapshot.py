@@ -31,16 +31,14 @@ _REST: Final = "({count} more; `memory` with action search finds them.)"
 
 
 class MemorySettings(Section):
-    """The memory beyond a conversation: facts about a person, and the bot's own notes, each with the message that said
-    it. `/memory` shows them. They belong to one direct chat, to one person in a group, or to a conversation of several
-    people, and are seen nowhere else. A prompt has room for some facts, and shows the newest and most used; a search
-    finds the others."""
+    """What the bot remembers beyond a conversation: facts about a person and notes of its own, each with the message
+    that said it. `/memory` shows them. They belong to one direct chat, to one person in a group, or to a conversation
+    that several people share, and are used nowhere else. A prompt holds the newest and most used; a search finds the
+    others."""
 
-    flush: Flag = Field(
-        True, description="whether a model collects memories before a compaction and at a session's end"
-    )
-    notes_chars: Natural = Field(2_200, description="characters of the bot's notes in a prompt")
-    person_chars: Natural = Field(1_400, description="characters of facts about a person in a prompt")
+    flush: Flag = Field(True, description="let a model collect facts before a compaction and at the end of a session")
+    notes_chars: Natural = Field(2_200, description="characters that the bot's notes may have in a prompt")
+    person_chars: Natural = Field(1_400, description="characters that facts about a person may have in a prompt")
 
 
 def snapshot(

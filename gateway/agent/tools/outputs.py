@@ -35,12 +35,12 @@ class OutputLimits(Section):
     """The keys of `tools` about long results."""
 
     result_chars: Count = Field(
-        100_000, description="characters of a result; a longer one is kept as a file that the model reads in parts"
+        100_000, description="longer results, in characters, become a file that the model reads in parts"
     )
     turn_chars: Count = Field(
-        200_000, description="characters of all results of one step; beyond, the longest are kept as files"
+        200_000, description="if all results of one step have more characters together, the longest become files"
     )
-    preview_chars: Count = Field(1_500, description="characters of a kept result that the model sees at once")
+    preview_chars: Count = Field(1_500, description="characters that the model sees at once of such a file")
 
 
 class Outputs(Struct, frozen=True, kw_only=True):

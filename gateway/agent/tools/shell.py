@@ -93,35 +93,35 @@ FolderName = Annotated[str, AfterValidator(_folder_name)]
 class FolderSettings(Section):
     """A folder of this machine that commands in a sandbox see as /folders/NAME."""
 
-    path: Text = Field(description="where it is; ~ is the home of the user who runs Legato")
-    write: Flag = Field(False, description="whether commands may write in it, each after a person's yes")
+    path: Text = Field(description="its path; ~ is the home of the user who runs Legato")
+    write: Flag = Field(False, description="let commands write there, each after a person's yes")
 
 
 class ShellSettings(Section):
-    """Commands in a sandbox (docs/sandbox.md), which need no yes; where there is none, on this machine itself, as the
-    user that runs Legato: see docs/commands.md before you turn that on."""
+    """Commands. In a sandbox (docs/sandbox.md) they need no yes. Where no sandbox works they run on this machine
+    itself, as the user who runs Legato: read docs/commands.md before you turn that on."""
 
     enabled: Flag | Literal["auto"] = Field(
-        "auto", description="whether the model has the tool; auto: where commands run in a sandbox"
+        "auto", description="give the model the tool; auto: only if a sandbox works here"
     )
     sandbox: Literal["auto", "never"] = Field(
-        "auto", description="never: commands run on this machine itself, even where a sandbox would hold"
+        "auto", description="never: run commands on this machine itself, even if a sandbox works"
     )
     folders: dict[FolderName, FolderSettings] = Field(
-        default_factory=dict, description="folders of this machine that are lent to the sandbox"
+        default_factory=dict, description="folders of this machine that the sandbox may see"
     )
     network: Network = Field(
-        "none", description="what a sandbox reaches unasked: none; listed, the `hosts`; public, the public internet"
+        "none", description="what a sandbox reaches without asking: nothing, the listed `hosts`, or the public internet"
     )
-    hosts: Hosts = Field((), description="hosts that it reaches where the network is listed, such as [api.example.org]")
+    hosts: Hosts = Field((), description="the hosts for network: listed, such as [api.example.org]")
     admins_only: Flag = Field(
-        True, description="only turns of admins may run commands outside a sandbox, or in one with lent folders"
+        True, description="only admins may run commands outside a sandbox, or in one with folders of this machine"
     )
     allow: Annotated[tuple[CommandStart, ...], AList] = Field(
-        (), description="first words of commands outside a sandbox that need no yes, such as [git status, ls]"
+        (), description="commands that need no yes outside a sandbox, by their first words, such as [git status, ls]"
     )
-    timeout: Seconds = Field(60, description="seconds; then a command is ended with all that it started")
-    background_timeout: Seconds = Field(21_600, description="the same of a command in the background of a sandbox")
+    timeout: Seconds = Field(60, description="seconds after which a command and all that it started is ended")
+    background_timeout: Seconds = Field(21_600, description="the same for a command in the background of a sandbox")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield an error for hosts that mean nothing."""

@@ -30,18 +30,18 @@ BRINGS: Final = "a search of the web"
 
 
 class WebSettings(Section):
-    """Pages of the public internet. Addresses of this machine and of private networks are never asked, wherever names
-    and redirects lead."""
+    """Pages of the public internet. Legato never asks an address of this machine or of a private network, wherever a
+    name or a redirect leads."""
 
-    enabled: Flag = Field(True, description="whether the model has the tool web_fetch")
-    ports: Annotated[tuple[Port, ...], AList] = Field((80, 443), description="ports that are asked")
-    most_bytes: Count = Field(5_000_000, description="bytes that are read of a page, packed or unpacked")
+    enabled: Flag = Field(True, description="give the model the tool web_fetch")
+    ports: Annotated[tuple[Port, ...], AList] = Field((80, 443), description="ports that may be asked")
+    most_bytes: Count = Field(5_000_000, description="bytes to read of a page, packed or unpacked")
     timeout: Seconds = Field(20, description="seconds for a page with its redirects")
 
 
 class WebSearchSettings(Section):
-    """The search of the web, for the tool web_search. Without a provider there is none, and nothing of it is loaded.
-    `legato check` tries it.
+    """Web search, for the tool web_search. Without a provider, the model does not have the tool. `legato check` tries
+    it.
 
         search: {provider: searxng, base_url: "http://127.0.0.1:8888"}    # a server of your own
         search: {provider: brave, api_key: "${BRAVE_API_KEY}"}            # or tavily, TAVILY_API_KEY
@@ -51,7 +51,7 @@ class WebSearchSettings(Section):
     provider: Text | None = Field(None, description="searxng, brave, tavily, ddgs, or a plug-in's name; null: none")
     base_url: HttpUrl | None = Field(None, description="the server's address; null: the vendor's own")
     api_key: Secret | None = Field(None, description='the key for the vendor or server, as "${NAME}"')
-    results: Annotated[int, Field(strict=True, ge=1, le=20)] = Field(10, description="pages of one search, at most")
+    results: Annotated[int, Field(strict=True, ge=1, le=20)] = Field(10, description="most pages of one search")
     timeout: Seconds = Field(15, description="seconds for a search")
 
 

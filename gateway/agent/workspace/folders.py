@@ -26,12 +26,12 @@ _KEPT: Final = ".kept"  # the folder of what was there before: no conversation's
 
 
 class WorkspaceSettings(Section):
-    """The folder of each conversation, in which the model reads and writes files: see docs/tools.md."""
+    """The folder that each conversation has, in which the model reads and writes files (docs/tools.md)."""
 
-    enabled: Flag = Field(True, description="whether the model has the tools that write, list and search its files")
-    most_mb: Count = Field(500, description="megabytes of 1,000,000 bytes that one may hold, and as many for versions")
+    enabled: Flag = Field(True, description="give the model the tools that write, list and search files there")
+    most_mb: Count = Field(500, description="megabytes that one may hold, and as many again for earlier versions")
     most_files: Count = Field(20_000, description="files and folders that one may hold")
-    keep_days: Count = Field(30, description="for how many days earlier versions are kept")
+    keep_days: Count = Field(30, description="days for which earlier versions are kept")
 
 
 class Turn(Struct, frozen=True, kw_only=True):

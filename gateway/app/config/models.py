@@ -100,10 +100,10 @@ Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_packag
 
 
 class Auxiliary(Section):
-    """The models for side work. With `auto` and `same-as-main` the conversation's own model does it, unless
-    compression.summary_model names another; with `custom` those named here do."""
+    """Models for side work, such as summaries. With `auto` and `same-as-main`, the conversation's own model does it,
+    unless compression.summary_model names another. With `custom`, the models below do."""
 
-    mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="the models that do the side work")
+    mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
     memory: ModelEntry | None = Field(None, description="the model that collects memories, in the same way")
     title: ModelEntry | None = Field(None, description="the model that names conversations, in the same way")
@@ -111,18 +111,19 @@ class Auxiliary(Section):
 
 
 class Context(Section):
-    """The context engine, which keeps a conversation inside the model's window. `compressor` lets a model summarise the
-    messages that leave the window. `window` asks no model: a note tells how many left it, and the model can search
-    them. It waits for 0.75 of the window, unless compression.threshold is not 0.50."""
+    """How a conversation stays inside the model's window. With `compressor`, a model summarises the messages that leave
+    the window. `window` asks no model: a note says how many messages left, and the model can search them. `window`
+    begins at 0.75 of the window, unless you set compression.threshold."""
 
     engine: Text = Field("compressor", description="compressor, window, or the name of a plug-in")
-    recall: Flag = Field(True, description="quote earlier messages beside a new one that names their subject")
+    recall: Flag = Field(True, description="remind the model of earlier messages about the same subject")
 
 
 class SearchSettings(Section):
-    """Searches of what was said: /recall, the model's own, and `legato sessions search`. They go by words. With an
-    embedding model they find other words for the same, too: a server with OpenAI's /embeddings is sent each message,
-    once, and each question. Changing the model makes all vectors anew, in the background.
+    """How past messages are found, by /recall, by the model, and by `legato sessions search`. A search goes by words.
+    With an embedding model it also finds other words for the same thing; then a server with OpenAI's /embeddings
+    receives every message once, and every question. If you change that model, Legato asks for all vectors again, in the
+    background.
 
         search: {embeddings: {provider: ollama, name: nomic-embed-text}}
         search: {embeddings: {provider: openai, name: text-embedding-3-small}}
@@ -172,7 +173,7 @@ def _postgres_url(value: str) -> str:
 
 
 class StoreSettings(Section):
-    """The store of the conversations: a file, for one process; or a Redis or PostgreSQL server, for any number of
+    """Where conversations are kept: in a file, for one process; or on a Redis or PostgreSQL server, for any number of
     processes on any hosts (docs/redis.md).
 
         url: redis://127.0.0.1:6379/0
@@ -182,7 +183,7 @@ class StoreSettings(Section):
     url: Annotated[str, Field(strict=True), AfterValidator(_store_url)] = Field(
         "sqlite:///legato.db", description="three slashes: a path in Legato's folder; four: an absolute path"
     )
-    keep_copy: Flag = Field(True, description="whether a file keeps a copy of itself before an upgrade changes it")
+    keep_copy: Flag = Field(True, description="keep a copy of the file before an upgrade changes it")
 
     @property
     def is_postgres(self) -> bool:
@@ -197,10 +198,10 @@ class StoreSettings(Section):
 
 
 class ToolSettings(OutputLimits):
-    """The tools of the model. `offered` lists them for some people, who are written as in `access`; the name of a
-    platform stands for everybody there, `*` for everybody. Only the closest entry counts. In a list, `*` stands for any
-    characters, and `-name` takes a tool out; a list of such entries alone takes in all other tools. A tool that is not
-    offered is not shown to the model, and cannot be called.
+    """Which tools the model has, and for whom. In `offered`, write people as in `access`, a platform's name for
+    everybody there, or `*` for everybody; only the closest entry counts. In a list of tools, `*` stands for any
+    characters and `-name` removes a tool; a list of removals alone keeps all the others. The model neither sees nor can
+    call a tool that is not offered.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
         admins_only: [shell, "github_*"]
@@ -209,13 +210,15 @@ class ToolSettings(OutputLimits):
     offered: dict[Ident, Texts] = Field(default_factory=dict, description="lists of tools, by people")
     admins_only: Texts = Field((), description="tools that only admins have")
     mcp: dict[str, McpServerSettings] = Field(
-        default_factory=dict, description="MCP servers, each a section under a name of its own (docs/mcp.md)"
+        default_factory=dict, description="MCP servers, each under a name that you choose (docs/mcp.md)"
     )
     topics: Flag = Field(
-        False, description="whether the model may open, name and close topics and threads of groups, each after a yes"
+        False, description="let the model open, name and close topics and threads of groups, after a yes each time"
     )
-    approval_deadline: Seconds = Field(300, description="seconds for a yes or no to a tool; then it counts as a no")
-    approval_lasts: Lasts = Field("always", description="how long a person's yes to a call may last")
+    approval_deadline: Seconds = Field(
+        300, description="seconds that a question waits for a yes or no; then it counts as no"
+    )
+    approval_lasts: Lasts = Field("always", description="the longest that a person's yes to a call may last")
     delegate: DelegateSettings = DelegateSettings()
     shell: ShellSettings = ShellSettings()
     skills: SkillsSettings = SkillsSettings()
@@ -231,8 +234,8 @@ class ToolSettings(OutputLimits):
 
 
 class Chat(Section):
-    """Settings of single chats, topics, guilds or platforms. `/whoami` tells a chat's number. For each key the
-    narrowest place wins; but every `daily_usd` holds.
+    """Settings for single chats, topics, Discord servers or platforms. `/whoami` shows a chat's number. For each key
+    the narrowest place wins, but every `daily_usd` holds.
 
         chats:
           telegram:-1001234567890: {persona: You are a pirate., listen: free}
@@ -242,11 +245,11 @@ class Chat(Section):
           discord:*: {persona: You are a librarian.}    # the whole platform
     """
 
-    persona: Text | None = Field(None, description="a text that describes the bot there; null: as prompt.persona")
+    persona: Text | None = Field(None, description="who the bot is there, in your words; null: as prompt.persona")
     model: Fallback | None = Field(
         None, description="the model there: a name at the provider of `model`, or a section like `model`"
     )
-    tools: Texts | None = Field(None, description="the tools there, of those on offer; a list as in tools.offered")
+    tools: Texts | None = Field(None, description="which of the offered tools there are; a list as in tools.offered")
     listen: Listen | None = Field(
         None, description="when the bot answers there; thread: everything, each time in a new thread"
     )
@@ -258,24 +261,20 @@ class Chat(Section):
     threads: Literal["per_user", "shared"] | None = Field(None, description="as sessions.threads")
     context: Natural | None = Field(
         None,
-        description="messages of a group that the model is shown with one to the bot, whoever wrote them; null: 50, of "
-        "people who may talk to it",
+        description="in a group, how many earlier messages the model sees; null: 50, by people who may talk to the bot",
     )
-    names: Texts | None = Field(None, description="words that people call the bot by, beside its mention")
+    names: Texts | None = Field(None, description="names that people call the bot by, besides its mention")
     joins: Natural | None = Field(
         None,
-        description="how often in an hour a model may look whether the bot speaks unasked in a group; null: never",
+        description="how often an hour a model may decide whether the bot joins in unasked; null: never",
     )
-    reply: Flag | None = Field(None, description="whether answers in a group point at their question; null: true")
+    reply: Flag | None = Field(None, description="in a group, answers point at their question; null: true")
     silent: Flag | None = Field(
         None,
-        description="whether reminders, notices and what programs tell make no sound; null: notices beside answers, "
-        "in groups",
+        description="reminders, notices and programs' messages are silent; null: in groups, notices beside answers are",
     )
-    previews: Flag | None = Field(
-        None, description="whether links have a preview; null: as the platform's section says"
-    )
-    daily_usd: SpendCap | None = Field(None, description="a spend cap for all that is in this place, one day")
+    previews: Flag | None = Field(None, description="links have a preview; null: as the platform's section says")
+    daily_usd: SpendCap | None = Field(None, description="what everything in this place together may cost in a day")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A section names its provider."""
@@ -302,15 +301,17 @@ ChatKey = Literal[
 
 
 class Plugins(Section):
-    """A folder of plug-ins, beside the installed packages."""
+    """A folder for plug-ins, besides those that are installed as packages."""
 
-    dir: Text = Field("plugins", description="its context_engine/NAME/ is an engine")
+    dir: Text = Field("plugins", description="each folder in context_engine/ there is an engine")
 
 
 class LogSettings(Section):
     """The log."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field("warning", description="the least level that is logged")
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "warning", description="the lowest level that is logged"
+    )
     format: Literal["console", "json"] = Field("console", description="for people, or for programs")
 
 
@@ -323,15 +324,15 @@ def _listening_address(value: str) -> str:
 
 class MonitorSettings(Section):
     """An address where `legato run` answers monitors: /healthz, /readyz, /statusz and /metrics (docs/operations.md).
-    With `--workers N` the first worker has this port, and each other one the next.
+    With `--workers N` the first worker has this port, the second one the next, and so on.
 
         address: "127.0.0.1:9464"
     """
 
     address: Annotated[str, Field(strict=True), AfterValidator(_listening_address)] | None = Field(
-        None, description="host and port; null: nobody is answered"
+        None, description="host and port; null: there is no such address"
     )
-    public: Flag = Field(False, description="whether others than this machine may reach the address")
+    public: Flag = Field(False, description="allow an address that other machines can reach")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Strangers are not told by accident."""
@@ -348,13 +349,15 @@ class MonitorSettings(Section):
 
 
 class AlertSettings(Section):
-    """A chat that hears of trouble: messages that were given up, platforms that are down, findings of the watchdog,
-    spend caps that were met, a disk that is nearly full, a backup that failed. Each kind is told at most once an hour.
+    """A chat that is told of trouble: of messages that were given up, platforms that are down, spend caps that were
+    reached, a nearly full disk, a failed backup, and other problems. It hears of each kind at most once an hour.
 
         to: telegram:4711
     """
 
-    to: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami tells it there; null: the home chat, if any")
+    to: Text | None = Field(
+        None, description="PLATFORM:CHAT, as /whoami shows it there; null: the home chat, if there is one"
+    )
 
     @property
     def chat(self) -> ChatAddress | None:
@@ -380,22 +383,23 @@ _UNITS: Final = {"m": 60, "h": 3_600}
 
 
 class HeartbeatSettings(Section):
-    """A look now and then: the agent reads HEARTBEAT.md, a file of yours in Legato's folder, and what is due soon, and
-    says something only if there is something to say (docs/hooks.md). No model is asked where nothing changed.
+    """A regular look: the agent reads your file HEARTBEAT.md in Legato's folder and what is due soon, and speaks only
+    if there is something to say (docs/hooks.md). If nothing has changed, no model is asked.
 
         chat: telegram:4711
         hours: "8-22"
     """
 
-    chat: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami tells it there, or home; null: no looks")
+    chat: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami shows it there, or home; null: no looks")
     person: Ident | None = Field(None, description="in a group, the id of the person whose conversation it is")
     every: Annotated[str, Field(strict=True), AfterValidator(_interval)] = Field("30m", description="5m or more")
     hours: Annotated[str, Field(strict=True), AfterValidator(_hours)] | None = Field(
-        None, description="hours of the day, in the time zone of sessions.expiry; null: all"
+        None, description="only between these hours, in the time zone of sessions.expiry; null: always"
     )
-    daily: Count = Field(24, description="looks in a day")
+    daily: Count = Field(24, description="most looks in a day")
     daily_usd: SpendCap | None = Field(
-        0.5, description="what they and what they begin may cost in a day, where the model has a price; null: no limit"
+        0.5,
+        description="what looks and the work they start may cost in a day, if the model has a price; null: no limit",
     )
 
     @property
@@ -412,12 +416,11 @@ class HeartbeatSettings(Section):
 
 
 class OtelSettings(Section):
-    """Spans for OpenTelemetry: of turns, model calls and tools (docs/operations.md). They need
-    `pip install 'legato[otel]'`. OpenTelemetry's own variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where they go.
-    """
+    """OpenTelemetry spans of turns, model calls and tools (docs/operations.md); they need `pip install 'legato[otel]'`.
+    OpenTelemetry's own variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where they go."""
 
-    enabled: Flag = Field(False, description="whether spans are made")
-    contents: Flag = Field(False, description="whether they hold what people, models and tools say")
+    enabled: Flag = Field(False, description="make spans")
+    contents: Flag = Field(False, description="put what people, models and tools say into them")
 
 
 def _kept(value: str) -> str:
@@ -426,9 +429,9 @@ def _kept(value: str) -> str:
 
 
 class BackupSettings(Section):
-    """Backups of the store and of the folder beside it (docs/operations.md). `legato run` makes one a day, if `at` is
-    set; `legato backup` makes one now. `command` is run by a shell, and takes the archive from its input; LEGATO_BACKUP
-    is a name for it.
+    """Backups of the store and the folder beside it (docs/operations.md). `legato run` makes one a day if `at` is set;
+    `legato backup` makes one now. A shell runs `command`, which reads the archive from its input; LEGATO_BACKUP holds a
+    name for it.
 
         at: "04:00"
         to: /backups
@@ -436,13 +439,13 @@ class BackupSettings(Section):
     """
 
     at: TimeOfDay | None = Field(None, description="a time of day, in the time zone of sessions.expiry; null: never")
-    to: Text | None = Field(None, description="a folder that is there")
+    to: Text | None = Field(None, description="an existing folder")
     keep: Annotated[Text, AfterValidator(_kept)] | None = Field(
-        None, description="for how many days, weeks and months one backup each stays in the folder; null: all stay"
+        None, description="for how many days, weeks and months to keep one backup each; null: keep all"
     )
     command: Text | None = Field(None, description="a command instead of a folder")
     recipient: Text | None = Field(
-        None, description="a public key of age (age-encryption.org), for which backups are encrypted"
+        None, description="a public key of age (age-encryption.org); backups are encrypted for it"
     )
 
     def contradictions(self) -> Iterator[Contradiction]:
@@ -461,20 +464,17 @@ class BackupSettings(Section):
 
 
 class Config(Section):
-    """The settings of Legato, each at its default. Your own go into a file of the same form, config.yaml in Legato's
-    folder (~/.legato, or the one that LEGATO_HOME names), and only those that differ: changes to this file would be in
-    the way of the next version. `legato check` checks them, `legato config` prints this file.
+    """All settings of Legato with their defaults. Do not change this file, because an update replaces it. Write the
+    settings that you want to be different into your own config.yaml in Legato's folder (~/.legato, or the one that
+    LEGATO_HOME names). `legato check` checks them, `legato config` prints this file.
 
-    Keys and tokens go into no such file. Write "${NAME}" and set the variable NAME, or put NAME=… into the file .env in
-    Legato's folder. Any key can also be set from outside: LEGATO__COMPRESSION__THRESHOLD=0.6 sets
-    compression.threshold.
-    """
+    Keep keys and tokens out of it: write "${NAME}", and set the variable NAME or put NAME=… into the file .env in
+    Legato's folder. The environment can set any key: LEGATO__COMPRESSION__THRESHOLD=0.6 sets compression.threshold."""
 
     model: ModelEntry = ModelSettings()
     fallback_models: Annotated[tuple[Fallback, ...], AList] = Field(
         (),
-        description="models that answer while the first one cannot, in this order: names at the same provider, or "
-        "sections like `model`",
+        description="models that stand in for the main one, in order: names at its provider, or sections like `model`",
     )
     auxiliary: Auxiliary = Auxiliary()
     transcription: TranscriptionSettings = TranscriptionSettings()
@@ -498,7 +498,7 @@ class Config(Section):
     adapters: Platforms = Field(default_factory=dict)  # those that are named, by name
     home_chat: Text | None = Field(
         None,
-        description="PLATFORM:CHAT that is told what has no chat of its own, until an admin writes /home elsewhere",
+        description="PLATFORM:CHAT for news that has no other chat, until an admin writes /home elsewhere",
     )
     monitor: MonitorSettings = MonitorSettings()
     alerts: AlertSettings = AlertSettings()

@@ -12,13 +12,13 @@ LEAST_THINKING = 1_024  # tokens; the API refuses a smaller budget
 
 
 class AnthropicModel(ServedModel):
-    """A model of Anthropic's, or of a server with the same API."""
+    """A model of Anthropic, or of a server with the same API."""
 
     thinking: Literal["auto", "adaptive", "off"] = Field(
-        "auto", description="adaptive: the model thinks as long as it likes; auto: what the model does unasked"
+        "auto", description="adaptive: the model thinks as long as it likes; auto: the model's own default"
     )
     thinking_tokens: Count | None = Field(
-        None, description="of thinking before an answer, for models that want a budget; 1,024 at least"
+        None, description="tokens for thinking, for models that want a budget; 1,024 at least"
     )
 
     def contradictions(self) -> Iterator[Contradiction]:

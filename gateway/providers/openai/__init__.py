@@ -6,7 +6,7 @@ from gateway.providers.plugin import ProviderPlugin, ServedModel, Vendor
 
 
 class OpenAIModel(ServedModel):
-    """A model of OpenAI's, or of any compatible server."""
+    """A model of OpenAI, or of any compatible server."""
 
 
 def listed(model: str) -> Iterator[tuple[str | None, str]]:

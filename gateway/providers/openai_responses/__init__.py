@@ -6,7 +6,7 @@ from gateway.providers.plugin import SETTINGS, ProviderPlugin, ServedModel, Vend
 
 
 class ResponsesModel(ServedModel):
-    """A model of OpenAI's, or of a server with the same API. Models that think do so best here."""
+    """A model of OpenAI, or of a server with the same API. Reasoning models work best with this one."""
 
 
 def listed(model: str) -> Iterator[tuple[str | None, str]]:
