@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from gateway.context.statements import sentences
 from gateway.domain.message import Message, text_of
-from gateway.runtime.patterns import late
+from gateway.runtime.patterns import late, table
 
 _LONGEST: Final = 300  # characters of a sentence; a longer one is not speech
 _MOST: Final = 80  # sentences that are looked at for one of the notes, those with most of its words and numbers
@@ -27,17 +27,6 @@ _ALIKE: Final = 0.6  # of the words of a noted sentence must be in the original 
 _NEAR: Final = 3  # words before and behind a value that tell what it is of
 _NEIGHBOURS: Final = 3  # sentences: what is said so near is of the same matter
 _ROUGHLY: Final = 0.1  # by which a rounded value may differ
-_WEEKDAYS: Final = (
-    "monday montag lundi lunes", "tuesday dienstag mardi martes", "wednesday mittwoch mercredi miércoles",
-    "thursday donnerstag jeudi jueves", "friday freitag vendredi viernes", "saturday samstag sonnabend samedi sábado",
-    "sunday sonntag dimanche domingo",
-)  # fmt: skip
-_MONTHS: Final = (
-    "january jan januar janvier enero", "february feb februar février febrero", "march mar märz mars marzo",
-    "april apr avril abril", "may mai mayo", "june jun juni juin junio", "july jul juli juillet julio",
-    "august aug août agosto", "september sep sept septembre septiembre", "october oct oktober octobre octubre",
-    "november nov novembre noviembre", "december dec dezember décembre diciembre",
-)  # fmt: skip
 _NUMBERS: Final = (
     "zero null", "", "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro", "five fünf cinq cinco",
     "six sechs seis", "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve", "ten zehn dix diez",
@@ -51,8 +40,9 @@ def _numbered(rows: Iterable[str], first: int) -> dict[str, int]:
     return {word: number for number, row in enumerate(rows, first) for word in row.split()}
 
 
-_WEEKDAY: Final = _numbered(_WEEKDAYS, 1)
-_MONTH: Final = _numbered(_MONTHS, 1)
+_TABLE: Final = table(__file__)
+_WEEKDAY: Final = _numbered(_TABLE["weekdays"], 1)
+_MONTH: Final = _numbered(_TABLE["months"], 1)
 _COUNT: Final = {**_numbered(_NUMBERS, 0), **_TENS}
 _NAMES_OF_MONTHS: Final = "|".join(sorted(_MONTH, key=len, reverse=True))
 _VALUE: Final = late(
@@ -76,45 +66,13 @@ _ABOUT: Final = late(
     r"[€$£]?\s*$",
     re.IGNORECASE,
 )
-_NOT: Final = late(
-    r"\b(?:not|never|no|none|nothing|nobody|without|cannot|nicht|kein\w*|nie|niemals|ohne|nichts|niemand|pas|jamais|sans|nunca|sin|не|нет|никогда)\b"
-    r"|n['’]t\b",
-    re.IGNORECASE,
-)
+_NOT: Final = late(_TABLE["not"], re.IGNORECASE)
 # Negative words in what denies nothing.
-_AFFIRMS: Final = late(
-    r"\b(?:(?:do not|don['’]t|never|not|nicht|nie) (?:forget|vergessen)|vergiss \w{0,12} ?nicht"
-    r"|n['’]oublie\w* (?:pas|jamais)|(?:no|nunca) (?:te |se )?olvid\w+|не забуд\w+"
-    r"|(?:not|nicht|pas|no) (?:only|just|nur|seulement|s[oó]lo)|not bad|no (?:doubt|problem|worries|wonder)"
-    r"|without (?:a |any )?doubt|can['’]t wait|won['’]t hurt|kein problem|ohne (?:zweifel|frage)"
-    r"|sans (?:aucun )?doute|pas de (?:problème|souci)|sin (?:duda|problema))\b",
-    re.IGNORECASE,
-)
-# Words that make another value of one.
-_PARTS: Final = (
-    r"half|halve\w*|third|quarter|doubl\w+|twice|halb\w*|hälfte|drittel|doppel\w*|verdopp\w*|moitié|mitad|doble"
-    r"|\d/\d|(?:per ?cent|prozent|pour cent|por ciento) (?:of|von|d[eu])"
-)
-_PART: Final = late(rf"\b(?:{_PARTS})\b|% (?:of|von|d[eu])\b", re.IGNORECASE)
-_CHANGES: Final = late(
-    rf"\b(?:{_PARTS}|instead|change\w*|mov(?:e|ed|ing)|delay\w*|postpon\w+|late|later|earlier|add|added|extra|plus|minus"
-    r"|rais\w+|increas\w+|reduc\w+|lower\w*|cut|make (?:it|that)|birthday"
-    r"|let['’]s (?:do|make|take|say)|actually|rather|lieber|plutôt|mejor|statt\w*|änder\w*|geänder\w*|verschieb\w*"
-    r"|verschob\w*|verspät\w*|später|früher|dazu|erhöh\w*|mach (?:es|das|daraus)|change[zr]|déplac\w+|retard\w*"
-    r"|ajout\w+|cambi\w+|retras\w+|añad\w+)\b",
-    re.IGNORECASE,
-)
+_AFFIRMS: Final = late(_TABLE["affirms"], re.IGNORECASE)
+_PART: Final = late(_TABLE["part"], re.IGNORECASE)
+_CHANGES: Final = late(_TABLE["changes"], re.IGNORECASE)
 _CLAUSE: Final = late(r"[,;]\s|\s(?:and|but|und|aber|et|mais|y|pero)\s", re.IGNORECASE)
-_EMPTY: Final = frozenset(
-    _TOKEN.findall(
-        "a an the this that these those our my your his her its their i i'm we you he she it they me us is are was "
-        "were am be been being do does did don't doesn't didn't will would shall should can could may must have has "
-        "had of to at on in by with from for and or but as up out so not never no none without cannot longer der "
-        "die das den dem des ein eine einen einem einer ist sind war wir ich es er sie mein dein sein für von zu im "
-        "in auf und mit am um nicht kein keine keinen soll le la les l un une des du de et est sont je nous il elle "
-        "ne pas en au el los las una y es son para con por se mi su"
-    )
-)
+_EMPTY: Final = frozenset(_TOKEN.findall(" ".join(_TABLE["empty"])))
 _WORDS_OF_VALUES: Final = frozenset([*_WEEKDAY, *(f"{day}s" for day in _WEEKDAY), *_MONTH, *_COUNT])
 _ENDINGS: Final = re.compile(r"(?:ing|ed|es|s|e|o)$")
 

@@ -17,7 +17,7 @@ from gateway.context.instructions import TIMES, of, parted, permits, stands, wit
 from gateway.context.shapes import well_formed
 from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.notes import INSTRUCTIONS, section
-from gateway.runtime.patterns import late
+from gateway.runtime.patterns import late, table
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
@@ -208,68 +208,20 @@ class _About(Struct, frozen=True):
     name: bool
 
 
-_NEGATES: Final = late(
-    r"\b(?:never|not|don['’]?t|no|without|avoid|stop|nie(?:mals)?|nicht|kein(?:e[nrms]?)?|ohne|ne|n['’]\w{1,20}|jamais"
-    r"|pas|sans|nunca|sin|mai|non|senza|não|sem|nooit|niet|geen|не|никогда|без)\b|不要|不得|[别別]|[绝絕][对對]?不"
-    r"|禁止|勿"
-    r"|मत|नहीं|ないで|するな|마세요",
-    re.IGNORECASE,
-)
-_EVERYTHING: Final = late(
-    r"\b(?:forget|cancel|scrap) all\b.{0,24}\b(?:rules?|instructions?)\b"
-    r"|\bvergiss alle\b.{0,24}\b(?:regeln|anweisungen)\b"
-    r"|забудь все .{0,16}(?:правила|указания)|忘[掉记記]所有.{0,8}[规規]",
-    re.IGNORECASE,
-)
-_A_RULE: Final = late(
-    r"\b(?:rules?|instructions?|what i (?:said|told you) about (?:always|never)|regeln?|anweisung(?:en)?|règles?"
-    r"|consignes?|reglas?|instrucci[oó]n(?:es)?|regol[ae]|istruzion[ei]|regras?|instruç(?:ão|ões)|regels?)\b"
-    r"|правил|указани|[规規][则則]|指令",
-    re.IGNORECASE,
-)
+_TABLE: Final = table(__file__)
+_NEGATES: Final = late(_TABLE["negates"], re.IGNORECASE)
+_EVERYTHING: Final = late(_TABLE["everything"], re.IGNORECASE)
+_A_RULE: Final = late(_TABLE["a_rule"], re.IGNORECASE)
 # Words to the bot about its own behaviour: it need not, or it may again; or an order to leave something off.
-_TELLS_ME: Final = late(
-    r"\byou (?:no longer|do(?: not|n['’]t)|need(?: not|n['’]t)|can|may)\b|\bno need\b"
-    r"|\A\W{0,3}(?:please |and |so ){0,2}(?:stop \w{1,20}ing|do(?: not|n['’]t) \w|no longer \w)"
-    r"|\bdu (?:musst|brauchst|sollst|darfst|kannst)\b|\A\W{0,3}(?:bitte )?\w{2,20} (?:mir |uns )?nicht mehr\b"
-    r"|\b(?:tu ne|vous ne)\b|\A\W{0,3}n(?:e |['’])\w{1,20} plus\b|\bya no \w{1,20}[ae]s\b|\bpuedes\b"
-    r"|\Anon \w{2,20}re più\b|\bnão (?:precisa|deve)\w{0,3} mais\b|\bje hoeft\b"
-    r"|\Aбольше не (?:надо|нужно|обязательно)|\Aможешь снова|\A[请請你您]{0,2}(?:不用再|不再需要|可以不用)",
-    re.IGNORECASE,
-)
+_TELLS_ME: Final = late(_TABLE["tells_me"], re.IGNORECASE)
 # Somebody's words, a permission for one time, or what somebody does or has no more: none of them is a word to the bot.
-_ASIDE: Final = late(
-    r":\s*[\"“„«'‘]"
-    r"|\b(?:(?<!\bi )(?:says?|said|writes?|wrote|told (?:me|us)|sagt|schreibt|meint|dit|écrit|dice|escribe)"
-    r"|i (?:read|heard|hear|saw))\b"
-    r"|\b(?:just |only )?(?:this|for) (?:once|time)\b|\bfor (?:this|that) (?:one|\w+ only)\b|\bfor (?:now|today)\b"
-    r"|\b(?:in|for) (?:this|that|the next) (?:one|text|mail|e-?mail|letter|message|answer|reply|file|card|poem|post"
-    r"|case)\b"
-    r"|\A\W*(?:for|in) (?:the|his|her|their) \w+,? you\b"
-    r"|\b(?:ausnahmsweise|diesmal|dieses mal|cette fois|pour une fois|esta vez|por una vez|stavolta|questa volta)\b"
-    r"|в этот раз|这一?次|今回"
-    r"|\A\W*(?:i|we|they|he|she|it|my|our|his|her|their|the)\b(?!.*\b(?:you|want|need|like|wish|care|expect|require|mind"
-    r"|must|have to|has to|necessary|required|prefer)\b).*\b(?:no longer|any ?more|(?:can|may) .*again)\b"
-    r"|\A\W*(?:ich|wir|er|sie|es|mein\w*|der|die|das)\b(?!.*\b(?:du|dir|will|möchte|brauch\w*|muss|müssen|soll\w*|mag"
-    r"|nötig|wünsche)\b).*\bnicht mehr\b",
-    re.IGNORECASE,
-)
+_ASIDE: Final = late(_TABLE["aside"], re.IGNORECASE)
 # What need not be, or is called off, may still be forbidden.
-_NEEDLESS: Final = late(
-    r"\A\W*(?:please |and |so ){0,2}(?:cancel|scrap|forget(?! about)) (?:the|my|that|our)\b"
-    r"|\A(?!.*\b(?:avoid|leave|skip|omit|without|vermeid|weglass|ohne|évit|evit|sin|sans)).*"
-    r"\b(?:need|needed|necessary|required|nötig|brauchst|besoin|nécessaire|hace falta|necesari\w+|serve|preciso)\b",
-    re.IGNORECASE,
-)
+_NEEDLESS: Final = late(_TABLE["needless"], re.IGNORECASE)
 _ALLOWS: Final = late(
     r"\b(?:can|may|kannst|darfst|puedes)\b(?! (?:leave|drop|skip|omit|stop|ignore))|снова", re.IGNORECASE
 )
-_INSTEAD: Final = late(
-    r"(?:\b(?:instead of|rather than|in place of|(?:an)?statt|anstelle(?: von)?|au lieu de|plutôt que|en (?:lugar"
-    r"|vez) de"
-    r"|invece di|al posto di|em vez de|in plaats van|вместо)\b|而不是|代替)([^,.;，。]+)",
-    re.IGNORECASE,
-)
+_INSTEAD: Final = late(_TABLE["instead"], re.IGNORECASE)
 _CASE: Final = late(
     rf"\b{TIMES} (?:i|we)\b[^,:]*|\bwenn ich\b[^,]*|\b(?:quand|lorsque|si|chaque fois que) je\b[^,]*"
     r"|\b(?:cuando|cada vez que|quando|ogni volta che|toda vez que|sempre que)\b[^,]*"
@@ -287,49 +239,14 @@ _CALL: Final = late(
     re.IGNORECASE,
 )
 _STEM: Final = 6  # letters of a word that are compared
-_EMPTY_WORDS: Final = """
-    the an to of in on for at by with as is are be it its this that these those and or but so my me you your we us
-    please always never ever from now when whenever if ask about every time do don dont not no use using used answer
-    answers reply respond write speak talk say tell make sure ensure must should shall will would like want need can
-    could may again only just also all any anymore more stop going forward future remember henceforth keep
-    immer stets nie niemals bitte ab jetzt sofort nicht mehr kein keine der die das den dem ein eine mir mich mein auf
-    antworte antworten schreib schreibe sprich verwende benutze nutze künftig zukunft wieder du kannst
-    toujours jamais désormais dorénavant ne pas plus le la les un une en de du des réponds utilise écris parle
-    siempre nunca el los las una responde usa escribe habla ahora partir adelante sempre mai non il lo gli di rispondi
-    scrivi não os as em responda use escreva agora altijd nooit niet het een antwoord gebruik schrijf voortaan vanaf
-    nu con avec mit com aux au schreiben antworten sprechen verwenden benutzen nutzen utiliser répondre écrire parler
-    usar responder escribir hablar respondas uses use using использовать отвечать писать
-    с always всегда никогда не на отвечай пиши используй говори отныне впредь пожалуйста больше"""
-_EMPTY: Final = frozenset(_EMPTY_WORDS.split())
+_EMPTY: Final = frozenset(" ".join(_TABLE["empty"]).split())
 # Words about instructions, as far as they are compared.
 _META: Final = frozenset(
     {"rule", "instru", "forget", "earlie", "said", "cancel", "scrap", "regel", "vergis", "правил", "забудь"}
 )
-_SLOTS: Final = tuple(
-    frozenset(word[:_STEM] for word in words.split())
-    for words in (
-        "english german french spanish italian portuguese dutch russian chinese japanese hindi korean polish turkish"
-        " arabic englisch deutsch französisch spanisch italienisch russisch chinesisch anglais allemand français"
-        " espagnol italien inglés alemán francés español inglese tedesco francese spagnolo inglês alemão francês"
-        " espanhol engels duits frans английском английски немецком немецки французском русском русски испанском 中文"
-        " 英文 日文 法文 德文 英语 汉语",
-        "metric imperial metre meter feet inche mile kilometre kilometer celsius fahrenheit metrisch",
-        "brief briefly short shorter shortly concise concisely long longer länger kürzer detailed verbose lengthy"
-        " kurz knapp ausführlich bref"
-        " court détaillé breve corto largo detallado кратко коротко подробно",
-        "formal informal formally informally casual casually duzen siezen duze sieze tutoie vouvoie",
-    )
-)
-
-
+_SLOTS: Final = tuple(frozenset(word[:_STEM] for word in words.split()) for words in _TABLE["slots"])
 # Words with which something is allowed, or need not be done.
-_ALLOWING_WORDS: Final = """
-    okay ok fine alright allowed welcome permitted feel free need needed necessary required leave out drop skip omit
-    ignore normal even though longer eat jetzt ruhig gern gerne erlaubt gut ordnung nötig brauchst musst weglassen
-    auslassen darfst sind ist peux pouvez nouveau besoin nécessaire as puedes ya hace falta necesario necesarias
-    necesarios que than me re otra vez puoi
-    nuovo serve più pode novo mag weer hoeft можно нужно надо обязательно снова لا داعي يمكنك جديد مرة أخرى"""
-_ALLOWING: Final = frozenset(word[:_STEM] for word in _ALLOWING_WORDS.split())
+_ALLOWING: Final = frozenset(word[:_STEM] for word in " ".join(_TABLE["allowing"]).split())
 _VALUES: Final = frozenset().union(*_SLOTS)
 
 

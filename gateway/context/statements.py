@@ -23,7 +23,7 @@ from msgspec import Struct, field
 from gateway.context import identifiers
 from gateway.context.mentions import mentions, place_in
 from gateway.domain.message import Message, ends, text_of
-from gateway.runtime.patterns import late
+from gateway.runtime.patterns import late, table
 
 CONTEXT: Final = " · "  # in a list, between an identifier and the sentence around it
 SIDE: Final = " | "  # in a list, between identifiers that share a line
@@ -41,70 +41,29 @@ _END: Final = late(
 _END_ASCII: Final = late(
     rf"\s(?:(?:(?<=[.!?]\s)(?!(?<=\d\.\s){identifiers.GERMAN_MONTHS})|(?<=[.!?][)\]\"']\s))\s*|(?<=\n)\n*)"
 )
-# Words that tell of a change, in lower case, because a search in lower case takes a third of the time. The second
-# group may be parts of other words or be written without spaces.
-_CHANGED: Final = (
-    "now", "no longer", "any more", "anymore", "back to", "instead", "rather than", "changed", "switched", "replaced",
-    "moved", "renamed", "updated", "upgraded", "downgraded", "raised", "lowered", "increased", "reduced", "rescheduled",
-    "postponed", "correction", "jetzt", "nicht mehr", "statt", "stattdessen", "geändert", "ersetzt", "verschoben",
-    "aktualisiert", "umgestellt", "gebracht", "désormais", "maintenant", "au lieu", "remplacé", "reporté", "ahora",
-    "ya no", "en lugar", "cambió", "cambiado", "aplazado",
-)  # fmt: skip
 _CHANGED_INSIDE: Final = (
     "теперь", "больше не", "вместо", "замен", "измен", "исправ", "обновил", "перенес", "现在", "不再", "改为", "改成",
     "换成", "变成", "变为", "升级到", "更正", "而是", "変更", "ではなく", "이제", "변경", "अब", "बदल", "की जगह",
 )  # fmt: skip
-_WHOLE: Final = late(rf"\b(?:{'|'.join(_CHANGED)})\b")
-# The words right before, or right after, a value that another value replaces.
-_MARKS: Final = r"[\s`\"'“«「]*"
-_FORMER: Final = late(
-    r"(?:\b(?:no longer|not|instead of|rather than|replaced|nicht(?: mehr)?|statt|au lieu de|en lugar de|ya no es"
-    r"|больше не|не|вместо|заменили)(?:\s(?:on|at|in|for|the|am|um|im|bei|auf|für|der|die|das|den|dem|на|в))?"
-    rf"|不再是?|不是|取代){_MARKS}$",
-    re.IGNORECASE,
-)
+_TABLE: Final = table(__file__)
+_CHANGED: Final = _TABLE["changed"]
+_WHOLE: Final = late(_TABLE["whole"])
+_FORMER: Final = late(_TABLE["former"], re.IGNORECASE)
 _FORMER_AFTER: Final = late(r"[\s`\"'”»」]*(?:नहीं|से बदल|की जगह|ではなく)")
 # The same in a sentence about a thing that becomes another, not about a copy from one to another.
-_FROM: Final = late(rf"(?:\b(?:from|von|с)|从|将|把){_MARKS}$", re.IGNORECASE)
+_FROM: Final = late(_TABLE["from"], re.IGNORECASE)
 _FROM_AFTER: Final = late(r"[\s`\"'”»」]*(?:から|에서)")
-_BECOMES: Final = late(
-    r"\b(?:changed|switched|replaced|moved|renamed|(?:up|down)graded|updated|raised|lowered|increased|reduced|rescheduled"
-    r"|postponed|geändert|ersetzt|verschoben|aktualisiert|umgestellt|gebracht|remplacé|reporté|cambió|cambiado|aplazado)\b"
-    r"|замен|измен|исправ|обновил|перенес|改为|改成|换成|变成|变为|升级到|更正|変更|변경|बदल",
-    re.IGNORECASE,
-)
+_BECOMES: Final = late(_TABLE["becomes"], re.IGNORECASE)
 # The words before a value that is only ruled out: it neither replaces a value nor is replaced.
-_RULED_OUT: Final = late(
-    r"\b(?:not|never|no longer|cannot|nicht|kein\w*|nie|ne|jamais|nunca|ya no|не|нельзя)\b|n['’]t\b"
-    r"|不再|不要|不能|别|禁止",
-    re.IGNORECASE,
-)
-_RULED_OUT_AFTER: Final = late(
-    r"[\s`\"'”»]*(?:(?:is|was|are|were|does|should|must|can|will)\s?)?(?:not|n['’]t|no longer|nicht|не|больше не)\b"
-    r"|.*(?:नहीं|ない|않|\bany ?more\b|\bnicht mehr\b)",
-    re.IGNORECASE,
-)
-_PAST: Final = late(
-    r"\b(?:was|were|used to|earlier|before|previously|old|war|früher|alte[nrs]?|était|avant|era|antes"
-    r"|был[аои]?|раньше|стар\w+)\b|之前|以前|原来|曾|पहले|था",
-    re.IGNORECASE,
-)
+_RULED_OUT: Final = late(_TABLE["ruled_out"], re.IGNORECASE)
+_RULED_OUT_AFTER: Final = late(_TABLE["ruled_out_after"], re.IGNORECASE)
+_PAST: Final = late(_TABLE["past"], re.IGNORECASE)
 _MARK: Final = re.compile(r" \(no longer ([^()\n]+?)(?:, now ([^()\n]+))?\)")
 _MARKS_AT_END: Final = late(rf"(?:{_MARK.pattern})+$")
 _ASKS: Final = late(r"[?？][\s)\"'”’»」）]*$")
 _WORD: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")  # with vowel signs, without the full stop
 # Words that say nothing about the subject of a statement, those of a mere change among them.
-_EMPTY: Final = frozenset(
-    _WORD.findall(
-        "a an the this that our my your its is are was be been for of to at on in by with from and we i you it they "
-        "use uses using used note remember please now der die das ein eine ist sind für von zu im in auf und wir ich "
-        "es bitte le la les un une est sont pour de du des et nous je el los las es son para y это для на в и мы я он "
-        "она запомни है हैं का की के को से में लिए हम मैं यह ध्यान रखें correction changed switched replaced updated instead "
-        "no not longer any more again back rather than nicht mehr statt stattdessen geändert ersetzt "
-        "désormais maintenant au lieu ahora ya no поправка снова опять теперь больше не вместо заменили "
-        "सुधार अब नहीं बदलकर कर दिया"
-    )
-)
+_EMPTY: Final = frozenset(_WORD.findall(" ".join(_TABLE["empty"])))
 DENSE: Final = late(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
 # The same in scripts without spaces, where a word cannot be told from its neighbours.
 _EMPTY_DENSE: Final = late(

@@ -28,6 +28,7 @@ from gateway.runtime.errors import (
     ProviderUnavailable,
     QuotaExceeded,
 )
+from gateway.runtime.patterns import late, table
 
 _BODY_READ: Final = 20_000  # characters of a body that are looked at
 _DETAIL: Final = 200  # characters of the provider's own words that are passed on
@@ -84,21 +85,8 @@ class _Refusal:
 
 # --- money, content, speed -------------------------------------------------------------------
 
-_QUOTA: Final = re.compile(
-    r"(?:insufficient|exhausted|depleted|out of|run out|not enough|have any|no (?:remaining|available)?)[_ ]{1,2}"
-    r"(?:user[_ ]|remaining )?(?:credits?|balance|funds|quota)\b"
-    r"|\b(?:credits?|balance|funds|quota)\b[^.\"]{0,30}?"
-    r"(?:exhausted|depleted|used up|low\b|insufficient|ran out|not enough)"
-    r"|quota is not enough|overdue balance|billing_hard_limit|billing_not_active|billing_error"
-    r"|requires? more credits|exceeded[_ ](?:your )?current[_ ]quota|quota[_ ]exceeded|payment required"
-    r"|budget (?:has been )?exceeded|budget_exceeded|exceededbudget|extra usage is required"
-    r"|reached the set\b.{0,40}\blimit\b.{0,80}\bpaused"
-    r"|spend(?:ing)? limit|account is not active|arrear|allocationquota|quota[_ ]exhausted|allocation used up"
-    r"|exceeded (?:the|your) (?:weekly|monthly)[^.]{0,20}\bquota"
-    r"|usage limits?\b[^.]{0,40}\b(?:reached|exceeded|exhausted)|(?:reached|exceeded|hit) your\b[^.]{0,40}\busage limit"
-    r"|\bkey limit exceeded|free (?:tier|quota)[^.]{0,60}exhausted"
-    r"|(?:余额|额度|资源包)(?:已?用?[完尽]|已?耗尽|不足)|欠费|使用上限"
-)
+_TABLE: Final = table(__file__)
+_QUOTA: Final = late(_TABLE["quota"])
 # Alibaba's "Throttling.AllocationQuota" is of a minute, too.
 _PER_TIME: Final = re.compile(r"per[_ -]?(?:minute|day|hour)|retrydelay|retry in \d|\bthrottling\.|每分钟")
 
@@ -116,13 +104,7 @@ def _no_credit(refusal: _Refusal) -> ProviderError | None:
 
 
 # Azure; OpenAI; Anthropic; Alibaba; DeepSeek; Moonshot; OpenRouter; Zhipu.
-_CONTENT: Final = re.compile(
-    r"\"(?:code|type)\": \"content_filter\"|content management policy|responsibleaipolicyviolation"
-    r"|content_policy_violation|flagged as potentially violating|blocked by content filtering|data_?inspection_?failed"
-    r"|(?:may contain inappropriate|includes sensitive) content|content exists risk|considered high risk"
-    r"|requires moderation"
-    r"|包含不安全或敏感内容"
-)
+_CONTENT: Final = late(_TABLE["content"])
 _CONTENT_STATUS: Final = frozenset({0, 400, 403, 422, 451})
 
 
@@ -159,11 +141,7 @@ def _more_than_a_minute(refusal: _Refusal) -> ProviderError | None:
     )
 
 
-_RATE: Final = re.compile(
-    r"rate[_ -]?limit|too many requests|tokens per (?:min|minute|day|hour)|requests per (?:min|minute|day|hour)"
-    r"|\b[tr]p[md]\b|per[_ -]?minute|throttl|resource[_ ]exhausted|please wait before"
-    r"|\bqps\b|请求过于频繁|限流|并发数?(?:过高|超)|速率限制"
-)
+_RATE: Final = late(_TABLE["rate"])
 
 
 def _rate_limited(refusal: _Refusal) -> ProviderError | None:
@@ -189,14 +167,7 @@ _OTHER_REGIONS: Final = _OTHER_REGION | {there: here for here, there in _OTHER_R
 
 
 # OpenAI's unsupported_country_region_territory; Gemini's "User location is not supported"; xAI, Groq and Chinese ones.
-_REGION: Final = re.compile(
-    r"unsupported[_ ](?:country|countries|regions|territories)"
-    r"|(?:country|countries|region|territory|location)[^.\"]{0,60}\b(?:not|un)[ -]?"
-    r"(?:supported|available|allowed|served)"
-    r"|(?:not|un)[ -]?(?:supported|available|allowed|served) (?:in|from) (?:your|this) "
-    r"(?:country|region|territory|location)"
-    r"|(?:地区|區域|区域|国家)[^。]{0,12}不(?:支持|可用|允许)"
-)
+_REGION: Final = late(_TABLE["region"])
 
 
 def _not_served_here(refusal: _Refusal) -> ProviderError | None:
@@ -227,15 +198,7 @@ def _key_refused(refusal: _Refusal) -> ProviderError | None:
 
 
 # Vendors' words for a model that is not there, or not any more: Groq, DeepSeek, Mistral, OpenRouter, Z.ai, OpenAI.
-_GONE: Final = re.compile(
-    r"model[_ ]decommissioned|has been (?:decommissioned|retired|shut down)|\bmodel_not_found\b|model not exist\b"
-    r"|\binvalid[_ ]model\b|is not a valid model|模型不存在|no endpoints found for [\w-]+/"
-    r"|not have access to (?:the )?model|on-demand throughput isn.t supported|non-serverless model"
-    r"|\bdeploymentnotfound\b|model_not_(?:available|supported)|reached its end of life|\bnot yet include access to\b"
-    r"|无可用渠道"
-    r"|\bmodel\b[^.{}]{0,80}?(?:\bdisabled\b|is not enabled)"
-    r"|\bmodel\b[^.:{}]{0,80}(?:\bnot found\b|does not exist|not available on|no longer (?:available|supported|exists))"
-)
+_GONE: Final = late(_TABLE["gone"])
 _GONE_STATUS: Final = frozenset({0, 400, 403, 404, 410, 422, 429, 503})  # 429: Z.ai, of another plan; 503: one-api
 
 
@@ -282,12 +245,7 @@ def _output_cap(length: OutputTooLong) -> OutputCapTooLarge:
 
 # How servers say that a model takes no pictures: OpenAI, OpenRouter (404), DeepSeek, llama.cpp (500), vLLM, Ollama,
 # LM Studio and, for any list of parts, Groq.
-_NO_PICTURES: Final = re.compile(
-    r"image_url is only supported by|endpoints found that support image|unknown variant [`'\"]?image_url"
-    r"|unsupported content part type: ?\\?[`'\"]?image|image input is not supported|not a multimodal model"
-    r"|at most 0 image|missing data required for image|content must be a string|不支持(?:图片|图像|视觉|多模态)"
-    r"|(?:do|does|is|are)(?:es)?(?: not|n['’]t) support(?:ed)?(?: for)? (?:image|vision|multi-?modal)"
-)
+_NO_PICTURES: Final = late(_TABLE["no_pictures"])
 
 
 def _pictures_refused(refusal: _Refusal) -> ProviderError | None:
@@ -309,11 +267,7 @@ def _feature_refused(refusal: _Refusal) -> ProviderError | None:
 
 # --- all others ------------------------------------------------------------------------------
 
-_OVERLOADED: Final = re.compile(
-    r"overloaded|over capacity|server_error|service[_ ]unavailable|temporarily unavailable|api_error|bad gateway"
-    r"|internal[_ ]?(?:server[_ ])?error|timed? ?out|try again later|no healthy upstream"
-    r"|model is (?:currently )?loading"
-)
+_OVERLOADED: Final = late(_TABLE["overloaded"])
 _UNAVAILABLE_STATUS: Final = frozenset({408, 409, 424, 425, 498, 499})  # 424: Bedrock; 498: Groq, without room
 
 
@@ -328,14 +282,7 @@ def _unavailable(refusal: _Refusal) -> ProviderError | None:
 
 
 # Words of a refusal that names a fault of a request. Without one of them, its length may be.
-_FAULT: Final = re.compile(
-    r"support|unknown|unrecogni[sz]ed|unexpected|missing|required|must |should |invalid (?!request|input|param)|\brole"
-    r"|tool|function|schema|json|pars(?:e|ing)|decod|not found|not exist|does not|deprecated|not (?:permitted|allowed)"
-    r"|expired|region|location|polic(?:y|ies)|flagged|safety|moderat|temperature|top_|penalty|seed|logprob|image|file"
-    r"|audio|stop|budget|think|reasoning|plan\b|credit|quota|balance|upload|dimension|cache|metadata|embedding"
-    r"|malformed|too (?:short|small)|output|max_\w{0,12}_?tokens|per (?:day|minute)|retries|maximum of \d|max data"
-    r"|不支持|缺少|参数|敏感|违规|余额|充值|并发|图|视频|格式"
-)
+_FAULT: Final = late(_TABLE["fault"])
 _REFUSED_STATUS: Final = frozenset({400, 422})
 
 

@@ -15,57 +15,16 @@ from typing import Any, Final, cast
 
 from gateway.domain.message import Message, text_of
 from gateway.providers.base import Feature, ModelRequest, ToolChoice
-from gateway.runtime.patterns import late
+from gateway.runtime.patterns import late, table
 from gateway.runtime.structs import replace
 
-_NOT: Final = (
-    r"(?:(?:do|does|is|are|was)(?: ?n['’]?t| not)(?: currently| yet)?(?: be)? (?:support|enabl|allow|permit|available)"
-    r"|not (?:supported|enabled|allowed|permitted|available)|unsupported|no support|cannot be used|不支持)"
-)
-_EXTRA: Final = r"(?:extra (?:inputs|fields)|unknown|unrecogni[sz]ed|unexpected|not permitted)"
-_EFFORT: Final = r"(?:reasoning[_. ]?effort|output_config|\beffort\b)"
 # The telling ones come first: "tool use in streaming mode" is about streaming.
-_WORDINGS: Final[Mapping[Feature, re.Pattern[str]]] = {
-    "tool_choice": late(
-        rf"\btool_choice\b[^.]{{0,20}}{_NOT}|{_NOT}[^.]{{0,30}}\btool_choice\b|support[^.]{{0,20}}tool_choice"
-    ),
-    "parallel_calls": late(r"only supports single tool-?calls at once|parallel tool calls? (?:is|are) not supp"),
-    "stream": late(
-        rf"verified to stream|only (?:supports? )?non-?stream|\bstream\b[^.]{{0,20}}must be false"
-        rf"|{_NOT}[^.]{{0,40}}(?:\bstream\b|streaming)|(?:\bstream\b|streaming)[^.]{{0,30}}{_NOT}"
-    ),
-    "schema_extras": late(
-        r"failed to parse grammar|"
-        rf"unknown name \\*\"[$\w-]+\\*\" at '[\w.]*tools\[|{_NOT}[^.]{{0,60}}additionalproperties"
-        rf"|additionalproperties[^.]{{0,60}}{_NOT}"
-    ),
-    "cache_marks": late(rf"cache_control[^;]{{0,60}}(?:{_NOT}|{_EXTRA})|{_EXTRA}[^;]{{0,80}}cache_control"),
-    "thinking": late(
-        rf"adaptive thinking[^.]{{0,40}}{_NOT}|{_NOT}[^.]{{0,40}}\bthinking\b|only supports adaptive"
-        rf"|thinking\.(?:type|budget_tokens)[^;]{{0,120}}(?:{_NOT}|does not match any|input should be|{_EXTRA})"
-        rf"|\bthinking: {_EXTRA}|\bthinking {_NOT}"
-    ),
-    "temperature": late(
-        rf"{_NOT}[^.]{{0,40}}\btemperature\b|\btemperature\b[^.]{{0,30}}(?:{_NOT}|deprecated)"
-        r"|unrecognized[^.]{0,40}\btemperature\b|\btemperature\b[^.]{0,12}only 1\b|only supports? temperature"
-        r"|\btemperature\b[^.]{0,40}(?:only be|must be|should be|fixed at) (?:set to )?1\b"
-    ),
-    "reasoning_effort": late(
-        rf"{_NOT}[^.]{{0,40}}{_EFFORT}|{_EFFORT}[^.]{{0,30}}(?:{_NOT}|{_EXTRA})|{_EXTRA}[^.]{{0,40}}{_EFFORT}"
-        rf"|{_EFFORT}[^.;]{{0,40}}(?:must be one of|input should be)|invalid value for \W?{_EFFORT}"
-        rf"|\A(?=.*\"param\": \"{_EFFORT}).*?(?:invalid|unsupported) value|thinking budget[^.]{{0,20}} is invalid"
-    ),
-    "system_role": late(
-        rf"system (?:role|message|prompt|instruction)s?[^.]{{0,20}}{_NOT}|{_NOT}[^.]{{0,30}}\bsystem\b"
-        rf"|developer instruction[^.]{{0,20}}{_NOT}|only user,? (?:and )?assistant[^.]{{0,20}}roles are supported"
-        r"|roles must alternate user/assistant"
-    ),
-    "tools": late(
-        rf"(?:\btools?\b|function)(?: use| call(?:s|ing)?| choice| param)?[^.]{{0,20}}{_NOT}"
-        rf"|{_NOT}[^.]{{0,30}}(?:\btools?\b|function[ _-]call)"
-        r"|requires --enable-auto-tool-choice|tools param requires --jinja|endpoints found that support tool use"
-    ),
-}
+_FEATURES: Final[tuple[Feature, ...]] = (
+    "tool_choice", "parallel_calls", "stream", "schema_extras", "cache_marks", "thinking", "temperature",
+    "reasoning_effort", "system_role", "tools",
+)  # fmt: skip
+_TABLE: Final = table(__file__)
+_WORDINGS: Final = {feature: late(_TABLE[feature]) for feature in _FEATURES}
 # Keys in the schema of a tool's arguments that all servers take.
 _PLAIN_KEYS: Final = frozenset({"type", "description", "properties", "items", "required", "enum", "anyOf"})
 

@@ -19,6 +19,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
+from gateway.runtime.patterns import late, table
+
 
 class PromptTooLong(Struct, frozen=True, kw_only=True):
     """The input alone does not fit; `limit` is the window in tokens if the text states it. `because`: for the log."""
@@ -249,102 +251,18 @@ class _Sign(NamedTuple):
     words: re.Pattern[str]
 
 
-_ANOTHER_THING: Final = re.compile(
-    r"\b(?:images?(?! and text)|pictures?|audio|speech|video|files?|attachments?|upload|pdf|pixels?|cookies?|header"
-    r"|ur[il]|query parameter|field|id exceeds?|name|description|metadata|cache key|stop|array|list|elements?"
-    r"|properties|schemas?|grammar|(?:tool|function)s?|blocks|thinking|reasoning|temperature|dimensions|a setting"
-    r"|num ctx|cach(?:ed|ing)"
-    r"|(?<!position )embeddings?|batch size|cache control|budget tokens|(?:many|multiple) system|inputs per|states"
-    r"|ret(?:ries|rying)|memory|stored)\b"
-    r"|#/texts|工具|图|视频|音频|文件|字段|格式|解析|维度"
-)
+_TABLE: Final = table(__file__)
+_ANOTHER_THING: Final = late(_TABLE["another thing"])
 # Each sign counts once in a sentence. The sentence speaks of a prompt that is too long if it names a thing and an
 # excess and has enough points.
 _ENOUGH: Final = 4
 _MOST_PIECES: Final = 60  # of sentences are looked at; a refusal names its reason near its beginning
-_SIGNS: Final = tuple(
-    _Sign(name, points, re.compile(words))
-    for name, points, words in (
-        # The thing: surely the prompt, or perhaps.
-        (
-            "prompt",
-            2,
-            r"\b(?:prompts?|contexts?|n ctx|conversation|history|transcript|sequences?|inputs?|tokens|messages|content"
-            r"|question|seq len(?:gth)?|position embeddings|model len|kv cache|cache size)\b"
-            r"|\btoken (?:count|limit|length|quantity)|入力|プロンプト"
-            r"|上下文|提示词|对话|序列|输入|内容|消息|tokens?(?=限制|上限|数)",
-        ),
-        (
-            "text",
-            1,
-            r"\b(?:message|request|payload|body|text|session|query|document|thread|chat|input ids|string value)\b"
-            r"|\btoken exceed|length limit|请求|文本|问题|模型|字数",
-        ),
-        # The excess: said, advised against, or the reason why a limit is named at all.
-        ("too long", 3, r"(?<!took )\btoo (?:long|lengthy)\b|过长|太长|(?<!支持)超长"),
-        (
-            "excess",
-            2,
-            r"\bexceed(?!\w* the (?:limit|maximum) of \d{1,2}\b)|(?<!integer )(?<!stack )overflow|\bsurpass|\bbeyond\b"
-            r"|\btoo (?:large|many|big|much)\b|\bfull\b|\bonly \d{3}"
-            r"|\b(?:at most|(?:no )?more than|(?:less|fewer|shorter) than)\b(?! equal)"
-            r"(?!(?: or equal to| the allowed)? (?:\d{1,2}|one|two|an?)\b)"
-            r"|\b(?:long|larg|great|bigg|high)er than\b(?! (?:\d{1,2}|one|two)\b)"
-            r"|\b(?:not|nt) fit\b|\bnot enough space\b"
-            r"|\bout of (?:context|room|space)\b|\b(?:over|above) (?:the |its |your )?(?:max|limit|context|token)"
-            r"|\breduce the (?:length|size|number)\b|\boutside (?:the )?(?:\w{1,20} )?range\b"
-            r"|\d\)? ?[<>]=?|[<>]=? ?\d|^\W*token limit\W*$|(?<!支持)超(?!时)|过大|太大|过多|太多|已满|压缩上下文",
-        ),
-        (
-            "advice",
-            1,
-            r"\b(?:reduce|shorten|shorter|truncate|trim|decrease|reached|hit|exhausted|used up)\b|\bstart a new\b"
-            r"|精简|缩短|压缩|减少|删减",
-        ),
-        ("limit with its number", 1, r"\b(?:max\w*|context|range|limit)\b.{0,120}?\d{3}"),
-        (
-            "measure",
-            1,
-            r"\b(?:limit\w*|max\w*|window|length|len|size|budget|allowed|capacity|threshold|supported|configured"
-            r"|available|\d{3,16})\b|长度|上限|限制|最大|窗口|超限|能力",
-        ),
-        # Other things with a length, a limit or tokens.
-        (
-            "output",
-            -2,
-            r"(?<!\+ )(?<!plus )(?<!and )(?<!\+)\b(?:output|completion|response|generation)"
-            r"(?: \w{1,12})? (?:exceed(?!ed in)|limit|longer|too)|^[^入]*输出",
-        ),
-        ("output that ended", -4, r"\bresponse (?:was )?truncated\b|\bno text\b|\bbefore (?:any|generating)\b"),
-        ("another thing", -4, _ANOTHER_THING.pattern),
-        (
-            "time, load or money",
-            -4,
-            r"\b(?:per (?:minute|min|hour|day|month)|seconds?|minutes?|hours?|time|timeout|timed|deadline|daily|weekly"
-            r"|monthly|month|period|rate|request (?:limit|queue)|requests|queues?|workers?|gpu|cuda|vram"
-            r"|throttl\w*|concurren\w*|in flight|your account|usage|quota|billing|plan|credits?|spend|cost"
-            r"|allowance|subscription)\b"
-            r"|额度|账号|请求过多|次数|频率|并发|每日|每分钟|流控|使用上限",
-        ),
-        (
-            "safety",
-            -4,
-            r"\b(?:safety(?! margin)|polic(?:y|ies)|moderation|flagged|sensitive|content filter|severity|toxic\w*"
-            r"|harm\w*)\b|敏感|违规|安全|风险|审核",
-        ),
-        (
-            "credential",
-            -4,
-            r"\b(?:jwt|bearer|api key|authentication|credentials?|expired)\b"
-            r"|\b(?:the|this|your|access|session|id) token\b(?! (?:count|limit|length|quantity|budget|window|size))",
-        ),
-        (
-            "too little",
-            -4,
-            r"\btoo (?:small|short|few)\b|\bmust be (?:longer|greater|larger|more|at least)|\bonly be\b",
-        ),
-    )
-)
+_POINTS: Final = {
+    "prompt": 2, "text": 1, "too long": 3, "excess": 2, "advice": 1, "limit with its number": 1, "measure": 1,
+    "output": -2, "output that ended": -4, "another thing": -4, "time, load or money": -4, "safety": -4,
+    "credential": -4, "too little": -4,
+}  # fmt: skip
+_SIGNS: Final = tuple(_Sign(name, points, late(_TABLE[name])) for name, points in _POINTS.items())
 _A_THING: Final = frozenset({"prompt", "text"})
 _AN_EXCESS: Final = frozenset({"too long", "excess", "advice", "limit with its number"})
 
@@ -367,12 +285,7 @@ _LESS_INPUT: Final = re.compile(r"\b(?:reduce|shorten|decrease|shorter)\b[^.;]{0
 _THE_OUTPUT: Final = re.compile(rf"{_MAX_TOKENS}|\b(?:output|completion) tokens?(?: limit)?\b")
 
 # Texts that mention tokens and lengths but are about something else.
-_OTHER: Final = re.compile(
-    r"unsupported (?:parameter|value)|unknown parameter|unrecognized (?:request )?argument"
-    r"|is not supported with this model|extra inputs are not permitted|unexpected keyword|string type"
-    r"|invalid (?:api )?(?:key|token)\b|invalid base64|increase the max tokens"
-    r"|(?:window|length|size)(?: is)? too small(?! for)|must be an? (?:positive|integer|number|valid)"
-)
+_OTHER: Final = late(_TABLE["other"])
 
 
 def _short(sentences: list[str]) -> Iterator[str]:
