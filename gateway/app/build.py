@@ -95,10 +95,10 @@ from gateway.domain.turn import TurnRules
 from gateway.domain.views import ShowsStore, TakesHistories
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
+from gateway.people.firing import ReminderFiring
 from gateway.people.pairing import Pairing
 from gateway.people.people import Home, People
 from gateway.people.reminders import Reminders
-from gateway.people.sweep import ReminderSweep
 from gateway.people.welcome import Welcome
 from gateway.providers.base import Embeds, Provider
 from gateway.providers.plugin import ProviderHost
@@ -657,7 +657,7 @@ def _people(base: _Base) -> People:
         pairing=pairing,
         welcome=Welcome(pairing=pairing, outbox=outbox),
         reminders=reminders,
-        sweep=ReminderSweep(store=store, reminders=reminders, pairing=pairing, clock=clock, points=base.points),
+        firing=ReminderFiring(store=store, reminders=reminders, pairing=pairing, clock=clock, points=base.points),
         home=Home(store=store, said=config.home_chat),
     )
 

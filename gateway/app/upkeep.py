@@ -13,8 +13,8 @@ from gateway.agent.embeddings import LOOK_FOR_VECTORS
 from gateway.app.health import Health
 from gateway.app.orders import LOOK_EVERY as LOOK_FOR_ORDERS
 from gateway.app.orders import Orders
+from gateway.people.firing import LOOK_EVERY as LOOK_FOR_REMINDERS
 from gateway.people.people import People
-from gateway.people.sweep import LOOK_EVERY as LOOK_FOR_REMINDERS
 from gateway.people.welcome import LOOK_EVERY
 from gateway.runtime.clock import Clock
 from gateway.runtime.heap import give_back
@@ -52,14 +52,14 @@ class Upkeep(Struct, kw_only=True):
     async def look(self) -> None:
         """Do what may have become due while no gateway ran."""
         await self.expiry.sweep()
-        await self.people.sweep.sweep()
+        await self.people.firing.fire_due()
         await self.people.welcome.look()
 
     async def repeat(self) -> None:
         """Do all of it, each job in its time."""
         jobs: dict[str, tuple[Callable[[], Awaitable[object]], float]] = {
             "expiry": (self.expiry.sweep, _SWEEP_SECONDS),
-            "reminders": (self.people.sweep.sweep, LOOK_FOR_REMINDERS),
+            "reminders": (self.people.firing.fire_due, LOOK_FOR_REMINDERS),
             "welcome": (self.people.welcome.look, LOOK_EVERY),
             "orders": (self.orders.look, LOOK_FOR_ORDERS),
             "rest": (self.rest, _REST_EVERY),

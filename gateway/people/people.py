@@ -12,9 +12,9 @@ from gateway.domain.chat import ChatAddress, Source
 from gateway.domain.place import address_named
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
+from gateway.people.firing import ReminderFiring
 from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders
-from gateway.people.sweep import ReminderSweep
 from gateway.people.welcome import Welcome
 from gateway.runtime.errors import UserError
 from gateway.store.port import Documents
@@ -68,14 +68,14 @@ def place_at(source: Source, access: Access) -> Place:
 
 
 class People(Struct, frozen=True, kw_only=True):
-    """Who may talk, who is asked and greeted, who is reminded, and where the home is. `sweep` fires reminders that are
+    """Who may talk, who is asked and greeted, who is reminded, and where the home is. `firing` fires reminders that are
     due."""
 
     pairing: Pairing
     approvals: Approvals
     welcome: Welcome
     reminders: Reminders
-    sweep: ReminderSweep
+    firing: ReminderFiring
     home: Home
 
     def keep_to(self, access: Access) -> None:

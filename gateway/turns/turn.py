@@ -184,7 +184,7 @@ class Turns(Struct, kw_only=True):
         try:
             ending = await self._ending(recorder, begins)
             if item.inbound.kind == "schedule":
-                shown = await self.people.sweep.judged(item, ending.outcome, ending.shown)
+                shown = await self.people.firing.judged(item, ending.outcome, ending.shown)
                 ending = replace(ending, shown=shown)
             return await self._finish(recorder, ending)
         except SessionConflict:

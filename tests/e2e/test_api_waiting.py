@@ -187,7 +187,7 @@ async def test_the_reminders_of_a_key_that_was_taken_back_are_silent(
 
     async def shown(live: LiveApi, minutes: float) -> list[str]:
         clock.ahead += 60 * minutes
-        await live.gateway.upkeep.people.sweep.sweep()
+        await live.gateway.upkeep.people.firing.fire_due()
         rows = await live.gateway.store.outbox(None, 20)
         return [row.text for row in reversed(rows) if row.kind == "reminder"]
 

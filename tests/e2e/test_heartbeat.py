@@ -116,7 +116,7 @@ async def test_it_looks_where_something_changed_and_speaks_where_it_found_someth
         assert tip.message_count == 4  # hello twice, and the milk
     async with looking(tmp_path, model, store=reopened()) as live:
         await look(live, 25 * 60)
-        await live.gateway.people.sweep.sweep()
+        await live.gateway.people.firing.fire_due()
         await look(live)
         assert len(model.looks) == 4  # the reminder is over
 

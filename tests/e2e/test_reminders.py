@@ -45,7 +45,7 @@ def at_work(folder: Path, clock: ManualClock, **more: Any) -> Any:
 async def swept(live: Live, clock: ManualClock, seconds: float = 0.0) -> int:
     """Let time pass, and look for what is due."""
     await clock.advance(seconds)
-    fired = await live.gateway.people.sweep.sweep()
+    fired = await live.gateway.people.firing.fire_due()
     await live.quiet()
     return fired
 
@@ -633,7 +633,7 @@ async def test_a_process_that_dies_while_it_fires_reminds_once(tmp_path: Path, c
         await clock.advance(1_200)
         kill.arm()
         with suppress(Killed):
-            await live.gateway.people.sweep.sweep()
+            await live.gateway.people.firing.fire_due()
         await kill.passed.wait()
         shown, died = said(live.adapter), clock.now()
     clock.jump(died - clock.now())  # what is left of a killed process is given as much time as the machine needs
@@ -649,7 +649,7 @@ async def test_a_process_that_dies_amid_a_prompt_counts_one_failure(tmp_path: Pa
         await live.ask("/schedule every day at 8 news?")
         kill.arm()
         await clock.advance(86_400)
-        await live.gateway.people.sweep.sweep()
+        await live.gateway.people.firing.fire_due()
         await kill.passed.wait()
     model = FakeModel(in_turn(ProviderUnavailable("away"), then=echo))
     async with at_work(tmp_path, clock, model=model) as live:

@@ -55,7 +55,7 @@ async def a_second(live: Live, clock: ManualClock) -> None:
     """Let a second pass, and look for what is due."""
     await live.store.status()
     await clock.advance(1.0)
-    await live.gateway.people.sweep.sweep()
+    await live.gateway.people.firing.fire_due()
     await live.store.status()
 
 

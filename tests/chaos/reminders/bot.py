@@ -88,7 +88,7 @@ async def _sweep(gateway: Gateway, begun: asyncio.Event) -> None:
     await begun.wait()
     while True:
         await asyncio.sleep(_LOOK)
-        await asyncio.gather(gateway.people.sweep.sweep(), gateway.people.sweep.sweep())
+        await asyncio.gather(gateway.people.firing.fire_due(), gateway.people.firing.fire_due())
 
 
 async def run(order: Order) -> int:

@@ -18,7 +18,7 @@ from gateway.domain.reminder import (
     shown,
     skipped,
 )
-from gateway.people.sweep import _arrival
+from gateway.people.firing import _arrival
 from gateway.runtime.structs import replace
 from tests.support import store_kit
 

@@ -1,4 +1,4 @@
-"""The sweep for due reminders, and the outcome of a scheduled prompt.
+"""A reminder fires when it is due, and the outcome of a scheduled prompt.
 
 Firing is one step of the store: the row that is shown, or the prompt's item in its lane, together with the reminder's
 next time. A step that comes second, of another process or after a crash, changes nothing. So nothing is claimed
@@ -50,7 +50,7 @@ PAUSED: Final = (
 Shown = Sequence[tuple[OutboundKind, str]]
 
 
-class ReminderSweep(Struct, frozen=True, kw_only=True):
+class ReminderFiring(Struct, frozen=True, kw_only=True):
     """Fires due reminders, in the process that looks first."""
 
     store: Store
@@ -59,7 +59,7 @@ class ReminderSweep(Struct, frozen=True, kw_only=True):
     clock: Clock
     points: Points
 
-    async def sweep(self) -> int:
+    async def fire_due(self) -> int:
         """Fire all that is due, as far as its chats have room for it. Returns how many fired here."""
         fired, limit = 0, _BATCH
         try:
