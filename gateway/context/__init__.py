@@ -12,7 +12,7 @@ host). The gateway calls an engine through its `guard` (`threads`). A pass of th
                                 ledger        the identifiers that count, ranked (identifiers, mentions)
                                 material      the middle as a model reads it
                                 prompts       the request for notes
-                                verification  the answer is usable, and gives no orders (orders)
+                                verification  the answer is usable, and gives no orders (injections)
                                 checking      its notes say nothing against the originals
                                 fallback      without a usable answer: notes made by rule
                                 standing      the list of instructions that hold for good (instructions)

@@ -19,9 +19,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from gateway.context import facts, listing, statements
+from gateway.context.injections import orders_in
 from gateway.context.ledger import EARLIER, Ledger
 from gateway.context.mentions import Named
-from gateway.context.orders import orders_in
 from gateway.context.prompts import unframed
 from gateway.context.shapes import calls_of
 from gateway.context.standing import HEADING

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.context.orders import orders_in
+from gateway.context.injections import orders_in
 from gateway.domain.message import Message, text_of
 from tests.support.transcripts import compressor, conversation, summaries
 
