@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gateway.context import checking, facts, fallback, ledger, material, prompts, statements, verification
+from gateway.context import checking, facts, fallback, ledger, prompts, statements, summary_input, verification
 from gateway.context.assembly import Noted
 from gateway.context.engine import Outcome
 from gateway.context.plan import Plan
@@ -267,7 +267,7 @@ class _Asking:
             return None
         plan, redact = self._plan, self._notes.redact
         task = prompts.instruction(
-            material.opening(plan.rest, plan.calls, redact) if plan.rest else "",
+            summary_input.opening(plan.rest, plan.calls, redact) if plan.rest else "",
             redact,
             tokens=self._tokens,
             previous=bool(plan.previous),
@@ -288,7 +288,7 @@ class _Asking:
         self._notes.text = verification.without(notes, verification.withheld(plan.whole, redact))
         return answer
 
-    async def _ask_alone(self, part: material.Part) -> Any:
+    async def _ask_alone(self, part: summary_input.Part) -> Any:
         """Return the answer to a request that holds one part of the middle."""
         while True:
             messages = prompts.request(
@@ -324,17 +324,17 @@ class _Asking:
         line = " ".join(self._notes.redact(request[: 10 * _REQUEST_CHARS]).split())
         return line if len(line) <= _REQUEST_CHARS else f"{line[:_REQUEST_CHARS]}…"
 
-    def _parts(self) -> list[material.Part]:
+    def _parts(self) -> list[summary_input.Part]:
         """Return the middle as the summariser reads it, request by request, each within its window."""
         plan, counter = self._plan, self._notes.counter
         given = sum(counter.text(text) for text in (self._options.memory, self._options.focus, *self._recent))
         room = self._options.window - self._limit - _SLACK - counter.constant(prompts.INSTRUCTIONS) - given
         earlier = min(self._limit, counter.text(plan.previous))
-        return material.parts(
+        return summary_input.parts(
             plan.middle,
             plan.calls,
             self._notes.redact,
-            chars=material.INPUT_CHARS,
+            chars=summary_input.INPUT_CHARS,
             tokens=max(_LEAST_INPUT, room - earlier),
             each=max(_LEAST_INPUT, room - self._limit),  # the second one brings the notes of the first
             most=_MOST_PARTS,

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gateway.context.material import INPUT_CHARS, render
 from gateway.context.shapes import calls_by_id
+from gateway.context.summary_input import INPUT_CHARS, render
 from gateway.context.verification import notes_in
 from gateway.domain.message import Message, user
 from gateway.runtime.errors import ConfigError, GatewayError, SummaryRefused

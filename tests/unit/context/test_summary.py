@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.context import fallback, material
+from gateway.context import fallback, summary_input
 from gateway.context.assembly import sanitize
 from gateway.context.engine import ModelText
-from gateway.context.material import render
 from gateway.context.prompts import END_MARKER, OPENER, framed, request
 from gateway.context.shapes import calls_by_id
 from gateway.context.summary import as_ours, extract
+from gateway.context.summary_input import render
 from gateway.context.verification import notes_in
 from gateway.domain.message import Message, assistant, is_request, is_summary, text_of, user
 from gateway.domain.notes import sections_of
@@ -285,7 +285,7 @@ def test_what_a_summary_noted_of_its_identifiers_is_taken_up_where_it_makes_sens
 def test_a_block_takes_no_more_tokens_than_it_is_put_down_for(said: str, ample: bool) -> None:
     for times in (1, 40, 4_000):
         message = stored([{"role": "tool", "tool_call_id": "c", "content": said * times}])[0]
-        block, size = material._sized(message, {}, str, COUNTER, ample=ample)
+        block, size = summary_input._sized(message, {}, str, COUNTER, ample=ample)
         assert size >= COUNTER.text(block)
 
 
@@ -295,7 +295,7 @@ def test_a_cut_result_is_not_counted_where_characters_run_out_first() -> None:
             raise AssertionError(f"counted {len(text)} characters")
 
     message = stored([{"role": "tool", "tool_call_id": "c", "content": "line of code\n" * 400}])[0]
-    text = material.render([message], {}, str, chars=9_000, tokens=9_000, counter=Uncounting())
+    text = summary_input.render([message], {}, str, chars=9_000, tokens=9_000, counter=Uncounting())
     assert "characters left out" in text
 
 
