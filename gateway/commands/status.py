@@ -17,7 +17,7 @@ from gateway.agent.tools.history import lines_of, speaker_of
 from gateway.commands.base import CommandContext, command
 from gateway.commands.chat import said_of_chat
 from gateway.commands.pins import pins_tokens
-from gateway.context.measured import MeasuredEngine
+from gateway.context.budgeted import MeasuredEngine
 from gateway.domain.chat import is_shared
 from gateway.domain.message import noted_tokens, summaries_in, text_of
 from gateway.domain.place import names

@@ -19,7 +19,7 @@ host). The gateway calls an engine through its `guard` (`threads`). A pass of th
                                 facts         the list of what people said of themselves (personal)
                                 listing       the list of identifiers that the notes lack
           notes ─▶ plan         assembly      head, notes and tail become a valid transcript again
-         result ─▶ measured     state         was it worth it? strikes, cooldown, the tokenizer's ratio
+         result ─▶ budgeted     state         was it worth it? strikes, cooldown, the tokenizer's ratio
                                 account       which messages stayed, became notes or were shortened
 
 `identifiers` and `instructions` are found when a message is stored. `feedback` tells people about a pass, and

@@ -16,8 +16,8 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from gateway.context.budgeted import NOTHING, MeasuredEngine, positive
 from gateway.context.engine import Outcome
-from gateway.context.measured import NOTHING, MeasuredEngine, positive
 from gateway.context.plan import carry_out
 from gateway.context.policy import CompressionSettings
 from gateway.context.state import Cooldown

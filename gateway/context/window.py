@@ -23,8 +23,8 @@ from typing import Final
 from msgspec import to_builtins
 
 from gateway.context.assembly import joined, sanitize
+from gateway.context.budgeted import NOTHING, MeasuredEngine
 from gateway.context.engine import Outcome
-from gateway.context.measured import NOTHING, MeasuredEngine
 from gateway.context.plan import Plan
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, FIND, OPENER, neutralise

@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from gateway.agent.fallback import NO_FALLBACK
 from gateway.commands.runner import UNREACHABLE
+from gateway.context.budgeted import NOTHING
 from gateway.context.feedback import NO_SUMMARISER
-from gateway.context.measured import NOTHING
 from gateway.domain.adapter import Limits
 from gateway.domain.message import text_of
 from gateway.people.access import AccessSettings

@@ -285,7 +285,7 @@ BUGS: Final = (
     # -- the window
     Bug(
         name="a pass that saves just enough is thrown away",
-        file="gateway/context/measured.py",
+        file="gateway/context/budgeted.py",
         old="after <= plan.before * (1 - EFFECTIVE_SAVING)",
         new="after < plan.before * (1 - EFFECTIVE_SAVING)",
         tests=("tests/unit/context/test_window.py",),

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from gateway.context.budgeted import NO_GAIN, NOTHING
 from gateway.context.compressor import Compressor
 from gateway.context.engine import ModelText
-from gateway.context.measured import NO_GAIN, NOTHING
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER, SYSTEM_NOTE
 from gateway.context.summariser import NO_MODEL, PATIENCE

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.context import measured
+from gateway.context import budgeted
 from gateway.context.archive import Archive
 from gateway.context.assembly import sanitize
-from gateway.context.measured import NO_GAIN, NOTHING
+from gateway.context.budgeted import NO_GAIN, NOTHING
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER
 from gateway.context.registry import builtin_engines
