@@ -23,7 +23,7 @@ from gateway.agent.conversation import Conversation, Quotes
 from gateway.agent.tools.history import speaker_of
 from gateway.context.mentions import mentions
 from gateway.context.prompts import neutralise
-from gateway.context.shapes import calls_of
+from gateway.context.readable import calls_of
 from gateway.domain.message import Message, is_of, is_request, note_of, text_of
 from gateway.domain.notes import QUOTES, QUOTES_END, TALK
 from gateway.runtime.clock import Clock

@@ -3,7 +3,7 @@
 `engine` is the port, `compressor` and `window` are the engines, `registry` finds others (`foreign`: those of another
 host). The gateway calls an engine through its `guard` (`threads`). A pass of the compressor, from top to bottom:
 
-    transcript ─▶ plan          assembly      any shape becomes a valid transcript (shapes)
+    transcript ─▶ plan          assembly      any shape becomes a valid transcript (readable)
                                 summary       earlier summaries are taken out (archive: the way back, by chapters)
                                 policy        tokens for each part
                                 boundaries    head, middle, tail

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gateway.context.shapes import is_image
+from gateway.context.readable import is_image
 from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.session import NO_RANGE, PassWork, Range, Shortened
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from gateway.context.prompts import END_MARKER
-from gateway.context.shapes import well_formed
+from gateway.context.readable import well_formed
 from gateway.domain.message import Message, handle, note_of, text_of
 from gateway.runtime.patterns import late
 from gateway.runtime.redaction import Redact

@@ -15,7 +15,17 @@ from msgspec import Struct, field, to_builtins
 from gateway.context.archive import Archive, Chapter, table
 from gateway.context.facts import PersonalFact
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE, framed
-from gateway.context.shapes import Calls, derived, plain_call, plain_id, read_call, result_id, rewritten, sound, sources
+from gateway.context.readable import (
+    Calls,
+    derived,
+    plain_call,
+    plain_id,
+    read_call,
+    result_id,
+    rewritten,
+    sound,
+    sources,
+)
 from gateway.context.standing import Instruction
 from gateway.domain.message import HOST, Message, note_of, noted, says_nothing, text_of, tool_result, user
 from gateway.runtime.tokens import TokenCounter

@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 
 from gateway.context.instructions import read, stands
 from gateway.context.personal import LASTING, LONGEST, NAMED, PLAIN, told
-from gateway.context.shapes import well_formed
+from gateway.context.readable import well_formed
 from gateway.context.statements import DENSE, sentences, tells_of_change
 from gateway.domain.message import Message, ends, is_request, own_words
 from gateway.domain.notes import FACTS, section

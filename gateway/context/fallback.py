@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from gateway.context.pruning import STUB_CHARS, stub_line
-from gateway.context.shapes import Call, result_id
+from gateway.context.readable import Call, result_id
 from gateway.context.statements import sentences
 from gateway.domain.message import Message, is_request, note_of, own_words, text_of
 from gateway.domain.notes import ASKED, CONTEXT, DONE, FILES, RULES, TASK, section, sections_of

@@ -19,7 +19,7 @@ from gateway.context import archive, facts, fallback
 from gateway.context.archive import Archive
 from gateway.context.assembly import Noted, counted, merged, summary_message
 from gateway.context.prompts import CONTINUED, RESULT_MISSING
-from gateway.context.shapes import calls_by_id
+from gateway.context.readable import calls_by_id
 from gateway.context.standing import carried, listed
 from gateway.context.verification import Lists
 from gateway.domain.message import HOST, Message, handle, is_request, is_summary, named_in, note_of, text_of

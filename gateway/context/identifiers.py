@@ -18,7 +18,7 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final
 
-from gateway.context.shapes import calls_of
+from gateway.context.readable import calls_of
 from gateway.domain.message import HOST, ends, note_of, said_in
 from gateway.runtime.patterns import late
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 
 from gateway.context.identifiers import SERIES, codes_in, is_time, of, series
-from gateway.context.shapes import calls_of
+from gateway.context.readable import calls_of
 from gateway.domain.message import Message, text_of
 
 LEDGER: Final = 192  # of the middle's own that are looked at, at least; the room decides how many are listed

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from gateway.context.ledger import Ledger
 from gateway.context.mentions import Named
-from gateway.context.shapes import calls_of
+from gateway.context.readable import calls_of
 from gateway.context.statements import CONTEXT, SIDE, around, context_in
 from gateway.domain.message import Message, text_of
 from gateway.domain.notes import IDENTIFIERS, section

@@ -17,7 +17,7 @@ from gateway.context.facts import PersonalFact
 from gateway.context.policy import MIN_TAIL_MESSAGES, SLACK, Budgets, CompressionSettings, fitted, summary_budget
 from gateway.context.prompts import framed
 from gateway.context.pruning import prune, squeeze
-from gateway.context.shapes import Call, Calls, sources
+from gateway.context.readable import Call, Calls, sources
 from gateway.context.standing import Instruction, carried
 from gateway.context.state import Correction
 from gateway.context.summary import Extracted, extract

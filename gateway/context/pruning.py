@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from gateway.context.persisted import persisted
 from gateway.context.prompts import CUT, IMAGE_MARKER
-from gateway.context.shapes import Call, is_image, result_id, rewritten
+from gateway.context.readable import Call, is_image, result_id, rewritten
 from gateway.domain.message import Message, ends, text_of
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter

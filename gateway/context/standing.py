@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from gateway.context.instructions import TIMES, of, parted, permits, stands, withdraws
-from gateway.context.shapes import well_formed
+from gateway.context.readable import well_formed
 from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.notes import INSTRUCTIONS, section
 from gateway.runtime.patterns import late, table

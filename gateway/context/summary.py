@@ -15,7 +15,7 @@ from gateway.context import facts, identifiers, ledger
 from gateway.context.archive import Archive, Chapter, without_line
 from gateway.context.archive import earlier as earlier_chapters
 from gateway.context.prompts import END_MARKER, foreign, framed, unframed
-from gateway.context.shapes import rewritten, sources, well_formed
+from gateway.context.readable import rewritten, sources, well_formed
 from gateway.context.standing import Instruction, earlier
 from gateway.domain.message import HOST, SUMMARY_NOTES, Message, is_summary, note_of, noted, text_of
 from gateway.runtime.tokens import TokenCounter

@@ -17,7 +17,7 @@ from msgspec import Struct
 from gateway.context import identifiers
 from gateway.context.prompts import CUT, ENCODED, GAP, OLDER, neutralise
 from gateway.context.pruning import cut
-from gateway.context.shapes import Call, calls_of, result_id
+from gateway.context.readable import Call, calls_of, result_id
 from gateway.domain.message import HOST, Message, text_of
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter

@@ -23,7 +23,7 @@ from gateway.context.injections import orders_in
 from gateway.context.ledger import EARLIER, Ledger
 from gateway.context.mentions import Named
 from gateway.context.prompts import unframed
-from gateway.context.shapes import calls_of
+from gateway.context.readable import calls_of
 from gateway.context.standing import HEADING
 from gateway.context.statements import Outdated
 from gateway.domain.message import Message, text_of

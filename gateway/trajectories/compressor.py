@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gateway.context.shapes import calls_by_id
+from gateway.context.readable import calls_by_id
 from gateway.context.summary_input import INPUT_CHARS, render
 from gateway.context.verification import notes_in
 from gateway.domain.message import Message, user

@@ -13,7 +13,7 @@ from gateway.agent.tools.todo import TodoTool
 from gateway.context.persisted import block, persisted
 from gateway.context.prompts import OPENER
 from gateway.context.pruning import stub_line
-from gateway.context.shapes import Call
+from gateway.context.readable import Call
 from gateway.domain.message import Message, note_of, noted, text_of
 from gateway.domain.notes import QUOTES, QUOTES_END
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.context.archive import Archive
 from gateway.context.assembly import Noted, joined, sanitize, summary_message, with_system_note
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE
-from gateway.context.shapes import Calls, calls_by_id
+from gateway.context.readable import Calls, calls_by_id
 from gateway.context.summary import extract
 from gateway.domain.message import Message, is_request, is_summary, note_of, text_of, user
 from tests.support.transcripts import COUNTER, call, conversation, counts_hold, flaws, transcripts

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gateway.context.assembly import sanitize
 from gateway.context.prompts import IMAGE_MARKER
 from gateway.context.pruning import STUB_CHARS, prune, squeeze, stub_line
-from gateway.context.shapes import Call, calls_by_id, read_call, result_id
+from gateway.context.readable import Call, calls_by_id, read_call, result_id
 from gateway.domain.message import Message, note_of, text_of
 from tests.support.transcripts import COUNTER, IMAGE, ObjectCall, call, counts_hold, tokens, transcripts
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.context.listing import HEADING as LIST_HEADING
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import OPENER, framed
-from gateway.context.shapes import calls_by_id
+from gateway.context.readable import calls_by_id
 from gateway.context.summary_input import parts
 from gateway.domain.message import Message, note_of, text_of, user
 from gateway.domain.notes import SUMMARY_REQUEST

@@ -14,7 +14,7 @@ from gateway.context import fallback, summary_input
 from gateway.context.assembly import sanitize
 from gateway.context.engine import ModelText
 from gateway.context.prompts import END_MARKER, OPENER, framed, request
-from gateway.context.shapes import calls_by_id
+from gateway.context.readable import calls_by_id
 from gateway.context.summary import as_ours, extract
 from gateway.context.summary_input import render
 from gateway.context.verification import notes_in

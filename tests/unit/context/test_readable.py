@@ -11,7 +11,7 @@ import pytest
 from gateway.context.assembly import sanitize
 from gateway.context.compressor import NOTHING
 from gateway.context.prompts import CONTINUED
-from gateway.context.shapes import UNKNOWN_PART, is_image, plain_call, read_call, sound
+from gateway.context.readable import UNKNOWN_PART, is_image, plain_call, read_call, sound
 from gateway.domain.message import text_of, user
 from tests.support.transcripts import (
     BLOB,
