@@ -24,7 +24,7 @@ def _fields(language: str) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     if language not in _KNOWN:
         return {}
-    table = (files("gateway.words") / f"kin_{language}.txt").read_text(encoding="utf-8")
+    table = (files("gateway.words") / f"related_{language}.txt").read_text(encoding="utf-8")
     for line in table.splitlines():
         heads, _, members = line.partition(":")
         main, rest = (_terms(part.replace("-", " ").replace("'", " ").split(), language) for part in (heads, members))
