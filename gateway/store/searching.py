@@ -25,7 +25,7 @@ from gateway.store.shared.searchable import Kind, kind_of, owner_of, terms_of
 from gateway.store.shared.unindexed import ReadIndex, Unindexed
 from gateway.store.shared.vectors import MOST, by_signs, nearest, size_of
 from gateway.store.steps.sessions import message
-from gateway.words.near import Vocabulary
+from gateway.words.misspellings import Vocabulary
 from gateway.words.text import Question
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from gateway.store.shared.searchable import Kind, kind_of, terms_of
 from gateway.store.shared.vectors import by_signs, nearest
 from gateway.store.space import MANY, Space
 from gateway.store.steps import sessions
-from gateway.words.near import Vocabulary
+from gateway.words.misspellings import Vocabulary
 from gateway.words.text import Question
 
 T = TypeVar("T")

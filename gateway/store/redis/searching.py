@@ -39,7 +39,7 @@ from gateway.store.shared.ranking import MOST_OF_A_TERM, Talks, Text
 from gateway.store.shared.searchable import KINDS, RETURNED, Kind, kind_of, terms_of
 from gateway.store.shared.unindexed import ReadIndex, Unindexed
 from gateway.store.steps.sessions import message as whole
-from gateway.words.near import Vocabulary
+from gateway.words.misspellings import Vocabulary
 from gateway.words.text import Question, is_dense
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from gateway.store.records import Found, Meaning, Passage
 from gateway.store.shared.searchable import Kind
 from gateway.words.dates import Span, spans
 from gateway.words.earlier import announces, asks_for_earlier, without_asking
-from gateway.words.near import Vocabulary, may_slip
+from gateway.words.misspellings import Vocabulary, may_slip
 from gateway.words.related import kin
 from gateway.words.text import Occurrences, Question, asked_in, asks, holds_phrases, parts_of, question
 

@@ -12,7 +12,7 @@ from gateway.domain.message import Message, said_in
 from gateway.store.records import Meaning
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Index, Number
 from gateway.store.shared.searchable import Kind, kind_of
-from gateway.words.near import Vocabulary
+from gateway.words.misspellings import Vocabulary
 from gateway.words.text import Holds
 
 

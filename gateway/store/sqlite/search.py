@@ -32,7 +32,7 @@ from gateway.store.shared.unindexed import ReadIndex, Unindexed
 from gateway.store.sqlite import vectors
 from gateway.store.sqlite.connection import Connection, change, many, one
 from gateway.store.sqlite.messages import MESSAGE_COLUMNS, is_of, message_from, message_of
-from gateway.words.near import Vocabulary
+from gateway.words.misspellings import Vocabulary
 from gateway.words.text import Question
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.words.near import Vocabulary, distance, may_slip
+from gateway.words.misspellings import Vocabulary, distance, may_slip
 
 _SOME = ["allergi", "apart", "department", "haftpflichtversicher", "holiday", "oboe", "shellfish", "suitcas"]
 WORDS = sorted([*_SOME, "versicher", "schlussel", "مدرسة", "الطبيب", "key", "车站"])
