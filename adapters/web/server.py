@@ -41,7 +41,7 @@ from adapters.web import pages, rehearsal, settings
 from adapters.web.guard import DAYS, Guard, Login
 from adapters.web.log import MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log
 from adapters.web.markup import Child, Html, el
-from adapters.web.platform import LARGEST_FILE, NAME, WebSettings
+from adapters.web.platform import LARGEST_FILE, NAME, OWNER, WebSettings
 from adapters.web.stream import DRAFTS, Bells, Page
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Attachment, Inbound, InboundKind, KeptFile, Outbound, Source
@@ -58,7 +58,7 @@ _LARGEST_FORM: Final = 500_000  # bytes without files
 _LARGEST_LOGIN: Final = 4_000  # bytes of a form that anybody may send
 _LONGEST_NAME: Final = 64  # characters
 _CUT: Final = 600  # characters of a message that was found
-_MOST_FIELDS: Final = 64
+_MOST_FIELDS: Final = 160
 _PATIENCE: Final = 30.0  # seconds for a form without files
 _UPLOAD: Final = 300.0  # seconds for one with files
 _LOOKS: Final = 20
@@ -311,7 +311,7 @@ class Server(Struct, kw_only=True):
         elif path.startswith("/as/"):
             title, body = await self._as(source, path.removeprefix("/as/"), login, rehearsal.SAMPLE)
         elif path == "/settings" and frame.role == "admin" and self.desk is not None:
-            title, body = "Settings", await self._settings(frame, query.get("provider", "")[:_LONGEST_NAME])
+            title, body = "Settings", await self._settings(frame, query)
         elif path == "/inside" and frame.role == "admin":
             title, body = "Operator", await self._inside_page("")
         else:
@@ -390,13 +390,24 @@ class Server(Struct, kw_only=True):
         )
         return pages.inside(seen, told)
 
-    async def _settings(self, frame: pages.Frame, provider: str, last: settings.Done | None = None) -> Child:
+    async def _settings(self, frame: pages.Frame, asked: Mapping[str, str], last: settings.Done | None = None) -> Child:
+        """All of them, or the section `at` that is asked for."""
         assert self.desk is not None, "its caller looked"
+        desk, last, at = self.desk(), last or settings.Done(), asked.get("at")
         try:
-            seen = await self.desk().seen()
+            seen = await desk.seen()
+            if at == "keys":
+                return settings.keys_page(seen, frame.csrf, last)
+            if at is not None:
+                removed = asked.get("verb") == "remove"
+                part = await desk.part(at, "" if removed else asked.get("name", "").strip())
+                if part is None:
+                    raise Problem(404, "There is no such section.")
+                return settings.part_page(part, seen, frame.csrf, last)
         except ConfigError as error:
             return [el("p", each, class_="reason", role="alert") for each in error.problems]
-        return settings.page(seen, frame.csrf, provider, last or settings.Done(), embedded=frame.embedded)
+        served, provider = (await self.inside.report())["platforms"], asked.get("provider", "")[:_LONGEST_NAME]
+        return settings.page(seen, frame, provider, last, served)
 
     async def _chat(
         self, login: Login, source: Source, *, most: int = SHOWN, text: str = "", problem: str = "", status: int = 200
@@ -502,9 +513,9 @@ class Server(Struct, kw_only=True):
             response.del_cookie(self.guard.cookie_name, path="/", secure=self.guard.secure)
             return response
         if request.path == "/settings" and self.desk is not None and await self.views.role(source) == "admin":
-            last = await settings.done(self.desk(), form.fields)
+            last = await settings.done(self.desk(), form.fields, owner=login.person == OWNER)
             frame = await self._frame(login, source)
-            body = await self._settings(frame, form.fields.get("provider", ""), last)
+            body = await self._settings(frame, form.fields, last)
             return _page(pages.page(frame, "Settings", body, await self._side(source, writes=True)))
         if request.path == "/inside" and await self.views.role(source) == "admin":
             verb, _, id_ = form.fields.get("order", "").partition(" ")

@@ -1,17 +1,39 @@
-"""The settings, for admins: a model first, then platforms, then people. Every form works without the script;
-no secret ever stands in it."""
+"""The settings, for admins: a model first, then platforms, then people, then every section as it describes itself.
+Every form works without the script, and no secret ever stands in it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from adapters.web.icons import icon
+from adapters.web.log import moment
 from adapters.web.markup import Child, Html, el
-from gateway.domain.views import Blank, Chosen, PlatformBlank, ProviderBlank, Saved, Settings, SettingUp, Tried
+from adapters.web.pages import Frame
+from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, Settings, SettingUp, Tried
 
 _SENTENCES: Final = "Nothing was saved:"
+_SHOWN: Final = "was "  # begins the name of what a field held when the page was made
+_FIRST: Final = (
+    ("tools", "tool", "Tools", "Which ones the model has, who may use them, and when it asks"),
+    ("tools.skills", "spark", "Skills", "How certain kinds of work are done"),
+    ("tools.mcp", "plug", "MCP servers", "Tools of other programs"),
+    ("reminders", "bell", "Schedules", "Limits of reminders and of prompts at a time"),
+    ("adapters.api.hooks", "hook", "Hooks", "What other programs tell a chat"),
+    ("keys", "key", "Keys", "For programs that talk to the bot over its API"),
+)
+_MORE: Final = {  # what else belongs to a section, beside the sections in it
+    "tools.skills": ("/skills", "The skills of your conversation"),
+    "reminders": ("/window", "Your reminders and schedules"),
+    "adapters.api.hooks": ("/settings?at=adapters.api", "The server that listens for them"),
+    "keys": ("/settings?at=adapters.api", "The server that takes them"),
+}
+_AGAIN: Final = "Legato ends in order, and starts anew. This page is back in some seconds: "
+_ONCE: Final = "Copy this key now. It is never shown again:"
 
 
 class Done(Struct, frozen=True, kw_only=True):
@@ -23,9 +45,10 @@ class Done(Struct, frozen=True, kw_only=True):
     offered: Sequence[str] = ()
 
 
-async def done(desk: SettingUp, fields: Mapping[str, str]) -> Done:
-    """Do what a form asks."""
+async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Done:
+    """Do what a form asks. `owner`: they came by a link of this machine."""
     where, verb = fields.get("where", ""), fields.get("verb", "save")
+    at, called = fields.get("at", ""), fields.get("name", "").strip()
     if where == "model":
         name = fields.get("name", "").strip()
         chosen = Chosen(provider=fields.get("provider", ""), name=name, address=fields.get("address", "").strip())
@@ -33,32 +56,57 @@ async def done(desk: SettingUp, fields: Mapping[str, str]) -> Done:
         if verb == "try":
             tried = await desk.try_model(chosen, key)
             return Done(where=where, told=_tried([tried]), chosen=chosen, offered=tried.offered)
-        if not name:
+        if not name and "name" in fields:
             return Done(
                 where=where, told=el("p", "Choose a model first.", class_="reason", role="alert"), chosen=chosen
             )
         return Done(where=where, told=_saved(await desk.save_model(chosen, key)), chosen=chosen)
-    if where == "people":
-        return Done(where=where, told=_saved(await desk.save_people(fields)))
+    if where == "again":
+        saved = await desk.start_again()
+        back = el("p", _AGAIN, el("a", "load it", href="/settings"), ".", class_="well back", role="status")
+        return Done(where=where, told=_saved(saved) if saved.problems else back)
+    if where == "keys":
+        return Done(where=where, told=await _keys_changed(desk, fields, verb, called))
+    if where in ("people", "part"):
+        said = {name: text.replace("\r\n", "\n").strip() for name, text in fields.items()}
+        shown = {name.removeprefix(_SHOWN): text for name, text in said.items() if name.startswith(_SHOWN)}
+        shown |= {name.partition(" ")[2]: "" for name in said if name.startswith("new ") and said[name]}
+        said |= {name.partition(" ")[2]: text for name, text in said.items() if name.startswith("new ")}
+        if verb == "remove":
+            return Done(where=where, told=_saved(await desk.remove(at, called, owner=owner)))
+        return Done(where=where, told=_saved(await desk.save(at, called, said, shown, owner=owner)))
     if verb == "try":
         return Done(where=where, told=_tried(await desk.try_platform(where)))
     given = {name: value.strip() for name, value in fields.items()}
     return Done(where=where, told=_saved(await desk.save_platform(where, verb != "off", given, given)))
 
 
-def page(settings: Settings, csrf: str, provider: str, last: Done, *, embedded: bool) -> Child:
-    """The page. `provider`: the one whose model is being chosen; "": the present one's."""
-    chosen = last.chosen or settings.model
+async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, name: str) -> Child:
+    if verb == "remove":
+        there = await desk.remove_key(name)
+        told = f"{name} is taken back: within ten seconds nobody can use it." if there else "There is no such key."
+        return el("p", told, class_="well", role="status")
+    made, told = await desk.add_key(name, fields.get("kind", ""), fields.get("cap", "").strip())
+    if not made:
+        return el("p", told, class_="reason", role="alert")
+    return el("div", el("p", _ONCE), el("pre", el("code", told)), class_="once", role="status")
+
+
+def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms: Mapping[str, Any]) -> Child:
+    """The page. `provider`: the one whose model is being chosen; "": the present one's. `platforms`: those that are
+    served, as /statusz has them."""
+    chosen, csrf = last.chosen or settings.model, frame.csrf
     named = provider or (chosen.provider if chosen.name or last.chosen else "")
     at = next((each for each in settings.providers if each.name == named), None)
     return [
+        last.told if last.where == "again" else None,
         el(
             "p",
             "A small embedded model answers so far, by a few rules. Connect a real one here; or ",
             el("a", "look around first", href="/"),
             ".",
         )
-        if embedded
+        if frame.embedded
         else None,
         el(
             "section",
@@ -70,15 +118,24 @@ def page(settings: Settings, csrf: str, provider: str, last: Done, *, embedded: 
         el(
             "section",
             el("h2", "Platforms"),
-            [_platform(each, csrf, last) for each in settings.platforms],
+            [
+                _platform(each, frame, last, platforms.get(each.name), again=settings.again)
+                for each in settings.platforms
+            ],
             id="platforms",
         ),
         el(
             "section",
             el("h2", "People and spending"),
             last.told if last.where == "people" else None,
-            _form("people", csrf, [_field(each, settings.example) for each in settings.people], _button("Save")),
+            _form("people", csrf, [_asked(each, settings.example) for each in settings.people], _button("Save")),
             id="people",
+        ),
+        el(
+            "section",
+            el("h2", "Everything else"),
+            el("div", [_card(*each) for each in _FIRST], class_="cards"),
+            _all(settings),
         ),
         el(
             "p",
@@ -94,16 +151,108 @@ def page(settings: Settings, csrf: str, provider: str, last: Done, *, embedded: 
     ]
 
 
+def _card(at: str, picture: str, title: str, told: str) -> Html:
+    words = el("span", el("b", title), el("small", told))
+    return el("a", icon(picture), words, href=f"/settings?{urlencode({'at': at})}")
+
+
+def _all(settings: Settings) -> Html:
+    """Every section, by its key."""
+    return el("details", el("summary", "All settings"), _links(settings.parts), class_="all")
+
+
+def _links(parts: Sequence[Part]) -> Html:
+    items = [
+        el(
+            "li",
+            el("a", each.at or "general", href=f"/settings?{urlencode({'at': each.at})}"),
+            el("small", _first(each)),
+        )
+        for each in parts
+    ]
+    return el("ul", items, class_="parts")
+
+
+def _first(part: Part) -> str:
+    """The first sentence of what a section says of itself."""
+    return part.about.partition(". ")[0].removesuffix(".").partition(" (docs/")[0]
+
+
+def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
+    """A section, with the form of its fields. Of one that holds several, a list of these and the form of one."""
+    title = next((each[2] for each in _FIRST if each[0] == part.at), part.at or "general")
+    inner = [each for each in settings.parts if part.at and each.at.startswith(f"{part.at}.")]
+    several = part.names is not None
+    hidden = [el("input", type="hidden", name="at", value=part.at)]
+    if several:
+        hidden.append(
+            el("input", type="hidden", name="name", value=part.name) if part.name else _text("name", "Name", "")
+        )
+    verbs = [_button("Save"), _button("Remove", "remove") if part.name else None]
+    shown = [_asked(each) for each in part.fields]
+    form = _form("part", csrf, [hidden, shown], verbs)
+    return [
+        el("p", el("a", icon("left"), "Settings", href="/settings"), class_="way"),
+        el("h2", f"{title}: {part.name}" if part.name else title),
+        el("p", part.about) if part.about else None,
+        last.told,
+        _names(part) if several else None,
+        el("section", el("h3", "Add one"), form) if several and not part.name else form if part.fields else None,
+        el("section", el("h3", "More of this"), _links(inner)) if inner else None,
+        _more(part.at),
+    ]
+
+
+def _more(at: str) -> Child:
+    return el("p", el("a", _MORE[at][1], href=_MORE[at][0])) if at in _MORE else None
+
+
+def _names(part: Part) -> Child:
+    items = [
+        el("li", el("a", name, href=f"/settings?{urlencode({'at': part.at, 'name': name})}"))
+        for name in part.names or ()
+    ]
+    return el("ul", items, class_="parts") if items else el("p", "There are none yet.")
+
+
+def keys_page(settings: Settings, csrf: str, last: Done) -> Child:
+    """The keys of other programs: a new one is shown once, and each can be taken back."""
+    kinds = (("person", "One person"), ("front end", "A program that speaks for several people"), ("admin", "An admin"))
+    choice = el("select", [el("option", told, value=kind) for kind, told in kinds], name="kind")
+    fields = [
+        _text("name", "Name", "", hint="such as anna"),
+        el("label", "For", choice),
+        _text("cap", "What its answers may cost in a day, in US dollars", "", hint="no limit of its own"),
+    ]
+    items = [
+        el(
+            "li",
+            el("span", line),
+            _form("keys", csrf, el("input", type="hidden", name="name", value=name), _button("Take back", "remove")),
+        )
+        for name, line in settings.keys.items()
+    ]
+    return [
+        el("p", el("a", icon("left"), "Settings", href="/settings"), class_="way"),
+        el("h2", "Keys"),
+        el("p", "Who has a key may talk to the bot over its API, as the person that it is named after."),
+        last.told,
+        el("ul", items, class_="facts") if items else el("p", "There are none yet."),
+        el("section", el("h3", "Make one"), _form("keys", csrf, fields, _button("Make a key"))),
+        _more("keys"),
+    ]
+
+
 def _providers(settings: Settings, at: ProviderBlank | None) -> Html:
     """The way to the form of a provider."""
-    groups = [("In the cloud", False), ("A server of your own", True)]
+    groups = [("In the cloud", False), ("A server of your own", True), ("None, to try Legato", None)]
     options = [
         el(
             "optgroup",
             [
                 el("option", each.title, value=each.name, selected=at is not None and each.name == at.name)
                 for each in settings.providers
-                if each.own == own
+                if each.own is own
             ],
             label=label,
         )
@@ -114,6 +263,9 @@ def _providers(settings: Settings, at: ProviderBlank | None) -> Html:
 
 
 def _model(at: ProviderBlank, chosen: Chosen, csrf: str, last: Done) -> Child:
+    if at.own is None:
+        hidden = el("input", type="hidden", name="provider", value=at.name)
+        return [last.told if last.where == "model" else None, _form("model", csrf, hidden, _button("Save"))]
     own = chosen if chosen.provider == at.name else Chosen(provider=at.name, name="")
     key = at.key if at.key.name else None
     where = [
@@ -143,7 +295,7 @@ def _model(at: ProviderBlank, chosen: Chosen, csrf: str, last: Done) -> Child:
     ]
 
 
-def _platform(each: PlatformBlank, csrf: str, last: Done) -> Html:
+def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, again: bool) -> Html:
     fields = [
         el("p", each.guide) if each.guide else None,
         [_secret(blank.name, blank.label[:1].upper() + blank.label[1:], is_set=blank.is_set) for blank in each.tokens],
@@ -154,15 +306,48 @@ def _platform(each: PlatformBlank, csrf: str, last: Done) -> Html:
         verbs += [_button("Check", "try"), _button("Switch off", "off")]
     state = el("span", "on", class_="good") if each.enabled else el("small", "off")
     mine = last.where == each.name
+    waits = each.enabled and (served is None or not served["last_update"])
     return el(
         "details",
         el("summary", el("b", each.title), " ", state),
         last.told if mine else None,
-        _form(each.name, csrf, fields, verbs),
+        _step(each, frame, served, again=again) if each.enabled else None,
+        _form(each.name, frame.csrf, fields, verbs),
         class_="pass",
-        open=mine or None,
+        open=mine or waits or None,
         id=each.name,
+        data_waits=(waits and served is not None) or None,
     )
+
+
+def _step(each: PlatformBlank, frame: Frame, served: Any, *, again: bool) -> Child:
+    """What is left to do until messages come in."""
+    if served is None:
+        way = _form("again", frame.csrf, None, _button("Start again now")) if again else None
+        return [el("p", f"{each.title} is served from the next start on.", class_="step"), way]
+    if served["reader"] != "reads":
+        return el("p", f"{each.title} is not connected yet: {served['reader']}.", class_="step reason")
+    code = el("input", type="text", name="more", placeholder="their code", aria_label="Code", required=True)
+    let_in = el(
+        "form",
+        el("input", type="hidden", name="csrf", value=frame.csrf),
+        el("input", type="hidden", name="id", value=frame.fresh_id),
+        code,
+        el("button", "Let in", type="submit", name="text", value="/pair"),
+        method="post",
+        action="/say",
+        class_="orders",
+    )
+    if not served["last_update"]:
+        told = f"Connected. Write to the bot on {each.title} now; this page notices."
+        return el("p", told, class_="step")
+    seen = moment(datetime.fromisoformat(served["last_update"]).timestamp())
+    how = "Whom the bot does not know is given a code. Let them in with it:"
+    return [
+        el("p", "Messages come in; the last one ", seen, ".", class_="step well"),
+        el("p", el("small", how)),
+        let_in,
+    ]
 
 
 def _form(where: str, csrf: str, fields: Child, verbs: Child) -> Html:
@@ -178,12 +363,37 @@ def _button(label: str, verb: str = "save") -> Html:
     return el("button", label, type="submit", name="verb", value=verb, class_="send" if verb == "save" else None)
 
 
-def _field(blank: Blank, example: str = "") -> Html:
-    hint = f"such as {example}" if example and blank.name.startswith("access.") else ""
-    return _text(blank.name, blank.label[:1].upper() + blank.label[1:], blank.value, hint=hint)
+def _field(blank: Blank) -> Html:
+    return _text(blank.name, blank.label[:1].upper() + blank.label[1:], blank.value)
 
 
-def _text(name: str, label: str, value: str, *, offered: Sequence[str] = (), hint: str = "") -> Html:
+def _asked(blank: Blank, example: str = "") -> Child:
+    """A field of a section, by its key and what it means; and beside it what it holds now, so that only what somebody
+    changes is written."""
+    usual = "" if blank.usual in ("null", "[]", "{}") else blank.usual
+    hint = f"such as {example}" if example and blank.name.startswith("access.") else usual
+    name, more = (blank.label, None) if "." in blank.name else (blank.name.replace("_", " "), el("small", blank.label))
+    if blank.kind == "secret":
+        hint = f"{usual} is set; leave it empty to keep it".strip() if blank.is_set else ""
+        field = el("input", type="password", name=f"new {blank.name}", placeholder=hint, autocomplete="new-password")
+        return el("label", name, field, more)
+    was = el("input", type="hidden", name=f"{_SHOWN}{blank.name}", value=blank.value)
+    if blank.kind == "flag":
+        tick = el("input", type="checkbox", name=blank.name, value="true", checked=blank.value == "true")
+        return [was, el("label", tick, el("span", name, more), class_="tick")]
+    if blank.kind == "choice":
+        options = [el("option", each or "–", value=each, selected=each == blank.value) for each in blank.choices]
+        field = el("select", options, name=blank.name)
+    elif blank.kind == "long":
+        field = el("textarea", f"\n{blank.value}", name=blank.name, rows=4, spellcheck="false", dir="auto")
+    else:
+        return [was, _text(blank.name, name, blank.value, hint=hint, more=more)]
+    return [was, el("label", name, field, more)]
+
+
+def _text(
+    name: str, label: str, value: str, *, offered: Sequence[str] = (), hint: str = "", more: Child = None
+) -> Html:
     choices = el("datalist", [el("option", value=each) for each in offered], id=f"of-{name}") if offered else None
     field = el(
         "input",
@@ -195,7 +405,7 @@ def _text(name: str, label: str, value: str, *, offered: Sequence[str] = (), hin
         spellcheck="false",
         dir="auto",
     )
-    return el("label", label, field, choices)
+    return el("label", label, field, choices, more)
 
 
 def _secret(name: str, label: str, *, is_set: bool, more: Child = None) -> Html:

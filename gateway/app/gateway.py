@@ -52,6 +52,7 @@ class Gateway(Struct, kw_only=True):
     watchdog: Watchdog
     settings: InForce
     leaves_questions: bool = False
+    again: bool = False  # whether it is to be started anew when it has stopped
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _grace: float = DRAIN_SECONDS
     _failed: bool = False
@@ -62,6 +63,11 @@ class Gateway(Struct, kw_only=True):
         self._grace = min(self._grace, grace)
         self.watchdog.health.state = "draining"
         self._stop.set()
+
+    def stop_for_another(self) -> None:
+        """Stop, so that another one starts with the settings as they are written then."""
+        self.again = True
+        self.stop(grace=_LAST_WORDS)
 
     @property
     def metrics(self) -> Metrics:

@@ -46,6 +46,7 @@ from gateway.runtime.plugins import contained, imported, methods_of, refuse_misf
 from gateway.runtime.redaction import Redact
 from gateway.runtime.supervisor import Supervisor
 from gateway.runtime.tokens import ROUGH_SHARE, TokenCounter
+from gateway.store.port import Documents
 
 if TYPE_CHECKING:
     from gateway.app.backup.schedule import DailyBackups
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Tell = Callable[[str], None]
+MakeDesk = Callable[[Reloader, Documents, Callable[[], None] | None], SettingUp]
+"""Makes what changes settings from a page, of what reloads them, where keys are kept, and what starts Legato anew."""
+AGAIN = 64  # the exit status of a gateway in the place of which another one is to start
 
 _PACE = 0.02  # seconds between two words of a model that writes faster than people read
 
@@ -209,7 +213,7 @@ async def serve_platforms(
     tell: Tell = _nobody,
     backups: Callable[..., DailyBackups] | None = None,
     monitored: Callable[[Gateway, Reloader], AbstractAsyncContextManager[None]] = lambda *_: nullcontext(),
-    desk: Callable[[Reloader], SettingUp] | None = None,
+    desk: MakeDesk | None = None,
 ) -> int:
     """`legato run`: the exit status. `read` gives the settings as they are written by then. `parent_pipe` is the pipe
     of a parent that keeps this worker, `backups` makes what makes backups by itself. Monitors are answered inside
@@ -232,7 +236,8 @@ async def serve_platforms(
             reconfigure=gateway.settings.take_up,
             relog=partial(_relog, redact=gateway.settings.redact),
         )
-        _give(served, desk, reloader)
+        alone = parent_pipe is None and not supervisor.address  # else somebody else starts it
+        _give(served, desk, reloader, gateway, gateway.stop_for_another if alone else None)
         at_hangup(lambda: gateway.background.start(_reloaded(reloader), name="reload"), gateway.stop)
         if parent_pipe is not None:
             when_alone(parent_pipe, gateway.stop)
@@ -240,10 +245,16 @@ async def serve_platforms(
             return await _until_ended(gateway)
 
 
-def _give(served: Sequence[Adapter], desk: Callable[[Reloader], SettingUp] | None, reloader: Reloader) -> None:
+def _give(
+    served: Sequence[Adapter],
+    desk: MakeDesk | None,
+    reloader: Reloader,
+    gateway: Gateway,
+    again: Callable[[], None] | None,
+) -> None:
     """Let the adapters that can do so change settings, with what the first of them makes that does."""
     if desk is not None:
-        made = cache(partial(desk, reloader))
+        made = cache(partial(desk, reloader, gateway.store, again))
         for adapter in served:
             if isinstance(adapter, SetsUp):
                 adapter.setting_up = made
@@ -265,7 +276,7 @@ async def serve_shell(
     log_to: Callable[[Config, Path | None], None],
     tell: Tell = _nobody,
     read: Callable[[], Config] | None = None,
-    desk: Callable[[Reloader], SettingUp] | None = None,
+    desk: MakeDesk | None = None,
 ) -> int:
     """`legato chat`: the exit status. What a person looks at must not be logged to, nor the stderr of a script, which
     is told in sentences."""
@@ -282,7 +293,8 @@ async def serve_shell(
     running.append(gateway)
     if read is not None and beside:
         take_up = gateway.settings.take_up
-        _give(beside, desk, Reloader(config=config, read=read, reconfigure=take_up, relog=lambda _: None))
+        reloader = Reloader(config=config, read=read, reconfigure=take_up, relog=lambda _: None)
+        _give(beside, desk, reloader, gateway, gateway.stop_for_another)
     gateway.leaves_questions, gateway.upkeep.hasty = watched, True
     gateway.readers.beside = [each.name for each in beside]
     if call.question is not None and not (sys.stdin and sys.stdin.isatty()):
@@ -297,6 +309,8 @@ async def serve_shell(
 
     posix.on_signal(signal.SIGINT, interrupted)
     status = await _until_ended(gateway)
+    if gateway.again:
+        return status
     return 1 if isinstance(adapter, KnowsFailures) and adapter.failed else status
 
 
@@ -330,4 +344,4 @@ async def _until_ended(gateway: Gateway) -> int:
     well = await gateway.run()
     if gateway.failure:
         raise UserError(gateway.failure)
-    return 0 if well else 1
+    return AGAIN if gateway.again else 0 if well else 1

@@ -20,7 +20,6 @@ from gateway.runtime.structs import replace
 
 if TYPE_CHECKING:
     from gateway.commands.people import Words
-    from gateway.domain.keys import Key
     from gateway.people.keys import Keys
     from gateway.people.pairing import Pairing
     from gateway.store.port import Documents, Store
@@ -200,8 +199,12 @@ def add_key(
 def list_keys(config: ConfigOption = None) -> None:
     """List the keys, without their secrets."""
 
+    from gateway.people.keys import line_of
+
     async def look(store: Store) -> str:
-        return "\n".join(map(_line, await _keys(store).all())) or "There are no keys. `legato keys add NAME` makes one."
+        return (
+            "\n".join(map(line_of, await _keys(store).all())) or "There are no keys. `legato keys add NAME` makes one."
+        )
 
     show(ask_store(config, look))
 
@@ -225,15 +228,6 @@ def remove_key(
         return f"{name} is removed. A running gateway refuses it within ten seconds.{silent}"
 
     show(ask_store(config, look))
-
-
-def _line(key: Key) -> str:
-    from gateway.domain.wording import utc
-
-    what = "front end" if key.front_end else "admin" if key.admin else "person"
-    cap = "" if key.cap is None else f", ${key.cap:g} a day"
-    seen = f", over MCP for {key.chat}" if key.chat else ""
-    return f"{key.name}: {what}{cap}{seen}, since {utc(key.made_at)[:10]}"
 
 
 def make_store(config: Path | None) -> None:

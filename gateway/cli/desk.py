@@ -10,29 +10,32 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, field
 
-from gateway.app.config import Setup, set_up
+from gateway.app.config import set_up
+from gateway.app.config.loading import load_with_origins
 from gateway.app.config.setup import FILE
-from gateway.app.config.source import read_file
+from gateway.app.config.source import KeyPath, read_file
 from gateway.app.models import models_alone
 from gateway.app.plugins import platforms, providers
 from gateway.app.reload import Reloader
 from gateway.app.serving import adapters
 from gateway.cli.check import of_model
+from gateway.cli.forms import Present, fits, refuse_odd
 from gateway.cli.init import SetupChanges, asked_settings_of, tokens_of, write
 from gateway.cli.models import asked_of, offered_by
-from gateway.cli.settings import put
+from gateway.cli.settings import REMOVED, put
 from gateway.domain.adapter import CanBeProbed
-from gateway.domain.views import Blank, Chosen, PlatformBlank, ProviderBlank, Saved, Settings, Tried
+from gateway.domain.keys import Key
+from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, Settings, Tried
+from gateway.people.keys import Keys, line_of
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import ConfigError, GatewayError, UserError
 from gateway.runtime.redaction import Redactor
+from gateway.store.port import Documents
 
-_LISTS: Final = ("access.allow", "access.admins")
-_CAPS: Final = ("budgets.daily_usd", "budgets.per_user_daily_usd", "budgets.per_session_usd")
-_LONGEST: Final = 2_000  # characters of a value, a key or a token
 _WORDS: Final = {
     "access.allow": "Who may talk, several with commas",
     "access.admins": "Who may also change things",
@@ -42,35 +45,13 @@ _WORDS: Final = {
 }
 
 
-class Present(Struct, frozen=True, kw_only=True):
-    """The settings as they are now; `written` is what stands in their files, that which counts most first."""
-
-    setup: Setup
-    written: Sequence[Mapping[str, Any]]
-
-    def text(self, key: str) -> str:
-        """A value as a person writes it. One that names variables is shown as it stands in the file: they may be
-        secret."""
-        names = key.split(".")
-        for values in self.written:
-            if "${" in (text := _as_text(_at(values, names))):
-                return text
-        return _as_text(_at(self.setup.config, names))
-
-    def changed(self, said: Mapping[str, str | None]) -> Mapping[str, Any]:
-        """What of this is another than now."""
-        return {
-            key: [name for each in (text or "").split(",") if (name := each.strip())] if key in _LISTS else text or None
-            for key, text in said.items()
-            if (text or "") != self.text(key)
-        }
-
-
 class Desk(Struct, kw_only=True):
     """`SettingUp` of the settings at `path` (None: where they are by themselves)."""
 
     path: Path | None
     reloader: Reloader
+    store: Documents
+    again: Callable[[], None] | None = None
     _tried: dict[str, str] = field(default_factory=dict)  # keys that were taken, by variable, until they are saved
     _one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -80,13 +61,14 @@ class Desk(Struct, kw_only=True):
         setup = now.setup
         known, config = {**setup.variables(os.environ), **self._tried}, setup.config
         vendors = [(each.name, each.vendor) for each in providers().values() if each.vendor is not None]
+        embedded = [each for each in providers().values() if each.vendor is None and each.only_model]
         return Settings(
             file=str(setup.file or setup.folder / FILE),
             secrets=str(setup.folder / ".env"),
             model=Chosen(
                 provider=config.model.provider,
-                name=now.text("model.name"),
-                address=now.text("model.base_url"),
+                name=now.text(("model", "name")),
+                address=now.text(("model", "base_url")),
             ),
             providers=[
                 ProviderBlank(
@@ -99,6 +81,10 @@ class Desk(Struct, kw_only=True):
                     own=vendor.own,
                 )
                 for name, vendor in vendors
+            ]
+            + [
+                ProviderBlank(name=each.name, title=each.only_model, key=Blank(name="", label=""), own=None)
+                for each in embedded
             ],
             platforms=[
                 PlatformBlank(
@@ -112,7 +98,7 @@ class Desk(Struct, kw_only=True):
                         for variable, what in tokens_of(each).items()
                     ],
                     asked=[
-                        Blank(name=name, label=what, value=now.text(f"adapters.{each.name}.{name}"))
+                        Blank(name=name, label=what, value=now.text(("adapters", each.name, name)))
                         for name, what in asked_settings_of(each).items()
                     ],
                     guide=each.guide,
@@ -120,7 +106,10 @@ class Desk(Struct, kw_only=True):
                 for each in platforms().values()
                 if tokens_of(each)
             ],
-            people=[Blank(name=key, label=_WORDS[key], value=now.text(key)) for key in (*_LISTS, *_CAPS)],
+            people=[Blank(name=key, label=_WORDS[key], value=now.text(tuple(key.split(".")))) for key in _WORDS],
+            parts=[part for path in ((), *now.shape.paths()) if (part := now.part(path))],
+            keys={each.name: line_of(each) for each in await self._keys.all()},
+            again=self.again is not None,
             example=next((f"{each.name}:{each.person}" for each in platforms().values() if tokens_of(each)), ""),
         )
 
@@ -129,7 +118,7 @@ class Desk(Struct, kw_only=True):
         vendor = providers()[chosen.provider].vendor if chosen.provider in providers() else None
         if vendor is None:
             return Tried(ok=False, told="There is no such provider.")
-        if not all(map(_fits, (chosen.name, chosen.address, key))):
+        if not all(map(fits, (chosen.name, chosen.address, key))):
             return Tried(ok=False, told="It holds signs that cannot be typed, or is too long: copy it again.")
         new = {vendor.key: key} if key and vendor.key else {}
         try:
@@ -138,10 +127,10 @@ class Desk(Struct, kw_only=True):
             known = setup.variables(os.environ)
             environ = {**os.environ, **known, **self._tried, **new}
             more = {
-                variable: said if said != now.text(name) else str(getattr(setup.config.model, name[6:]))
+                variable: said if said != now.text(("model", name)) else str(getattr(setup.config.model, name))
                 for variable, name, said in (
-                    ("LEGATO__MODEL__NAME", "model.name", chosen.name),
-                    ("LEGATO__MODEL__BASE_URL", "model.base_url", chosen.address),
+                    ("LEGATO__MODEL__NAME", "name", chosen.name),
+                    ("LEGATO__MODEL__BASE_URL", "base_url", chosen.address),
                 )
                 if said
             }
@@ -181,18 +170,23 @@ class Desk(Struct, kw_only=True):
 
     async def save_model(self, chosen: Chosen, key: str) -> Saved:
         """Write a model and its key."""
-        vendor = providers()[chosen.provider].vendor if chosen.provider in providers() else None
-        if vendor is None:
+        plugin = providers().get(chosen.provider)
+        if plugin is None:
             return Saved(problems=("There is no such provider.",))
-        secret = key or self._tried.get(vendor.key, "")
+        variable = plugin.vendor.key if plugin.vendor else ""
+        secret = key or self._tried.get(variable, "")
 
-        def wanted(now: Present) -> Mapping[str, Any]:
-            said = {"name": chosen.name, "base_url": chosen.address or None}
+        def wanted(now: Present) -> SetupChanges:
+            said = {"name": chosen.name, "base_url": chosen.address} if plugin.vendor else {}
+            secrets = {variable: secret} if secret and variable else {}
             if now.setup.config.model.provider == chosen.provider:  # the rest of the section stays, with its comments
-                return now.changed({f"model.{name}": each for name, each in said.items()})
-            return {"model": {"provider": chosen.provider, **{name: each for name, each in said.items() if each}}}
+                settings = now.changed({("model", name): each for name, each in said.items()})
+            else:
+                filled = {name: each for name, each in said.items() if each}
+                settings = {"model": {"provider": chosen.provider, **filled}}
+            return SetupChanges(settings=settings, secrets=secrets)
 
-        return await self._save(wanted, {vendor.key: secret} if secret and vendor.key else {})
+        return await self._save(wanted)
 
     async def save_platform(
         self, name: str, enabled: bool, tokens: Mapping[str, str], asked: Mapping[str, str]
@@ -201,36 +195,79 @@ class Desk(Struct, kw_only=True):
         platform = platforms().get(name)
         if platform is None or not tokens_of(platform):
             return Saved(problems=("There is no such platform.",))
-        said = {f"adapters.{name}.{each}": text for each in asked_settings_of(platform) if (text := asked.get(each))}
-        return await self._save(
-            lambda now: {f"adapters.{name}.enabled": enabled, **now.changed(said)},
-            {each: text for each in tokens_of(platform) if (text := tokens.get(each))},
-        )
+        above: KeyPath = ("adapters", name)
+        said = {(*above, each): text for each in asked_settings_of(platform) if (text := asked.get(each))}
+        secrets = {each: text for each in tokens_of(platform) if (text := tokens.get(each))}
 
-    async def save_people(self, values: Mapping[str, str]) -> Saved:
-        """Write who may talk, and what may be spent. Only what is another than before is written."""
-        said = {key: values[key].strip() for key in (*_LISTS, *_CAPS) if key in values}
-        return await self._save(lambda now: now.changed(said), {}, widens=True)
+        def wanted(now: Present) -> SetupChanges:
+            return SetupChanges(settings={(*above, "enabled"): enabled, **now.changed(said)}, secrets=secrets)
+
+        return await self._save(wanted)
+
+    async def part(self, at: str, name: str) -> Part | None:
+        return (await self._present()).filled(tuple(at.split(".")) if at else (), name)
+
+    async def save(
+        self, at: str, name: str, said: Mapping[str, str], shown: Mapping[str, str], *, owner: bool
+    ) -> Saved:
+        path = tuple(each for each in (*at.split("."), name) if each)
+        return await self._save(lambda now: now.wanted(path, said, shown), widens=True, owner=owner)
+
+    async def remove(self, at: str, name: str, *, owner: bool) -> Saved:
+        draft = SetupChanges(settings={(*at.split("."), name): REMOVED})
+        return await self._save(lambda _: draft, widens=True, owner=owner)
+
+    @property
+    def _keys(self) -> Keys:
+        return Keys(store=self.store, clock=SystemClock())
+
+    async def add_key(self, name: str, kind: str, cap: str) -> tuple[bool, str]:
+        try:
+            most = float(cap) if cap else None
+            made = Key(
+                name=name, front_end=kind == "front end", admin=kind == "admin", cap=most, made_at=SystemClock().now()
+            )
+            return True, await self._keys.add(made)
+        except ValueError:
+            return False, f"{cap[:40]!r} is no number of US dollars."
+        except UserError as error:
+            return False, f"{error}."
+
+    async def remove_key(self, name: str) -> bool:
+        return await self._keys.remove(name)
+
+    async def start_again(self) -> Saved:
+        def pages(now: Present) -> SetupChanges:
+            """This page is to be there again, also where it stands beside a terminal just now."""
+            on = {name for name, each in now.setup.config.adapters.items() if each.enabled}
+            names = [name for name, each in platforms().items() if each.beside_shell and name not in on]
+            return SetupChanges(settings={("adapters", name, "enabled"): True for name in names})
+
+        saved = await self._save(pages)
+        if self.again is not None and not saved.problems:
+            self.again()
+        return saved
 
     async def _present(self) -> Present:
         def read() -> Present:
             setup = set_up(self.path, os.environ)
-            return Present(setup=setup, written=[read_file(each).values for each in reversed(setup.files)])
+            _, shape, _ = load_with_origins(setup.file, setup.variables(os.environ), below=setup.below)
+            written = [read_file(each).values for each in reversed(setup.files)]
+            return Present(setup=setup, shape=shape, written=written)
 
         return await asyncio.to_thread(read)
 
     async def _save(
-        self, wanted: Callable[[Present], Mapping[str, Any]], secrets: Mapping[str, str], *, widens: bool = False
+        self, wanted: Callable[[Present], SetupChanges], *, widens: bool = False, owner: bool = False
     ) -> Saved:
-        if unfit := [name for name, secret in secrets.items() if not _fits(secret)]:
-            return Saved(problems=(f"{unfit[0]} holds signs that no key has: copy it again.",))
         async with self._one:
             before: Mapping[Path, str | None] = {}
+            secrets: Mapping[str, str] = {}
             try:
                 now = await self._present()
-                setup, changes = now.setup, wanted(now)
-                _refuse_odd(changes)
-                draft = SetupChanges(settings=dict(changes), secrets=dict(secrets))
+                setup, draft = now.setup, wanted(now)
+                secrets = draft.secrets
+                refuse_odd(now, draft, owner=owner)
                 before = {path: _text(path) for path in (setup.file or setup.folder / FILE, setup.folder / ".env")}
                 files = await asyncio.to_thread(write, draft, setup, os.environ)
                 done = await self.reloader.reload(widens=widens)
@@ -247,32 +284,6 @@ class Desk(Struct, kw_only=True):
         return Saved(
             files=tuple(str(each) for each in files), now=done.changed, later=(*done.waiting, *done.held), problems=()
         )
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _at(held: Any, names: Sequence[str]) -> Any:
-    for name in names:
-        held = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
-    return held
-
-
-def _fits(text: str) -> bool:
-    return text.isprintable() and len(text) <= _LONGEST
-
-
-def _refuse_odd(changes: Mapping[str, Any]) -> None:
-    """Raise UserError for what nobody means: a page shows values, so none of its own may fetch a variable's."""
-    for key, value in changes.items():
-        for text in map(str, value.values() if isinstance(value, dict) else value if key in _LISTS else [value]):
-            if not _fits(text):
-                raise UserError(f"{key} holds signs that cannot be typed, or is too long.")
-            if "${" in text:
-                raise UserError(f"{key} can name a variable only in {FILE} itself: write it there.")
 
 
 def _text(path: Path) -> str | None:

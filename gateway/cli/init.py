@@ -20,6 +20,7 @@ from gateway.agent.search.plugin import EXAMPLE, SearchPlugin, searches
 from gateway.app.config import Config, Setup
 from gateway.app.config.environment import FILE
 from gateway.app.config.sentences import did_you_mean
+from gateway.app.config.source import KeyPath
 from gateway.app.plugins import platforms, providers
 from gateway.cli.models import asked_of, model_rows
 from gateway.cli.settings import change, put
@@ -51,7 +52,7 @@ class Dialogue(Struct, frozen=True, kw_only=True):
 class SetupChanges(Struct, kw_only=True):
     """What is going to be written: settings by key, and secrets by variable."""
 
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str | KeyPath, Any] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
 
 

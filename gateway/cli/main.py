@@ -12,7 +12,7 @@ from datetime import date
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 from typer.main import get_command_name
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gateway.app.config import Config
     from gateway.app.reload import Reloader
     from gateway.domain.views import SettingUp
-    from gateway.store.port import Store
+    from gateway.store.port import Documents, Store
 
 app = typer.Typer(
     name="legato",
@@ -104,7 +104,22 @@ def chat(
     settings = served_from(config)
     name_gateway()
     read, desk = partial(_settings_now, config), partial(_desk, config)
-    raise typer.Exit(guarded(lambda: serve_shell(settings, call, log_to, show, read, desk), settings))
+    _end(guarded(lambda: serve_shell(settings, call, log_to, show, read, desk), settings), config)
+
+
+def _own(command: str, config: Path | None) -> list[str]:
+    return [sys.executable, "-m", "gateway", command, *(["--config", str(config)] if config else [])]
+
+
+def _end(status: int, config: Path | None) -> NoReturn:
+    """End the program; or become `legato run`, where somebody asked for that in the page."""
+    from gateway.app.serving import AGAIN
+
+    if status == AGAIN:
+        sys.stdout.flush()
+        command = _own("run", config)
+        os.execv(command[0], command)
+    raise typer.Exit(status)
 
 
 def _settings_now(path: Path | None) -> Config:
@@ -113,10 +128,12 @@ def _settings_now(path: Path | None) -> Config:
     return set_up(path, os.environ).config
 
 
-def _desk(path: Path | None, reloader: Reloader) -> SettingUp:
+def _desk(
+    path: Path | None, reloader: Reloader, store: Documents, again: Callable[[], None] | None = None
+) -> SettingUp:
     from gateway.cli.desk import Desk
 
-    return Desk(path=path, reloader=reloader)
+    return Desk(path=path, reloader=reloader, store=store, again=again)
 
 
 @app.command()
@@ -218,7 +235,7 @@ def run(
     config: ConfigOption = None,
 ) -> None:
     """Run the bot on every platform that is switched on."""
-    from gateway.app.serving import announcement, nothing_to_do, serve_platforms
+    from gateway.app.serving import AGAIN, announcement, nothing_to_do, serve_platforms
     from gateway.app.workers import Workers
 
     settings = served_from(config)
@@ -233,11 +250,8 @@ def run(
         if sys.stderr.isatty():
             tell("Ctrl-C ends it, when what is being answered is finished.")
 
-    def own(command: str) -> list[str]:
-        return [sys.executable, "-m", "gateway", command, *(["--config", str(config)] if config else [])]
-
     serve: Callable[[], Awaitable[int]] = Workers(
-        command=[*own("run"), "--worker"], size=workers, clock=SystemClock()
+        command=[*_own("run", config), "--worker"], size=workers, clock=SystemClock()
     ).run
     if workers == 1:
         parent_pipe = None if worker is None else sys.stdin.fileno()
@@ -246,7 +260,7 @@ def run(
         if (at := settings.backup.at) is not None:
             from gateway.app.backup.schedule import DailyBackups
 
-            command = [*own("backup"), "--json", "--daily"]
+            command = [*_own("backup", config), "--json", "--daily"]
             backups = partial(DailyBackups, at=at, zone=settings.sessions.expiry.zone, command=command)
             alone = partial(alone, backups=backups)
         if settings.monitor.address is not None:
@@ -256,9 +270,9 @@ def run(
         serve = alone
         name_gateway()
     status = guarded(serve, settings)
-    if worker is None:
+    if worker is None and status != AGAIN:
         tell("Legato has ended.")
-    raise typer.Exit(status)
+    _end(status, config)
 
 
 @app.command()

@@ -10,13 +10,13 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, SecretStr
 
 from gateway.app.config import Setup
-from gateway.app.config.editing import with_value
-from gateway.app.config.environment import typed
+from gateway.app.config.editing import with_value, without
+from gateway.app.config.environment import is_reference, typed
 from gateway.app.config.loading import load_config, load_with_origins
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.setup import FILE
@@ -29,6 +29,8 @@ from gateway.runtime.owners import leave_to_owner, make_private
 from gateway.runtime.redaction import Redact, Redactor
 
 Row = dict[str, Any]
+REMOVED: Final = object()
+"""In the place of a value: the key goes, and its default holds."""
 
 
 def rows_in_force(setup: Setup, environ: Mapping[str, str]) -> list[Row]:
@@ -88,10 +90,10 @@ def _inner(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str, Any]) -> Path:
+def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str | KeyPath, Any]) -> Path:
     """Write values into the person's own file, made where it is missing, and return its path. The values are Python's,
-    or texts that are read as their keys want them. Raises ConfigError if the file would not load with them, and
-    UserError if its text cannot be changed."""
+    or texts that are read as their keys want them, or REMOVED. Raises ConfigError if the file would not load with them,
+    and UserError if its text cannot be changed."""
     path = setup.file or setup.folder / FILE
     text = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -99,11 +101,14 @@ def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str, Any])
     known = setup.variables(environ)
     _, shape, _ = load_with_origins(setup.file, known, below=setup.below)
     for key, value in changes.items():
-        where: KeyPath = tuple(key.split("."))
-        _refuse_secret(shape, where, setup.config.model.provider)
-        text = with_value(
-            text, [str(part) for part in where], typed(shape.kind(where), value) if isinstance(value, str) else value
-        )
+        where: KeyPath = tuple(key.split(".")) if isinstance(key, str) else key
+        names = [str(part) for part in where]
+        if value is REMOVED:
+            text = without(text, names)
+            continue
+        if not is_reference(value):
+            _refuse_secret(shape, where, setup.config.model.provider)
+        text = with_value(text, names, typed(shape.kind(where), value) if isinstance(value, str) else value)
 
     def check(tried: Path) -> None:
         try:

@@ -372,24 +372,41 @@ class Inside(Protocol):
 
 
 class Blank(Struct, frozen=True, kw_only=True):
-    """A field of a form: a setting with its `value`, or a secret, of which only is said whether it `is_set`."""
+    """A field of a form: a setting with its `value` as a person writes it and its `usual` one, of one of the `choices`
+    or a `flag` or a text, which may be `long`; or a `secret`, of which only is said whether it `is_set`."""
 
     name: str
     label: str
     value: str = ""
     is_set: bool = False
+    usual: str = ""
+    kind: Literal["text", "long", "flag", "choice", "secret"] = "text"
+    choices: Sequence[str] = ()
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """A section of the settings, at the key `at`, with what it says of itself. Of one that holds several by names that
+    people choose, `names` are those that are there, and the `fields` are those of the one called `name` ("": of a new
+    one)."""
+
+    at: str
+    about: str
+    fields: Sequence[Blank] = ()
+    names: Sequence[str] | None = None
+    name: str = ""
 
 
 class ProviderBlank(Struct, frozen=True, kw_only=True):
-    """What there is to say for a model of a provider. `address`: of a server of one's own, or one to be filled in."""
+    """What there is to say for a model of a provider. `address`: of a server of one's own, or one to be filled in.
+    `own`: it is a server of one's own; None: the embedded model, of which there is nothing to say."""
 
     name: str
     title: str
     key: Blank
-    keys_at: str
-    example: str
-    address: str
-    own: bool
+    keys_at: str = ""
+    example: str = ""
+    address: str = ""
+    own: bool | None = None
 
 
 class PlatformBlank(Struct, frozen=True, kw_only=True):
@@ -412,8 +429,9 @@ class Chosen(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """The settings that can be changed in the page, and the files that hold them and the secrets. `example`: somebody's
-    name."""
+    """The settings that can be changed in the page, and the files that hold them and the secrets. `parts`: all
+    sections, without their fields. `keys`: of other programs, each in a line. `example`: somebody's name. `again`:
+    Legato can start anew from here."""
 
     file: str
     secrets: str
@@ -421,7 +439,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     providers: Sequence[ProviderBlank]
     platforms: Sequence[PlatformBlank]
     people: Sequence[Blank]
+    parts: Sequence[Part]
+    keys: Mapping[str, str]
     example: str
+    again: bool
 
 
 class Tried(Struct, frozen=True, kw_only=True):
@@ -462,8 +483,27 @@ class SettingUp(Protocol):
     ) -> Saved:
         """Write a platform's tokens, and what else it needs."""
 
-    async def save_people(self, values: Mapping[str, str]) -> Saved:
-        """Write who may talk, and what may be spent."""
+    async def part(self, at: str, name: str) -> Part | None:
+        """A section with its fields, or one of several by its name; None: there is none. Raises ConfigError."""
+
+    async def save(
+        self, at: str, name: str, said: Mapping[str, str], shown: Mapping[str, str], *, owner: bool
+    ) -> Saved:
+        """Write what of a section (at "": of all settings, each with its whole key) is `said` otherwise than it was
+        `shown`; an empty text is the default. `owner`: of this machine, who may have it start programs."""
+
+    async def remove(self, at: str, name: str, *, owner: bool) -> Saved:
+        """Remove one of several sections."""
+
+    async def add_key(self, name: str, kind: str, cap: str) -> tuple[bool, str]:
+        """Make a key for another program: whether it was made, and the key, or why not. It can never be read again."""
+
+    async def remove_key(self, name: str) -> bool:
+        """Take a key back; False: there is none of that name."""
+
+    async def start_again(self) -> Saved:
+        """End in order, and start anew with the settings as they are written, and with this page. `Settings.again`:
+        whether it can."""
 
 
 @runtime_checkable

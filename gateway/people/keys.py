@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import Struct, convert, field, json, to_builtins
 
 from gateway.domain.keys import NAME, Key
+from gateway.domain.wording import utc
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError
 from gateway.store.port import Documents
@@ -79,6 +80,14 @@ class Keys(Struct, kw_only=True):
 
     async def _notes(self) -> dict[str, dict[str, Any]]:
         return {name: json.decode(text) for name, text in (await self.store.notes(_FOLDER)).items()}
+
+
+def line_of(key: Key) -> str:
+    """A key in a line, without its secret."""
+    what = "front end" if key.front_end else "admin" if key.admin else "person"
+    cap = "" if key.cap is None else f", ${key.cap:g} a day"
+    seen = f", over MCP for {key.chat}" if key.chat else ""
+    return f"{key.name}: {what}{cap}{seen}, since {utc(key.made_at)[:10]}"
 
 
 def _key(name: str, facts: dict[str, Any]) -> Key:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from gateway.app.config import Config, set_up
 from gateway.app.reload import Reloader
 from gateway.cli.desk import Desk
-from gateway.domain.views import Chosen, Settings
+from gateway.domain.views import Chosen, Saved, Settings
+from gateway.runtime.clock import SystemClock
+from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.llm import LlmServer
 
 HIDDEN = "hunter2-of-the-owner"
@@ -22,16 +25,23 @@ async def nothing(_: Config) -> None:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
     monkeypatch.setenv("LEGATO_HOME", str(tmp_path))
     (tmp_path / ".env").write_text(f"LITELLM_API_KEY=sk-the-right-key\nPASSWORD={HIDDEN}\n")
-    held = Config()
-    return Desk(
+    held, store = Config(), SqliteStore(tmp_path / "legato.db", clock=SystemClock())
+    await store.open()
+    yield Desk(
         path=None,
         reloader=Reloader(
             config=held, read=lambda: set_up(None, os.environ).config, reconfigure=nothing, relog=lambda _: None
         ),
+        store=store,
     )
+    await store.aclose()
+
+
+async def allow(desk: Desk, whom: str, shown: str = "", *, key: str = "access.allow") -> Saved:
+    return await desk.save("", "", {key: whom}, {key: shown}, owner=False)
 
 
 def write(folder: Path, address: str, more: str = "") -> str:
@@ -58,7 +68,7 @@ async def test_what_a_variable_holds_is_neither_shown_nor_fetched(tmp_path: Path
     for name, address in (("${PASSWORD}", seen.model.address), ("any-model", "http://${LITELLM_API_KEY}.example/")):
         saved = await desk.save_model(Chosen(provider="litellm", name=name, address=address), "")
         assert "can name a variable only in config.yaml" in saved.problems[0]
-    saved = await desk.save_people({"access.allow": "telegram:${PASSWORD}"})
+    saved = await allow(desk, "telegram:${PASSWORD}")
     assert "can name a variable only" in saved.problems[0]
     assert HIDDEN not in shown(await desk.seen())
     assert (tmp_path / "config.yaml").read_text().startswith(text.partition("\n")[0])
@@ -78,7 +88,7 @@ async def test_what_nobody_can_type_is_refused(tmp_path: Path, desk: Desk, odd: 
 async def test_a_file_that_somebody_broke_meanwhile_is_told(tmp_path: Path, desk: Desk, broken: bytes) -> None:
     (tmp_path / "config.yaml").write_bytes(broken)
     chosen = Chosen(provider="litellm", name="any", address="http://127.0.0.1:9/v1")
-    told = [await desk.save_model(chosen, "sk-new"), await desk.save_people({"access.allow": "telegram:1"})]
+    told = [await desk.save_model(chosen, "sk-new"), await allow(desk, "telegram:1")]
     assert all("config.yaml" in each.problems[0] for each in told)
     assert (tmp_path / "config.yaml").read_bytes() == broken
     assert "sk-new" not in (tmp_path / ".env").read_text()
@@ -107,3 +117,86 @@ async def test_a_server_may_want_the_name_and_password_of_its_address(tmp_path: 
         tried = await desk.try_model((await desk.seen()).model, "")
     assert tried.ok
     assert HIDDEN not in tried.told
+
+
+OWN = """# mine
+tools:
+  # the server of the office
+  mcp:
+    office: {url: "https://office.example/mcp/very-secret-path", headers: {X-Team: blue, Authorization: "${PASSWORD}"}}
+  web: {timeout: 7}  # slow line
+access: {allow: ["telegram:1"]}
+"""
+
+
+async def test_each_section_makes_its_form_and_is_written_as_it_was_changed(tmp_path: Path, desk: Desk) -> None:
+    (tmp_path / "config.yaml").write_text(OWN)
+    parts = {each.at for each in (await desk.seen()).parts}
+    assert parts >= {"tools", "tools.skills", "tools.mcp", "reminders", "heartbeat", "adapters.api.hooks", "chats", ""}
+    for at in parts:
+        assert HIDDEN not in repr(await desk.part(at, "")), at
+
+    async def save(at: str, name: str, said: dict[str, str], *, owner: bool = True) -> Saved:
+        part = await desk.part(at, name)
+        assert part is not None
+        shown = {each.name: each.value for each in part.fields if each.kind != "secret" or each.name in said}
+        return await desk.save(
+            at, name, {**shown, **said}, {**shown, **dict.fromkeys(said.keys() - shown, "")}, owner=owner
+        )
+
+    office = await desk.part("tools.mcp", "office")
+    assert office is not None
+    assert "very-secret-path" not in repr(office)
+    assert "blue" not in repr(office), "a header may hold a credential under any name"
+    assert (await save("tools.mcp", "office", {})).files == ()
+    headers = next(each.value for each in office.fields if each.name == "headers")
+    assert not (await save("tools.mcp", "office", {"headers": f"{headers}X-New: fresh\n", "timeout": "90"})).problems
+    assert (
+        await save("tools.mcp", "home", {"command": "npx, -y, a-server", "env": "API: sk-typed"}, owner=False)
+    ).problems
+    assert not (await save("tools.mcp", "home", {"command": "npx, -y, a-server", "env": "API: sk-typed"})).problems
+    assert not (await save("tools.web", "", {"timeout": ""})).problems
+    assert not (await save("adapters.api.hooks", "deploys", {"secret": "long-enough-secret", "chat": "home"})).problems
+    assert "must be a number" in (await save("tools.web", "", {"timeout": "soon"})).problems[0]
+    assert "Give it a name" in (await save("tools.mcp", "", {"url": "https://a.example"})).problems[0]
+    written, secrets = (tmp_path / "config.yaml").read_text(), (tmp_path / ".env").read_text()
+    assert written.startswith("# mine\ntools:\n  # the server of the office\n  mcp:\n    office: {")
+    for line in (
+        "X-Team: blue",
+        'X-New: "${OFFICE_X_NEW}"',
+        "command: [npx, -y, a-server]",
+        "timeout: 90",
+        "DEPLOYS_SECRET",
+    ):
+        assert line.replace('"', "") in written.replace("'", "").replace('"', ""), written
+    assert "very-secret-path" in written
+    assert "timeout: 7" not in written
+    for secret in ("sk-typed", "fresh", "long-enough-secret"):
+        assert secret not in written
+        assert secret in secrets
+        assert secret not in repr(
+            [await desk.part(at, name) for at in parts for name in ("", "office", "home", "deploys")]
+        )
+    assert not (await desk.remove("tools.mcp", "home", owner=True)).problems
+    assert "npx" not in (tmp_path / "config.yaml").read_text()
+
+
+async def test_what_another_page_changed_meanwhile_stays(tmp_path: Path, desk: Desk) -> None:
+    (tmp_path / "config.yaml").write_text(OWN)
+    await allow(desk, "telegram:1, telegram:2", "telegram:1")
+    await allow(desk, "telegram:1, telegram:3", "telegram:1")  # this page was older
+    await allow(desk, "telegram:2", "telegram:1, telegram:2")  # and this one
+    assert set_up(None, os.environ).config.access.allow == ("telegram:2", "telegram:3")
+
+
+async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
+    made, secret = await desk.add_key("anna", "front end", "2")
+    assert made
+    assert secret.startswith("sk-legato-")
+    assert (await desk.add_key("anna", "person", ""))[0] is False
+    assert "no number" in (await desk.add_key("bob", "person", "much"))[1]
+    seen = await desk.seen()
+    assert secret not in repr(seen)
+    assert "front end, $2 a day" in seen.keys["anna"]
+    assert await desk.remove_key("anna")
+    assert not await desk.remove_key("anna")

@@ -69,6 +69,16 @@
     } else location.href = link.href;
   });
 
+  // -- settings: a platform that waits for its first message is looked at again, and a restart waited for ---------
+  async function look() {
+    const waits = document.querySelector("[data-waits]"), again = document.querySelector(".back");
+    if (!waits && !again) return;
+    const now = document.hidden ? null : await part("/settings", waits ? waits.id : "model");
+    if (now && (again || !("waits" in now.dataset))) return location.assign(again ? "/settings" : `/settings#${waits.id}`), location.reload();
+    setTimeout(look, 2000);
+  }
+  setTimeout(look, 2000);
+
   // -- recording ------------------------------------------------------------------------------------------
   const record = $("record");
   if (record && navigator.mediaDevices && window.MediaRecorder) {

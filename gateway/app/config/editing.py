@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import yaml
@@ -28,6 +29,39 @@ def with_value(text: str, path: Sequence[str], value: Any) -> str:
     if not as_wanted:
         raise UserError(f"{'.'.join(path)} cannot be changed safely in this file: change it by hand.")
     return changed
+
+
+def without(text: str, path: Sequence[str]) -> str:
+    """The text without the key at `path`, and without the sections that held nothing else; as it is where there is no
+    such key. Raises UserError where the text is too unusual."""
+    node, held, last = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text), 0
+    pairs = list[tuple[yaml.MappingNode, tuple[yaml.Node, yaml.Node]]]()
+    for name in path:
+        inner = node.value if isinstance(node, yaml.MappingNode) else []
+        if (found := next((each for each in inner if each[0].value == name), None)) is None:
+            return text
+        assert isinstance(node, yaml.MappingNode), "it has keys"
+        last = len(pairs) if len(inner) > 1 else last
+        pairs.append((node, found))
+        node = found[1]
+    (section, (key, value)), gone = pairs[last], path[: last + 1]
+    if section.flow_style:
+        left = {name: each for name, each in _at(held, gone[:-1]).items() if name != gone[-1]}
+        changed = text[: section.start_mark.index] + _flow(left) + text[section.end_mark.index :]
+    else:
+        begins = text.rfind("\n", 0, key.start_mark.index) + 1
+        changed = text[:begins] + text[_line_end(text, max(key.end_mark.index, _end(text, value)) - 1) :]
+    _at(held, gone[:-1]).pop(gone[-1])
+    with suppress(yaml.YAMLError):
+        if (yaml.safe_load(changed) or {}) == held:
+            return changed
+    raise UserError(f"{'.'.join(path)} cannot be removed safely from this file: remove it by hand.")
+
+
+def _at(held: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        held = held[name]
+    return held
 
 
 def _changed(text: str, node: yaml.MappingNode, path: list[str], value: Any) -> str:

@@ -40,7 +40,7 @@ def refuse_literal_secrets(tree: Tree, shape: Shape) -> None:
     """Note every key, token or password that stands in the file itself, and forget it."""
     for path, value in tree.leaves():
         name = dotted(path)
-        if value is None or (isinstance(value, str) and _ONLY_REFERENCE.fullmatch(value)):
+        if value is None or is_reference(value):
             continue
         if shape.is_secret(path) or (shape.sounds_secret(path) and "${" not in str(value)):
             variable = shape.variable(path)
@@ -51,6 +51,11 @@ def refuse_literal_secrets(tree: Tree, shape: Shape) -> None:
             continue
         tree.problems.append((path, text))
         tree.drop(path)
+
+
+def is_reference(value: object) -> bool:
+    """Say whether a value is one variable's and nothing more: ${NAME}."""
+    return isinstance(value, str) and _ONLY_REFERENCE.fullmatch(value) is not None
 
 
 def override(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> None:

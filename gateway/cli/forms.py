@@ -1,0 +1,245 @@
+"""The forms of the settings, made from what each section knows of itself: its fields, what they mean, what they hold
+and what is usual; and the way back, from what somebody typed to what is to be written."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, get_args, get_origin
+
+import yaml
+from msgspec import Struct
+from pydantic import BaseModel
+
+from gateway.app.config import Setup
+from gateway.app.config.environment import is_reference, typed
+from gateway.app.config.sentences import words_at
+from gateway.app.config.setup import FILE
+from gateway.app.config.shape import Shape, alternatives, is_section
+from gateway.app.config.shown import SECRET, is_for_a_server, public
+from gateway.app.config.source import KeyPath, dotted
+from gateway.cli.init import SetupChanges
+from gateway.cli.reference import default_of, named_section, paragraphs
+from gateway.cli.settings import REMOVED
+from gateway.domain.settings import Section
+from gateway.domain.views import Blank, Part
+from gateway.runtime.errors import UserError
+from gateway.runtime.structs import replace
+
+_LONGEST: Final = 2_000  # characters of a value, a key or a token
+_MORE: Final = "…"  # where a part of a value is not shown
+# Keys by which a program of this machine is started or sees its files. Who has a shell there may write them.
+_STARTS: Final = frozenset(
+    ["command", "args", "env", "cwd", "sandbox", "folders", "api_key_command", "shell", "plugins", "context_files"]
+)
+_NO_PROGRAMS: Final = (
+    "{key} has a program of this machine started, or shows files of it: only who came by a link of this machine "
+    "(`legato access link`) can change that here. You can write it into {file}."
+)
+
+
+class Present(Struct, frozen=True, kw_only=True):
+    """The settings as they are now; `written` is what stands in their files, that which counts most first."""
+
+    setup: Setup
+    shape: Shape
+    written: Sequence[Mapping[str, Any]]
+
+    def held(self, path: KeyPath) -> Any:
+        """A value as it stands in a file, else as it is in force."""
+        return next((found for each in self.written if (found := _at(each, path)) is not None), self._in_force(path))
+
+    def _in_force(self, path: KeyPath) -> Any:
+        return _at(self.setup.config, path)
+
+    def text(self, path: KeyPath) -> str:
+        """A value as a person writes it. One that names variables is shown as it stands in the file: they may be
+        secret."""
+        held = self.held(path)
+        if is_for_a_server((*path, "")) and isinstance(held, Mapping):
+            held = {name: each if "${" in str(each) else SECRET for name, each in held.items()}
+        return text if "${" in (text := _as_text(held)) or isinstance(held, Mapping) else _as_text(self._in_force(path))
+
+    def changed(self, said: Mapping[KeyPath, str]) -> dict[str | KeyPath, Any]:
+        """What of this is another than now."""
+        return {path: text or None for path, text in said.items() if text != self.text(path)}
+
+    def part(self, path: KeyPath) -> Part | None:
+        """The section at `path`, or several of a kind, without fields; None: a value stands there."""
+        several = self._several(path)
+        section = several or self.shape.section(path)
+        if section is None or path == ("adapters",) or (path and several is None and self.shape.may_be_null(path)):
+            return None
+        names = sorted(self._in_force(path) or ()) if several else None
+        about = " ".join(paragraphs(section)[0].split()) if path and inspect.getdoc(section) else ""
+        return Part(at=dotted(path), about=about, names=names)
+
+    def filled(self, path: KeyPath, name: str) -> Part | None:
+        """The same with its fields; of several, those of the one called `name`."""
+        if (part := self.part(path)) is None:
+            return None
+        several = self._several(path)
+        section = several or self.shape.section(path)
+        assert section is not None, "it is a part"
+        return replace(part, fields=[*self._blanks((*path, name) if several else path, section)], name=name)
+
+    def _several(self, path: KeyPath) -> type[BaseModel] | None:
+        """The kind of sections that stand at `path` by names of people's own choice."""
+        field = self.shape.field(path) if path and path != ("adapters",) else None
+        return named_section(field) if field is not None else None
+
+    def _blanks(self, path: KeyPath, section: type[BaseModel]) -> Iterator[Blank]:
+        made = self._in_force(path)
+        hidden = _hidden(made) if isinstance(made, Section) else {}
+        for name, declared in section.model_fields.items():
+            where = (*path, name)
+            kinds = [*alternatives(declared.annotation)]
+            nullable = types.NoneType in kinds
+            if (any(map(is_section, kinds)) and not nullable) or named_section(declared):
+                continue
+            blank = Blank(
+                name=name,
+                label=declared.description or "",
+                usual="" if declared.is_required() else default_of(declared),
+            )
+            words = words_at(where, self.shape) + (["true", "false"] if bool in kinds and kinds != [bool] else [])
+            if self.shape.is_secret(where) or name in hidden:
+                is_set = self._in_force(where) not in (None, ())
+                yield replace(blank, kind="secret", is_set=is_set, usual=hidden.get(name, ""))
+                continue
+            value = self.text(where)
+            if kinds == [bool]:
+                yield replace(blank, kind="flag", value=value)
+            elif words and not {str, int, float}.intersection(kinds):
+                words = [*([""] if nullable else []), *(each.lower() for each in words)]
+                yield replace(blank, kind="choice", value=value.lower(), choices=words)
+            else:
+                is_long = "\n" in value or len(value) > 60 or _holds_more(kinds)
+                yield replace(blank, kind="long" if is_long else "text", value=value)
+
+    def wanted(self, path: KeyPath, said: Mapping[str, str], shown: Mapping[str, str]) -> SetupChanges:
+        """What is to be written of the section at `path`. Raises UserError."""
+        draft = SetupChanges()
+        if self._several(path):
+            raise UserError("Give it a name first.")
+        for name, was in shown.items():
+            where, text = (*path, *name.split(".")), said.get(name, "false" if was in ("true", "false") else "")
+            kind = self.shape.kind(where)
+            if text == was or kind is None:
+                continue
+            if self.shape.is_secret(where):
+                held = self.held(where)
+                variable = held[2:-1] if is_reference(held) else self.shape.variable(where)
+                draft.secrets[variable], draft.settings[where] = text, f"${{{variable}}}"
+            elif is_for_a_server((*where, "")):
+                draft.settings[where] = self._for_a_server(where, text, was, draft.secrets)
+            elif _MORE in text and _MORE in was:
+                raise UserError(f"{dotted(where)} is not shown as a whole: write all of it.")
+            else:
+                draft.settings[where] = self._merged(where, text, was, kind) if text else REMOVED
+        return draft
+
+    def _merged(self, where: KeyPath, text: str, was: str, kind: Any) -> Any:
+        """What was said, as its key wants it; of a list, what came and went, done to the list as it is by now."""
+        value, before, now = typed(kind, text), typed(kind, was), self._in_force(where)
+        if not isinstance(value, list) or not isinstance(before, list) or _as_text(now) == was:
+            return value
+        kept = [each for each in now or () if each in value or each not in before]
+        return [*kept, *(each for each in value if each not in before and each not in kept)]
+
+    def _for_a_server(self, where: KeyPath, text: str, was: str, secrets: dict[str, str]) -> Any:
+        """Variables or headers: each that is new goes to a variable of ours, and those that are as shown stay."""
+        said, shown, held = typed(dict, text or "{}"), typed(dict, was or "{}"), self.held(where)
+        if not isinstance(said, dict):
+            raise UserError(f"{dotted(where)} needs a line NAME: value for each.")
+        made = dict[str, Any]()
+        for name, value in said.items():
+            if str(value) == str((shown or {}).get(name)):
+                made[str(name)] = held[name]
+                continue
+            variable = re.sub(r"\W", "_", f"{where[-2]}_{name}").upper()
+            secrets[variable], made[str(name)] = str(value), f"${{{variable}}}"
+        return made or REMOVED
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, list | tuple) and not any(
+        isinstance(each, dict | Section) or "," in str(each) for each in value
+    ):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list | tuple | Section):
+        return (
+            str(yaml.safe_dump(_plain(value), default_flow_style=False, sort_keys=False, allow_unicode=True))
+            if value
+            else ""
+        )
+    return "" if value is None else str(value).removesuffix(".0")
+
+
+def _plain(value: Any) -> Any:
+    """A value as YAML has it; of a section, what was written."""
+    if isinstance(value, Section):
+        return {name: _plain(each) for name, each in public(value).items() if name in value.model_fields_set}
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _holds_more(kinds: Sequence[Any]) -> bool:
+    """True if a value of one of these kinds is more than a word, or a list of words."""
+    lists = [inner for each in kinds if get_origin(each) is tuple for inner in alternatives(get_args(each)[0])]
+    return any(get_origin(each) is dict or is_section(each) for each in (*kinds, *lists))
+
+
+def _hidden(made: Section) -> Mapping[str, str]:
+    """The keys of a section of which not everything may be shown, with what is shown."""
+    shown = {name: " ".join(_words(each)) for name, each in made.shown_instead.items()}
+    real = " ".join(each for name in shown for each in _words(getattr(made, name)))
+    return {} if " ".join(filter(None, shown.values())) == real else shown
+
+
+def _words(value: Any) -> Sequence[str]:
+    return value if isinstance(value, tuple) else [str(value or "")]
+
+
+def _at(held: Any, names: Sequence[str | int]) -> Any:
+    for name in names:
+        held = held.get(name) if isinstance(held, Mapping) else getattr(held, str(name), None)
+    return held
+
+
+def fits(text: str, *, lines: bool = False) -> bool:
+    return (text.replace("\n", "") if lines else text).isprintable() and len(text) <= _LONGEST
+
+
+def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
+    """Raise UserError for what nobody means, or may not do here. A page shows values, so none of its own may fetch a
+    variable's. `owner`: of this machine."""
+    if unfit := [name for name, secret in draft.secrets.items() if not fits(secret)]:
+        raise UserError(f"{unfit[0]} holds signs that no key has: copy it again.")
+    for key, value in draft.settings.items():
+        path = (key,) if isinstance(key, str) else key
+        names, texts = _parts_of(value)
+        if not owner and not _STARTS.isdisjoint((*path, *names)):
+            raise UserError(_NO_PROGRAMS.format(key=dotted(path), file=FILE))
+        before = _parts_of(now.held(path))[1] if is_for_a_server((*path, "")) else ()
+        for text in (*map(str, path), *names, *texts):
+            if not fits(text, lines=path[0] != "model"):
+                raise UserError(f"{dotted(path)} holds signs that cannot be typed, or is too long.")
+            if "${" in text and text not in before and not (is_reference(text) and text[2:-1] in draft.secrets):
+                raise UserError(f"{dotted(path)} can name a variable only in {FILE} itself: write it there.")
+
+
+def _parts_of(value: Any) -> tuple[list[str], list[str]]:
+    """All names in a value, and all texts."""
+    if isinstance(value, dict):
+        inner = [_parts_of(each) for each in value.values()]
+        return [*map(str, value), *(name for names, _ in inner for name in names)], [t for _, ts in inner for t in ts]
+    if isinstance(value, list | tuple):
+        inner = [_parts_of(each) for each in value]
+        return [name for names, _ in inner for name in names], [text for _, texts in inner for text in texts]
+    return [], [value] if isinstance(value, str) else []
