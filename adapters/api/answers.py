@@ -129,7 +129,7 @@ class Answers(Struct):
     _open: dict[ChatAddress, list[Answer]] = field(default_factory=dict)
 
     def has_room(self, person: str) -> bool:
-        """Say whether this person may wait for another answer: nobody's requests may take all turns."""
+        """Whether this person may wait for another answer: nobody's requests may take all turns."""
         if len(self._open) < MOST_OF_PERSON // 2:
             return True
         theirs = sum(len(each) for to, each in self._open.items() if to.chat == person)

@@ -39,18 +39,18 @@ class Exchange(Struct, kw_only=True):
 
     @property
     def moves(self) -> bool:
-        """Say whether it is a command that leads the conversation elsewhere."""
+        """Whether it is a command that leads the conversation elsewhere."""
         call = parse_command(self.text) if self.is_command else None
         return call is not None and call.name in _MOVES
 
     @property
     def is_command(self) -> bool:
-        """Say whether it is a command."""
+        """Whether it is a command."""
         return "/" in self.text and parse_command(self.text) is not None
 
     @property
     def may_be_aside(self) -> bool:
-        """Say whether no transcript may have it: a command, or the answer to a question about a tool."""
+        """Whether no transcript may have it: a command, or the answer to a question about a tool."""
         return self.is_command or (len(self.text) < _SHORT and command_meant(self.text) is not None)
 
     @property

@@ -57,7 +57,7 @@ class Missed(Struct):
         return found[:_AT_ONCE], len(found[_AT_ONCE:])
 
     def waits(self, row: Outbound) -> bool:
-        """Say whether nobody was shown a row yet."""
+        """Whether nobody was shown a row yet."""
         return row.id in self._rows.get(row.to.chat, {})
 
     def put_back(self, ids: Collection[str]) -> None:
@@ -77,7 +77,7 @@ class Missed(Struct):
 
 
 def comes_by_itself(row: Outbound) -> bool:
-    """Say whether no request ever asked for it. That a session has ended in a thread is told to nobody: its client goes
+    """Whether no request ever asked for it. That a session has ended in a thread is told to nobody: its client goes
     on with the history."""
     if row.answers:
         return row.answers.startswith(_BEGUN_BY_ITSELF)

@@ -145,7 +145,7 @@ class Server(Struct, kw_only=True):
 
 
 def _is_long(request: web.BaseRequest) -> bool:
-    """Say whether a request has more of a body than is worth a new connection."""
+    """Whether a request has more of a body than is worth a new connection."""
     return request.content_length is None or request.content_length > MOST_REST
 
 

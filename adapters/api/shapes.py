@@ -142,7 +142,7 @@ class Piece(Struct, frozen=True, kw_only=True):
 
     @property
     def is_linked(self) -> bool:
-        """Say whether its content lies elsewhere."""
+        """Whether its content lies elsewhere."""
         return not self.url.startswith("data:")
 
     def content(self) -> tuple[str, bytes]:
@@ -217,7 +217,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def is_errand(self) -> bool:
-        """Say whether a front end asks for itself, and no person: Open WebUI has a chat's title, tags and next
+        """Whether a front end asks for itself, and no person: Open WebUI has a chat's title, tags and next
         questions written so, under the chat's own id. Such a request is no part of the conversation."""
         return len(self.turns) == 1 and self.turns[0].text.startswith("### Task:\n")
 

@@ -152,7 +152,7 @@ class _LineConsole(ABC):
         return outbound.id
 
     def _is_of_fresh(self, answers: str | None) -> bool:
-        """Say whether this answers the command that began a new session, be it that of an earlier process."""
+        """Whether this answers the command that began a new session, be it that of an earlier process."""
         if answers is None or answers != self._swallowed:
             return self._question is not None and answers is not None and answers.startswith(f"{_FRESH}_")
         self._begun.set()

@@ -110,7 +110,7 @@ class InputReader:
 
     @property
     def is_terminal(self) -> bool:
-        """Say whether a person types the input."""
+        """Whether a person types the input."""
         return os.isatty(self._waiter.fd)
 
     def forget_typed(self) -> None:

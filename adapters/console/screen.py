@@ -46,7 +46,7 @@ class ReplyFlow:
         self._seen = self._shown = ""  # the text that was looked at last, and its printable form
 
     def has_grown(self, text: str) -> bool:
-        """Say whether the reply, now that it is `text` so far, is worth a look: a long one is each time it has grown by
+        """Whether the reply, now that it is `text` so far, is worth a look: a long one is each time it has grown by
         a hundredth. A look reads all of it, and a model writes a few letters at a time."""
         before = len(self._seen)
         return before <= LARGEST or not before <= len(text) < _GROWN * before
@@ -122,14 +122,14 @@ class ReplyFlow:
 
 
 def _may_change(kind: str, block: str) -> bool:
-    """Say whether the next line of a block may change the look of those before it: rows of a table, which its widest
+    """Whether the next line of a block may change the look of those before it: rows of a table, which its widest
     cell lays out; a line that may be a table's head; a fence without its code."""
     line = block[block.rfind("\n", 0, -1) + 1 :]
     return kind == "Table" or "|" in line or (_FENCE.match(line) is not None and not _is_closed(block))
 
 
 def _is_closed(block: str) -> bool:
-    """Say whether each fence in a block has its other half."""
+    """Whether each fence in a block has its other half."""
     return sum(1 for line in block.split("\n") if _FENCE.match(line)) % 2 == 0
 
 
@@ -182,7 +182,7 @@ class Work(Struct, frozen=True, kw_only=True):
     again_at: float = 0.0
 
     def is_plain(self, now: float) -> bool:
-        """Say whether the reply's own words tell enough."""
+        """Whether the reply's own words tell enough."""
         return self.doing == "thinking" and self.again_at <= now
 
 

@@ -239,7 +239,7 @@ def without_mention(text: str, me: Me) -> str:
 
 
 def is_named(message: Json, me: Me) -> bool:
-    """Say whether the text itself names the bot, as a reply's ping does not."""
+    """Whether the text itself names the bot, as a reply's ping does not."""
     return re.search(rf"<@!?{me.id}>", message.get("content") or "") is not None
 
 

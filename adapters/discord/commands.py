@@ -41,12 +41,12 @@ class SlashCommands:
         self._called = {name: each.name for each in menu for name in (each.name, *each.aliases)}
 
     def is_private(self, name: str) -> bool:
-        """Say whether only the person who gave the command may see its answer."""
+        """Whether only the person who gave the command may see its answer."""
         entry = self._menu.get(name)
         return entry is not None and entry.audience != "everybody"
 
     def passes_on(self, name: str) -> bool:
-        """Say whether the command is a message in another form, and its answer that message's."""
+        """Whether the command is a message in another form, and its answer that message's."""
         entry = self._menu.get(name)
         return entry is not None and entry.passes_on
 

@@ -336,11 +336,11 @@ class DiscordClient(Client):
 
     @property
     def reads_everything(self) -> bool:
-        """Say whether the bot receives texts that do not name it."""
+        """Whether the bot receives texts that do not name it."""
         return self._wished.message_content
 
     async def _is_switched_on(self, shard: _Shard) -> bool:
-        """Say whether the portal lets the bot read every text by now, which it did not. Looked up now and then."""
+        """Whether the portal lets the bot read every text by now, which it did not. Looked up now and then."""
         if self.reads_everything:
             return not shard.content
         if self._clock.monotonic() - self._looked_at < _LOOK_EVERY:

@@ -85,7 +85,7 @@ def mapped_edit(error: BaseException) -> AdapterError:
 
 
 def is_over(error: BaseException) -> bool:
-    """Say whether an interaction takes no answer any more."""
+    """Whether an interaction takes no answer any more."""
     codes = (UNKNOWN_INTERACTION, UNKNOWN_WEBHOOK, INVALID_TOKEN)
     return isinstance(error, HTTPException) and error.code in codes
 

@@ -46,7 +46,7 @@ def shown(markdown: str) -> str:
 
 
 def _has_product(text: str) -> bool:
-    """Say whether there are stars as in `2*3*4`. Those of an address are part of it."""
+    """Whether there are stars as in `2*3*4`. Those of an address are part of it."""
     return _PRODUCT.search(_ADDRESS.sub("", text)) is not None
 
 
@@ -131,7 +131,7 @@ def _literal(found: re.Match[str]) -> str:
 
 
 def fits_caption(text: str) -> bool:
-    """Say whether a text can be shown with a file."""
+    """Whether a text can be shown with a file."""
     return length(shown(text), "utf16") <= LONGEST
 
 

@@ -47,12 +47,12 @@ class Listening(Struct):
 
     @property
     def reads_content(self) -> bool:
-        """Say whether some channel is listened to as a whole, for which Discord must show messages' content."""
+        """Whether some channel is listened to as a whole, for which Discord must show messages' content."""
         named = {self.settings.listen, *self.places.rules.values()}
         return bool(named & {"free", "thread"} or self.settings.free or self.settings.thread or self.places.called)
 
     def hears(self, message: Mapping[str, Any], place: Place, me: Me) -> bool:
-        """Say whether the bot answers this message."""
+        """Whether the bot answers this message."""
         author = message["author"]
         if author["id"] == me.id or message.get("webhook_id") or message.get("type") not in _MESSAGES:
             return False
@@ -70,7 +70,7 @@ class Listening(Struct):
         )
 
     def overhears(self, message: Mapping[str, Any], place: Place, me: Me) -> bool:
-        """Say whether a message that is not for the bot, as far as Discord knows, may be for it all the same."""
+        """Whether a message that is not for the bot, as far as Discord knows, may be for it all the same."""
         names = (*self._names(place), EVERYWHERE)
         if place.guild is None or self.places.called.isdisjoint(names) or self.mode(place) == "off":
             return False
@@ -98,11 +98,11 @@ class Listening(Struct):
         )
 
     def opens_thread(self, place: Place) -> bool:
-        """Say whether an answer here gets a thread of its own."""
+        """Whether an answer here gets a thread of its own."""
         return place.guild is not None and not place.is_thread and self.mode(place) == "thread"
 
 
 def _is_for_others(message: Mapping[str, Any]) -> bool:
-    """Say whether a message which does not mean the bot names or answers somebody else."""
+    """Whether a message which does not mean the bot names or answers somebody else."""
     author, answered = message["author"]["id"], (message.get("referenced_message") or {}).get("author")
     return bool(message.get("mentions")) or (answered is not None and answered["id"] != author)

@@ -150,12 +150,12 @@ class Receiver:
                 self._put(_numbers(data["channel_id"], data["id"]), _Event(kind, data), alone="guild_id" not in data)
 
     def _is_own(self, data: Mapping[str, Any]) -> bool:
-        """Say whether the bot wrote a message, in a channel in which nothing waits before it: nothing is to do."""
+        """Whether the bot wrote a message, in a channel in which nothing waits before it: nothing is to do."""
         channel = _numbers(data["channel_id"], data["id"])
         return data["author"]["id"] == self._me.id and self._channels.is_idle(channel)
 
     def _is_on_own(self, data: Mapping[str, Any]) -> bool:
-        """Say whether a person's reaction may be on a message of the bot's, which Discord says of new ones alone. What
+        """Whether a person's reaction may be on a message of the bot's, which Discord says of new ones alone. What
         somebody takes away in a channel that nobody reads begins no reading."""
         author: str = data.get("message_author_id", self._me.id if data["channel_id"] in self._channels.current else "")
         return author == self._me.id and self._me.id != str(data["user_id"])
@@ -325,7 +325,7 @@ class Receiver:
         return inbound
 
     def _is_new(self, data: Mapping[str, Any], said: _Stored | None) -> bool:
-        """Say whether a change of a message is its writer's. Discord tells of a link's preview and of a pin in the same
+        """Whether a change of a message is its writer's. Discord tells of a link's preview and of a pin in the same
         way, with the time of an earlier edit. A session is told of the edits since it began."""
         if not _is_rewording(data):
             return False
@@ -334,7 +334,7 @@ class Receiver:
         return datetime.fromisoformat(data["edited_timestamp"]).timestamp() >= self._since
 
     async def _is_admitted(self, message: Mapping[str, Any], place: codec.Place) -> bool:
-        """Say whether a message's writer may talk there: Discord is asked for nothing because of a stranger."""
+        """Whether a message's writer may talk there: Discord is asked for nothing because of a stranger."""
         admits = self.admits
         if admits is None:
             return True
@@ -358,7 +358,7 @@ class Receiver:
         return codec.command_inbound(data, place, self._me, text, private=self._is_private(data), waited_for=waited_for)
 
     def _is_private(self, data: Mapping[str, Any]) -> bool:
-        """Say whether only the person who asked may see the answer."""
+        """Whether only the person who asked may see the answer."""
         return "guild_id" in data and self._commands.is_private((data.get("data") or {}).get("name", ""))
 
     def _place(self, channel: str, guild: str | None, *, alone: bool = False) -> codec.Place:
@@ -393,7 +393,7 @@ class Receiver:
         return place if role is None else replace(place, my_role=str(role.id))
 
     async def _opened_thread(self, message: Mapping[str, Any], place: codec.Place, me: codec.Me) -> bool:
-        """Say whether the message has a thread, which has the message's own id."""
+        """Whether the message has a thread, which has the message's own id."""
         name = " ".join(codec.words(message, me).split())[:80] or "Conversation"
         route = Route(
             "POST",
@@ -413,13 +413,13 @@ class Receiver:
         return True
 
     def _looks_back(self, message: Mapping[str, Any], place: codec.Place) -> bool:
-        """Say whether the model is shown what stands before a message: not where the bot hears that anyway."""
+        """Whether the model is shown what stands before a message: not where the bot hears that anyway."""
         heard_anyway = place.guild is None or place.own or self._listening.mode(place) != "mention"
         return not heard_anyway and self._settings.quoted > 0 and not codec.words(message, self._me).startswith("/")
 
 
 def _is_rewording(data: Mapping[str, Any]) -> bool:
-    """Say whether a change of a message is its writer's; Discord tells of a link's preview in the same way."""
+    """Whether a change of a message is its writer's; Discord tells of a link's preview in the same way."""
     return "author" in data and bool(data.get("edited_timestamp")) and "content" in data
 
 

@@ -60,12 +60,12 @@ class _Room(AudioSource):
 
     @property
     def is_held(self) -> bool:
-        """Say whether the bot is still there: Discord or a moderator may have thrown it out."""
+        """Whether the bot is still there: Discord or a moderator may have thrown it out."""
         return self.voice.guild.voice_client is self.voice
 
     @property
     def is_empty(self) -> bool:
-        """Say whether nobody else is there."""
+        """Whether nobody else is there."""
         me = self.voice.guild.me
         channel = me.voice.channel if me.voice is not None else None
         return channel is None or not channel.voice_states.keys() - {me.id}

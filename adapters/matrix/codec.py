@@ -55,7 +55,7 @@ class Room(Struct, kw_only=True):
 
     @property
     def alone(self) -> bool:
-        """Say whether two are alone there."""
+        """Whether two are alone there."""
         return len(self.people) <= 2 and not self.group
 
     def called(self, person: str) -> str:
@@ -126,7 +126,7 @@ def asked_by(event: str | None) -> tuple[str, str] | None:
 
 
 def is_meant(event: Json, me: Me) -> bool:
-    """Say whether a message names the bot, or one of its commands."""
+    """Whether a message names the bot, or one of its commands."""
     said, mentions = words(event), content_of(event).get("m.mentions")
     if _command(said, me) or said.startswith("/"):
         return True
@@ -137,7 +137,7 @@ def is_meant(event: Json, me: Me) -> bool:
 
 
 def _command(said: str, me: Me) -> bool:
-    """Say whether a text is a command behind an exclamation mark: many programs keep the slash for themselves."""
+    """Whether a text is a command behind an exclamation mark: many programs keep the slash for themselves."""
     return said.startswith("!") and said[1:].partition(" ")[0].strip().lower() in me.commands
 
 

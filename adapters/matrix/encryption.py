@@ -300,7 +300,7 @@ class Encryption:
         }
 
     def is_sealed(self, room: Room) -> bool:
-        """Say whether a room is encrypted."""
+        """Whether a room is encrypted."""
         return self._rules(room) is not None
 
     def _rules(self, room: Room) -> Json | None:

@@ -158,5 +158,5 @@ split: Final = Splitter(limit=LONGEST, unit="codepoints", load=load).split
 
 
 def fits_caption(text: str) -> bool:
-    """Say whether a text can be shown with a file."""
+    """Whether a text can be shown with a file."""
     return load(text) <= 1

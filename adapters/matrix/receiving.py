@@ -247,7 +247,7 @@ class Receiver:
         return None
 
     def _is_my_coming(self, event: Json) -> bool:
-        """Say whether the bot was invited or came in by this event."""
+        """Whether the bot was invited or came in by this event."""
         if event["type"] != "m.room.member" or event.get("state_key") != self._server.user:
             return False
         before = ((event.get("unsigned") or {}).get("prev_content") or {}).get("membership")
@@ -382,7 +382,7 @@ class Receiver:
         return (self._events.get(named) or await self._rooms.event(room.id, named)) if named else None
 
     async def _admitted(self, where: Source) -> bool:
-        """Say whether somebody may talk there: the server is asked for nothing because of a stranger."""
+        """Whether somebody may talk there: the server is asked for nothing because of a stranger."""
         admits = self.admits
         said = Inbound(event_id="", source=where, text="")
         return True if admits is None else await self._insist(lambda: admits(said))

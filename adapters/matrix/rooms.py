@@ -108,7 +108,7 @@ class Rooms:
         return self.present(self._direct[person])
 
     async def _are_alone(self, room: str, person: str) -> bool:
-        """Say whether nobody but this person and the bot is in a room, or is invited there in the person's case."""
+        """Whether nobody but this person and the bot is in a room, or is invited there in the person's case."""
         with suppress(Refusal):  # the bot is not there any more
             found = await self.of(room)
             member = await self._state(room, "m.room.member", person) if person not in found.people else {}

@@ -46,7 +46,7 @@ def signed(thing: Json, user: str, key: str, account: Account) -> dict[str, Any]
 
 
 def is_signed(thing: Json, user: str, key: str, signs: str) -> bool:
-    """Say whether the object bears this one's signature."""
+    """Whether the object bears this one's signature."""
     try:
         signature = Ed25519Signature.from_base64(thing["signatures"][user][f"ed25519:{key}"])
         Ed25519PublicKey.from_base64(signs).verify_signature(canonical(thing), signature)

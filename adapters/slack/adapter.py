@@ -263,7 +263,7 @@ class SlackBot:
         return self._direct[person]
 
     def _may_be_shown(self, outbound: Outbound) -> bool:
-        """Say whether an earlier attempt may have shown it: one in doubt, or one of a process that died while the reply
+        """Whether an earlier attempt may have shown it: one in doubt, or one of a process that died while the reply
         grew, of which nothing is noted."""
         begun = _begun(outbound)
         in_doubt = bool(outbound.ambiguous) or outbound.id in self._doubted

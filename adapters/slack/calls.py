@@ -151,7 +151,7 @@ def _refusal(error: SlackApiError) -> AdapterError:
 
 
 def is_auth(error: AdapterError) -> bool:
-    """Say whether Slack does not know the token."""
+    """Whether Slack does not know the token."""
     return code_of(error) in _AUTH
 
 

@@ -49,7 +49,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
     @property
     def alone(self) -> bool:
-        """Say whether a person is alone with the bot there."""
+        """Whether a person is alone with the bot there."""
         return self.channel.startswith("D")
 
     @property
@@ -75,7 +75,7 @@ def ts(number: int) -> str:
 
 
 def is_said(message: Json) -> bool:
-    """Say whether a message holds what somebody said, and not that something happened."""
+    """Whether a message holds what somebody said, and not that something happened."""
     return message.get("subtype") in _SAID and "ts" in message and not message.get("hidden")
 
 
@@ -91,12 +91,12 @@ def author_of(message: Json) -> str:
 
 
 def is_bots(message: Json) -> bool:
-    """Say whether a program wrote it."""
+    """Whether a program wrote it."""
     return bool(message.get("bot_id")) or message.get("subtype") == "bot_message" or message.get("user") == "USLACKBOT"
 
 
 def is_named(message: Json, me: Me) -> bool:
-    """Say whether the text names the bot."""
+    """Whether the text names the bot."""
     return f"<@{me.id}" in (message.get("text") or "")
 
 

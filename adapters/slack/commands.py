@@ -36,7 +36,7 @@ class SlashCommands:
         return text or _HELP
 
     def is_private(self, text: str) -> bool:
-        """Say whether only the person who gave the command may see its answer."""
+        """Whether only the person who gave the command may see its answer."""
         called = parse_command(text)
         entry = self._menu.get(called.name) if called is not None else None
         return entry is not None and entry.audience != "everybody"

@@ -71,7 +71,7 @@ class SlackHistory:
     # -- beside a message -------------------------------------------------------------------
 
     async def is_own(self, place: codec.Place, me: codec.Me) -> bool:
-        """Say whether a thread is the bot's: it wrote the first message, or is named in that. Waits until Slack
+        """Whether a thread is the bot's: it wrote the first message, or is named in that. Waits until Slack
         says so: else a message to the bot would be lost."""
         if place.cursor not in self._own:
             asked: dict[str, Any] = {"channel": place.channel, "ts": place.thread, "limit": 1}

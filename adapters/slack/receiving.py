@@ -264,7 +264,7 @@ class Receiver:
         return codec.withdrawn_inbound(codec.source(place, self._me, author, {}, codec.team_of(message)), (name,))
 
     async def _hears(self, message: Json, place: codec.Place) -> bool:
-        """Say whether the bot answers this message."""
+        """Whether the bot answers this message."""
         author = codec.author_of(message)
         if author in ("", self._me.id, self._me.bot) or message.get("bot_id") == self._me.bot != "":
             return False
@@ -291,7 +291,7 @@ class Receiver:
         return self._places.of(*named) or self._settings.listen
 
     async def _is_admitted(self, message: Json, place: codec.Place) -> bool:
-        """Say whether a message's writer may talk there: Slack is asked for nothing because of a stranger."""
+        """Whether a message's writer may talk there: Slack is asked for nothing because of a stranger."""
         admits, author = self.admits, codec.author_of(message)
         if admits is None:
             return True

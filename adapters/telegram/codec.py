@@ -397,7 +397,7 @@ def _is_meant(message: Message, me: Me) -> bool:
 
 
 def _is_for_others(message: Message) -> bool:
-    """Say whether a message which does not mean the bot names or answers somebody else."""
+    """Whether a message which does not mean the bot names or answers somebody else."""
     answered = message.reply_to_message
     if answered is not None and not (_begins_topic(answered) or answered.is_automatic_forward):
         author = answered.sender_chat or answered.writer
@@ -408,7 +408,7 @@ def _is_for_others(message: Message) -> bool:
 
 
 def _may_be_part(message: Message) -> bool:
-    """Say whether the message can continue the one before it. Of a text in several parts only the first is a reply."""
+    """Whether the message can continue the one before it. Of a text in several parts only the first is a reply."""
     if message.media_group_id is not None:
         return True
     answered = message.reply_to_message

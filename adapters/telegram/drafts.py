@@ -31,7 +31,7 @@ class Drafts:
         self._refused: set[str] = set()  # chats
 
     def may_be_shown(self, to: ChatAddress) -> bool:
-        """Say whether a draft is worth a try in a chat."""
+        """Whether a draft is worth a try in a chat."""
         return self._offered and not in_group(to) and to.chat not in self._refused
 
     def note(self, to: ChatAddress, error: TelegramError) -> None:

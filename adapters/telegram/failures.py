@@ -72,7 +72,7 @@ def mapped(error: TelegramError) -> AdapterError:
 
 
 def is_unknown_method(error: TelegramError) -> bool:
-    """Say whether a server does not know a method that it was asked for. The library calls a token that is refused an
+    """Whether a server does not know a method that it was asked for. The library calls a token that is refused an
     unknown method, too."""
     return isinstance(error, EndPointNotFound) and not isinstance(error.__cause__, InvalidToken)
 
@@ -107,31 +107,31 @@ def _of_network(error: NetworkError) -> AdapterError:
 
 
 def is_chat_gone(error: TelegramError) -> bool:
-    """Say whether the chat does not exist (any more), or the bot may not write there. A chat that blocked or
+    """Whether the chat does not exist (any more), or the bot may not write there. A chat that blocked or
     removed the bot is Forbidden."""
     return _says(error, "chat not found", "chat was deleted", "chat was deactivated", "peer_id_invalid", *_NO_RIGHT)
 
 
 def is_unchanged(error: TelegramError) -> bool:
-    """Say whether an edit was refused because the message reads so already."""
+    """Whether an edit was refused because the message reads so already."""
     return _says(error, "message is not modified")
 
 
 def is_about_format(error: TelegramError) -> bool:
-    """Say whether the same text without its formatting may be taken. Links are formatting: Telegram has several words
+    """Whether the same text without its formatting may be taken. Links are formatting: Telegram has several words
     for one that it will not have ("Wrong HTTP URL", "Unsupported URL protocol", …)."""
     return _says(error, "entit", "url")
 
 
 def may_be_of_picture(error: TelegramError) -> bool:
-    """Say whether a photo was refused for what it is, so that it may be taken as a document: Telegram has many words
+    """Whether a photo was refused for what it is, so that it may be taken as a document: Telegram has many words
     for that (PHOTO_INVALID_DIMENSIONS, IMAGE_PROCESS_FAILED, …), and few for what it is not."""
     other = is_chat_gone(error) or is_about_format(error) or _says(error, "thread not found")
     return isinstance(error, BadRequest) and not other
 
 
 def is_gone(error: TelegramError) -> bool:
-    """Say whether there is no such message: what a group said before it became a supergroup stays as it is."""
+    """Whether there is no such message: what a group said before it became a supergroup stays as it is."""
     gone = ("message to edit not found", _UNCHANGEABLE, "message_id_invalid")
     return isinstance(error, ChatMigrated) or _says(error, *gone)
 

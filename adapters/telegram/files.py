@@ -112,7 +112,7 @@ async def _read(chunks: AsyncIterator[bytes]) -> bytes:
 
 
 def is_photo(content: bytes) -> bool:
-    """Say whether this is worth a try as a photo: a JPEG, a PNG or a WebP, which its bytes say; its name may be wrong.
+    """Whether this is worth a try as a photo: a JPEG, a PNG or a WebP, which its bytes say; its name may be wrong.
     Telegram refuses those that are too wide or too narrow."""
     is_picture = content.startswith((b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"))
     return len(content) <= _LARGEST_PHOTO and (is_picture or (content[:4], content[8:12]) == (b"RIFF", b"WEBP"))

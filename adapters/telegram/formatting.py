@@ -61,7 +61,7 @@ def caption(text: str) -> Rendered:
 
 
 def fits_caption(text: str) -> bool:
-    """Say whether a file's caption holds a text, laid out or, if that is refused, as it was written."""
+    """Whether a file's caption holds a text, laid out or, if that is refused, as it was written."""
     return max(units(text), units(caption(text).text)) <= LONGEST_CAPTION
 
 

@@ -40,7 +40,7 @@ _ALL_DRAFTS: Final = 10  # a second: the rest is for messages that count
 
 
 def in_group(to: ChatAddress) -> bool:
-    """Say whether a chat is a group or a channel: their ids are negative."""
+    """Whether a chat is a group or a channel: their ids are negative."""
     return to.chat.startswith("-")
 
 

@@ -15,7 +15,7 @@ _LONGEST: Final = 64  # characters: Telegram cuts longer ones
 
 
 def is_music(content: bytes) -> bool:
-    """Say whether these bytes begin as an MP3 or M4A."""
+    """Whether these bytes begin as an MP3 or M4A."""
     return content.startswith((b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")) or content[4:11] == b"ftypM4A"
 
 

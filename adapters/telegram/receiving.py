@@ -193,7 +193,7 @@ class ReceivingBot(ExtBot[None]):
             raise InvalidToken(error.message) from error
 
     async def _end_webhook(self) -> bool:
-        """Say whether a webhook was in the way, and ended. At the start each is: this program was told to poll. One
+        """Whether a webhook was in the way, and ended. At the start each is: this program was told to poll. One
         that is set later is another program's to answer for, unless it fails; then messages would wait for ever."""
         told = await self.get_webhook_info()
         fails = told.pending_update_count and any(troubles(told, since=self._receiver.now() - _FAILED_SECONDS))
@@ -278,7 +278,7 @@ class FullLanes(Struct, kw_only=True):
                 self._until[source.chat, source.thread, source.user] = now + full[each.event_id]
 
     def refuses(self, update: Update, username: str) -> bool:
-        """Say whether an update brings plain words of such a writer to the bot of this name."""
+        """Whether an update brings plain words of such a writer to the bot of this name."""
         message = update.message
         if not self._until or message is None or message.migrate_to_chat_id or message.migrate_from_chat_id:
             return False

@@ -143,12 +143,12 @@ class Guard:
 
     @property
     def has_passwords(self) -> bool:
-        """Say whether people can log in by a name."""
+        """Whether people can log in by a name."""
         return bool(self._settings.people)
 
     @property
     def secure(self) -> bool:
-        """Say whether people come by https."""
+        """Whether people come by https."""
         return (self._settings.url or "").startswith("https://")
 
     @property
@@ -168,12 +168,12 @@ class Guard:
         return nearest
 
     def knows_host(self, request: web.BaseRequest) -> bool:
-        """Say whether the page is asked for under a name of its own: another name may be led to this machine, too."""
+        """Whether the page is asked for under a name of its own: another name may be led to this machine, too."""
         hosts = request.headers.getall("Host", [])
         return len(hosts) == 1 and hosts[0].lower() in self._origins.values()
 
     def is_own(self, request: web.BaseRequest) -> bool:
-        """Say whether a page of ours made this request, as far as its head tells."""
+        """Whether a page of ours made this request, as far as its head tells."""
         origin = request.headers.get("Origin")
         if origin is not None:
             return self._origins.get(origin) == request.headers.get("Host", "").lower()

@@ -46,7 +46,7 @@ def joined(children: Child) -> Html:
 
 
 def is_address(url: str) -> bool:
-    """Say whether an address only shows something: of the web, of mail, or a path of this page."""
+    """Whether an address only shows something: of the web, of mail, or a path of this page."""
     return _SAFE.match(url) is not None and not any(
         character.isspace() or not character.isprintable() for character in url
     )

@@ -250,7 +250,7 @@ class Server(Struct, kw_only=True):
         return response
 
     async def _is_new(self, source: Source) -> bool:
-        """Say whether this is a person's first look at a program without a model."""
+        """Whether this is a person's first look at a program without a model."""
         if self.desk is None or await self.views.role(source) != "admin":
             return False
         _, embedded = await self.views.model(source)
@@ -763,7 +763,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _is_read(request: web.BaseRequest) -> bool:
-    """Say whether the connection of a request is still there."""
+    """Whether the connection of a request is still there."""
     return request.transport is not None and not request.transport.is_closing()
 
 

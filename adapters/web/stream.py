@@ -101,7 +101,7 @@ class Bells(Struct):
     _chats: dict[str, _Chat] = field(default_factory=dict)
 
     def has_room(self, person: str) -> bool:
-        """Say whether this person may open another page."""
+        """Whether this person may open another page."""
         pages = [len(chat.bells) for chat in self._chats.values()]
         return sum(pages) < MOST and len(self._chats.get(person, _Chat()).bells) < MOST_OF_PERSON
 
@@ -121,7 +121,7 @@ class Bells(Struct):
             chat.ticks = 0
 
     def hears(self, person: str) -> bool:
-        """Say whether a page of this person is open."""
+        """Whether a page of this person is open."""
         return bool(self._chats.get(person, _Chat()).bells)
 
     def made(self, person: str, what: Hashable) -> Any:

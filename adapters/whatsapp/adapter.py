@@ -261,13 +261,13 @@ class WhatsAppBot:
             return formatting.plain(outbound.text)
 
     def _points_back(self, outbound: Outbound, asked: str) -> bool:
-        """Say whether a message quotes what it answers: the first one of an answer does, if more was said meanwhile."""
+        """Whether a message quotes what it answers: the first one of an answer does, if more was said meanwhile."""
         if not asked or outbound.kind == "notice" or self._last.get(outbound.to, asked) == asked:
             return False
         return self._pointed.setdefault(str(outbound.answers), outbound.id) == outbound.id
 
     async def _is_open(self, outbound: Outbound) -> bool:
-        """Say whether the person wrote within a day: whoever just asked did."""
+        """Whether the person wrote within a day: whoever just asked did."""
         now, name = self._clock.now(), _note_of(self._number(outbound.to), outbound.to.chat)
         if codec.message_of(outbound.answers) and now - outbound.created_at < WINDOW - _NOTED_EVERY:
             return True

@@ -155,7 +155,7 @@ def load(part: str) -> float:
 
 
 def fits_caption(text: str) -> bool:
-    """Say whether a file's caption holds a text."""
+    """Whether a file's caption holds a text."""
     return max(length(text, "utf16"), length(shown(text), "utf16")) <= LONGEST_CAPTION
 
 

@@ -157,7 +157,7 @@ class Prefix(Struct):
     missed: ModelSpec | None = None
 
     def caches(self, spec: ModelSpec, usage: CanonicalUsage) -> bool:
-        """Say whether this model's provider is known to cache, after an answer with this usage. An answer without
+        """Whether this model's provider is known to cache, after an answer with this usage. An answer without
         cached tokens proves nothing, because the cache may have been cold."""
         if self.missed is not None and self.missed.is_same_model(spec):
             return False

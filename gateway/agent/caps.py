@@ -74,7 +74,7 @@ class Caps(Section):
             )
 
     def __bool__(self) -> bool:
-        """Say whether there is any cap."""
+        """Whether there is any cap."""
         return (self.per_session_usd, self.per_user_daily_usd, self.daily_usd) != (None, None, None)
 
 
@@ -126,7 +126,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     spent: int
 
     def is_near(self, another: int) -> bool:
-        """Say whether the cap is nearly used up, or leaves no room for `another` answer."""
+        """Whether the cap is nearly used up, or leaves no room for `another` answer."""
         return self.spent >= NEAR * self.cap.limit or self.cap.limit - self.spent < another
 
     def until_look(self, another: int) -> int:

@@ -59,7 +59,7 @@ class CompactionReport(Struct, frozen=True, kw_only=True):
 
     @property
     def changed(self) -> bool:
-        """Say whether the conversation goes on in a continuation."""
+        """Whether the conversation goes on in a continuation."""
         return self.compaction is not None
 
 
@@ -75,7 +75,7 @@ class Compactor(Struct, frozen=True, kw_only=True):
     plugged: Plugged | None = None
 
     def is_prepared(self, conversation: Conversation) -> bool:
-        """Say whether an automatic compaction would publish at once, without asking a model."""
+        """Whether an automatic compaction would publish at once, without asking a model."""
         return self.preparations.is_ready(conversation)
 
     async def run(

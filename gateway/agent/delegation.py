@@ -68,7 +68,7 @@ class Order(Struct, frozen=True, kw_only=True):
         return self.woke or one_line(self.task, 60)
 
     def is_news(self, said: str) -> bool:
-        """Say whether an answer is worth waking the caller."""
+        """Whether an answer is worth waking the caller."""
         return not (self.woke and (said.startswith((NOT_FINISHED, "NOTHING")) or not said))
 
 
@@ -143,7 +143,7 @@ class Helpers(Struct, kw_only=True):
             self._over.pop(key, None)
 
     async def _has_ended(self, key: SessionKey) -> bool:
-        """Say whether a helper's item has an outcome: then its session has ended, or it is lost."""
+        """Whether a helper's item has an outcome: then its session has ended, or it is lost."""
         if await self.store.running(key):
             return False
         fates = (await self.store.named(f"{HELPER}{key.helper}", [key.platform])).fates
@@ -198,7 +198,7 @@ class Helpers(Struct, kw_only=True):
                         await self.clock.sleep(_LOOK / 4)
 
     async def is_stopped(self, key: SessionKey) -> bool:
-        """Say whether a helper is to end, or is forgotten."""
+        """Whether a helper is to end, or is forgotten."""
         return not any(each.id == key.helper and not each.stopped for each in await self.of(key.caller))
 
     async def _note(self, key: SessionKey, helper: Helper | None, *, still: Helper | None = None) -> None:

@@ -116,7 +116,7 @@ class Engines(Struct, frozen=True, kw_only=True):
 
     @property
     def keeps_copies(self) -> bool:
-        """Say whether the engine may keep texts of its own: a stranger's may."""
+        """Whether the engine may keep texts of its own: a stranger's may."""
         return not is_ours(self.factory())
 
     @property

@@ -41,7 +41,7 @@ ALL_AWAY: Final = "The fallback models ({names}) could not answer either."
 
 
 def is_away(error: ProviderError) -> bool:
-    """Say whether an error says that its model cannot answer now, whatever it is asked."""
+    """Whether an error says that its model cannot answer now, whatever it is asked."""
     if isinstance(error, ProviderRejected):
         refused = not isinstance(error, PicturesRefused) and (error.away or error.status in _ACCOUNT)
         return refused or isinstance(error, QuotaExceeded)
@@ -49,7 +49,7 @@ def is_away(error: ProviderError) -> bool:
 
 
 def passes_on(error: ProviderError, *, stands_in: bool) -> bool:
-    """Say whether the next model is asked after this error. `stands_in`: the error is that of a fallback model, whose
+    """Whether the next model is asked after this error. `stands_in`: the error is that of a fallback model, whose
     own refusal of a request is no reason to give up."""
     refused = isinstance(error, ProviderRejected) and not isinstance(error, PicturesRefused)
     return is_away(error) or (stands_in and refused)

@@ -514,7 +514,7 @@ def _parted(history: History, left: Remainder) -> tuple[list[Message], list[Mess
 
 
 def _retells(text: str, words: frozenset[str]) -> bool:
-    """Say whether a text of its own says what these words tell: it has two of them, or one with a digit (a code, say).
+    """Whether a text of its own says what these words tell: it has two of them, or one with a digit (a code, say).
     A person may mean something else by one word alone. Three characters of a script without spaces are one word."""
     found = 0
     for run in set(runs(text)):
@@ -525,12 +525,12 @@ def _retells(text: str, words: frozenset[str]) -> bool:
 
 
 def _says(message: Message, reminders: Iterable[Reminder], words: frozenset[str]) -> bool:
-    """Say whether one of these reminders, or one made of the source of these words, said this."""
+    """Whether one of these reminders, or one made of the source of these words, said this."""
     return _retells(text_of(message), words) or any(each.text in text_of(message) for each in reminders)
 
 
 def is_by(request: Message, source: Source) -> bool:
-    """Say whether this person wrote the message, in a conversation that several people share."""
+    """Whether this person wrote the message, in a conversation that several people share."""
     person = note_of(request).get("person")
     return person == source.user if person else text_of(request).startswith(f"[{speaker(source)}] ")
 
@@ -554,7 +554,7 @@ def _rewriting(session: Session, freed: int, words: frozenset[str], held: Holdin
 
 
 def _was_typed(deed: Deed, typed: str) -> bool:
-    """Say whether a line of the terminal repeats what a deed forgot."""
+    """Whether a line of the terminal repeats what a deed forgot."""
     return typed.strip() in deed.said or tells(typed, deed.words) or (deed.held is not None and deed.held.holds(typed))
 
 

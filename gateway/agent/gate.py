@@ -98,7 +98,7 @@ class Gate(Struct, frozen=True, kw_only=True):
             raise ToolDenied(DENIED if verdict == "denied" else UNANSWERED)
 
     def _asks(self, call_id: str, question: Question) -> bool:
-        """Say whether the question is put for this call, which has no result yet, and not for another one."""
+        """Whether the question is put for this call, which has no result yet, and not for another one."""
         return call_id not in self.results and question.of in ("", call_id)
 
     async def _store(self) -> None:

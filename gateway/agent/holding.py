@@ -56,7 +56,7 @@ class Holding(Struct, frozen=True, kw_only=True):
     others: int = 0  # exchanges that somebody else began, which are not among these
 
     def holds(self, text: str) -> bool:
-        """Say whether a text holds all the words."""
+        """Whether a text holds all the words."""
         return self.words.held(text) == self.words.every
 
     @property

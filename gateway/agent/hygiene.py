@@ -39,7 +39,7 @@ class Hygiene:
         self._clock = clock
 
     def due(self, conversation: Conversation) -> bool:
-        """Say whether the pass has something to do; the check takes constant time at any length.
+        """Whether the pass has something to do; the check takes constant time at any length.
 
         A transcript that a pass could not shrink must grow by a tenth before the next try.
         """

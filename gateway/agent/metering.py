@@ -114,7 +114,7 @@ class Metering:
 
     @property
     def has_caps(self) -> bool:
-        """Say whether some call may have to be refused."""
+        """Whether some call may have to be refused."""
         return bool(self.caps or self.chats)
 
     def within(self, *caps: Cap) -> Metering:

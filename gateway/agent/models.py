@@ -60,7 +60,7 @@ class Calibration(Struct):
         self._corrections[model] = self._corrections.get(model, _UNKNOWN).observed(counted, reported)
 
     def knows(self, model: str) -> bool:
-        """Say whether the model has reported a prompt's size."""
+        """Whether the model has reported a prompt's size."""
         return self._corrections.get(model, _UNKNOWN).samples > 0
 
     def correct(self, model: str, counted: int) -> int:
@@ -214,7 +214,7 @@ class Models(Struct, kw_only=True):
         return replace(home, name=name, context_length=window or home.context_length, cache_marks=marks)
 
     def is_assumed(self, spec: ModelSpec) -> bool:
-        """Say whether the model's window is a guess: nobody configured it, reported it or lists it. A model that
+        """Whether the model's window is a guess: nobody configured it, reported it or lists it. A model that
         somebody chose has the window of the configured one then."""
         return self.window_source(spec) == "assumed"
 
@@ -240,18 +240,18 @@ class Models(Struct, kw_only=True):
         return self.learned.of(spec, session.key)
 
     def takes_tools(self, spec: ModelSpec) -> bool:
-        """Say whether the model may understand any wording and call tools: no embedded one, and none without tools."""
+        """Whether the model may understand any wording and call tools: no embedded one, and none without tools."""
         return not self.plugins[spec.provider].only_model and getattr(spec.settings, "tools", "auto") is not False
 
     def is_chosen(self, session: Session) -> bool:
-        """Say whether a person chose the session's model at the present provider; another provider has other models."""
+        """Whether a person chose the session's model at the present provider; another provider has other models."""
         if session.model_chosen_at is None:
             return False
         home = self.home(session)
         return session.model_chosen_at == home.provider and self.may_be(session.model, home)
 
     def may_be(self, name: str, home: ModelSpec | None = None) -> bool:
-        """Say whether the provider of `home` could have a model of this name; only a call shows whether it has."""
+        """Whether the provider of `home` could have a model of this name; only a call shows whether it has."""
         home = home or self.main
         return name == home.name or not isinstance(self.provider(home), HasOneModel)
 
@@ -334,5 +334,5 @@ class Models(Struct, kw_only=True):
 
 
 def _has_window(spec: ModelSpec) -> bool:
-    """Say whether the model's window is configured."""
+    """Whether the model's window is configured."""
     return spec.settings is not None and spec.settings.context_length is not None

@@ -84,6 +84,6 @@ def more_output(completed: Completed, *, max_tokens: int | None, prompt_tokens: 
 
 
 def lacks_room(completed: Completed) -> bool:
-    """Say whether the output limit took the answer's purpose: a tool call, or all of its words (thoughts took them)."""
+    """Whether the output limit took the answer's purpose: a tool call, or all of its words (thoughts took them)."""
     said = completed.text.strip() or completed.tool_calls
     return completed.cut_call or (completed.stop == "length" and not said)

@@ -67,7 +67,7 @@ class Questions(Protocol):
     """Asks the person of the turn. `call` names a tool call among all of the turn's."""
 
     def has_asked(self, call: str) -> bool:
-        """Say whether this turn asked about the call, in this process or an earlier one."""
+        """Whether this turn asked about the call, in this process or an earlier one."""
 
     async def ask(self, call: str, question: Question, said: str, said_as: str | None) -> None:
         """Put a question to the person, behind the text that the model `said` ("": none) under the id `said_as`."""

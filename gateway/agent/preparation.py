@@ -49,7 +49,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     findings: Findings | None = None  # facts of the snapshot to be remembered, once this is published
 
     def helps(self, conversation: Conversation) -> bool:
-        """Say whether the preparation makes enough room, later messages included."""
+        """Whether the preparation makes enough room, later messages included."""
         since = [*conversation.stored.messages[len(self.snapshot) :], *conversation.fresh.messages]
         after = conversation.overhead + self.tokens + noted_tokens(since)
         expected = conversation.calibration.correct(conversation.spec.name, after)
@@ -69,7 +69,7 @@ class _Job(Struct):
     calls: list[LedgerEntry] = field(default_factory=list)
 
     def is_of(self, conversation: Conversation) -> bool:
-        """Say whether the conversation begins with the snapshot: under one epoch a session only grows."""
+        """Whether the conversation begins with the snapshot: under one epoch a session only grows."""
         return self.session.ref == conversation.stored.session.ref and len(conversation.stored.messages) >= self.length
 
 
@@ -100,7 +100,7 @@ class Preparations(Struct, frozen=True, kw_only=True):
                 self._jobs.popitem(last=False)
 
     def is_ready(self, conversation: Conversation) -> bool:
-        """Say whether `take` would give a preparation without a wait."""
+        """Whether `take` would give a preparation without a wait."""
         job = self._jobs.get(conversation.stored.session.id)
         return bool(job and job.is_of(conversation) and job.prepared and job.prepared.helps(conversation))
 

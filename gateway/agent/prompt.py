@@ -96,7 +96,7 @@ class PromptBuilder(Struct, frozen=True, kw_only=True):
 
 
 def differ(prompt: str, other: str) -> bool:
-    """Say whether two prompts differ in more than their to-do lists, which are as old as the prompts."""
+    """Whether two prompts differ in more than their to-do lists, which are as old as the prompts."""
     return prompt.partition(_TODOS)[0] != other.partition(_TODOS)[0]
 
 

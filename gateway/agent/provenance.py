@@ -98,7 +98,7 @@ def _ends(message: Message) -> bool:
 
 
 def may_demand(text: str) -> bool:
-    """Say whether a text may tell somebody what to do."""
+    """Whether a text may tell somebody what to do."""
     return states_rule(text) or _DEMANDS.search(text) is not None
 
 
@@ -117,7 +117,7 @@ def _sent(message: Message) -> Iterable[str]:
 
 
 def _says(said: str, text: str) -> bool:
-    """Say whether people said a text themselves: all of its words but one in four, and every number."""
+    """Whether people said a text themselves: all of its words but one in four, and every number."""
     wanted, held = telling(text), frozenset(terms(said[:_LOOKED_AT]))
     strays = [word for word in wanted if held.isdisjoint(word)]
     return len(strays) * _STRAY <= len(wanted) and not any(sign.isdigit() for word in strays for sign in word[0])

@@ -169,7 +169,7 @@ def _ranked(value: str, found: Iterable[Found], newest: Message) -> list[tuple[s
 
 
 def _asked_anew(before: Message, newest: Message) -> bool:
-    """Say whether the same place of a client's history has both: its answer to the first was taken back."""
+    """Whether the same place of a client's history has both: its answer to the first was taken back."""
     name = note_of(before).get("event", "").partition("-")[0]
     return bool(name) and before is not newest and is_of(note_of(newest).get("event", ""), name)
 

@@ -88,7 +88,7 @@ class RunningTurns(Struct):
         return min((each.alive_at for each in thinking), default=None)
 
     def waits(self, key: SessionKey) -> bool:
-        """Say whether the key's turn waits for a person."""
+        """Whether the key's turn waits for a person."""
         turn = self._running.get(key)
         return turn is not None and turn.phase == "waiting for your yes or no"
 

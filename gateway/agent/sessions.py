@@ -284,7 +284,7 @@ class Sessions:
         return await held.engine.compress(messages, current_tokens=tokens, focus_topic=focus, force=True)
 
     def is_due(self, session: Session) -> bool:
-        """Say whether the session is over by its present policy."""
+        """Whether the session is over by its present policy."""
         deadline = self.policy.deadline(session.last_active_at)
         return deadline is not None and deadline <= self.clock.now() and session.message_count > 0
 

@@ -53,7 +53,7 @@ class Titles(Struct, frozen=True, kw_only=True):
     redact: Callable[[str], str]
 
     def due(self, conversation: Conversation, said: Inbound, metering: Metering) -> bool:
-        """Say whether a conversation is to be named after this turn, and note that it was. The embedded model names
+        """Whether a conversation is to be named after this turn, and note that it was. The embedded model names
         none. A front end of the API shows no titles of ours, and helpers have no list."""
         session, marks = conversation.stored.session, conversation.fresh.announced
         if session.title is not None or ASKED in marks or said.kind != "message" or said.terms is not None:

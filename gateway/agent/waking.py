@@ -92,7 +92,7 @@ def refuse_more(newest_first: Iterable[Message]) -> None:
 
 
 def is_alone(newest_first: Iterable[Message]) -> bool:
-    """Say whether a conversation has gone on by itself for long."""
+    """Whether a conversation has gone on by itself for long."""
     notes = (note_of(each) for each in newest_first if each["role"] == "user")
     last = islice((note for note in notes if not note.get("summary")), MOST_IN_A_ROW)
     return sum(str(note.get("event", "")).startswith(WOKE_BY_ITSELF) for note in last) == MOST_IN_A_ROW

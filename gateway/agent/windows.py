@@ -78,7 +78,7 @@ class LearnedWindows(Struct):
             self._fitted.pop(spec.place[:3], None)
 
     def may_exceed(self, spec: ModelSpec, tokens: int, *, assumed: bool) -> bool:
-        """Say whether a refusal that gives no reason may be about a prompt of so many tokens. No call had so many,
+        """Whether a refusal that gives no reason may be about a prompt of so many tokens. No call had so many,
         and they are more than half of the window, or than small servers take where the window is `assumed`."""
         room = _SMALL_WINDOW if assumed else spec.context_length
         return spec.place[:3] not in self._not_length and tokens > max(room // 2, self._fitted.get(spec.place[:3], 0))
@@ -88,7 +88,7 @@ class LearnedWindows(Struct):
         self._not_length.add(spec.place[:3])
 
     def is_credible(self, spec: ModelSpec, limit: int) -> bool:
-        """Say whether a stated limit may be the model's window: smaller than the known one, and no call exceeded it."""
+        """Whether a stated limit may be the model's window: smaller than the known one, and no call exceeded it."""
         return self._fitted.get(spec.place[:3], 0) <= limit < spec.context_length
 
     def meet(self, spec: ModelSpec, key: SessionKey, limit: int | None) -> ModelSpec:

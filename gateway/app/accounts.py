@@ -81,7 +81,7 @@ class AccountLeases:
         self._owned: set[str] = set()
 
     def owns(self, adapter: Adapter) -> bool:
-        """Say whether this process may read the adapter's platform now."""
+        """Whether this process may read the adapter's platform now."""
         return not isinstance(adapter, HasAccount) or account_of(adapter) in self._owned
 
     def begin(self, adapters: Iterable[Adapter]) -> None:
@@ -186,7 +186,7 @@ class AccountLeases:
             self._store.serve(runs=self.runs, sends=self._sends)
 
     async def _hold(self, name: str) -> bool | None:
-        """Say whether this process holds the lease from now on; None: the store cannot be asked."""
+        """Whether this process holds the lease from now on; None: the store cannot be asked."""
         try:
             return await self._store.hold(name, self._worker, LEASE_SECONDS)
         except StoreUnavailable as error:

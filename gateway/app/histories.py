@@ -52,7 +52,7 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
         return best
 
     async def _came(self, key: SessionKey, event: str) -> bool:
-        """Say whether the message of an event was accepted."""
+        """Whether the message of an event was accepted."""
         return any(each.item.key == key for each in (await self.store.named(event, [key.platform])).fates)
 
     async def overlapping(
@@ -123,7 +123,7 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
 
 
 def _is_taken(session: Session) -> bool:
-    """Say whether it was made of a client's history: nothing was said in it."""
+    """Whether it was made of a client's history: nothing was said in it."""
     return session.started_at == session.ended_at
 
 
@@ -142,7 +142,7 @@ def _exchanges(messages: Sequence[Message]) -> list[tuple[str, str, str]]:
 def _ends_so(
     shown: Sequence[tuple[str, str, str]], end: int, past: Iterable[tuple[str, str, bool]], session: Session
 ) -> bool:
-    """Say whether the exchanges before `end` end as a client shows the past, and in words of which others are
+    """Whether the exchanges before `end` end as a client shows the past, and in words of which others are
     unlikely."""
     size = 0
     for said, told, may_miss in past:

@@ -192,7 +192,7 @@ def _plugin(entry: ModelSettings) -> ProviderPlugin:
 
 
 def _is_served(name: str) -> bool:
-    """Say whether trying again may help: a model inside this process gives the same answer at once."""
+    """Whether trying again may help: a model inside this process gives the same answer at once."""
     return issubclass(providers()[name].settings, ServedModel)
 
 

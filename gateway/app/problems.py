@@ -106,7 +106,7 @@ def problems(signs: Signs, before: Sequence[Signs]) -> list[Problem]:
 
 
 def is_hopeless(signs: Signs) -> bool:
-    """Say whether only another start may help."""
+    """Whether only another start may help."""
     return signs.writes_for >= HOPELESS
 
 
@@ -154,7 +154,7 @@ def _of_platform(name: str, platform: PlatformSigns) -> Iterator[tuple[Kind, str
 
 
 def _grows(looks: Sequence[PlatformSigns | None], seconds: float) -> bool:
-    """Say whether in so many seconds no row went out, and many came."""
+    """Whether in so many seconds no row went out, and many came."""
     counts = [each.unsent for each in looks if each is not None]
     if seconds < _GROWS_FOR or len(counts) < 2:
         return False

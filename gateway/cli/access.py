@@ -103,7 +103,7 @@ def link(config: ConfigOption = None) -> None:
 
 
 def _answers(address: str) -> bool:
-    """Say whether somebody listens there. A link of a page that has ended is left in its file."""
+    """Whether somebody listens there. A link of a page that has ended is left in its file."""
     at = urlsplit(address)
     try:
         socket.create_connection((at.hostname or "", at.port or 0), timeout=_PATIENCE).close()

@@ -42,7 +42,7 @@ def verified_text(found: Verified) -> str:
 
 
 def is_fit(found: Rehearsal) -> bool:
-    """Say whether a start would lose nothing, and has the room that it needs."""
+    """Whether a start would lose nothing, and has the room that it needs."""
     return not found.differences and found.needed_bytes <= found.free_bytes
 
 

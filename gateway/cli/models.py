@@ -45,7 +45,7 @@ async def offered_by(models: Models) -> Sequence[OfferedModel]:
 
 
 def has_no_list(provider: str) -> bool:
-    """Say whether a provider is nobody's: its model is part of this program."""
+    """Whether a provider is nobody's: its model is part of this program."""
     return providers()[provider].vendor is None
 
 

@@ -66,7 +66,7 @@ async def talks_of(store: Store, purge: Purge) -> list[Talk]:
 
 
 def is_whole(talk: Talk, purge: Purge) -> bool:
-    """Say whether a conversation goes as a whole, and not only one person's part."""
+    """Whether a conversation goes as a whole, and not only one person's part."""
     return purge.person is None or talk.chat_type == "direct" or talk.key.user is not None
 
 

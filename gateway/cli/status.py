@@ -66,7 +66,7 @@ def _each(monitor: MonitorSettings, request: Callable[[str], Request], path: str
 
 
 def is_well(reports: Sequence[Mapping[str, Any]]) -> bool:
-    """Say whether there is a gateway, and messages move in each."""
+    """Whether there is a gateway, and messages move in each."""
     return bool(reports) and all(
         each.get("state") == "serving" and all(problem["kind"] in MOVES_ON for problem in each["problems"])
         for each in reports

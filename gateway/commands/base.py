@@ -60,7 +60,7 @@ class Command:
     implied: Callable[[InboxItem], bool] | None = None  # whether a message calls it without a slash, as its argument
 
     def bypasses(self, call: CommandCall) -> bool:
-        """Say whether this call of the command runs at once, past its lane."""
+        """Whether this call of the command runs at once, past its lane."""
         return self.bypass is True or (self.bypass == "bare" and not call.argument)
 
     @property

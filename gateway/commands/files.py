@@ -36,7 +36,7 @@ async def files(ctx: CommandContext) -> str:
 
 
 def has_workspace(ctx: CommandContext) -> bool:
-    """Say whether conversations have workspaces here."""
+    """Whether conversations have workspaces here."""
     return "list_files" in ctx.sessions.toolbox.installed
 
 

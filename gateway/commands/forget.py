@@ -167,12 +167,12 @@ def _theirs(ctx: CommandContext, exchanges: Sequence[Exchange]) -> Sequence[Exch
 
 
 def _may(ctx: CommandContext, request: Message) -> bool:
-    """Say whether the caller may have this forgotten."""
+    """Whether the caller may have this forgotten."""
     return not _owns_part(ctx) or is_by(request, ctx.inbound.source)
 
 
 def _owns_part(ctx: CommandContext) -> bool:
-    """Say whether only a part of the conversation is the caller's to forget."""
+    """Whether only a part of the conversation is the caller's to forget."""
     source = ctx.inbound.source
     return is_shared(ctx.key, source) and not ctx.people.pairing.access.is_admin(source)
 

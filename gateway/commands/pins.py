@@ -28,7 +28,7 @@ _REMOVAL: Final = re.compile(rf"(?:remove|delete|rm)\s+({_NUMBERS.pattern})", re
 
 
 def is_rule(item: InboxItem) -> bool:
-    """Say whether a message is pinned without /pin: a person alone with the bot states a rule, and the message can be
+    """Whether a message is pinned without /pin: a person alone with the bot states a rule, and the message can be
     understood alone."""
     inbound = item.inbound
     alone = inbound.kind == "message" and not inbound.attachments and inbound.reply_to is None and inbound.own is None

@@ -126,7 +126,7 @@ async def _withheld(ctx: CommandContext) -> Answer | None:
 
 
 def _is_of_answer(row: Outbound) -> bool:
-    """Say whether a row showed some of an answer, and still has it: what was forgotten left an empty row."""
+    """Whether a row showed some of an answer, and still has it: what was forgotten left an empty row."""
     is_answer = row.file is not None or (row.text != "" and row.kind in ("reply", "remark", "question"))
     return is_answer and row.edits is None and row.state == OutboundState.SENT
 

@@ -79,7 +79,7 @@ def sanitize(messages: Sequence[Message], *, opening: bool = True, calls: Calls 
 
 
 def _in_order(messages: Sequence[Message], index: Calls) -> bool:
-    """Say whether there is nothing to repair; if so the calls go into `index`. This is one plain loop, because it
+    """Whether there is nothing to repair; if so the calls go into `index`. This is one plain loop, because it
     runs over every message of the longest transcripts; any doubt is left to the repair."""
     raw: dict[str, Any] = {}
     waiting: list[str] = []  # ids of the calls whose results must follow, the last one first

@@ -49,7 +49,7 @@ class Layout(Struct, frozen=True, kw_only=True):
         return tuple(self.middle_of(range(self.cut)))
 
     def is_middle(self, index: int) -> bool:
-        """Say whether a turn belongs to the middle."""
+        """Whether a turn belongs to the middle."""
         return self.head_end <= index < self.cut and index not in self.carried
 
     def middle_of(self, each: Sequence[_T]) -> list[_T]:

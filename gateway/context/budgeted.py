@@ -136,7 +136,7 @@ class MeasuredEngine(ContextEngine):
 
     @property
     def automatic_blocked(self) -> bool:
-        """Say whether anti-thrashing holds automatic passes back; the host tells the person once."""
+        """Whether anti-thrashing holds automatic passes back; the host tells the person once."""
         return self._strikes.blocked
 
     @property
@@ -150,7 +150,7 @@ class MeasuredEngine(ContextEngine):
 
     @property
     def _held_back(self) -> bool:
-        """Say whether no pass may begin by itself, however full the window is."""
+        """Whether no pass may begin by itself, however full the window is."""
         return self._strikes.blocked
 
     def has_content_to_compress(self, messages: Sequence[Message]) -> bool:

@@ -87,7 +87,7 @@ class _Value(NamedTuple):
     around: frozenset[str]
 
     def is_in(self, sentence: _Sentence) -> bool:
-        """Say whether a sentence has this value."""
+        """Whether a sentence has this value."""
         return any(each.kind == self.kind and each.may_be & self.may_be for each in sentence.values)
 
 
@@ -127,7 +127,7 @@ class _Sentence:
 
 
 def _may_have_values(text: str) -> bool:
-    """Say whether a sentence has a digit or the word of a value: that takes a tenth of the time of a search."""
+    """Whether a sentence has a digit or the word of a value: that takes a tenth of the time of a search."""
     return _DIGITS.search(text) is not None or not _WORDS_OF_VALUES.isdisjoint(_TOKEN.findall(text.lower()))
 
 
@@ -260,7 +260,7 @@ class _Said:
         return _mended(noted, wrong)
 
     def _is_said(self, value: _Value, text: str, near: _Sentence, alike: Sequence[_Sentence]) -> bool:
-        """Say whether a value, noted as `text`, stands near a sentence, or anywhere with words around it."""
+        """Whether a value, noted as `text`, stands near a sentence, or anywhere with words around it."""
         if text in self._long or any(map(value.is_in, self._around(near))):
             return True
         found = (each for one in alike for each in one.values if each.kind == value.kind)
@@ -288,12 +288,12 @@ class _Said:
         return [self._sentence(place) for place in range(first, last)]
 
     def _is_changed(self, said: _Sentence) -> bool:
-        """Say whether a value is made another one there, or right behind it: that one may stand nowhere."""
+        """Whether a value is made another one there, or right behind it: that one may stand nowhere."""
         behind = self._texts[said.place + 1 : said.place + 1 + _NEIGHBOURS]
         return _PART.search(said.text) is not None or any(map(_CHANGES.search, behind))
 
     def _takes_over(self, name: str, said: _Sentence) -> bool:
-        """Say whether a name comes up right behind a sentence."""
+        """Whether a name comes up right behind a sentence."""
         return any(name in text for text in self._texts[said.place + 1 : said.place + 1 + _NEIGHBOURS])
 
     def _names(self, noted: _Sentence, alike: Sequence[_Sentence], known: frozenset[str]) -> str | None:
@@ -326,7 +326,7 @@ class _Said:
 
 
 def _in_order_of(values: Iterable[_Value], said: Iterable[_Value]) -> bool:
-    """Say whether all values are among those that were said, in the same order."""
+    """Whether all values are among those that were said, in the same order."""
     left = iter(said)
     return all(any(each.kind == value.kind and each.may_be & value.may_be for each in left) for value in values)
 
@@ -365,7 +365,7 @@ def _is_rounded(value: _Value, said: _Value, text: str) -> bool:
 
 
 def _is_counted(value: _Value, said: Sequence[_Sentence]) -> bool:
-    """Say whether a number is the sum, the difference or the product of two that were said, or the sum of all in a
+    """Whether a number is the sum, the difference or the product of two that were said, or the sum of all in a
     sentence."""
     of_each = [[each for value in one.values for each in value.may_be if isinstance(each, float)] for one in said]
     pairs = combinations(dict.fromkeys(chain.from_iterable(of_each)), 2)
@@ -374,7 +374,7 @@ def _is_counted(value: _Value, said: Sequence[_Sentence]) -> bool:
 
 
 def _has_another_unit(value: _Value, noted: _Sentence, said: _Sentence) -> bool:
-    """Say whether the word right behind a number is none of a sentence's."""
+    """Whether the word right behind a number is none of a sentence's."""
     unit = _UNIT.match(noted.text, value.end)
     return (
         value.kind == "number"
@@ -385,7 +385,7 @@ def _has_another_unit(value: _Value, noted: _Sentence, said: _Sentence) -> bool:
 
 
 def _is_in_its_clause(value: _Value, found: _Value, noted: _Sentence, said: _Sentence) -> bool:
-    """Say whether a value has the words of its clause around it where it was said, as much as another one has in the
+    """Whether a value has the words of its clause around it where it was said, as much as another one has in the
     clause of that."""
     own = next(each for each in said.values if each.kind == value.kind and each.may_be & value.may_be)
     mine, of_own, of_found = noted.clause(value), said.clause(own), said.clause(found)
@@ -397,13 +397,13 @@ def _in_order(sentence: _Sentence, names: Sequence[str]) -> list[str]:
 
 
 def _names_in_order(one: _Sentence, other: _Sentence) -> bool:
-    """Say whether the names that two sentences share have one order: from Rome to Oslo is not from Oslo to Rome."""
+    """Whether the names that two sentences share have one order: from Rome to Oslo is not from Oslo to Rome."""
     names = [name for name in one.names if name in other.names]
     return len(names) < 2 or _in_order(one, names) == _in_order(other, names)
 
 
 def _reversed(noted: _Sentence, said: _Sentence, names: Sequence[str]) -> bool:
-    """Say whether two names changed places in a sentence that has the same words otherwise, in the same voice."""
+    """Whether two names changed places in a sentence that has the same words otherwise, in the same voice."""
     one, other = ([word.lower() for _, word in each.tokens] for each in (noted, said))
     first, second = _in_order(noted, names)[:2], _in_order(said, names)[:2]
     if first != second[::-1] or len(set(first)) != 2 or sorted(one) != sorted(other):

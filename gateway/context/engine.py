@@ -96,7 +96,7 @@ class ContextEngine(ABC):
 
     @abstractmethod
     def should_compress(self, prompt_tokens: int | None = None) -> Any:
-        """Say whether the transcript must be compacted now; None means `last_prompt_tokens`."""
+        """Whether the transcript must be compacted now; None means `last_prompt_tokens`."""
 
     @abstractmethod
     def compress(
@@ -110,11 +110,11 @@ class ContextEngine(ABC):
         """Return a shorter transcript as a new list, or the same messages if nothing can be done."""
 
     def should_compress_preflight(self, messages: Sequence[Message]) -> Any:
-        """Say whether to compact before the first call although the host's own estimate does not ask for it."""
+        """Whether to compact before the first call although the host's own estimate does not ask for it."""
         return False
 
     def has_content_to_compress(self, messages: Sequence[Message]) -> Any:
-        """Say whether `compress` could do anything at all; must not call a model."""
+        """Whether `compress` could do anything at all; must not call a model."""
         return True
 
     def on_session_start(self, session_id: str, **info: Any) -> Any:

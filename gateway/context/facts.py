@@ -155,7 +155,7 @@ class _Told(NamedTuple):
         return cls(fact, _telling(fact.text))
 
     def replaces(self, older: _Told, *, changes: bool) -> bool:
-        """Say whether this says the same as an older one of its person, or changes it. `changes`: whether it tells of
+        """Whether this says the same as an older one of its person, or changes it. `changes`: whether it tells of
         a change."""
         if self.fact.by != older.fact.by:
             return False

@@ -163,7 +163,7 @@ def _constraints(turns: Iterable[_Turn]) -> Iterator[str]:
 
 
 def _may_bind(text: str) -> bool:
-    """Say whether a text may bind. Hardly any does; to look for words takes a tenth of the pattern's time."""
+    """Whether a text may bind. Hardly any does; to look for words takes a tenth of the pattern's time."""
     lowered = text.lower()
     return any(map(lowered.__contains__, _BINDING)) or any(map(lowered.__contains__, _BINDING_INSIDE))
 

@@ -294,7 +294,7 @@ def telling_words(gone: Iterable[Message], left: Iterable[Message]) -> frozenset
 
 
 def tells(text: str, words: frozenset[str]) -> bool:
-    """Say whether a text has one of these words."""
+    """Whether a text has one of these words."""
     return not words.isdisjoint(_words(text))
 
 

@@ -37,7 +37,7 @@ _MOST_PLACES: Final = 2_000_000  # of values in it
 
 
 def is_ours(engine: ContextEngine) -> bool:
-    """Say whether an engine comes with Legato."""
+    """Whether an engine comes with Legato."""
     return type(engine).__module__.startswith("gateway.")
 
 
@@ -73,17 +73,17 @@ class GuardedEngine:
 
     @property
     def is_ours(self) -> bool:
-        """Say whether the engine comes with Legato."""
+        """Whether the engine comes with Legato."""
         return self._ours
 
     @property
     def automatic_blocked(self) -> bool:
-        """Say whether the engine holds automatic passes back."""
+        """Whether the engine holds automatic passes back."""
         return self._state("automatic_blocked") is True
 
     @property
     def supports_background(self) -> bool:
-        """Say whether a fresh instance may prepare a compaction."""
+        """Whether a fresh instance may prepare a compaction."""
         return self._state("supports_background") is True
 
     @property
@@ -94,7 +94,7 @@ class GuardedEngine:
 
     @property
     def prepends(self) -> bool:
-        """Say whether the engine is given the system prompt in front of the messages."""
+        """Whether the engine is given the system prompt in front of the messages."""
         return bool(self.system_prompt) and self._state("takes_system_prompt") is True
 
     async def start(self, session_id: str, **info: Any) -> bool:
@@ -108,18 +108,18 @@ class GuardedEngine:
 
     @property
     def has_compacted(self) -> bool:
-        """Say whether a pass of the engine's own stands behind the transcript, as far as this process knows."""
+        """Whether a pass of the engine's own stands behind the transcript, as far as this process knows."""
         return self._compacted or self._state("compression_count") not in (None, 0)
 
     @property
     def rests(self) -> bool:
-        """Say whether a stranger's engine failed, or took long in vain, a short while ago; no pass asks it then. One
+        """Whether a stranger's engine failed, or took long in vain, a short while ago; no pass asks it then. One
         that never heard of its session is not asked at all."""
         return self._clock.monotonic() < self._rests_until or "on_session_start" in self._hung
 
     @property
     def can_forget(self) -> bool:
-        """Say whether nothing forgotten stays in the engine: it is ours, or has a `forget`."""
+        """Whether nothing forgotten stays in the engine: it is ours, or has a `forget`."""
         return self._ours or callable(self._state("forget"))
 
     async def forget(self, texts: Sequence[str]) -> None:
@@ -348,7 +348,7 @@ def _is_schema(schema: Any) -> bool:
 
 
 def _is_sound(message: Mapping[str, Any]) -> bool:
-    """Say whether host and APIs can read content, calls and the host's note."""
+    """Whether host and APIs can read content, calls and the host's note."""
     content, calls, note = message.get("content"), message.get("tool_calls"), message.get(HOST, {})
     if isinstance(content, list):
         readable = all(isinstance(part, dict) for part in content)
@@ -364,7 +364,7 @@ def _is_sound(message: Mapping[str, Any]) -> bool:
 
 
 def _is_too_long(value: Any) -> bool:
-    """Say whether the text in a value is longer than any conversation, found out without a copy of it. A value that
+    """Whether the text in a value is longer than any conversation, found out without a copy of it. A value that
     contains itself is too long, too."""
     left, waiting, places = _MOST_CHARACTERS, [value], _MOST_PLACES
     while waiting and left >= 0 and places:

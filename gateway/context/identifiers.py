@@ -267,7 +267,7 @@ def _with_numbers(text: str, places: list[tuple[int, str]]) -> list[tuple[int, s
 
 
 def _is_grouped(value: str) -> bool:
-    """Say whether numbers in groups are one value, and no date or reckoning."""
+    """Whether numbers in groups are one value, and no date or reckoning."""
     return value[0].isalpha() or (sum(map(str.isdigit, value)) >= _LEAST_DIGITS and _DATED.fullmatch(value) is None)
 
 
@@ -290,7 +290,7 @@ def codes_in(text: str) -> list[str]:
 
 
 def _is_short_code(value: str) -> bool:
-    """Say whether a value under the key of a code is one. A number may be too short: every text would mention it."""
+    """Whether a value under the key of a code is one. A number may be too short: every text would mention it."""
     if value.isdigit():
         return len(value) > 2
     if value.isalpha():
@@ -367,7 +367,7 @@ def _told(run: str, names: bool) -> Iterator[str]:
 
 
 def is_time(value: str) -> bool:
-    """Say whether a value is a bare time of day, which tells hardly anything."""
+    """Whether a value is a bare time of day, which tells hardly anything."""
     return _TIME.fullmatch(value) is not None
 
 
@@ -387,7 +387,7 @@ def _is_path(run: str) -> bool:
 
 
 def _is_code(run: str) -> bool:
-    """Say whether a run with a digit is an id, a version, a date or hexadecimal."""
+    """Whether a run with a digit is an id, a version, a date or hexadecimal."""
     if not _DIGIT.search(run) or is_time(run):
         return False
     if _UUID.fullmatch(run) or _NUMBER.fullmatch(run) or _DATE.fullmatch(run):
@@ -418,7 +418,7 @@ def _is_file_or_host(run: str) -> bool:
 
 
 def _is_name(run: str) -> bool:
-    """Say whether a run is a name or a time of day; in the output of tools such runs mean nothing."""
+    """Whether a run is a name or a time of day; in the output of tools such runs mean nothing."""
     if _NAME.fullmatch(run) or is_time(run) or (_CAMEL.fullmatch(run) and _is_own(run)):
         return True
     return _DOTTED.fullmatch(run) is not None and any(
@@ -427,7 +427,7 @@ def _is_name(run: str) -> bool:
 
 
 def _is_own(run: str) -> bool:
-    """Say whether a word with capital letters inside is a name of somebody's code, and no brand and no random text."""
+    """Whether a word with capital letters inside is a name of somebody's code, and no brand and no random text."""
     return run not in _BRANDS and (run.isalpha() or not _is_opaque(run))
 
 

@@ -94,7 +94,7 @@ def of(message: Mapping[str, Any]) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def stands(said: str) -> bool:
-    """Say whether a sentence is a standing instruction."""
+    """Whether a sentence is a standing instruction."""
     if not _SHORTEST <= len(said) <= _LONGEST or not _hints(said):
         return False
     if _ASKS.search(said):
@@ -114,7 +114,7 @@ def _clauses(said: str) -> Iterator[str]:
 
 
 def _hints(text: str) -> bool:
-    """Say whether a text may hold an instruction, or the end of one."""
+    """Whether a text may hold an instruction, or the end of one."""
     lowered = text.lower()
     # Their longest words are compared first: that takes a tenth of the time.
     if not _HINTING.isdisjoint(_LETTERS.findall(lowered)) and any(map(lowered.__contains__, _HINTS)):
@@ -123,12 +123,12 @@ def _hints(text: str) -> bool:
 
 
 def withdraws(said: str) -> bool:
-    """Say whether a sentence takes an instruction back."""
+    """Whether a sentence takes an instruction back."""
     return len(said) <= _LONGEST and _hints(said) and _WITHDRAWS.search(said) is not None and not _ASKS.search(said)
 
 
 def permits(said: str) -> bool:
-    """Say whether a sentence allows something again, or says that it need not be done."""
+    """Whether a sentence allows something again, or says that it need not be done."""
     return _PERMITTING.search(said) is not None
 
 

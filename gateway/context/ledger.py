@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 
     @property
     def lasting(self) -> bool:
-        """Say whether the next notes should hold the identifier, too."""
+        """Whether the next notes should hold the identifier, too."""
         return self.weight > 0
 
 

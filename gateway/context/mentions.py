@@ -10,7 +10,7 @@ _PART: Final = re.compile(r"[A-Za-z0-9]+|[^\x00-\x7f]")  # of a value; in a scri
 
 
 def mentions(text: str, value: str) -> bool:
-    """Say whether `text` holds `value` alone, and not as part of a longer word or number."""
+    """Whether `text` holds `value` alone, and not as part of a longer word or number."""
     return place_in(text, value) >= 0
 
 
@@ -39,7 +39,7 @@ class Named:
         self._by_run: dict[str, list[str]] = {}  # the same
 
     def mentions(self, value: str) -> bool:
-        """Say whether the text mentions a value, as `mentions` tells."""
+        """Whether the text mentions a value, as `mentions` tells."""
         return self._holds(value, _PART.findall(value))
 
     def takes(self, value: str) -> bool:

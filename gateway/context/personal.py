@@ -106,7 +106,7 @@ def _clause(said: str, start: int) -> str:
 
 
 def _enough(text: str, *, dense: bool | None) -> bool:
-    """Say whether a clause says enough to stand alone."""
+    """Whether a clause says enough to stand alone."""
     if dense if dense is not None else DENSE.search(text):
         return len(text) >= _LEAST_DENSE
     return sum(1 for _ in _WORD.finditer(text)) >= _PART

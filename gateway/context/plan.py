@@ -70,7 +70,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     @property
     def summarises(self) -> bool:
-        """Say whether there is a middle worth a summary; otherwise messages are only shortened."""
+        """Whether there is a middle worth a summary; otherwise messages are only shortened."""
         return bool(self.middle) and self.room >= LEAST_NOTES
 
     @property

@@ -189,7 +189,7 @@ def derived(message: Mapping[str, Any], **fields: Any) -> Message:
 
 
 def is_image(part: Any) -> bool:
-    """Say whether a part of a content is an image."""
+    """Whether a part of a content is an image."""
     kind = part.get("type") if isinstance(part, Mapping) else None
     return isinstance(kind, str) and kind in IMAGE_TYPES
 
@@ -201,7 +201,7 @@ def field_of(holder: Any, name: str) -> Any:
 
 
 def is_id(value: Any) -> bool:
-    """Say whether a value can name a call or a row."""
+    """Whether a value can name a call or a row."""
     return isinstance(value, str) and value != ""
 
 

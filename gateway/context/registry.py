@@ -148,7 +148,7 @@ def _offered(name: str, path: Path, module: ModuleType, home: Path) -> Any:
 
 
 def _is_own_engine(value: Any, module: str) -> bool:
-    """Say whether a module's name is a whole engine, defined by the module or one of its submodules."""
+    """Whether a module's name is a whole engine, defined by the module or one of its submodules."""
     if not isinstance(value, type) or not issubclass(value, ContextEngine) or inspect.isabstract(value):
         return False
     return value.__module__ == module or value.__module__.startswith(f"{module}.")

@@ -128,7 +128,7 @@ def _after(held: Sequence[Instruction], said: Instruction) -> list[Instruction]:
 
 
 def _ends(newer: str, older: str, *, withdrawn: bool) -> bool:
-    """Say whether the newer of two sentences of one person ends the older one. `withdrawn`: it takes something back."""
+    """Whether the newer of two sentences of one person ends the older one. `withdrawn`: it takes something back."""
     if newer == older:
         return True
     one, other = _about(newer), _about(older)
@@ -151,7 +151,7 @@ def _ends(newer: str, older: str, *, withdrawn: bool) -> bool:
 
 
 def _takes_back(newer: str, one: _About, other: _About) -> bool:
-    """Say whether a sentence takes back the rule about `other`. People cancel flights, too: so it names a rule of that
+    """Whether a sentence takes back the rule about `other`. People cancel flights, too: so it names a rule of that
     subject, or tells the bot what it need not do any more, or says most of what the rule said."""
     asked, rule = _begun(one.words - _META), _begun(other.words)
     own = len(asked & rule)
@@ -167,14 +167,14 @@ def _takes_back(newer: str, one: _About, other: _About) -> bool:
 
 
 def _reversed(one: _About, other: _About) -> bool:
-    """Say whether nothing but another value of the same kind is asked for: "you can answer in English again" ends
+    """Whether nothing but another value of the same kind is asked for: "you can answer in English again" ends
     "answer in French"."""
     alike = any(one.words & values and other.words & values for values in _SLOTS)
     return alike and not one.words - other.words - _VALUES - _ALLOWING
 
 
 def _allowed(one: _About, other: _About, *, most: bool) -> bool:
-    """Say whether all that is allowed is named in the rule, and `most` of the rule in what is allowed: people say "you
+    """Whether all that is allowed is named in the rule, and `most` of the rule in what is allowed: people say "you
     can book the hotel again" of hotels, too."""
     asked, rule = _begun(one.words - _ALLOWING), _begun(other.words)
     own = len(asked & rule)

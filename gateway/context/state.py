@@ -62,7 +62,7 @@ class Strikes(_Kept, frozen=True, kw_only=True):
 
     @property
     def blocked(self) -> bool:
-        """Say whether automatic passes are held back."""
+        """Whether automatic passes are held back."""
         return self.count >= STRIKES_TO_BLOCK
 
     def after_pass(self, *, effective: bool) -> Strikes:
@@ -102,7 +102,7 @@ class Cooldown(_Kept, frozen=True, kw_only=True):
     timeouts: Annotated[int, Meta(ge=0)] = 0  # in a row
 
     def active(self, now: float) -> bool:
-        """Say whether the summariser rests at `now`."""
+        """Whether the summariser rests at `now`."""
         return self.kind is not None and self.since <= now < self.until
 
     def after(self, kind: Failure, now: float, error: BaseException | None = None) -> Cooldown:

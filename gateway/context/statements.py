@@ -142,7 +142,7 @@ def _about(value: str, by: Statement, told: Iterable[Statement]) -> frozenset[st
 
 
 def _is_of_another(value: str, about: frozenset[str], told: Iterable[Statement]) -> bool:
-    """Say whether a person plainly said a value of another thing, too."""
+    """Whether a person plainly said a value of another thing, too."""
     others = (one for one in told if one.plain and value in one.values and len(one.words) >= _LEAST_WORDS)
     return bool(about) and any(about.isdisjoint(one.words) for one in others)
 
@@ -292,7 +292,7 @@ def _statement(
 
 
 def tells_of_change(text: str) -> bool:
-    """Say whether a text tells of a change anywhere."""
+    """Whether a text tells of a change anywhere."""
     lowered = text.lower()
     if any(word in lowered for word in _CHANGED_INSIDE):
         return True
@@ -327,7 +327,7 @@ def _weights(told: Sequence[Statement]) -> Mapping[str, float]:
 
 
 def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> bool:
-    """Say whether two statements have one subject: most of the older one is in the newer one, no missing word weighs
+    """Whether two statements have one subject: most of the older one is in the newer one, no missing word weighs
     half as much as two shared words, and not both have a word of their own. Such a word may be the name of another
     thing. (Pairs of characters do not count as missing, because they fall apart where a verb changes.)"""
     shared = sorted((weights[word] for word in older.words & newer.words), reverse=True)
@@ -339,7 +339,7 @@ def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> b
 
 
 def _has_own(one: Statement, other: Statement) -> bool:
-    """Say whether a statement has a word that the other has not; of pairs of characters only those before a shared one,
+    """Whether a statement has a word that the other has not; of pairs of characters only those before a shared one,
     where a name stands."""
     shared = max((place for place, word in enumerate(one.order) if word in other.words), default=0)
     return any(

@@ -93,7 +93,7 @@ class Summariser:
 
     @property
     def refused(self) -> bool:
-        """Say whether the provider lately refused the key, or the quota was used up; only `force` tries again then."""
+        """Whether the provider lately refused the key, or the quota was used up; only `force` tries again then."""
         return self.cooldown.kind == "refused" and self.resting_until is not None
 
     async def write(self, plan: Plan, options: PassOptions) -> Written:

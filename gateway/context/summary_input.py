@@ -143,12 +143,12 @@ class _Room:
 
     @property
     def low(self) -> bool:
-        """Say whether the newest have had their share."""
+        """Whether the newest have had their share."""
         return self.chars < self._low_chars or self.tokens < self._low_tokens
 
     @property
     def full(self) -> bool:
-        """Say whether a further search is in vain."""
+        """Whether a further search is in vain."""
         return self.chars < _LEAST_ROOM or self.tokens < _LEAST_ROOM // 4 or self.refused > 8
 
 

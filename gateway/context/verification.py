@@ -98,7 +98,7 @@ def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter, spoke
 
 
 def structured(notes: str) -> bool:
-    """Say whether notes hold any of the headings that were asked for. A text without headings continues the
+    """Whether notes hold any of the headings that were asked for. A text without headings continues the
     conversation instead of recording it."""
     return any(heading.strip() in SECTIONS for heading in _ANY_HEADING.findall(notes))
 

@@ -227,11 +227,11 @@ class Outbox:
         return None if chat_of is None else chat_of(user)
 
     def knows(self, platform: str) -> bool:
-        """Say whether this process knows the limits of a platform's messages."""
+        """Whether this process knows the limits of a platform's messages."""
         return platform in self._limits
 
     def has_buttons(self, platform: str) -> bool:
-        """Say whether a platform shows buttons under messages."""
+        """Whether a platform shows buttons under messages."""
         return platform in self._tokens
 
     def album(self, platform: str) -> int:
@@ -247,7 +247,7 @@ class Outbox:
         return self._limits.get(platform, _UNKNOWN).reach
 
     def speaks_in_room(self, to: ChatAddress) -> bool:
-        """Say whether the answers of a chat are said in a room, by this process."""
+        """Whether the answers of a chat are said in a room, by this process."""
         return to.platform in self.rooms and self.rooms[to.platform].speaks(to)
 
     def voice_form(self, platform: str) -> str:
@@ -264,7 +264,7 @@ class Outbox:
         return self._ids.new("o")
 
     def grows(self, platform: str) -> bool:
-        """Say whether a platform shows replies while they are being written."""
+        """Whether a platform shows replies while they are being written."""
         return platform in self._editors
 
     def draft(self, lease: Lease, item: InboxItem, reply_id: str) -> Draft | None:

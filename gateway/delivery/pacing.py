@@ -50,7 +50,7 @@ class Pacing(Struct, frozen=True, kw_only=True):
         await insist(lambda: self.store.hold_off(account, bucket, error.retry_after), clock=self.clock, what="hold_off")
 
     async def rests(self, to: ChatAddress) -> bool:
-        """Say whether a chat is gone or silent: such a chat is shown nothing that can be spared."""
+        """Whether a chat is gone or silent: such a chat is shown nothing that can be spared."""
         if to.platform not in self.rated:
             return False
         with suppress(StoreError):

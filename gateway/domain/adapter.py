@@ -338,7 +338,7 @@ class KnowsKeys(Protocol):
         """The key of this secret. Raises StoreUnavailable."""
 
     def is_strange(self, secret: str) -> bool:
-        """Say whether nobody has this secret, if that is known without a look into the store."""
+        """Whether nobody has this secret, if that is known without a look into the store."""
 
     async def of(self, person: str) -> Key:
         """The key by which somebody talks. Raises UserError if there is none, StoreUnavailable."""
@@ -476,7 +476,7 @@ class Rooms(Protocol):
         """Leave the room of this chat; False: the bot is in none."""
 
     def speaks(self, to: ChatAddress) -> bool:
-        """Say whether the answers of this chat are said in a room, by this process."""
+        """Whether the answers of this chat are said in a room, by this process."""
 
     def hush(self, to: ChatAddress) -> bool:
         """Say no more of the present answer; False: nothing was being said."""

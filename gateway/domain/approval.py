@@ -73,16 +73,16 @@ class Approval(Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Say whether nobody has decided yet."""
+        """Whether nobody has decided yet."""
         return self.state == "open"
 
     @property
     def wants_words(self) -> bool:
-        """Say whether a yes is no answer to it."""
+        """Whether a yes is no answer to it."""
         return self.labels == WORDS
 
     def may_be_answered_by(self, source: Source, *, admin: bool) -> bool:
-        """Say whether this speaker may answer: in the approval's chat, the person it is bound to, or an admin."""
+        """Whether this speaker may answer: in the approval's chat, the person it is bound to, or an admin."""
         here = (source.platform, source.chat) == (self.key.platform, self.key.chat)
         return here and (admin or source.user == self.person)
 

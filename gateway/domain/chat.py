@@ -147,7 +147,7 @@ def session_key(source: Source, *, groups: Sharing, threads: Sharing) -> Session
 
 
 def is_shared(key: SessionKey, source: Source) -> bool:
-    """Say whether several people may speak under this key."""
+    """Whether several people may speak under this key."""
     return key.user is None and source.chat_type != "direct"
 
 
@@ -200,7 +200,7 @@ class Attachment(Struct, frozen=True, kw_only=True):
 
     @property
     def is_video(self) -> bool:
-        """Say whether its sender declares it as a video."""
+        """Whether its sender declares it as a video."""
         return self.mime.startswith("video/")
 
 
@@ -229,7 +229,7 @@ class Terms(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def words_alone(self) -> bool:
-        """Say whether the answer is for a program to read, so that nothing may stand behind it."""
+        """Whether the answer is for a program to read, so that nothing may stand behind it."""
         return "response_format" in self.settings
 
 
@@ -325,12 +325,12 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
 
     @property
     def is_own_request(self) -> bool:
-        """Say whether the gateway made this message itself; such a message tells nothing of the people in the chat."""
+        """Whether the gateway made this message itself; such a message tells nothing of the people in the chat."""
         return self.kind in ("expiry", "schedule", "ended", "event", "helper", "speak", "forget")
 
     @property
     def is_group_file(self) -> bool:
-        """Say whether this is a file of several that were sent together."""
+        """Whether this is a file of several that were sent together."""
         return self.part_of not in (None, CUT, TORN)
 
 
@@ -466,12 +466,12 @@ class Outbound(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def unasked(self) -> bool:
-        """Say whether nobody waits for it: then the other rows of its chat go before it."""
+        """Whether nobody waits for it: then the other rows of its chat go before it."""
         return self.kind == "reminder" or (self.answers or "").startswith(SCHEDULED)
 
     @property
     def beside(self) -> bool:
-        """Say whether it stands beside what people wait for: a notice about a message, the outcome of a look, an answer
+        """Whether it stands beside what people wait for: a notice about a message, the outcome of a look, an answer
         to words that were not said to the bot."""
         answers = self.answers or ""
         return bool(answers) and (self.kind == "notice" or answers.startswith((HEARTBEAT, _ENDED_LOOK, JOINED)))
@@ -510,7 +510,7 @@ class KeptFile(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="file"
 
     @property
     def is_voice(self) -> bool:
-        """Say whether it is an answer said aloud."""
+        """Whether it is an answer said aloud."""
         return self.ref.startswith(VOICE)
 
 

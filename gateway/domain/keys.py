@@ -32,7 +32,7 @@ class Key(Struct, frozen=True, kw_only=True):
         return self.name
 
     def speaks_for(self, person: str) -> bool:
-        """Say whether it is somebody's own key, or the one of their front end."""
+        """Whether it is somebody's own key, or the one of their front end."""
         name, named, _ = person.partition("/")
         return name == self.name and (self.front_end or not named)
 

@@ -53,7 +53,7 @@ class Fact(Struct, frozen=True, kw_only=True):
 
     @property
     def is_current(self) -> bool:
-        """Say whether the fact holds now."""
+        """Whether the fact holds now."""
         return self.superseded_by is None and not self.forgotten
 
     @property
@@ -104,7 +104,7 @@ class MemoryChange(Struct, frozen=True, kw_only=True):
 
 
 def is_alone(key: SessionKey, chat_type: ChatType) -> bool:
-    """Say whether one person alone talks to the bot under this key."""
+    """Whether one person alone talks to the bot under this key."""
     return chat_type == "direct" or key.user is not None
 
 

@@ -144,7 +144,7 @@ def noted_tokens(messages: Iterable[Message]) -> int:
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Say whether two messages say the same to a model, whatever the host noted on them."""
+    """Whether two messages say the same to a model, whatever the host noted on them."""
     return wire(one) == wire(other)
 
 
@@ -166,7 +166,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def says_nothing(message: Mapping[str, Any]) -> bool:
-    """Say whether a message of a person or the model has no words, calls, pictures or anything else to send.
+    """Whether a message of a person or the model has no words, calls, pictures or anything else to send.
     Providers refuse such messages."""
     if message.get("role") not in ("user", "assistant") or message.get("tool_calls") or message.get("refusal"):
         return False
@@ -211,7 +211,7 @@ def _part_texts(parts: Iterable[Any]) -> Iterable[str]:
 
 
 def is_summary(message: Mapping[str, Any]) -> bool:
-    """Say whether a compaction wrote this message."""
+    """Whether a compaction wrote this message."""
     return bool(note_of(message).get("summary"))
 
 
@@ -222,7 +222,7 @@ def summaries_in(messages: Iterable[Message]) -> list[Message]:
 
 
 def is_request(message: Mapping[str, Any]) -> bool:
-    """Say whether a person said this: a user message that is not (only) a summary."""
+    """Whether a person said this: a user message that is not (only) a summary."""
     note = note_of(message)
     return message.get("role") == "user" and (not note.get("summary") or bool(note.get("merged")))
 
@@ -256,7 +256,7 @@ def last_event(messages: Sequence[Message]) -> str | None:
 
 
 def is_of(event: str, name: str) -> bool:
-    """Say whether this event has a name, or is the same asked anew."""
+    """Whether this event has a name, or is the same asked anew."""
     return event == name or event.startswith(f"{name}-")
 
 

@@ -68,7 +68,7 @@ class GuestBook(Struct, frozen=True, kw_only=True):
     version: int = 0
 
     def knows(self, source: Source) -> bool:
-        """Say whether this person was let in."""
+        """Whether this person was let in."""
         return any((guest.platform, guest.user) == (source.platform, source.user) for guest in self.guests)
 
     def locked_for(self, now: float) -> float:
@@ -128,7 +128,7 @@ Verdict = Literal["let in", "let in before", "wrong", "locked", "no code"]
 
 
 def is_code(text: str) -> bool:
-    """Say whether a text has the form of a code. Another text is no guess, so it counts as no wrong one."""
+    """Whether a text has the form of a code. Another text is no guess, so it counts as no wrong one."""
     typed = _typed(text)
     return len(typed) == CODE_LENGTH and all(letter in CODE_LETTERS for letter in typed)
 

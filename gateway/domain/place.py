@@ -45,7 +45,7 @@ def address_named(text: str | None) -> ChatAddress | None:
 
 
 def is_person(name: str, *, mail_ids: bool) -> bool:
-    """Say whether this name, which stands behind a platform's in a list, is a person's (or a role's) id alone, and not
+    """Whether this name, which stands behind a platform's in a list, is a person's (or a role's) id alone, and not
     PERSON@CHAT. An `@` at its beginning is the id's own, and where ids are as in mail, so is the next one."""
     return name.removeprefix("@").count("@") <= (1 if mail_ids and not name.startswith("@") else 0)
 
@@ -110,7 +110,7 @@ class ShowRules(Struct, frozen=True, kw_only=True):
     previews: Mapping[str, bool] = field(default_factory=dict)
 
     def silences(self, outbound: Outbound, within: Sequence[str] = (), *, group: bool) -> bool:
-        """Say whether a message makes no sound: without a rule, in a group, what stands beside what people wait for."""
+        """Whether a message makes no sound: without a rule, in a group, what stands beside what people wait for."""
         rule = rule_of(self.silent, outbound.to, within)
         if rule is None:
             return group and outbound.beside

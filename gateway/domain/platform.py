@@ -104,7 +104,7 @@ class Platform(Struct, frozen=True, kw_only=True):
 
     @property
     def lists_people(self) -> bool:
-        """Say whether `access` says who may talk there."""
+        """Whether `access` says who may talk there."""
         return self.settings is not None and not (self.limits and self.limits.keyed)
 
 

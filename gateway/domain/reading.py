@@ -286,11 +286,11 @@ class Channels(Generic[E]):
         queue.extend(events)
 
     def is_known(self, channel: str) -> bool:
-        """Say whether nothing is to be looked for there."""
+        """Whether nothing is to be looked for there."""
         return channel in self.current or channel in self.waiting
 
     def is_idle(self, channel: str) -> bool:
-        """Say whether all that came into a channel is stored."""
+        """Whether all that came into a channel is stored."""
         return channel in self.current and channel not in self.waiting
 
     async def _work(self, channel: str, queue: deque[E]) -> None:

@@ -198,7 +198,7 @@ class Recurrence(Struct, frozen=True, kw_only=True):
 
     @property
     def is_exact(self) -> bool:
-        """Say whether it goes by hours or minutes, whatever the clocks do."""
+        """Whether it goes by hours or minutes, whatever the clocks do."""
         return self.unit in _SECONDS
 
     def table(self, start: datetime, zone: tzinfo) -> Timetable:

@@ -84,7 +84,7 @@ class Reminder(Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Say whether the reminder may still fire."""
+        """Whether the reminder may still fire."""
         return self.state in ("waiting", "paused")
 
     @property
@@ -129,7 +129,7 @@ class Reminder(Struct, frozen=True, kw_only=True):
         return replace(self, version=self.version + 1, **changes)  # type: ignore[arg-type]
 
     def belongs_to(self, source: Source) -> bool:
-        """Say whether this speaker made the reminder."""
+        """Whether this speaker made the reminder."""
         return (source.platform, source.chat, source.user) == (self.key.platform, self.key.chat, self.source.user)
 
 

@@ -39,7 +39,7 @@ _RULES: Final = tuple(late(rf"\A{one}\Z", re.IGNORECASE) for one in table(__file
 
 
 def states_rule(text: str) -> bool:
-    """Say whether the text, in English, Chinese, Russian, Spanish, French or German, sets a rule for good."""
+    """Whether the text, in English, Chinese, Russian, Spanish, French or German, sets a rule for good."""
     if len(text) > _MOST_MARKED:  # the marks of a letter are put in order in quadratic time
         return False
     said = unicodedata.normalize("NFC", text.strip())

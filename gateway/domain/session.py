@@ -136,7 +136,7 @@ class Compaction(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def is_continuation(parent: Session, child: Session) -> bool:
-    """Say whether `child` goes on where a compaction of `parent` left off.
+    """Whether `child` goes on where a compaction of `parent` left off.
 
     A branch or a helper can have a parent too, but a branch's did not end by compression, or did so only after the
     child had started, and a helper has a key of its own.

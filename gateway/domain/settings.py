@@ -48,7 +48,7 @@ def tuple_of_list(value: Any) -> Any:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine, and nobody else can reach it."""
+    """Whether a host is this machine, and nobody else can reach it."""
     try:
         return host == "localhost" or ip_address(host.strip("[]")).is_loopback
     except ValueError:

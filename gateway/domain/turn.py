@@ -87,7 +87,7 @@ class TurnRules(Struct, frozen=True, kw_only=True):
         return found.value if found else self.sessions.busy_mode
 
     def shows_signs(self, source: Source) -> bool:
-        """Say whether the bot reacts to the messages that it answers there; where it listens quietly, only if that is
+        """Whether the bot reacts to the messages that it answers there; where it listens quietly, only if that is
         said of the place."""
         found = narrowest(self.reactions, source.platform, names(source))
         return found.value if found else self.sessions.reactions and not self.looks(source)
@@ -98,11 +98,11 @@ class TurnRules(Struct, frozen=True, kw_only=True):
         return OVERHEARD if found is None else found.value
 
     def hears_everybody(self, source: Source) -> bool:
-        """Say whether that is said of this group, so that it means the words of those as well who may not talk."""
+        """Whether that is said of this group, so that it means the words of those as well who may not talk."""
         return bool(self.context) and narrowest(self.context, source.platform, names(source)) is not None
 
     def calls_bot(self, source: Source, text: str) -> bool:
-        """Say whether a text of a group has a name that people call the bot by."""
+        """Whether a text of a group has a name that people call the bot by."""
         found = narrowest(self.names, source.platform, names(source))
         return found is not None and _pattern(tuple(found.value)).search(text[:_READ]) is not None
 

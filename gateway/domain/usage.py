@@ -132,5 +132,5 @@ def reserved_output(context_length: int, max_output_tokens: int | None) -> int:
 
 
 def is_emergency(prompt_tokens: int, context_length: int) -> bool:
-    """Say whether a prompt has reached the last mark of a window; never for a window of unknown size (0)."""
+    """Whether a prompt has reached the last mark of a window; never for a window of unknown size (0)."""
     return context_length > 0 and prompt_tokens >= EMERGENCY * context_length

@@ -198,7 +198,7 @@ class Views(Protocol):
         """How many exchanges /undo takes back for this message and all that followed to go; 0: it cannot."""
 
     async def ended(self, source: Source, event_id: str) -> bool:
-        """Say whether the message of this event has had its turn."""
+        """Whether the message of this event has had its turn."""
 
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
         """The present session and those that /resume goes back to, newest first, the pinned ones above; one for all

@@ -55,15 +55,15 @@ class Access(Struct, frozen=True, kw_only=True):
         )
 
     def allows(self, source: Source) -> bool:
-        """Say whether this person may talk here."""
+        """Whether this person may talk here."""
         return source.platform in self.keyed or self._named(source, self.allow) or self._named(source, self.admins)
 
     def is_admin(self, source: Source) -> bool:
-        """Say whether this person may give admin commands."""
+        """Whether this person may give admin commands."""
         return self._named(source, self.admins)
 
     def sees_details(self, source: Source) -> bool:
-        """Say whether this person may read the gateway's own troubles in full: an admin, where nobody reads along."""
+        """Whether this person may read the gateway's own troubles in full: an admin, where nobody reads along."""
         return self._named(source, self.admins if source.chat_type == "direct" else frozenset())
 
     def admins_on(self, platform: str) -> list[str]:
@@ -76,7 +76,7 @@ class Access(Struct, frozen=True, kw_only=True):
         )
 
     def _named(self, source: Source, entries: Set[str]) -> bool:
-        """Say whether an entry names this person. The person of a trusted platform needs none."""
+        """Whether an entry names this person. The person of a trusted platform needs none."""
         if source.platform in self.keyed and ADMIN_ROLE in source.roles:
             return True
         if source.platform in self.trusted and source.user == self.operators.get(source.platform, source.user):

@@ -315,7 +315,7 @@ class Approvals(Struct, kw_only=True):
         return said
 
     def came_before(self, inbound: Inbound, approval: Approval) -> bool:
-        """Say whether the person cannot have read the question before they wrote: they meant another one. In a
+        """Whether the person cannot have read the question before they wrote: they meant another one. In a
         terminal of the operator's own, every line is written below the question."""
         if not inbound.sent_at or inbound.source.platform in self.access.trusted:
             return False
@@ -391,7 +391,7 @@ class TurnQuestions(Struct, kw_only=True):
     _own: set[str] = field(default_factory=set)  # the calls about which this process asked
 
     def has_asked(self, call: str) -> bool:
-        """Say whether this turn has asked about the call."""
+        """Whether this turn has asked about the call."""
         return call in self.known
 
     @property
@@ -475,7 +475,7 @@ class TurnQuestions(Struct, kw_only=True):
                     return "expired"
 
     async def _answered_before(self, approval: Approval) -> bool:
-        """Say whether the next line of a terminal or a program is a no that was written before it saw the question. A
+        """Whether the next line of a terminal or a program is a no that was written before it saw the question. A
         yes from before may have meant anything, and elsewhere a no may, too."""
         if self.item.inbound.source.platform not in self.approvals.access.trusted:
             return False

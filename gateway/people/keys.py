@@ -53,7 +53,7 @@ class Keys(Struct, kw_only=True):
             self._read_at = now
 
     def is_strange(self, secret: str) -> bool:
-        """Say whether nobody has this secret, if that is known without a look into the store."""
+        """Whether nobody has this secret, if that is known without a look into the store."""
         is_fresh = self._read_at is not None and self.clock.monotonic() - self._read_at < _FRESH_FOR_STRANGERS
         return is_fresh and _hash(secret) not in self._known
 

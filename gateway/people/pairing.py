@@ -83,7 +83,7 @@ class Pairing(Struct, kw_only=True):
     _groups: dict[tuple[str, str], None] = field(default_factory=dict)
 
     async def lets_in(self, source: Source) -> bool:
-        """Say whether this person may talk here. Raises StoreUnavailable."""
+        """Whether this person may talk here. Raises StoreUnavailable."""
         allowed = self.access.allows(source) or (await self._read(self._fresh_for(source))).knows(source)
         if allowed and source.chat_type != "direct" and len(self._groups) < _MOST_GROUPS:
             self._groups[source.platform, source.chat] = None
@@ -95,7 +95,7 @@ class Pairing(Struct, kw_only=True):
         return await self.keys.of(chat) if self.keys is not None and platform in self.access.keyed else None
 
     async def may_be_told(self, source: Source) -> bool:
-        """Say whether a person may be told what comes by itself: whose key was taken back hears nothing more. Raises
+        """Whether a person may be told what comes by itself: whose key was taken back hears nothing more. Raises
         StoreUnavailable."""
         try:
             await self.key_of(source.platform, source.chat)
@@ -113,7 +113,7 @@ class Pairing(Struct, kw_only=True):
         return 0.0 if asks else _FRESH_FOR_STRANGERS
 
     def greets(self, source: Source) -> bool:
-        """Say whether this person was let in by a code and, as far as is known, not greeted yet."""
+        """Whether this person was let in by a code and, as far as is known, not greeted yet."""
         guests = self._book[0].guests if self._book is not None else ()
         who = source.platform, source.user
         return bool(guests) and any(not each.greeted and (each.platform, each.user) == who for each in guests)

@@ -175,7 +175,7 @@ class Reminders(Struct, kw_only=True):
     # -- buttons ----------------------------------------------------------------------------
 
     def presses(self, inbound: Inbound) -> bool:
-        """Say whether a button is a reminder's."""
+        """Whether a button is a reminder's."""
         return inbound.text.partition(" ")[0] == _PRESS
 
     async def pressed(self, inbound: Inbound) -> str:
@@ -249,7 +249,7 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
         return await self.every.own_zone(self.item.inbound.source) or self.every.zone
 
     async def has_zone(self) -> bool:
-        """Say whether the person said their time zone."""
+        """Whether the person said their time zone."""
         return await self.every.own_zone(self.item.inbound.source) is not None
 
     async def set_zone(self, name: str) -> str:

@@ -78,7 +78,7 @@ def _switched_off(spec: ModelSpec) -> frozenset[Feature]:
 
 
 def _may_omit(spec: ModelSpec, request: ModelRequest, feature: Feature) -> bool:
-    """Say whether a refused feature was asked for, and its setting does not insist on it."""
+    """Whether a refused feature was asked for, and its setting does not insist on it."""
     if feature in _SETTINGS and getattr(spec.settings, feature, "auto") is True:
         return False
     if feature in ("temperature", "reasoning_effort"):
@@ -100,7 +100,7 @@ def _asked_for(spec: ModelSpec, feature: Feature) -> Feature:
 
 
 def _thinks(spec: ModelSpec) -> bool:
-    """Say whether a model's settings ask for thinking, or for none."""
+    """Whether a model's settings ask for thinking, or for none."""
     return (
         getattr(spec.settings, "thinking", "auto") != "auto"
         or getattr(spec.settings, "thinking_tokens", None) is not None

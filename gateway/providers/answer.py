@@ -34,7 +34,7 @@ class Speech:
 
     @property
     def unopened(self) -> bool:
-        """Say whether the words began with thoughts that no tag opened."""
+        """Whether the words began with thoughts that no tag opened."""
         return self._thinking.unopened
 
     @property
@@ -158,14 +158,14 @@ class PendingCall(Struct):
         return self._written.getvalue() or "{}"
 
     def seems_whole(self) -> bool:
-        """Say whether the arguments are an object already, although the answer goes on. Only the first pieces are
+        """Whether the arguments are an object already, although the answer goes on. Only the first pieces are
         looked at: a server that sends whole calls sends each in one piece."""
         self._looks += 1
         return self._looks <= _MOST_LOOKS and self.size > 0 and is_object(self.arguments)
 
     @property
     def is_whole(self) -> bool:
-        """Say whether an answer that was cut off had come to the end of the arguments."""
+        """Whether an answer that was cut off had come to the end of the arguments."""
         return self.size > 0 and is_object(self.arguments)
 
 

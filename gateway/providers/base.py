@@ -69,7 +69,7 @@ class ModelSpec(Struct, frozen=True, kw_only=True):
         return reserved_output(self.context_length, self.max_output_tokens)
 
     def is_same_model(self, other: ModelSpec) -> bool:
-        """Say whether the other is the same model at the same address, whatever its settings."""
+        """Whether the other is the same model at the same address, whatever its settings."""
         return (self.provider, self.name, self.base_url) == (other.provider, other.name, other.base_url)
 
 

@@ -82,7 +82,7 @@ class _Prefix(Struct):
         return sum(map(len, self.pieces)) + _PER_MESSAGE * self.count
 
     def holds(self, messages: Sequence[Message]) -> bool:
-        """Say whether these messages begin with those that are encoded."""
+        """Whether these messages begin with those that are encoded."""
         return self.count <= len(messages) and all(map(is_, islice(self.latest, self.count), messages))
 
     def grow(self, messages: Sequence[Message]) -> None:

@@ -68,7 +68,7 @@ class CallNames:
 
 
 def refuses_ids(lowered: str) -> bool:
-    """Say whether a refusal is about the form of a call's id."""
+    """Whether a refusal is about the form of a call's id."""
     return _IDS_REFUSED.search(lowered) is not None
 
 
@@ -96,7 +96,7 @@ def arguments_text(arguments: Any) -> str:
 
 
 def is_object(text: str) -> bool:
-    """Say whether `text` is a complete JSON object, without the numbers that Python alone reads: NaN, Infinity."""
+    """Whether `text` is a complete JSON object, without the numbers that Python alone reads: NaN, Infinity."""
     if not text.rstrip().endswith("}"):
         return False
     try:  # quick, and stricter than the other

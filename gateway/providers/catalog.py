@@ -74,7 +74,7 @@ class PriceTable:
         return stated if listed is None else listed
 
     def _charges(self, plugin: ProviderPlugin, spec: ModelSpec) -> bool:
-        """Say whether a server near by wants money: it passes calls on, or another model of its has a price."""
+        """Whether a server near by wants money: it passes calls on, or another model of its has a price."""
         return plugin.passes_on or any(place[:2] == (spec.provider, spec.base_url) for place in self._own)
 
     def _listed(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:

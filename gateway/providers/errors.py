@@ -78,7 +78,7 @@ class _Refusal:
 
     @property
     def says_invalid(self) -> bool:
-        """Say whether the request is named as the fault."""
+        """Whether the request is named as the fault."""
         kinds = " ".join(str(self.fields.get(name, "")) for name in ("type", "code", "status")).lower()
         return "invalid" in kinds or "not_found" in kinds or "unsupported" in kinds
 

@@ -172,7 +172,7 @@ class Keyring:
 
 
 def has_more_than_a_key(settings: object) -> bool:
-    """Say whether a model's section names several keys, or a program that gives them out."""
+    """Whether a model's section names several keys, or a program that gives them out."""
     return isinstance(settings, ServedModel) and bool(settings.api_keys or settings.api_key_command)
 
 

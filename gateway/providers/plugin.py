@@ -218,12 +218,12 @@ class ProviderPlugin(Struct, frozen=True, kw_only=True):
 
     @property
     def is_vendor(self) -> bool:
-        """Say whether it is one vendor's, and no wire format that anybody's server may speak."""
+        """Whether it is one vendor's, and no wire format that anybody's server may speak."""
         return self.vendor is not None and bool(self.vendor.address)
 
     @property
     def passes_on(self) -> bool:
-        """Say whether a server of one's own asks vendors, who want money for it."""
+        """Whether a server of one's own asks vendors, who want money for it."""
         return self.vendor is not None and self.vendor.own and not self.vendor.free
 
 

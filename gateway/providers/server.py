@@ -46,11 +46,11 @@ class Answer(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Say whether the model has said everything; figures may follow."""
+        """Whether the model has said everything; figures may follow."""
 
     @property
     def over(self) -> bool:
-        """Say whether nothing more will come."""
+        """Whether nothing more will come."""
 
     @property
     def usage(self) -> CanonicalUsage | None:

@@ -52,7 +52,7 @@ class EventReader:
         return self._events(text)
 
     def _tell(self) -> bool:
-        """Say whether the body is a stream, as far as its beginning tells."""
+        """Whether the body is a stream, as far as its beginning tells."""
         start = "".join(self._plain).lstrip()
         if start.startswith(_BEGINNINGS):
             self._is_stream = True

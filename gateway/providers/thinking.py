@@ -153,7 +153,7 @@ class Thinking:
         return told
 
     def _waits(self, text: str) -> bool:
-        """Say whether nothing can be decided with this piece: a mark has to come, or the end."""
+        """Whether nothing can be decided with this piece: a mark has to come, or the end."""
         if self._step == self._call:
             self._recent = self._recent[-_LONGEST:] + text
             return not any(end in self._recent for end in DIALECTS[self._mark])
@@ -286,13 +286,13 @@ class Thinking:
         return True
 
     def _means_call(self, mark: str, behind: str) -> bool | None:
-        """Say whether a mark begins a call; None: too little has come. Words stand between spaces, and marks that are
+        """Whether a mark begins a call; None: too little has come. Words stand between spaces, and marks that are
         words must begin a line, or follow a sentence."""
         apart = mark not in WORDS or self._begins_line() or self._tail[-1:] in _SENTENCE_ENDS
         return is_plausible(mark, behind, self._tools) if self._tools and apart else False
 
     def _is_half_a_mark(self, held: str) -> bool:
-        """Say whether the text ends where a call begins."""
+        """Whether the text ends where a call begins."""
         text, least = held.strip(), 1 if self.calls else _TOLD  # behind a call no beginning of a mark is a chance
         return bool(self._tools and self._begins_line()) and any(
             text.startswith(mark) or (mark.startswith(text) and len(text) >= least) for mark in DIALECTS
@@ -314,7 +314,7 @@ class Thinking:
         return not line or line.endswith("\n")
 
     def _is_glued(self, behind: str) -> bool:
-        """Say whether words stand right before and behind a mark, as in `so it is 4.</think>4`, or its line ends."""
+        """Whether words stand right before and behind a mark, as in `so it is 4.</think>4`, or its line ends."""
         before = self._tail[-1:]
         if behind != "\n" and (not (before.isalnum() or before in _SENTENCE_ENDS) or behind in _AROUND_A_QUOTED_MARK):
             return False
@@ -322,7 +322,7 @@ class Thinking:
         return not any(opening in said for opening in _CLOSING)
 
     def _in_code(self) -> bool:
-        """Say whether the text so far ends in code: in a block of it, or behind a backtick of the line."""
+        """Whether the text so far ends in code: in a block of it, or behind a backtick of the line."""
         *lines, last = (self._line + "".join(self._said[self._read :])).split("\n")
         self._read = len(self._said)
         for line in lines:

@@ -30,7 +30,7 @@ _OWN_DOMAINS: Final = (".local", ".lan", ".internal", ".localhost", ".home.arpa"
 
 
 def is_near(base_url: str | None) -> bool:
-    """Say whether an address is on this machine or in its network, by its looks alone."""
+    """Whether an address is on this machine or in its network, by its looks alone."""
     host = urlsplit(base_url or "").hostname or ""
     try:
         return ipaddress.ip_address(host).is_private
@@ -48,7 +48,7 @@ def window_in(models: Any, name: str) -> int | None:
 
 
 def is_named(listed: Any, name: str) -> bool:
-    """Say whether a server means the model of this name: it may add a tag, a folder or the ending of the file."""
+    """Whether a server means the model of this name: it may add a tag, a folder or the ending of the file."""
     return isinstance(listed, str) and _plain(listed) == _plain(name)
 
 

@@ -90,7 +90,7 @@ def offered(calls: Collection[Found], names: Collection[str]) -> list[Found]:
 
 
 def is_plausible(mark: str, behind: str, names: Collection[str]) -> bool | None:
-    """Say whether the text behind a mark begins as a call does; None: too little has come."""
+    """Whether the text behind a mark begins as a call does; None: too little has come."""
     begun = behind.lstrip(" \t\r\n\"'")
     if not begun:
         return None
@@ -103,13 +103,13 @@ def is_plausible(mark: str, behind: str, names: Collection[str]) -> bool | None:
 
 
 def is_half(mark: str, body: str, names: Collection[str], *, cut: bool) -> bool:
-    """Say whether a text that cannot be read is a call that went wrong, rather than words about calls. `cut`: nothing
+    """Whether a text that cannot be read is a call that went wrong, rather than words about calls. `cut`: nothing
     ended it."""
     return any(name in body for name in names) or ((cut or mark not in WORDS) and len(body) < _SHORT)
 
 
 def bare(text: str, names: Collection[str]) -> bool | None:
-    """Say whether an answer begins as the JSON of a call without any mark, as Llama writes it; None: too little has
+    """Whether an answer begins as the JSON of a call without any mark, as Llama writes it; None: too little has
     come."""
     begun = "".join(text[:400].split())
     wanted = [head + name + '"' for head in _BARE_HEADS for name in names]
@@ -134,7 +134,7 @@ def read_bare(text: str) -> list[Found]:
 
 
 def is_cut(text: str) -> bool:
-    """Say whether such an answer ended before its JSON did."""
+    """Whether such an answer ended before its JSON did."""
     try:
         _JSON.raw_decode(text.lstrip())
     except (ValueError, RecursionError):

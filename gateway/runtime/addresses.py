@@ -35,7 +35,7 @@ _NOT_PUBLIC: Final = tuple(
 
 
 def is_public(address: Address) -> bool:
-    """Say whether an address belongs to the public internet, as far as addresses say so."""
+    """Whether an address belongs to the public internet, as far as addresses say so."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return is_public(address.ipv4_mapped)

@@ -175,7 +175,7 @@ class Door:
             visit.answered()
 
     def _is_news(self, line: logging.LogRecord) -> bool:
-        """Say whether a line of the library is logged. What is no HTTP, or is cut off, is counted like all refused."""
+        """Whether a line of the library is logged. What is no HTTP, or is cut off, is counted like all refused."""
         error = line.exc_info[1] if line.exc_info else None
         if isinstance(error, HttpProcessingError):
             self.count(error.code, None)

@@ -35,7 +35,7 @@ def name_gateway() -> None:
 
 
 def is_inside() -> bool:
-    """Say whether this process was started by something that a gateway runs."""
+    """Whether this process was started by something that a gateway runs."""
     return MARK in os.environ or _comes_from_inside(os.getppid())
 
 

@@ -133,7 +133,7 @@ class Reach(Struct, frozen=True, kw_only=True):
     setting: str = ""
 
     def includes(self, host: str, port: int) -> bool:
-        """Say whether a host, in lower case, may be asked at this port."""
+        """Whether a host, in lower case, may be asked at this port."""
         return (self.everywhere and port in PORTS) or any(_fits(host, port, each) for each in self.hosts)
 
 
@@ -373,7 +373,7 @@ def _kilobytes(file: str, *names: str) -> Iterator[int]:
 
 
 def on_windows() -> bool:
-    """Say whether there is no POSIX shell at all."""
+    """Whether there is no POSIX shell at all."""
     return sys.platform == "win32"
 
 

@@ -100,11 +100,11 @@ class TokenCounter:
 
     @property
     def is_exact(self) -> bool:
-        """Say whether nothing is counted roughly any more: all of the vocabulary has been read."""
+        """Whether nothing is counted roughly any more: all of the vocabulary has been read."""
         return not self.began_rough or self._encoding is not None
 
     def takes_long(self, chars: int, filled: float) -> bool:
-        """Say whether a message of so many characters, which is measured next, is to be measured in a thread, because
+        """Whether a message of so many characters, which is measured next, is to be measured in a thread, because
         that takes long. `filled`: the share of its window that its conversation takes. Once that is too much, nothing
         more is counted roughly."""
         if filled > self._roughly:

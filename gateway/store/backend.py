@@ -25,15 +25,15 @@ class Backend(Protocol):
 
     @property
     def is_sole(self) -> bool:
-        """Say whether this process has the place for itself."""
+        """Whether this process has the place for itself."""
 
     @property
     def is_beside(self) -> bool:
-        """Say whether the place is looked at beside the process that has it for itself."""
+        """Whether the place is looked at beside the process that has it for itself."""
 
     @property
     def listens(self) -> bool:
-        """Say whether news of other processes arrive now."""
+        """Whether news of other processes arrive now."""
 
     @property
     def life(self) -> float:
@@ -68,7 +68,7 @@ class Backend(Protocol):
         """Run a step that only looks, at any number of records."""
 
     def is_sure(self, chat: ChatAddress) -> bool:
-        """Say whether nobody can have taken this process, and what it claimed of this chat, for dead."""
+        """Whether nobody can have taken this process, and what it claimed of this chat, for dead."""
 
     async def scrub(self) -> None:
         """Leave nothing of what was dropped in unused parts of the place, now or as soon as that is possible."""

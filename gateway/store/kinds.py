@@ -74,7 +74,7 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def waits(self) -> bool:
-        """Say whether it is in its lane: it waits there, or is the one that runs."""
+        """Whether it is in its lane: it waits there, or is the one that runs."""
         return self.outcome is None and not self.bypass and self.absorbed_by is None
 
 

@@ -435,7 +435,7 @@ class ReminderStore(ABC):
 
     @abstractmethod
     async def has_reminders(self, key: SessionKey) -> bool:
-        """Say whether the key ever had a reminder; asked at every message, so it costs next to nothing."""
+        """Whether the key ever had a reminder; asked at every message, so it costs next to nothing."""
 
     @abstractmethod
     async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
@@ -493,7 +493,7 @@ class OutboxStore(ABC):
 
     @abstractmethod
     def owns(self, row: Outbound) -> bool:
-        """Say whether a row that this process has claimed is certainly still its own. Another process may have taken
+        """Whether a row that this process has claimed is certainly still its own. Another process may have taken
         over the row of a process that was silent for too long (stopped, cut off)."""
 
     @abstractmethod
@@ -527,7 +527,7 @@ class OutboxStore(ABC):
 
     @abstractmethod
     async def has_unsent(self, to: ChatAddress) -> bool:
-        """Say whether rows of this chat wait to be shown, or are being sent. A reply that streams does not count."""
+        """Whether rows of this chat wait to be shown, or are being sent. A reply that streams does not count."""
 
     @abstractmethod
     async def unasked(self, to: ChatAddress) -> int:

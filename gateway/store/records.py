@@ -121,7 +121,7 @@ class TurnJournal(Struct, frozen=True, kw_only=True):
 
     @property
     def begun(self) -> bool:
-        """Say whether the transcript holds the messages that the turn began with."""
+        """Whether the transcript holds the messages that the turn began with."""
         return self.steps > 0 or bool(self.intents)
 
 

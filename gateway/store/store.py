@@ -274,7 +274,7 @@ class SpaceStore(Store):
         return () if self._is_quiet(item) else await self._backend.look(lanes.signals, item)
 
     def _is_quiet(self, item: InboxItem) -> bool:
-        """Say whether nothing was heard of the lane of an item that runs here, and something would have been."""
+        """Whether nothing was heard of the lane of an item that runs here, and something would have been."""
         return self._backend.listens and self._quiet.get(item.key.text) == item.id
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:

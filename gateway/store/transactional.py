@@ -62,7 +62,7 @@ class Connection(Records, Entries, Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Say whether it broke."""
+        """Whether it broke."""
 
     def lay_out(self) -> None:
         """Make what is not there yet. Raises StoreUnavailable for what another version has made."""
@@ -80,7 +80,7 @@ class Connection(Records, Entries, Protocol):
         """End the transaction, if there is one, as if it had not been."""
 
     def was_done(self, transaction: str) -> bool | None:
-        """Say whether a transaction of an unknown end was committed; None: nobody knows yet."""
+        """Whether a transaction of an unknown end was committed; None: nobody knows yet."""
 
     def now(self) -> float:
         """The server's time."""
@@ -300,7 +300,7 @@ class TransactionalBackend:
                         return outcome
 
     async def _was_done(self, transaction: str) -> bool:
-        """Say whether a transaction was done. Nothing else can be done before that is known."""
+        """Whether a transaction was done. Nothing else can be done before that is known."""
         while True:
             with suppress(StoreUnavailable):
                 done = await self._looks.do(lambda connection: connection.was_done(transaction))
@@ -325,7 +325,7 @@ class TransactionalBackend:
     # -- the other processes ----------------------------------------------------------------
 
     def is_sure(self, chat: ChatAddress) -> bool:
-        """Say whether this process's last beat is younger than its life."""
+        """Whether this process's last beat is younger than its life."""
         return self._heard_at is not None and self._clock.monotonic() - self._heard_at < self.life
 
     async def _listen(self) -> None:

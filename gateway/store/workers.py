@@ -48,7 +48,7 @@ class Workers:
 
     @property
     def may_claim(self) -> bool:
-        """Say whether it is worth looking for a lane."""
+        """Whether it is worth looking for a lane."""
         return self._look_at <= self._clock.monotonic()
 
     def take(self) -> Claimed | None:

@@ -68,7 +68,7 @@ class Lanes:
 
     @property
     def is_full(self) -> bool:
-        """Say whether no more lanes may be drained at once."""
+        """Whether no more lanes may be drained at once."""
         return self._slots.locked()
 
     @contextmanager

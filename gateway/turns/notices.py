@@ -28,7 +28,7 @@ class Throttle(Struct, kw_only=True):
     told: dict[SessionKey, float] = field(default_factory=dict)
 
     def due(self, key: SessionKey, now: float) -> bool:
-        """Say whether the key may be told at `now` (monotonic). If so, it counts as told."""
+        """Whether the key may be told at `now` (monotonic). If so, it counts as told."""
         if now - self.told.get(key, -self.every) < self.every:
             return False
         if len(self.told) > _REMEMBERED:

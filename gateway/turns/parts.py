@@ -100,7 +100,7 @@ def _labels(parts: Sequence[Inbound]) -> dict[str, str]:
 
 
 def is_continuation(event_id: str, items: Sequence[InboxItem]) -> bool:
-    """Say whether the item of this event goes on with one before it. `items` is the lane from its head on."""
+    """Whether the item of this event goes on with one before it. `items` is the lane from its head on."""
     return any(
         part.inbound.event_id == event_id
         for place, head in enumerate(items)
@@ -180,7 +180,7 @@ class RecentAlbums:
 
 
 def _is_file(arrival: Arrival) -> bool:
-    """Say whether this is a file of an album, and no command but /steer or /queue came with it."""
+    """Whether this is a file of an album, and no command but /steer or /queue came with it."""
     return arrival.inbound.is_group_file and arrival.inbound.command is None
 
 

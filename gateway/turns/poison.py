@@ -90,7 +90,7 @@ class PoisonGuard:
         return [Accepted(event_id=event, status="refused")]
 
     def _is_given_up(self, inbound: Inbound) -> bool:
-        """Say whether this event was given up. It comes again while others of its batch are still tried."""
+        """Whether this event was given up. It comes again while others of its batch are still tried."""
         trouble = self._troubles.get(inbound.event_id)
         return trouble is not None and trouble.given_up
 

@@ -226,7 +226,7 @@ class Reception(Struct, kw_only=True):
                 self.joining.consider(inbound)
 
     async def _may_be_heard(self, source: Source) -> bool:
-        """Say whether this person's words may be context for others' messages."""
+        """Whether this person's words may be context for others' messages."""
         return self.rules.hears_everybody(source) or await self.pairing.lets_in(source)
 
     async def _looking_back(self, inbound: Inbound) -> Inbound:
@@ -291,7 +291,7 @@ class Reception(Struct, kw_only=True):
             await self.outbox.tell(arrival, UNREAD.format(what=inbound.text))
 
     async def _is_known(self, inbound: Inbound) -> bool:
-        """Say whether the message's writer may talk here. A stranger who may ask to be let in is told how."""
+        """Whether the message's writer may talk here. A stranger who may ask to be let in is told how."""
         if await self.pairing.lets_in(inbound.source):
             if self.pairing.greets(inbound.source):
                 await self.welcome.greet()  # before the answer
@@ -341,7 +341,7 @@ class Reception(Struct, kw_only=True):
         return replace(press, kind="message", text=text, notice=f"“{text}”") if text else press
 
     async def _is_part(self, arrival: Arrival, before: Sequence[Arrival]) -> bool:
-        """Say whether a message goes on with one that waits in its lane or comes `before` it in its batch. The store
+        """Whether a message goes on with one that waits in its lane or comes `before` it in its batch. The store
         is asked, because another process may have taken the part before."""
         waiting = await self.store.waiting(arrival.key, self.rules.turns.lane_cap)
         running = await self.store.running(arrival.key)
@@ -353,7 +353,7 @@ class Reception(Struct, kw_only=True):
         return is_continuation(arrival.inbound.event_id, [*([running] if running else ()), *waiting, *coming])
 
     async def admits(self, said: Inbound) -> bool:
-        """Say whether a message's writer may talk there, before it is handed over. Raises StoreUnavailable."""
+        """Whether a message's writer may talk there, before it is handed over. Raises StoreUnavailable."""
         return await self.pairing.lets_in((await self._at_home(said)).source)
 
     async def proposals(self, typed: Inbound) -> Sequence[Proposal]:
@@ -421,7 +421,7 @@ class Reception(Struct, kw_only=True):
         return [each for each in arrivals if each.inbound.event_id not in too_many], [*too_many.values()]
 
     def _is_counted(self, arrival: Arrival) -> bool:
-        """Say whether a command beside the lane only shows something. Commands that decide or stop something are never
+        """Whether a command beside the lane only shows something. Commands that decide or stop something are never
         counted."""
         call = arrival.inbound.command
         command = self.commands.registry.get(call.name) if call else None
@@ -507,7 +507,7 @@ class Reception(Struct, kw_only=True):
             await self.outbox.tell(arrival, text)
 
     async def _remind(self, arrival: Arrival) -> bool:
-        """Say whether the lane waits for an answer that the writer may give; if so, they are reminded now and then."""
+        """Whether the lane waits for an answer that the writer may give; if so, they are reminded now and then."""
         source = arrival.inbound.source
         there = [each for each in await self.approvals.answerable(source) if each.key == arrival.key]
         there = [each for each in there if not each.wants_words or each.person == source.user]

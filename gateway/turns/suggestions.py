@@ -79,7 +79,7 @@ class Suggestions(Struct, frozen=True, kw_only=True):
 
 
 def _decides(text: str) -> bool:
-    """Say whether these words do something, or answer a question that comes later: nobody may be led to say them."""
+    """Whether these words do something, or answer a question that comes later: nobody may be led to say them."""
     return text.startswith("/") or command_meant(text) is not None
 
 

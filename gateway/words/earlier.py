@@ -18,7 +18,7 @@ _ANNOUNCES: Final = late(_TABLE["announces"], re.IGNORECASE)
 
 
 def asks_for_earlier(question: str) -> bool:
-    """Say whether a question is for what held before a change."""
+    """Whether a question is for what held before a change."""
     return _ASKS.search(question) is not None
 
 
@@ -28,5 +28,5 @@ def without_asking(question: str) -> str:
 
 
 def announces(text: str) -> bool:
-    """Say whether a message may be the one that changed something."""
+    """Whether a message may be the one that changed something."""
     return _ANNOUNCES.search(text) is not None

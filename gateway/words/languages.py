@@ -37,7 +37,7 @@ def language_of(words: Iterable[str]) -> str:
 
 
 def is_stop(word: str) -> bool:
-    """Say whether a case-folded word, or a pair of a dense script, says nothing about a subject."""
+    """Whether a case-folded word, or a pair of a dense script, says nothing about a subject."""
     return word in _PAIRS or bool(_languages_of(word))
 
 

@@ -28,7 +28,7 @@ _AFTER: Final = re.compile(r"(?<=...)(?:ات|ون|ين|ان|ها|هم|هن|نا|
 
 
 def may_slip(term: str) -> bool:
-    """Say whether a term is a word that others may be like."""
+    """Whether a term is a word that others may be like."""
     return len(term) >= _SHORTEST and term.isalpha() and not is_dense(term)
 
 

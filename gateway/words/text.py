@@ -157,7 +157,7 @@ def asked_in(words: str) -> str:
 
 
 def asks(text: str) -> bool:
-    """Say whether a text is a question for the most part."""
+    """Whether a text is a question for the most part."""
     text = text.rstrip()
     if not text.endswith(_QUESTION_MARKS):
         return False
@@ -172,7 +172,7 @@ def parts_of(text: str) -> frozenset[str]:
 
 
 def holds_phrases(text: str, wanted: Question) -> bool:
-    """Say whether a text has every phrase of a question."""
+    """Whether a text has every phrase of a question."""
     if not wanted.phrases:
         return True
     plain = " ".join(normalised(text).split())
@@ -336,7 +336,7 @@ def _looked_for(terms: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def is_dense(term: str) -> bool:
-    """Say whether a term or a prefix belongs to a script without spaces."""
+    """Whether a term or a prefix belongs to a script without spaces."""
     return bool(_DENSE_START.match(term.removeprefix("^")))
 
 

@@ -92,27 +92,27 @@ def reading_of(found: FileText, most: int) -> Reading:
 
 
 def is_document(content: bytes) -> bool:
-    """Say whether it is a file whose words are read by `documents.document_text`."""
+    """Whether it is a file whose words are read by `documents.document_text`."""
     return is_pdf(content) or content.startswith((*_ZIP, _OLE)) or is_long_page(content) or is_mail(content)
 
 
 def is_ole(content: bytes) -> bool:
-    """Say whether it is a file of an old Office, or a locked one of a new Office."""
+    """Whether it is a file of an old Office, or a locked one of a new Office."""
     return content.startswith(_OLE)
 
 
 def is_long_page(content: bytes) -> bool:
-    """Say whether it is a page of HTML whose source has too much beside its words."""
+    """Whether it is a page of HTML whose source has too much beside its words."""
     return len(content) > _LONG_PAGE and _HTML.match(content) is not None
 
 
 def is_mail(content: bytes) -> bool:
-    """Say whether it is an e-mail."""
+    """Whether it is an e-mail."""
     return _MAIL.match(content[:_LONGEST_HEAD]) is not None
 
 
 def is_pdf(content: bytes) -> bool:
-    """Say whether it is a PDF. Its mark may stand behind something else (ISO 32000, implementation note 13)."""
+    """Whether it is a PDF. Its mark may stand behind something else (ISO 32000, implementation note 13)."""
     return b"%PDF-" in content[:1_024]
 
 
@@ -137,12 +137,12 @@ def sound_format(content: bytes, mime: str) -> str | None:
 
 
 def is_sound(file: Attachment) -> bool:
-    """Say whether its sender declares it as a sound."""
+    """Whether its sender declares it as a sound."""
     return file.kind == "voice" or _plain(file.mime).startswith("audio/")
 
 
 def is_opaque(file: Attachment) -> bool:
-    """Say whether it is declared as a type that no model is shown."""
+    """Whether it is declared as a type that no model is shown."""
     return _OPAQUE.fullmatch(_plain(file.mime)) is not None
 
 

@@ -164,7 +164,7 @@ class _Room:
         self._parts = max(1, int(PARTS_SHARE * window) // (reader.image_tokens if reader else 1))
 
     def take_part(self) -> bool:
-        """Say whether one more picture or sound, which count alike, has room."""
+        """Whether one more picture or sound, which count alike, has room."""
         self._parts -= 1
         return self._parts >= 0
 

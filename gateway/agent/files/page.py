@@ -38,7 +38,7 @@ class Page(NamedTuple):
 
 
 def is_readable(mime: str) -> bool:
-    """Say whether a file of this type has text; "" is an unknown type."""
+    """Whether a file of this type has text; "" is an unknown type."""
     return not mime or mime.startswith("text/") or mime in (*_HTML, *_TEXTS) or mime.endswith(("+json", "+xml"))
 
 

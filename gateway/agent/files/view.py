@@ -74,7 +74,7 @@ class FileView:
         self._rooms: dict[_ModelKey, int] = {}  # bytes of files that a server took, which refused more
 
     def sees(self, spec: ModelSpec) -> bool:
-        """Say whether the model may be shown pictures, as far as is known."""
+        """Whether the model may be shown pictures, as far as is known."""
         return spec.pictures is not False and _key(spec) not in self._blind
 
     def stream(
@@ -246,7 +246,7 @@ def _plans(room: int, refusal: ProviderError, shown: Mapping[str, int], new: Seq
 
 
 def _may_be_of_files(error: ProviderRejected | ContextOverflow) -> bool:
-    """Say whether a request may have been refused for its files. If it has too many tokens, a compaction comes
+    """Whether a request may have been refused for its files. If it has too many tokens, a compaction comes
     first."""
     if isinstance(error, ContextOverflow):
         return error.bulky

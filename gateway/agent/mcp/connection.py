@@ -70,7 +70,7 @@ class _Head(Struct, frozen=True):
 
     @property
     def is_news(self) -> bool:
-        """Say whether nobody waits for it and no answer is wanted."""
+        """Whether nobody waits for it and no answer is wanted."""
         return self.method is not UNSET and self.id is UNSET
 
 
@@ -361,7 +361,7 @@ class _SessionLink(Struct, frozen=True):
 
 
 def _is_end(error: MCPError) -> bool:
-    """Say whether the library says that an answer can never come. Servers use the same code for other things."""
+    """Whether the library says that an answer can never come. Servers use the same code for other things."""
     return error.error.code == types.CONNECTION_CLOSED and error.error.message.startswith(_ENDS)
 
 

@@ -264,7 +264,7 @@ class Attempt(Struct, eq=False, kw_only=True):
 
 
 async def _is_public(host: str) -> bool:
-    """Say whether all that a host leads to is on the public internet; nothing that cannot be looked up is."""
+    """Whether all that a host leads to is on the public internet; nothing that cannot be looked up is."""
     if (address := literal(host.strip("[]"))) is not None:
         return is_public(address)
     with suppress(OSError):

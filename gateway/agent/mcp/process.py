@@ -269,7 +269,7 @@ class Line:
 
 
 def is_costly(message: bytes) -> bool:
-    """Say whether a message has so many parts that it would take long to be read: numbers, texts, lists. Characters
+    """Whether a message has so many parts that it would take long to be read: numbers, texts, lists. Characters
     within a text cost nothing. Takes 30 ms for the longest message."""
     if len(message) <= _CHEAP:
         return False

@@ -55,7 +55,7 @@ def read_answer(result: Mapping[str, Any]) -> Answer:
 
 
 def _says(text: str, structured: Any) -> bool:
-    """Say whether a text is the structured content, alone or as the `result` that a library puts around it."""
+    """Whether a text is the structured content, alone or as the `result` that a library puts around it."""
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):

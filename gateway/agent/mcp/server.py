@@ -79,7 +79,7 @@ class Refused(ToolError):
         return self.status == UNSENT or 400 <= self.status < 500
 
     def of_everything(self, ping: Refused | None) -> bool:
-        """Say whether a ping was refused for the same reason: then the request was not looked at."""
+        """Whether a ping was refused for the same reason: then the request was not looked at."""
         return ping is not None and (ping.status, ping.code) == (self.status, self.code) and self.status < 500
 
 
@@ -183,7 +183,7 @@ class _Call(Struct, eq=False):
     again: bool = False
 
     def is_undone(self, ping: Refused | None) -> bool:
-        """Say whether it has certainly taken no effect. `ping`: how the server refused one, if it did."""
+        """Whether it has certainly taken no effect. `ping`: how the server refused one, if it did."""
         return not self.begun or (
             self.refusal is not None and (self.refusal.undone or self.refusal.of_everything(ping))
         )

@@ -89,7 +89,7 @@ class McpServerSettings(Section):
 
     @property
     def may_log_in(self) -> bool:
-        """Say whether a person may log in there: it has an address, and no key in its headers."""
+        """Whether a person may log in there: it has an address, and no key in its headers."""
         return bool(self.url) and not any(name.lower() == "authorization" for name in self.headers)
 
     @property
@@ -113,21 +113,21 @@ class McpServerSettings(Section):
         return _ADDRESS.sub(r"\1\2", text) if self.url else text
 
     def offers(self, tool: str) -> bool:
-        """Say whether the server's tool of this name is used."""
+        """Whether the server's tool of this name is used."""
         return not self.only or tool in self.only or ANY in self.only
 
     def asks(self, tool: str) -> bool:
-        """Say whether a person must allow each call of the tool."""
+        """Whether a person must allow each call of the tool."""
         return tool in self.ask or ANY in self.ask
 
 
 def _is_plain(word: str) -> bool:
-    """Say whether an argument is a word, a short option or a path, and holds no value that may be secret."""
+    """Whether an argument is a word, a short option or a path, and holds no value that may be secret."""
     if word.startswith("--") or "=" in word or "://" in word:
         return False
     return is_path(word) or not looks_mixed(word)
 
 
 def misnamed(name: str) -> bool:
-    """Say whether a server cannot have this name."""
+    """Whether a server cannot have this name."""
     return not _NAME.fullmatch(name)

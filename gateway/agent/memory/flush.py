@@ -90,7 +90,7 @@ class Flushes(Struct, frozen=True, kw_only=True):
 
     @property
     def enabled(self) -> bool:
-        """Say whether memory is filled by flushes at all."""
+        """Whether memory is filled by flushes at all."""
         return self.memories.settings.flush
 
     # -- at the end of a session ------------------------------------------------------------

@@ -74,7 +74,7 @@ class SearchPlugin(Struct, frozen=True, kw_only=True):
 
     @property
     def own(self) -> bool:
-        """Say whether it is a server of one's own."""
+        """Whether it is a server of one's own."""
         return self.address == ""
 
 

@@ -63,7 +63,7 @@ Rule = Callable[[str, Caller], bool]
 
 
 def listed(name: str, names: Sequence[str]) -> bool:
-    """Say whether a list takes a tool in. `*` stands for any characters, and `-name` takes a tool out; a list of such
+    """Whether a list takes a tool in. `*` stands for any characters, and `-name` takes a tool out; a list of such
     entries alone takes in all others."""
     out = [each[1:] for each in names if each.startswith("-")]
     taken = [each for each in names if not each.startswith("-")]
@@ -83,11 +83,11 @@ class OfferRule(Struct, frozen=True, kw_only=True):
 
     @property
     def says_something(self) -> bool:
-        """Say whether the configuration holds such a rule."""
+        """Whether the configuration holds such a rule."""
         return bool(self.offered or self.admins_only)
 
     def __call__(self, name: str, caller: Caller) -> bool:
-        """Say whether the tool may be on offer to the caller."""
+        """Whether the tool may be on offer to the caller."""
         if not caller.admin and self.admins_only and listed(name, self.admins_only):
             return False
         if not self.offered:
@@ -104,11 +104,11 @@ class PlaceRule(Struct, frozen=True, kw_only=True):
 
     @property
     def says_something(self) -> bool:
-        """Say whether the configuration holds such a rule."""
+        """Whether the configuration holds such a rule."""
         return bool(self.lists)
 
     def __call__(self, name: str, caller: Caller) -> bool:
-        """Say whether the tool may be on offer where the caller speaks."""
+        """Whether the tool may be on offer where the caller speaks."""
         source = caller.source
         found = narrowest(self.lists, source.platform, names(source)) if self.lists else None
         return found is None or listed(name, found.value)
@@ -200,7 +200,7 @@ class Offer(Struct, frozen=True, kw_only=True, dict=True):
         return one_line(each.brings.format_map(defaultdict(str, arguments))[:_LONGEST_ORIGIN])
 
     def refers(self, name: str) -> bool:
-        """Say whether the tool of this name names the message that the turn answers."""
+        """Whether the tool of this name names the message that the turn answers."""
         each = self._there(name)
         return each is not None and each.refers
 
@@ -345,7 +345,7 @@ class Toolbox:
         self._calls.update(name for name in names if name in self._offered)
 
     def allows(self, name: str, caller: Caller) -> bool:
-        """Say whether somebody may use a tool of this name, if there is one."""
+        """Whether somebody may use a tool of this name, if there is one."""
         return name == FIND or all(rule(name, caller) for rule in self.rules)
 
     def for_helper(self, names: Collection[str]) -> Toolbox:
@@ -363,7 +363,7 @@ class Toolbox:
         return use
 
     def has(self, name: str, caller: Caller) -> bool:
-        """Say whether somebody could call a tool of this name now."""
+        """Whether somebody could call a tool of this name now."""
         each = self._offered.get(name)
         return each is not None and not each.gone and self.allows(name, caller)
 

@@ -80,7 +80,7 @@ class Outputs(Struct, frozen=True, kw_only=True):
             results[longest] = self.measured(_with_text(results[longest], content))
 
     async def _is_beyond(self, texts: Collection[str], most: int, share: float) -> bool:
-        """Say whether texts have too many characters, or too many tokens for the window."""
+        """Whether texts have too many characters, or too many tokens for the window."""
         characters, tokens = sum(map(len, texts)), int(share * self.window)
         if characters > most:
             return True

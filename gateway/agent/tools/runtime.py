@@ -101,7 +101,7 @@ class ToolRuntime(Struct, frozen=True):
         ]
 
     def repeatable(self, call: ToolCall, *, begun: bool = False) -> bool:
-        """Say whether the call may simply be run again. One that has `begun`, with an intent on record, may have had
+        """Whether the call may simply be run again. One that has `begun`, with an intent on record, may have had
         an effect even if its tool is gone by now."""
         tool = self.offer.get(call["function"]["name"])
         return not begun if tool is None else tool.read_only or tool.idempotent
@@ -123,7 +123,7 @@ class ToolRuntime(Struct, frozen=True):
         return asked
 
     def _is_guarded(self, name: str) -> bool:
-        """Say whether this tool has effects that need a yes because no person began the turn."""
+        """Whether this tool has effects that need a yes because no person began the turn."""
         tool = self.offer.get(name)
         return self.lets is not None and tool is not None and not tool.read_only and name not in (*self.lets, *_INWARD)
 

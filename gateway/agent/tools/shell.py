@@ -260,7 +260,7 @@ def _described(folders: Sequence[Lent], reach: WayOut, seconds: float) -> str:
 
 
 def _names(command: str, folder: Lent) -> bool:
-    """Say whether a command names a folder. One that comes to it by other words finds it read-only."""
+    """Whether a command names a folder. One that comes to it by other words finds it read-only."""
     return re.search(rf"{FOLDERS}/{re.escape(folder.name)}(?![a-z0-9_-])", command) is not None
 
 
@@ -343,7 +343,7 @@ def _outcome(ended: program.ProgramResult, seconds: float) -> str:
 
 
 def _may_write(word: str) -> bool:
-    """Say whether a word may be an option that writes. A value may stand at it (`-ofile`), letters may stand together
+    """Whether a word may be an option that writes. A value may stand at it (`-ofile`), letters may stand together
     (`-uo`), and many programs take the beginning of a long name (`--outp`)."""
     name = word.lstrip("-").partition("=")[0].lower()
     if not word.startswith("-") or not name:

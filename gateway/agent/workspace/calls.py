@@ -131,7 +131,7 @@ class _Sought(NamedTuple):
     beside: Sequence[str] = ()
 
     def fits(self, text: str) -> bool:
-        """Say whether the words are there, too."""
+        """Whether the words are there, too."""
         return all(each in text.casefold() for each in self.beside)
 
 

@@ -77,7 +77,7 @@ class Workspaces(Struct, frozen=True):
         return made
 
     def has(self, key: SessionKey) -> bool:
-        """Say whether a conversation has used its workspace."""
+        """Whether a conversation has used its workspace."""
         return (self.root / name_of(key)).exists()
 
     def remove(self, key: SessionKey) -> bool:

@@ -47,7 +47,7 @@ def _rule(line: str, folder: str) -> Rule | None:
 
 
 def is_ignored(path: str, rules: Sequence[Rule], *, is_folder: bool) -> bool:
-    """Say whether a path is left out. Of the rules that fit, the last one counts."""
+    """Whether a path is left out. Of the rules that fit, the last one counts."""
     if is_folder and path.rpartition("/")[2] == ".git":
         return True
     for rule in reversed(rules):
@@ -58,7 +58,7 @@ def is_ignored(path: str, rules: Sequence[Rule], *, is_folder: bool) -> bool:
 
 
 def _fits(pattern: Sequence[str], names: Sequence[str]) -> bool:
-    """Say whether names fit. Each part of the pattern says how many of the names it may have led through by then."""
+    """Whether names fit. Each part of the pattern says how many of the names it may have led through by then."""
     reached = {0}
     for part in pattern:
         if part == "**":

@@ -45,12 +45,12 @@ class Found(NamedTuple):
 
     @property
     def is_folder(self) -> bool:
-        """Say whether it is a folder, and no link to one."""
+        """Whether it is a folder, and no link to one."""
         return stat.S_ISDIR(self.facts.st_mode)
 
     @property
     def is_file(self) -> bool:
-        """Say whether it is a regular file."""
+        """Whether it is a regular file."""
         return stat.S_ISREG(self.facts.st_mode)
 
 

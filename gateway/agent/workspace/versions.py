@@ -46,7 +46,7 @@ class Entry(Struct, frozen=True, array_like=True):
     content: bytes = b""
 
     def is_like(self, other: Entry | None) -> bool:
-        """Say whether a person would call it unchanged."""
+        """Whether a person would call it unchanged."""
         if other is None or (self.kind, self.mode, self.content) != (other.kind, other.mode, other.content):
             return False
         return self.kind != "file" or bool(self.content) or (self.size, self.changed) == (other.size, other.changed)
@@ -73,7 +73,7 @@ class Record(Struct, frozen=True, kw_only=True):
 
     @property
     def counts(self) -> bool:
-        """Say whether there is something to take back."""
+        """Whether there is something to take back."""
         return bool(self.changes) and not self.undone
 
 
@@ -262,7 +262,7 @@ def _entry(found: tree.Found) -> Entry:
 
 
 def _is_same(now: Entry, known: Entry, began: int) -> bool:
-    """Say whether a file is the one that was looked at. One that changed as late as the look began may have changed
+    """Whether a file is the one that was looked at. One that changed as late as the look began may have changed
     again without another time."""
     return now.kind == "file" and now == replace(known, content=b"") and now.changed < began - _TICK
 

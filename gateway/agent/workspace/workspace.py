@@ -127,7 +127,7 @@ class Workspace(Struct, frozen=True, kw_only=True):
         return before is None
 
     def _has_room(self, index: Index, size: int = 0, count: int = 1) -> bool:
-        """Say whether so many bytes and files more may be there."""
+        """Whether so many bytes and files more may be there."""
         most = self.settings
         return index.size + size <= most.most_mb * _MB and len(index.entries) + count <= most.most_files
 

@@ -21,7 +21,7 @@ _MISSING: Final = (
 
 
 def is_sealed(beginning: bytes) -> bool:
-    """Say whether a file that begins so is encrypted by age."""
+    """Whether a file that begins so is encrypted by age."""
     return beginning.startswith(_MARKS)
 
 

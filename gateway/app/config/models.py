@@ -187,7 +187,7 @@ class StoreSettings(Section):
 
     @property
     def is_postgres(self) -> bool:
-        """Say whether it is a PostgreSQL server."""
+        """Whether it is a PostgreSQL server."""
         return self.url.startswith(("postgresql://", "postgres://"))
 
     @property
@@ -408,7 +408,7 @@ class HeartbeatSettings(Section):
         return address_named(self.chat)
 
     def may_look(self, hour: int, since: float, looks: int) -> bool:
-        """Say whether it is time for a look, so many seconds after the last one and so many looks today."""
+        """Whether it is time for a look, so many seconds after the last one and so many looks today."""
         first, _, last = (self.hours or "0-24").partition("-")
         begin, end = int(first), int(last)
         inside = begin <= hour < end if begin < end else hour >= begin or hour < end
@@ -582,7 +582,7 @@ class Config(Section):
         return path.with_name(f"{path.stem}-home")
 
     def is_default(self) -> bool:
-        """Say whether every value is the default."""
+        """Whether every value is the default."""
         return self.replace(adapters={}) == Config() and all(each == type(each)() for each in self.adapters.values())
 
     def secrets(self) -> tuple[str, ...]:

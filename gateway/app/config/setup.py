@@ -110,7 +110,7 @@ def _refuse_misnamed(folder: Path, elsewhere: bool) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Say whether a Legato of this user made it. What was copied or checked out from elsewhere is open to others, or a
+    """Whether a Legato of this user made it. What was copied or checked out from elsewhere is open to others, or a
     link, and a stranger's folder must not choose what this program does."""
     try:
         found = path.lstat()
@@ -120,7 +120,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _says_something(path: Path) -> bool:
-    """Say whether a file holds settings of Legato, rightly or wrongly written, other than the shipped defaults."""
+    """Whether a file holds settings of Legato, rightly or wrongly written, other than the shipped defaults."""
     if not path.exists():
         return False
     tree = read_file(path)
@@ -133,7 +133,7 @@ def _says_something(path: Path) -> bool:
 
 
 def _store_is_here(config: Config, folder: Path) -> bool:
-    """Say whether the store of the settings, or the folder beside a store, lies in the working folder. Raises
+    """Whether the store of the settings, or the folder beside a store, lies in the working folder. Raises
     ConfigError where it is not clear whose the store is."""
     store, home = config.database, config.home
     if home.is_absolute():

@@ -27,7 +27,7 @@ _SOUND_SECRET = ("api_key", "token", "secret", "password", "webhook_secret")
 
 
 def may_be_secret(text: str) -> bool:
-    """Say whether a text looks like a secret, so that no sentence may repeat it wherever it stands."""
+    """Whether a text looks like a secret, so that no sentence may repeat it wherever it stands."""
     return _REDACT(text) != text or (len(text) >= _SHORTEST_SECRET and looks_mixed(text))
 
 
@@ -80,11 +80,11 @@ class Shape:
         return self.model_of(self._tree.at(path)) if section is ModelSettings else section
 
     def is_mapping(self, path: KeyPath) -> bool:
-        """Say whether the key at `path` holds values by names that people choose."""
+        """Whether the key at `path` holds values by names that people choose."""
         return any(typing.get_origin(kind) is dict for kind in alternatives(self.kind(path)))
 
     def may_be_null(self, path: KeyPath) -> bool:
-        """Say whether YAML's null is a value of the key at `path`."""
+        """Whether YAML's null is a value of the key at `path`."""
         return types.NoneType in alternatives(self.kind(path))
 
     def models(self) -> Iterator[KeyPath]:
@@ -114,15 +114,15 @@ class Shape:
             yield from self._declared((*above, name), field.annotation)
 
     def is_secret(self, path: KeyPath) -> bool:
-        """Say whether the key at `path` holds a credential; also for keys that do not exist but sound like it."""
+        """Whether the key at `path` holds a credential; also for keys that do not exist but sound like it."""
         return path[-1:] in {(name,) for name in _SOUND_SECRET} or SecretStr in alternatives(self.kind(path))
 
     def sounds_secret(self, path: KeyPath) -> bool:
-        """Say whether a variable or a header of a server has a name like those of credentials."""
+        """Whether a variable or a header of a server has a name like those of credentials."""
         return path[:2] == ("tools", "mcp") and path[3:4] in _OF_SERVERS and bool(_CREDENTIAL.search(str(path[-1])))
 
     def may_show(self, path: KeyPath, value: object) -> bool:
-        """Say whether a sentence may repeat the value: no variable's value, and no likely secret below a wrong key."""
+        """Whether a sentence may repeat the value: no variable's value, and no likely secret below a wrong key."""
         if self.is_secret(path) or self.sounds_secret(path) or path in self._tree.referred:
             return False
         return not may_be_secret(str(value))
@@ -139,7 +139,7 @@ class Shape:
         return re.sub(r"\W", "_", "_".join(str(part) for part in named)).upper()
 
     def is_used(self, path: KeyPath) -> bool:
-        """Say whether anything would read the value at `path`: its section may be switched off."""
+        """Whether anything would read the value at `path`: its section may be switched off."""
         for length in range(1, len(path)):
             section, given = self.section(path[:length]), self._tree.at(path[:length])
             if section is None or not isinstance(given, dict):
@@ -154,7 +154,7 @@ class Shape:
 
 
 def is_section(kind: Any) -> TypeGuard[type[BaseModel]]:
-    """Say whether a declared type is a section rather than a value."""
+    """Whether a declared type is a section rather than a value."""
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 

@@ -42,7 +42,7 @@ def public(section: BaseModel) -> dict[str, Any]:
 
 
 def is_for_a_server(path: KeyPath) -> bool:
-    """Say whether a value is passed on to a server or a program: it may be a credential, whatever its name."""
+    """Whether a value is passed on to a server or a program: it may be a credential, whatever its name."""
     return not set(_OF_SERVERS).isdisjoint(map(str, path[:-1]))
 
 

@@ -187,7 +187,7 @@ def _hint(text: str, mark: yaml.Mark | None, reason: str) -> str:
 
 
 def is_unspaced(text: str) -> bool:
-    """Say whether a text seems to be a key and its value without the space that YAML wants between them."""
+    """Whether a text seems to be a key and its value without the space that YAML wants between them."""
     return re.match(r"[A-Za-z_]\w*:[^\s/]", text) is not None
 
 

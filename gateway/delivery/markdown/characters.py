@@ -41,7 +41,7 @@ def sound(text: str) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Say whether a reader sees anything in `text`: platforms refuse a message without visible characters."""
+    """Whether a reader sees anything in `text`: platforms refuse a message without visible characters."""
     return any(unicodedata.category(character)[0] not in "ZC" for character in _BLANK.sub("", text))
 
 

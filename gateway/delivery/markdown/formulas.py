@@ -24,7 +24,7 @@ _CONFIG: Final = RenderConfig.isolated()
 
 
 def is_formula(latex: str) -> bool:
-    """Say whether the text between two dollar signs is mathematics, and not two prices or variables."""
+    """Whether the text between two dollar signs is mathematics, and not two prices or variables."""
     return bool(_SIGNS.search(latex) or _SINGLE.fullmatch(latex))
 
 
@@ -61,6 +61,6 @@ def _without_bar(root: re.Match[str]) -> str:
 
 
 def _holds(text: str, wanted: str) -> bool:
-    """Say whether the letters and digits of `wanted` are all in `text`, in this order, however they are written."""
+    """Whether the letters and digits of `wanted` are all in `text`, in this order, however they are written."""
     shown = iter(unicodedata.normalize("NFKD", text.replace("∛", "3√").replace("∜", "4√")))
     return all(letter in shown for letter in unicodedata.normalize("NFKD", wanted) if letter.isalnum())

@@ -91,7 +91,7 @@ def _pieces(line: str) -> Iterator[str]:
 
 
 def _is_layout(piece: str) -> bool:
-    """Say whether a piece of a block is a tag for pages only: its other half may be in another block."""
+    """Whether a piece of a block is a tag for pages only: its other half may be in another block."""
     tag = _TAG.fullmatch(piece)
     return tag is not None and tag["name"].lower() in _LAYOUT
 

@@ -108,24 +108,24 @@ class TimeParts(Struct, kw_only=True):
 
     @property
     def is_by_night(self) -> bool:
-        """Say whether the time is after midnight, but belongs to the day before: "tonight at 2"."""
+        """Whether the time is after midnight, but belongs to the day before: "tonight at 2"."""
         part, at = self.part_of_day, self.at
         return part is not None and at is not None and part.hour >= 19 and at.hour < _EARLY
 
     @property
     def has_day(self) -> bool:
-        """Say whether a day was read."""
+        """Whether a day was read."""
         return (self.month_day, self.day, self.offset, self.weekday) != (None,) * 4
 
     @property
     def takes_clock(self) -> bool:
-        """Say whether a time of day may be added."""
+        """Whether a time of day may be added."""
         by_clock = (self.rule and self.rule.is_exact) or any(unit in EXACT for _, unit in self.spans)
         return self.clock is None and not by_clock
 
     @property
     def is_whole(self) -> bool:
-        """Say whether these are a time: "on the 3rd" may go on with "floor", and "next week" names no day."""
+        """Whether these are a time: "on the 3rd" may go on with "floor", and "next week" names no day."""
         if (self.month_day and self.at is None) or (self.next_week and self.weekday is None):
             return False
         by_night = self.rule is not None and self.rule.weekdays and self.is_by_night  # on the days after those

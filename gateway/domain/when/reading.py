@@ -179,7 +179,7 @@ def _beginnings(text: str) -> Iterator[int]:
 
 
 def says_no_time(text: str) -> bool:
-    """Say whether nothing in a text looks like a time, or a part of one."""
+    """Whether nothing in a text looks like a time, or a part of one."""
     return not (
         _CRON.match(text)
         or _NUMBER.search(text)

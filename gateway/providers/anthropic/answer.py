@@ -70,12 +70,12 @@ class MessagesAnswer:
 
     @property
     def finished(self) -> bool:
-        """Say whether the model has said everything."""
+        """Whether the model has said everything."""
         return self._stop is not None or self._over
 
     @property
     def over(self) -> bool:
-        """Say whether nothing more will come."""
+        """Whether nothing more will come."""
         return self._over
 
     @property

@@ -93,7 +93,7 @@ def most_output(request: ModelRequest, refused: Refused) -> int | None:
 
 
 def refuses_thoughts(body: str) -> bool:
-    """Say whether a refusal is about earlier thoughts: their signatures are those of another account, say."""
+    """Whether a refusal is about earlier thoughts: their signatures are those of another account, say."""
     text = body.lower()
     return "thinking" in text and ("signature" in text or "cannot be modified" in text or "redacted" in text)
 

@@ -112,7 +112,7 @@ def words(text: str) -> list[str]:
 
 
 def is_summary_request(messages: Sequence[Message | Mapping[str, Any]]) -> bool:
-    """Say whether the first or last message opens with the marker, or the last part of the last one does, which an
+    """Whether the first or last message opens with the marker, or the last part of the last one does, which an
     API may have joined with a person's words."""
     edges = [text_of(message) for message in (*messages[:1], *messages[-1:])]
     opens = any(SUMMARY_REQUEST in text[:_LOOKED_AT].partition("\n")[0] for text in edges)
@@ -120,7 +120,7 @@ def is_summary_request(messages: Sequence[Message | Mapping[str, Any]]) -> bool:
 
 
 def is_memory_request(messages: Sequence[Message | Mapping[str, Any]]) -> bool:
-    """Say whether the first message opens with the marker of a memory flush."""
+    """Whether the first message opens with the marker of a memory flush."""
     return any(MEMORY_REQUEST in text_of(message)[:_LOOKED_AT].partition("\n")[0] for message in messages[:1])
 
 

@@ -29,7 +29,7 @@ _LINE: Final = 220  # characters of one copied line
 
 
 def asks(fact: re.Match[str]) -> bool:
-    """Say whether a fact that was found is part of a question."""
+    """Whether a fact that was found is part of a question."""
     return _QUESTION.search(fact.string[: fact.start()]) is not None
 
 

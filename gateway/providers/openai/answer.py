@@ -52,17 +52,17 @@ class ChatAnswer:
 
     @property
     def finished(self) -> bool:
-        """Say whether the server has ended the answer."""
+        """Whether the server has ended the answer."""
         return self._finish is not None or self._done
 
     @property
     def unopened(self) -> bool:
-        """Say whether the answer began with such thoughts."""
+        """Whether the answer began with such thoughts."""
         return self._speech.unopened
 
     @property
     def over(self) -> bool:
-        """Say whether nothing more will come: a `finish_reason` may be followed by the usage."""
+        """Whether nothing more will come: a `finish_reason` may be followed by the usage."""
         return self._done
 
     @property
@@ -194,7 +194,7 @@ class ChatAnswer:
 
 
 def _begins_another(call: PendingCall, call_id: str, name: str, arguments: str) -> bool:
-    """Say whether a piece with the number of `call` is in truth the next call: servers that send whole calls often
+    """Whether a piece with the number of `call` is in truth the next call: servers that send whole calls often
     number all of them 0."""
     if not name or not call.name:
         return False

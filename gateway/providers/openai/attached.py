@@ -50,7 +50,7 @@ def _append(parts: Any, part: Any) -> None:
 
 
 def _go_together(last: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
-    """Say whether `part` goes on with the last one, which nothing has signed yet."""
+    """Whether `part` goes on with the last one, which nothing has signed yet."""
     grows = any(isinstance(each.get(key), str) for each in (last, part) for key in _GROWING)
     same = all(last.get(key) == part.get(key) for key in ("type", "index"))
     return grows and same and not last.get("signature")

@@ -125,7 +125,7 @@ def _wants_reasoning(spec: ModelSpec) -> bool:
 
 
 def thinks_by_name(model: str) -> bool:
-    """Say whether a model's template is likely to open its thoughts in the prompt, as those of DeepSeek R1, QwQ and
+    """Whether a model's template is likely to open its thoughts in the prompt, as those of DeepSeek R1, QwQ and
     Qwen's thinking models do: only the closing tag is in the answer then, unless the server takes the thoughts out."""
     return _THINKS.search(model.lower()) is not None
 

@@ -45,12 +45,12 @@ class ResponsesAnswer:
 
     @property
     def finished(self) -> bool:
-        """Say whether the model has said everything."""
+        """Whether the model has said everything."""
         return self._status is not None
 
     @property
     def over(self) -> bool:
-        """Say whether nothing more will come."""
+        """Whether nothing more will come."""
         return self.finished or self._done
 
     @property
@@ -198,7 +198,7 @@ def _thoughts_in(item: Mapping[str, Any]) -> str:
 
 
 def _is_plain(items: list[dict[str, Any]]) -> bool:
-    """Say whether the items are at most one message, without a phase or notes, and calls behind it."""
+    """Whether the items are at most one message, without a phase or notes, and calls behind it."""
     if any(item["type"] != "function_call" for item in items[1:]):
         return False
     if not items or items[0]["type"] == "function_call":

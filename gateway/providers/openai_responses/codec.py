@@ -107,7 +107,7 @@ _NO_STORE: Final = re.compile(rf"\bstore\b[^.]{{0,40}}(?:{_OBJECTS})|(?:{_OBJECT
 
 
 def refuses_thoughts(refusal: str) -> bool:
-    """Say whether a refusal is about earlier thoughts: those of another account cannot be decrypted, say."""
+    """Whether a refusal is about earlier thoughts: those of another account cannot be decrypted, say."""
     text = refusal.lower()
     return any(sign in text for sign in ("encrypted content", "encrypted_content", "not persisted", "'reasoning'"))
 

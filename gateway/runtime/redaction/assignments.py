@@ -71,7 +71,7 @@ def value_of(match: re.Match[str]) -> Span | None:
 
 
 def _is_place(value: str, match: re.Match[str]) -> bool:
-    """Say whether the value names a file: `PWD=/home/x`, `password_file: /run/secrets/x`."""
+    """Whether the value names a file: `PWD=/home/x`, `password_file: /run/secrets/x`."""
     return (is_path(value) and not value.isalnum()) or match["suffix"].lower().endswith(_OF_A_PLACE)
 
 
@@ -96,7 +96,7 @@ def _plausible_password(value: str, match: re.Match[str], *, quoted: bool) -> bo
 
 
 def _in_section(match: re.Match[str]) -> bool:
-    """Say whether only settings stand between the match and the `[heading]` of a section above it."""
+    """Whether only settings stand between the match and the `[heading]` of a section above it."""
     text, start = match.string, match.start()
     lines = text[max(0, start - _FARTHEST) : start].split("\n")
     for line in reversed(lines[:-1]):

@@ -106,7 +106,7 @@ def _is_row(row: str, sign: str, width: int) -> bool:
 
 
 def _is_heading(line: str, sign: str, cells: list[str]) -> bool:
-    """Say whether a line may be a table's heading, and no part of a program or a sentence."""
+    """Whether a line may be a table's heading, and no part of a program or a sentence."""
     if sign in "|│":
         return len(cells) > 1
     return len(cells) > 1 and all(cells) and _NAMES.fullmatch(line) is not None

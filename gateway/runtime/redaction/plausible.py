@@ -38,62 +38,62 @@ _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z_.]*+")
 
 
 def is_placeholder(value: str) -> bool:
-    """Say whether `value` stands in a secret's place."""
+    """Whether `value` stands in a secret's place."""
     return MARK in value or bool(_PLACEHOLDER.fullmatch(value))
 
 
 def is_code(value: str) -> bool:
-    """Say whether `value` is an expression: a call, an item, a variable of the environment."""
+    """Whether `value` is an expression: a call, an item, a variable of the environment."""
     return bool(_CODE.fullmatch(value))
 
 
 def is_plain(value: str) -> bool:
-    """Say whether `value` may be an ordinary word or a dotted name."""
+    """Whether `value` may be an ordinary word or a dotted name."""
     return bool(_PLAIN.fullmatch(value))
 
 
 def is_path(value: str) -> bool:
-    """Say whether `value` is the path of a file or folder; random base64 that begins with a slash is none."""
+    """Whether `value` is the path of a file or folder; random base64 that begins with a slash is none."""
     return bool(_PATH.fullmatch(value)) and not (len(value) >= 24 and value.count("/") < 3 and looks_mixed(value[1:]))
 
 
 def looks_random(value: str) -> bool:
-    """Say whether a machine may have made this value: at least 12 characters, letters and digits."""
+    """Whether a machine may have made this value: at least 12 characters, letters and digits."""
     if len(value) < 12 or "://" in value or value.startswith(("/", "./", "~/")) or " " in value:
         return False
     return _has_both(value) and not _NAME.fullmatch(value)
 
 
 def looks_mixed(value: str) -> bool:
-    """Say whether `value` has letters and digits and is no placeholder: no word, no number."""
+    """Whether `value` has letters and digits and is no placeholder: no word, no number."""
     return _has_both(value) and not is_placeholder(value) and not is_code(value)
 
 
 def looks_chosen(value: str) -> bool:
-    """Say whether a person may have chosen `value`: no reference, no state, no name in capitals as of a manual."""
+    """Whether a person may have chosen `value`: no reference, no state, no name in capitals as of a manual."""
     return not (is_placeholder(value) or is_code(value) or is_path(value) or value.isupper())
 
 
 def holds_mixed(match: re.Match[str]) -> bool:
-    """Say whether group 1 looks mixed."""
+    """Whether group 1 looks mixed."""
     return looks_mixed(match[1])
 
 
 def ends_mixed(match: re.Match[str]) -> bool:
-    """Say whether the last part of group 1 has digits, capitals and small letters, as only a machine mixes them."""
+    """Whether the last part of group 1 has digits, capitals and small letters, as only a machine mixes them."""
     part = re.split(r"[._-]", match[1])[-1]
     digits = sum(map(str.isdigit, part))
     return digits > 1 and part != part.lower() and part != part.upper()
 
 
 def ends_random(match: re.Match[str]) -> bool:
-    """Say whether the last part of group 1 has letters and numbers as only a machine mixes them."""
+    """Whether the last part of group 1 has letters and numbers as only a machine mixes them."""
     part = match[1].rpartition(".")[2]
     return _has_both(part) and not is_worded(part)
 
 
 def is_worded(text: str) -> bool:
-    """Say whether `text` is a name of words and numbers, such as `live-stream2024session1080p`: its letters and
+    """Whether `text` is a name of words and numbers, such as `live-stream2024session1080p`: its letters and
     digits stand in groups, and two thirds of the letters follow each other as they do in words. Of a machine's less
     than a third do. Hexadecimal is no word."""
     text = text[:_LOOKED_AT]
@@ -106,12 +106,12 @@ def is_worded(text: str) -> bool:
 
 
 def names_nothing(match: re.Match[str]) -> bool:
-    """Say whether group 1, without its prefix, is no name of words and numbers."""
+    """Whether group 1, without its prefix, is no name of words and numbers."""
     return not is_worded(_HEAD.sub("", match[1], count=1))
 
 
 def is_strewn(match: re.Match[str]) -> bool:
-    """Say whether the longest part of group 1 has letters and numbers as only a machine mixes them: no words, no date,
+    """Whether the longest part of group 1 has letters and numbers as only a machine mixes them: no words, no date,
     no hash of a commit behind `prod-`."""
     part = max(re.split(r"[_-]", match[1]), key=len)
     rest = _DATE.sub("", part)
@@ -119,7 +119,7 @@ def is_strewn(match: re.Match[str]) -> bool:
 
 
 def is_mixed_twice(match: re.Match[str]) -> bool:
-    """Say whether group 1 has a long part with digits, capitals and small letters, and another that is no word."""
+    """Whether group 1 has a long part with digits, capitals and small letters, and another that is no word."""
     long, *others = sorted(match[1].split("_"), key=len, reverse=True)
     digits = sum(map(str.isdigit, long))
     mixed = len(long) >= 20 and digits > 1 and long != long.lower() and long != long.upper()
@@ -127,12 +127,12 @@ def is_mixed_twice(match: re.Match[str]) -> bool:
 
 
 def holds_chosen(match: re.Match[str]) -> bool:
-    """Say whether group 1 looks chosen."""
+    """Whether group 1 looks chosen."""
     return looks_chosen(match[1])
 
 
 def holds_cookies(match: re.Match[str]) -> bool:
-    """Say whether one of the cookies of group 1 may sign somebody in. Most cookies hold a mere preference."""
+    """Whether one of the cookies of group 1 may sign somebody in. Most cookies hold a mere preference."""
     held = (piece.partition("=")[2] for piece in match[1].split(";"))
     return any(len(cookie) >= 16 and looks_mixed(cookie) for cookie in held)
 

@@ -17,7 +17,7 @@ _EVERYBODY: Final = ("all", "", None)  # a message to anybody else is a call of 
 
 
 def is_one(entry: Mapping[str, Any]) -> bool:
-    """Say whether this is a conversation of ChatGPT's."""
+    """Whether this is a conversation of ChatGPT's."""
     return isinstance(entry.get("mapping"), Mapping)
 
 
@@ -61,7 +61,7 @@ def _messages(path: list[Mapping[str, Any]], tally: Tally) -> Iterator[Message]:
 
 
 def _answered(path: list[Mapping[str, Any]], number: int) -> bool:
-    """Say whether what a tool returned follows. The tool may speak again: that is text then."""
+    """Whether what a tool returned follows. The tool may speak again: that is text then."""
     return number + 1 < len(path) and _inner(path[number + 1], "author").get("role") == "tool"
 
 

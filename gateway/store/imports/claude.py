@@ -32,7 +32,7 @@ _PLACEHOLDER: Final = "This block is not supported on your current device yet."
 
 
 def is_one(entry: Mapping[str, Any]) -> bool:
-    """Say whether this is a conversation of Claude's."""
+    """Whether this is a conversation of Claude's."""
     return isinstance(entry.get("chat_messages"), list)
 
 

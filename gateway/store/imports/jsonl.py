@@ -20,7 +20,7 @@ _PART_TEXT: Final = 8_000_000  # characters of these
 
 
 def is_one(line: Mapping[str, Any]) -> bool:
-    """Say whether this is a line of a message, or of a conversation."""
+    """Whether this is a line of a message, or of a conversation."""
     return isinstance(line.get("messages"), list) or line.get("role") in (*_SAID, *_INSTRUCTING)
 
 

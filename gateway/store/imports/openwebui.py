@@ -36,7 +36,7 @@ _END: Final = "</details>"
 
 
 def is_one(entry: Mapping[str, Any]) -> bool:
-    """Say whether this is a chat of Open WebUI's."""
+    """Whether this is a chat of Open WebUI's."""
     chat = _chat(entry)
     return isinstance(chat.get("history"), Mapping) or (chat is not entry and isinstance(chat.get("messages"), list))
 

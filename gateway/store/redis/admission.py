@@ -137,7 +137,7 @@ async def _admit(endpoint: Endpoint, *, is_last: bool) -> Mapping[str, str] | No
 
 
 async def _is_forgotten(endpoint: Endpoint) -> bool:
-    """Say whether every key is one of Legato's partitions."""
+    """Whether every key is one of Legato's partitions."""
     for address in await endpoint.primaries():
         async with used(endpoint.connect(address)) as connection:
             cursor = ""

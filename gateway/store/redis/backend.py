@@ -351,7 +351,7 @@ class RedisBackend:
     # -- the other processes ----------------------------------------------------------------
 
     def is_sure(self, chat: ChatAddress) -> bool:
-        """Say whether this process's last beat in the chat's partition is younger than its life."""
+        """Whether this process's last beat in the chat's partition is younger than its life."""
         heard = self._heard_at.get(partition_of(chat.platform, chat.chat))
         return heard is not None and self._clock.monotonic() - heard < self.life
 
@@ -364,7 +364,7 @@ class RedisBackend:
 
     @property
     def listens(self) -> bool:
-        """Say whether news of other processes arrive now."""
+        """Whether news of other processes arrive now."""
         return self._listener is not None and self._listener.listening.is_set()
 
     def _caught_up(self) -> None:

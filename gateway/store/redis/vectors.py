@@ -19,7 +19,7 @@ async def keep(wire: Wire, partition: int, owner: str, model: str, vectors: Mapp
 
 
 async def is_of(wire: Wire, partition: int, model: str, length: int) -> bool:
-    """Say whether the vectors of a partition are this model's, and of this length (0: nobody knows)."""
+    """Whether the vectors of a partition are this model's, and of this length (0: nobody knows)."""
     of, size = await wire.ask(partition, "HMGET", "embedded", "model", "size")
     return bool(of == model and (not length or size in (None, str(length))))
 

@@ -31,5 +31,5 @@ class Platforms:
         return self.text == "*" or platform in self.names
 
     def has_chat_of(self, name: str) -> bool:
-        """Say whether a key or a chat, in its text form, is of one of these platforms."""
+        """Whether a key or a chat, in its text form, is of one of these platforms."""
         return self.text == "*" or f"/{name.partition('/')[0]}/" in self.text

@@ -340,7 +340,7 @@ async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sou
 
 
 def _is_answered(wanted: Question, said: _Listed) -> bool:
-    """Say whether some message holds most words of a question: then others need not stand for them."""
+    """Whether some message holds most words of a question: then others need not stand for them."""
     if len(wanted.wanted) < _FEW:
         return False
     held = Counter[Number]()

@@ -51,7 +51,7 @@ class SqliteBackend:
 
     @property
     def is_beside(self) -> bool:
-        """Say whether the file is read beside its owner."""
+        """Whether the file is read beside its owner."""
         return self.database.is_read_only
 
     async def open(self, hear: Callable[[News], None], caller: Callable[[str], Caller]) -> str:

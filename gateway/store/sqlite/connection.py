@@ -66,7 +66,7 @@ def _code(error: apsw.Error) -> int:
 
 
 def _has_too_few_files() -> bool:
-    """Say whether this process may open no more files than a connection needs, which SQLite does not tell."""
+    """Whether this process may open no more files than a connection needs, which SQLite does not tell."""
     opened: list[int] = []
     try:
         opened.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(_FILES))
@@ -79,7 +79,7 @@ def _has_too_few_files() -> bool:
 
 
 def is_full(error: OSError) -> bool:
-    """Say whether there is no room, on the disk or in what a user may fill of it."""
+    """Whether there is no room, on the disk or in what a user may fill of it."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -28,12 +28,12 @@ def owe_scrub(connection: apsw.Connection) -> None:
 
 
 def owes_scrub(connection: apsw.Connection) -> bool:
-    """Say whether remains of something forgotten may lie in the file."""
+    """Whether remains of something forgotten may lie in the file."""
     return bool(_owed(connection) & _REMAINS)
 
 
 def is_old(connection: apsw.Connection) -> bool:
-    """Say whether remains may lie anywhere in the file."""
+    """Whether remains may lie anywhere in the file."""
     return bool(_owed(connection) & _OLD_FILE)
 
 

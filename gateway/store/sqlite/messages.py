@@ -15,7 +15,7 @@ MESSAGE_COLUMNS: Final = "m.id, m.body, m.note, m.tokens, m.at"
 
 
 def is_of(connection: apsw.Connection, number: int, key: SessionKey) -> bool:
-    """Say whether this is a message of the key."""
+    """Whether this is a message of the key."""
     in_range = number < 1 << 63  # SQLite takes no higher one
     return (
         in_range and one(connection, "SELECT 1 FROM messages WHERE id = ? AND key = ?", (number, key.text)) is not None

@@ -66,7 +66,7 @@ def enter_stored(connection: Connection) -> None:
 
 
 def is_behind(connection: apsw.Connection) -> bool:
-    """Say whether a message was stored after the last one that the index holds."""
+    """Whether a message was stored after the last one that the index holds."""
     row = one(connection, _NEWEST) or (0,)
     found = "SELECT 1 FROM messages WHERE id > ? AND role IN ('user', 'assistant', 'tool') LIMIT 1"
     return one(connection, found, row) is not None
@@ -98,12 +98,12 @@ def enter(connection: apsw.Connection, number: int, key: str, message: Message) 
 
 
 def is_made(connection: apsw.Connection) -> bool:
-    """Say whether all entries were made as this version makes them."""
+    """Whether all entries were made as this version makes them."""
     return one(connection, "SELECT 1 FROM meta WHERE name = ? AND value = ?", (_MADE, searchable.MADE)) is not None
 
 
 def is_outdated(connection: apsw.Connection) -> bool:
-    """Say whether entries are to be made anew; a new file has none, which is noted."""
+    """Whether entries are to be made anew; a new file has none, which is noted."""
     return bool(_highest(connection)) or renew_some(connection)
 
 

@@ -172,7 +172,7 @@ def _silence_row(space: Space, row: Row, own: str | None) -> None:
 
 
 def _answers(space: Space, row: Row, event: str | None) -> bool:
-    """Say whether a row answers an event, or takes the place of such an answer."""
+    """Whether a row answers an event, or takes the place of such an answer."""
     edited = None if row.out.edits is None else space.get(ROW, row.out.edits)
     answered = (row.out.answers, None if edited is None else edited.out.answers)
     return event is not None and event in answered

@@ -195,7 +195,7 @@ def _head(space: Space, lane: Lane) -> Item:
 
 
 def waits(space: Space, caller: Caller) -> bool:
-    """Say whether there is a lane that the process may claim."""
+    """Whether there is a lane that the process may claim."""
     platforms = served(space, caller.runs, READY, SUSPECTS)
     if any(space.first(READY, name) for name in platforms):
         return True

@@ -410,7 +410,7 @@ def cap_waits(space: Space, caller: Caller) -> None:
 
 
 def has_unsent(space: Space, to: ChatAddress) -> bool:
-    """Say whether rows of a chat wait or are being sent."""
+    """Whether rows of a chat wait or are being sent."""
     return bool(space.first(OUT, chat_name(to)))
 
 

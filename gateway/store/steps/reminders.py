@@ -57,7 +57,7 @@ def of_key(space: Space, key: SessionKey, over: int) -> list[Reminder]:
 
 
 def has_any(space: Space, key: SessionKey) -> bool:
-    """Say whether a key ever had a reminder."""
+    """Whether a key ever had a reminder."""
     return bool(space.first(ALARMS, key.text))
 
 
