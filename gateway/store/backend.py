@@ -1,4 +1,4 @@
-"""What a store needs of the place where its records lie: a way to run steps there, and a search."""
+"""What a store needs from the place where its records are kept: a way to run steps there, and a search."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ def nothing(*_: Any) -> None:
 
 
 class Backend(Protocol):
-    """One place with records. `hear` is given each piece of news that a step told in any process, on the event loop;
-    also ("time", seconds since the epoch) where several processes go by one clock, and ("missed",) where news may have
-    been missed."""
+    """One place with records. `hear` gets every piece of news that a step tells, in any process, on the event loop.
+    Where several processes share one clock it also gets ("time", seconds since the epoch), and ("missed",) when news
+    may have been missed."""
 
     @property
     def is_sole(self) -> bool:
-        """Whether this process has the place for itself."""
+        """Whether no other process uses the place."""
 
     @property
     def is_beside(self) -> bool:
-        """Whether the place is looked at beside the process that has it for itself."""
+        """Whether this process only looks, while another one owns the place."""
 
     @property
     def listens(self) -> bool:
-        """Whether news of other processes arrive now."""
+        """Whether news from other processes arrive at the moment."""
 
     @property
     def life(self) -> float:
-        """For how many seconds a process counts as alive of which nothing is heard."""
+        """How many seconds of silence from a process until it counts as dead."""
 
     async def open(self, hear: Callable[[News], None], caller: Callable[[str], Caller]) -> str:
-        """Take the place; return the name of this process, which no other ever had there. `caller` says who it is."""
+        """Take the place, and return a name for this process that no other process ever had. `caller` says who it
+        is."""
 
     async def aclose(self) -> None:
-        """Finish what was begun, and let go of the place."""
+        """Finish what has begun, and give the place up."""
 
     async def run(
         self,
@@ -53,13 +54,14 @@ class Backend(Protocol):
         failed: Callable[[], None] = nothing,
         abandoned: Callable[[T], None] = nothing,
     ) -> T:
-        """Run a step that may put records; its result, once all of it is durable.
+        """Run a step that may put records, and return its result once everything is durable.
 
-        On the loop, whether or not the caller still waits: `done(result)` or `failed()`, then `abandoned(result)` if
-        the caller was cancelled and will never see the result."""
+        Call on the event loop, even if the caller no longer waits: `done(result)` or `failed()`, and then
+        `abandoned(result)` if the caller was cancelled and will never see the result.
+        """
 
     async def run_beside(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step that may come from a process beside the one that has the place for itself."""
+        """Run a step that may come from a process beside the owner."""
 
     async def look(self, step: Callable[..., T], *args: Any) -> T:
         """Run a step that only looks, at a few records."""
@@ -68,13 +70,13 @@ class Backend(Protocol):
         """Run a step that only looks, at any number of records."""
 
     def is_sure(self, chat: ChatAddress) -> bool:
-        """Whether nobody can have taken this process, and what it claimed of this chat, for dead."""
+        """Whether no other process can believe that this one died, and take what it claimed in this chat."""
 
     async def scrub(self) -> None:
-        """Leave nothing of what was dropped in unused parts of the place, now or as soon as that is possible."""
+        """Overwrite what was dropped, now or as soon as possible."""
 
     async def unindexed(self) -> int:
-        """Count the messages whose search entries another version made, and which are made anew."""
+        """Count the messages whose search entries were made by another version, and are made again."""
 
     async def search(
         self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None

@@ -1,5 +1,5 @@
-"""The space of one step: what the step puts is a draft that only the step itself sees, until its backend writes all of
-it at once. So a step that fails has written nothing, and a record that is put twice is written once."""
+"""The space of one step. Whatever the step puts is a draft that only the step sees, until its backend writes all of it
+at once. So a step that fails has written nothing, and a record that is put twice is written once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOTHING: Final[Mapping[tuple[str, Key], Any]] = MappingProxyType({})
 
 
 class Records(Protocol):
-    """What is stored, as a backend shows it to a step: the looking half of `Space`, and its numbers."""
+    """What is stored, as a backend shows it to a step: `Space` without its writing half."""
 
     dense: bool
 
@@ -23,7 +23,7 @@ class Records(Protocol):
         """The record of this key."""
 
     def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
-        """The records of these keys in their order, as far as they are there."""
+        """The records of these keys, in order, leaving out those that do not exist."""
 
     def look(
         self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool
@@ -40,14 +40,13 @@ class Records(Protocol):
         """The numbers of a series from a place on."""
 
     def number(self) -> int:
-        """A number above all that were given before."""
+        """A number higher than all that were given before."""
 
 
 class Draft:
-    """A `Space` over stored records. `known`: those of which nobody needs to ask, by the names of their kinds and their
-    keys; None: there is none. `records`: what the step has put, by kind and key; None: it has dropped that.
-    `series`: from which place on a series is another, and what stands there. `cut`: the series that had more members
-    from there on. `told`: the news."""
+    """A `Space` on top of stored records. `known`: records that need not be asked for, by kind and key (None: it does
+    not exist). `records`: what the step has put, by kind and key (None: it was dropped). `series`: from which place on
+    a series is new, and with what. `cut`: series that were longer before. `told`: the news."""
 
     __slots__ = ("_known", "_stored", "cut", "dense", "number", "records", "series", "told")
 

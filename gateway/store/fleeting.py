@@ -1,4 +1,4 @@
-"""Records in memory, for what need not outlive a process. They are kept as documents, as in any store."""
+"""Records in memory, for what need not outlive a process. They are kept as documents, as everywhere."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class MemoryRecords:
 
     @property
     def documents(self) -> list[bytes]:
-        """All that is kept, as it is kept."""
+        """Everything, as it is kept."""
         return list(self._documents.values())
 
     def run(self, step: Callable[..., T], *args: Any) -> tuple[T, list[tuple[str, ...]]]:
-        """Run a step whole or not at all; its result, and the news that it tells."""
+        """Run a step completely or not at all. Returns its result, and the news that it tells."""
         draft = Draft(self)
         result = step(draft, *args)
         for kind, records in draft.records.items():

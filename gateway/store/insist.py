@@ -1,8 +1,5 @@
-"""A write that must not be lost is tried again until the store takes it.
-
-Used where giving up would break a promise that was made to a person (a reply was shown, a model
-was paid): a full disk then delays the chat, and nothing is lost or repeated.
-"""
+"""Repeats a write until the store takes it. Used where giving up would break a promise to a person (a reply was shown,
+a model was paid): a full disk then delays the chat, but nothing is lost or repeated."""
 
 from __future__ import annotations
 
@@ -27,10 +24,8 @@ async def insist(
     what: str,
     failed: Callable[[StoreUnavailable], None] | None = None,
 ) -> T:
-    """The result of `step()`, repeated while it raises StoreUnavailable.
-
-    `failed` is called once, at the first failure, so that somebody can be told.
-    """
+    """Repeat `step()` while it raises StoreUnavailable, and return its result. `failed` is called once, at the first
+    failure, so that somebody can be told."""
     backoff: Backoff | None = None  # most steps succeed at once
     while True:
         try:

@@ -1,8 +1,5 @@
-"""Every kind of record that a store keeps: what it is made of, its key, and the indexes it stands in.
-
-Where a record has a `key`, it belongs to that conversation. A `lane` is a conversation's key and a `chat` is a chat
-without its threads, both in their text form.
-"""
+"""Every kind of record in a store: its fields, its key, and its indexes. A record with a `key` belongs to that
+conversation. A `lane` is a conversation's key as text, a `chat` is a chat without its threads as text."""
 
 from __future__ import annotations
 
@@ -53,8 +50,8 @@ def event_name(platform: str, event_id: str) -> str:
 
 
 class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What somebody sent, from its acceptance on. An item with an `owner` bypasses its lane, and this process runs
-    it; "" after that one's death."""
+    """What somebody sent, once it was accepted. An item with an `owner` bypasses its lane and is run by that process;
+    "" once the process died."""
 
     number: int
     key: SessionKey
@@ -94,10 +91,9 @@ HEARD, BYPASSED, LEFT, DEAD = ITEM.indexed(_item_entries, "heard", "bypassed", "
 
 
 class Lane(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A conversation with items, which are its `queue` in their order; those that went into the turn of the first one
-    are `absorbed`. Where a process has claimed it, and runs the first item, `owner` says which one, and `fence` under
-    which right; else it waits from `since` on, which is a number. It is `suspect` while its first item may be what
-    killed several processes."""
+    """A conversation with items. `queue` holds them in order; `absorbed` are those that went into the turn of the
+    first. While a process runs the first item, `owner` names the process and `fence` its right; otherwise the lane
+    waits since `since`, which is a number. It is `suspect` if its first item may have killed several processes."""
 
     key: SessionKey
     since: int
@@ -126,7 +122,7 @@ READY, SUSPECTS, HELD, TRIED = LANE.indexed(_lane_entries, "ready", "suspects", 
 
 
 class Turn(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far an unfinished item got, what its turn asks people, and the signals that were left for it."""
+    """How far an unfinished item got, what its turn asks people, and the signals for it."""
 
     item: int
     key: SessionKey
@@ -157,9 +153,9 @@ MEMBERS: Final = MEMBER.index("members", lambda member: (ALL, member.until))
 
 
 class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A session without its prompt. `seq` orders the sessions, `owed` (0: none) the hooks for their ends; the process
-    that ended it owes its hook (""; that one is dead). One that is due was last `offered` to a process, which has until
-    a moment to end it."""
+    """A session without its prompt. `seq` orders sessions; `owed` orders the hooks that are due at their ends (0:
+    none), and the process that ended the session owes the hook ("": that process died). `offered` is when an expired
+    session was last offered to a process, which then has some time to end it."""
 
     seq: int
     session: Session
@@ -200,8 +196,8 @@ SESSIONS, OF_KEY, OF_CHAT, PRESENT, DUE, OFFERED, OWED = SESSION.indexed(
 
 
 class Spoken(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message, which never changes, and the session in which it was said first. `note`: the host's, without the
-    facts that stand beside it."""
+    """A message, which never changes, and the session in which it was first said. `note` is the host's, without the
+    facts that are stored beside it."""
 
     number: int
     key: SessionKey
@@ -217,7 +213,7 @@ MESSAGE: Final = Kind("message", Spoken, attrgetter("number"), numbered=True)
 
 
 class Compacted(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A compaction, under the session that it ended and under the one that it opened."""
+    """A compaction, stored under both the session that it ended and the one that it opened."""
 
     number: int
     compaction: Compaction
@@ -231,9 +227,9 @@ OPENING: Final = COMPACTION.index("opening", lambda made: (made.compaction.child
 
 
 class Row(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A row of the outbox. `seq` orders all rows, `place` those of its chat that are not shown yet. `claim`: the
-    process that sends it; "" after that one's death. `heard`: a message from its chat was accepted since the row was
-    handed out. `confirmed`: a process that had counted as dead says that the row was shown."""
+    """A row of the outbox. `seq` orders all rows, `place` those of a chat that are not shown yet. `claim` is the
+    process that sends it ("" once it died). `heard`: a message from the chat came in since the row was handed out.
+    `confirmed`: a process that was thought dead says that the row was shown."""
 
     seq: int
     place: int
@@ -280,8 +276,7 @@ ROWS, AT_ADDRESS, OUT, UNSENT_ROWS, UNSEEN, UNASKED = ROW.indexed(
 
 
 class Chat(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A chat of which something is to be remembered: why nothing can be shown there, and when its first row that
-    waits is to be looked at."""
+    """What there is to know about a chat: why nothing can be shown there, and when to look at its first waiting row."""
 
     name: str
     platform: str
@@ -290,7 +285,7 @@ class Chat(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Name(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A name of a chat that its platform has called by several: the first one it had, and the present one."""
+    """For a chat that had several names on its platform: the first one and the present one."""
 
     chat: str
     first: str | None = None
@@ -305,7 +300,7 @@ NAME: Final = Kind("name", Name, attrgetter("chat"))
 
 
 class Alarm(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A reminder, and what is asked of it most."""
+    """A reminder, with its most important fields repeated for indexes."""
 
     reminder: Reminder
 
@@ -401,7 +396,7 @@ CONTENTS: Final = CONTENT.index("contents", lambda kept: (kept.key.text, 0))
 
 
 class Call(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A model call; without a key once its conversation was erased."""
+    """A model call. It has no key once its conversation was erased."""
 
     number: int
     platform: str
@@ -411,7 +406,7 @@ class Call(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Sum(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The model calls of a day (of UTC, counted from 1970) that share platform, purpose and model."""
+    """A day's model calls with the same platform, purpose and model, added up. The day is UTC, counted from 1970."""
 
     day: int
     platform: str
@@ -439,7 +434,7 @@ class Account(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reserved(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Money that is counted as spent for a call under way."""
+    """Money that counts as spent for a running call."""
 
     id: str
     account: str
@@ -454,7 +449,7 @@ RESERVERS: Final = RESERVED.index("owner", lambda held: (held.owner, 0))
 
 
 class Rest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The silence that a platform asked for, and for how many seconds it did."""
+    """A silence that a platform asked for, and its length in seconds."""
 
     account: str
     bucket: str
@@ -467,8 +462,8 @@ RESTS: Final = REST.index("rests", lambda rest: (ALL, rest.until))
 
 
 class Bucket(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The moments of a bucket that were given away, ascending, and until when it is silent. It holds nobody back from
-    `idle_from` on."""
+    """The moments of a bucket that were given away, ascending, and until when it is silent. From `idle_from` on it
+    holds nobody back."""
 
     name: str
     taken: tuple[float, ...] = ()
@@ -477,14 +472,14 @@ class Bucket(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Ticket(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The moment that a message was given."""
+    """The moment that was given to a message."""
 
     name: str
     moment: float
 
 
 class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The holder of a lease that belongs to no lane, such as the one who polls a bot account, and until when."""
+    """Who holds a lease that belongs to no lane, for example to poll a bot account, and until when."""
 
     name: str
     holder: str
@@ -499,7 +494,7 @@ HOLD: Final = Kind("hold", Hold, attrgetter("name"))
 
 
 class Deed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that was forgotten or erased, and the counts of what went."""
+    """Something that was forgotten or erased, and counts of what went."""
 
     id: str
     key: SessionKey

@@ -76,18 +76,18 @@ PROCESSES_LOST: Final = Counter(
 
 @runtime_checkable
 class Remembers(Protocol):
-    """A store that keeps in memory what it has read."""
+    """A store that keeps what it has read in memory."""
 
     def rest(self) -> int:
-        """Forget what nobody asked for since the last call; return its bytes."""
+        """Drop what nobody asked for since the last call, and return its bytes."""
 
 
 @runtime_checkable
 class CanBeDamaged(Protocol):
-    """A store in a file, whose bytes others may change."""
+    """A store in a file, which others may damage."""
 
     async def check(self) -> None:
-        """Read all of it. Raises StoreUnavailable where it is damaged."""
+        """Read everything. Raises StoreUnavailable if something is damaged."""
 
 
 class InboxStore(ABC):
@@ -97,20 +97,19 @@ class InboxStore(ABC):
     async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
         """Store each Inbound once by (platform, event_id) and schedule its lane.
 
-        An event that is known is a `duplicate`; one is `full`, and is not stored, if its lane holds `cap` items
-        already. Receipts come in the order of the arrivals; `waiting` counts the running item, too.
+        A known event is a `duplicate`. If its lane already holds `cap` items, it is `full` and is not stored. Receipts
+        come in the order of the arrivals; `waiting` includes the running item.
         """
 
     @abstractmethod
     async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
-        """Record an Inbound as refused, together with the sentence that says so; nothing happens for a duplicate.
-        Returns the rows to send now."""
+        """Store an Inbound as refused, together with the sentence that says so; a duplicate changes nothing. Returns
+        the rows to send now."""
 
     @abstractmethod
     async def amend(self, arrival: Arrival) -> bool:
-        """The writer changed a message or took it back: its item, which has the arrival's key and event id, gets this
-        Inbound in the place of its own. False, and nothing changes, unless that item waits in its lane and no attempt
-        was made at it."""
+        """The writer edited a message or took it back: replace the Inbound of its item, which has the arrival's key and
+        event id. Returns False, and changes nothing, unless that item still waits and was never tried."""
 
     @abstractmethod
     async def claim_next(self, worker: str) -> Claim:
@@ -125,34 +124,34 @@ class InboxStore(ABC):
 
     @abstractmethod
     async def claim_bypassed(self, worker: str) -> list[InboxItem]:
-        """Bypass items that another process accepted and did not end; each is given once."""
+        """Bypass items that another process accepted and did not finish; each is given once."""
 
     @abstractmethod
     async def release(self, lease: Lease, *, counted: bool = False) -> None:
-        """Give a lane back with its head unfinished. The attempt does not count (shutdown), unless it is
-        `counted`: the attempt failed in a way that may repeat itself."""
+        """Give a lane back with its head unfinished. The attempt does not count (as at a shutdown), unless it is
+        `counted` because the failure may happen again."""
 
     @abstractmethod
     async def running(self, key: SessionKey) -> InboxItem | None:
-        """The key's item that some process runs, or has begun and is about to resume."""
+        """The key's item that a process runs, or has begun and will resume."""
 
     @abstractmethod
     async def waiting(self, key: SessionKey, limit: int, *, behind: InboxItem | None = None) -> list[InboxItem]:
-        """The key's queued items behind the running one, oldest first. `behind`: the item that this process runs there,
-        for whose turn those are enough that the process has heard of."""
+        """The key's queued items behind the running one, oldest first. If `behind` is given, this process runs that
+        item, and only needs those that it has heard of."""
 
     @abstractmethod
     async def signal(self, key: SessionKey, kind: SignalKind, at: float) -> bool:
-        """Leave a signal for the item that runs in the key's lane (or is about to be resumed).
-        False, and nothing is stored, if there is no such item."""
+        """Leave a signal for the item that runs in the key's lane, or will be resumed. Returns False, and stores
+        nothing, if there is none."""
 
     @abstractmethod
     async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
-        """Signals left for this item, which stay until the item ends."""
+        """Signals for this item. They stay until it ends."""
 
     @abstractmethod
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
-        """Call `listener` on the event loop whenever a signal is left, in every process."""
+        """Call `listener` on the event loop whenever a signal is left, by any process."""
 
 
 class TurnStore(ABC):
@@ -160,29 +159,29 @@ class TurnStore(ABC):
 
     @abstractmethod
     async def beginning(self, item: InboxItem) -> Beginning:
-        """Return what a turn begins with, by one look."""
+        """Everything that a turn begins with, in one look."""
 
     async def journal(self, item: InboxItem) -> TurnJournal | None:
-        """Return the progress of an earlier attempt; None if it recorded nothing."""
+        """The progress of an earlier attempt; None if there is none."""
         return (await self.beginning(item)).journal
 
     @abstractmethod
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
-        """Store a reply that starts to stream, in state `streaming`. The reply gets its place among the chat's
-        rows with its text, from the turn's end; until then the others do not wait for it. An item has one
-        reply: asked again, the store returns the first as it is."""
+        """Store a reply that starts to stream, in state `streaming`. It gets its place among the chat's rows when the
+        turn ends and its text is known; until then no row waits for it. An item has one reply: asked again, this
+        returns the first one unchanged."""
 
     @abstractmethod
     async def note_streamed(self, outbound_id: str, platform_message_id: str | None) -> None:
-        """Remember the platform's id of a streaming reply's message. None: the platform may show one, and nobody knows
-        its id."""
+        """Remember the platform's id of a streaming reply's message. None: there may be a message, but nobody knows its
+        id."""
 
     @abstractmethod
     async def begin_tools(
         self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord, intents: Sequence[ToolIntent]
     ) -> tuple[Message, ...]:
-        """Append the step so far (its tool calls last) and the intents, before any effect.
-        Returns the messages as stored, with their ids."""
+        """Append the step so far (its tool calls last) and the intents, before anything has an effect. Returns the
+        messages as stored, with their ids."""
 
     @abstractmethod
     async def record_step(
@@ -214,60 +213,59 @@ class TurnStore(ABC):
 
 
 class QuestionStore(ABC):
-    """What people are asked, and what they decide. Questions belong to an unfinished item, whose end forgets them: a
-    button that is pressed later names nothing."""
+    """What people are asked, and what they decide. Questions belong to an unfinished item and end with it: a button
+    that is pressed later has no question any more."""
 
     @abstractmethod
     async def ask(self, lease: Lease, approval: Approval, shown: Sequence[Outbound]) -> tuple[Outbound, ...]:
-        """Store a question of the item that the lane runs, and the rows that ask it; a token that is
-        known is not stored again. A streaming reply among the rows has its final text, and the item may open
-        another one. Returns the rows to send now."""
+        """Store a question of the lane's running item, and the rows that ask it; a known token is not stored again. If
+        a streaming reply is among the rows, it has its final text, and the item may open another one. Returns the rows
+        to send now."""
 
     @abstractmethod
     async def decide(
         self, asked: Approval, verdict: Verdict, by: str | None, at: float, shown: Sequence[Outbound]
     ) -> Decision | None:
-        """Decide a question, together with the rows that say so, unless somebody was first: then nothing
-        is stored. None: the question is not there any more."""
+        """Decide a question, and store the rows that say so, unless somebody was first. None: the question no longer
+        exists."""
 
     @abstractmethod
     async def approvals(self, chat: ChatAddress) -> list[Approval]:
-        """The questions of the chat's unfinished items (in all of its threads), decided or not, as they
-        were asked."""
+        """The questions of the chat's unfinished items (in all threads), decided or not, in the order they were
+        asked."""
 
     @abstractmethod
     def on_decided(self, listener: Callable[[SessionKey], None]) -> None:
-        """Call `listener` on the event loop whenever a question of a key is decided, in every process.
-        News may be lost: a turn that waits looks now and then."""
+        """Call `listener` on the event loop whenever a question of a key is decided, by any process. News may get lost,
+        so a waiting turn also looks now and then."""
 
 
 class FleetStore(ABC):
-    """What several processes on one store say to one another."""
+    """How processes on one store talk to one another."""
 
     @abstractmethod
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
-        """From now on this process claims only lanes and bypass items of the platforms `runs`, and
-        only rows and reminders of the platforms `sends`; the others wait for another process. Before the first
-        call it claims everything."""
+        """From now on this process claims only lanes and bypass items of the platforms in `runs`, and only rows and
+        reminders of those in `sends`. Before the first call it claims everything."""
 
     @abstractmethod
     def on_rows(self, listener: Callable[[], None]) -> None:
-        """Call `listener` on the event loop whenever `claim_outbound` may give rows that this process did not
-        know of."""
+        """Call `listener` on the event loop whenever `claim_outbound` may have rows that this process does not know
+        of."""
 
     @abstractmethod
     def on_left(self, listener: Callable[[], None]) -> None:
-        """Call `listener` on the event loop whenever another process died or ended and left items to
+        """Call `listener` on the event loop whenever another process has died or stopped and left items for
         `claim_bypassed` or `pending_hooks`."""
 
     @abstractmethod
     async def hold(self, name: str, holder: str, seconds: float) -> bool:
-        """Take a lease, or renew it, for so many seconds: whether `holder` has it now. A lease has one holder at
-        a time in all processes, such as the one that polls a bot account."""
+        """Take or renew a lease for so many seconds. Returns whether `holder` has it now. Only one holder in all
+        processes can have a lease, for example to poll a bot account."""
 
     @abstractmethod
     async def let_go(self, name: str, holder: str) -> None:
-        """Give a lease back before its time; nothing happens to a lease of another holder."""
+        """Give a lease back early. Somebody else's lease is not touched."""
 
 
 class SessionStore(ABC):
@@ -279,7 +277,7 @@ class SessionStore(ABC):
 
     @abstractmethod
     async def session(self, session_id: str, key: SessionKey | None = None) -> Session:
-        """The session of this id; its key, where the caller knows it, spares a search. Raises SessionNotFound."""
+        """The session with this id. If the caller knows its key, that saves a search. Raises SessionNotFound."""
 
     @abstractmethod
     async def transcript(self, session: Session) -> tuple[Message, ...]:
@@ -324,12 +322,12 @@ class SessionStore(ABC):
 
     @abstractmethod
     async def hook_done(self, session_id: str) -> None:
-        """`on_session_end` returned for this session."""
+        """`on_session_end` has returned for this session."""
 
     @abstractmethod
     async def claim_due_sessions(self, now: float, limit: int) -> list[Session]:
-        """Open sessions whose `expires_at` has passed, earliest first. A session that was returned is not returned
-        again for EXPIRY_CLAIM seconds, unless its deadline changes or the process that claimed it ends before."""
+        """Open sessions whose `expires_at` has passed, earliest first. Each is returned again only after EXPIRY_CLAIM
+        seconds, or if its deadline changes, or if the process that claimed it stops before."""
 
     async def lineage(self, session_id: str) -> list[Session]:
         """Root to tip of the chain of continuations that `session_id` belongs to. Raises SessionNotFound."""
@@ -337,7 +335,7 @@ class SessionStore(ABC):
         seen = {session_id}
 
         async def unseen(other_id: str | None) -> Session | None:
-            """A session that is not in the chain yet: a damaged chain may lead back to its beginning."""
+            """The session of this id, unless it is in the chain already: a damaged chain may lead in a circle."""
             if other_id is None or other_id in seen:
                 return None
             seen.add(other_id)
@@ -353,76 +351,75 @@ class SessionStore(ABC):
 
 
 class MemoryStore(ABC):
-    """What outlives sessions: pins and memory. Pins belong to a key and to none of its sessions: they outlive resets,
-    and what is pinned under one key is never seen under another. Facts belong to a scope, which lies in one chat. A
-    change names the version that it changes, so no lease is needed: two lanes of a scope, or a process that wakes up
-    late, cannot undo each other's work."""
+    """Pins and memory, which outlive sessions. Pins belong to a key, survive resets, and are never seen under another
+    key. Facts belong to a scope, which lies in one chat. Each change names the version that it changes, so no lease is
+    needed: neither two lanes of a scope, nor a process that wakes up late, can undo each other's work."""
 
     @abstractmethod
     async def pins(self, key: SessionKey) -> Pins:
-        """The key's pins; a key without any is no error."""
+        """The key's pins, maybe none."""
 
     @abstractmethod
     async def set_pins(self, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
-        """Replace the key's pins and, in the same step, the prompt of its present session, whose epoch
-        rises: so no prompt is ever without the pins. Returns that session as it now is. `rebuilt` None: the key
-        has no session. Raises SessionConflict if the key has one all the same."""
+        """Replace the key's pins and, in the same step, the prompt of its present session, whose epoch rises; so there
+        is never a prompt without the pins. Returns that session. `rebuilt` is None if the key has no session; if it has
+        one after all, SessionConflict is raised."""
 
     @abstractmethod
     async def memory(self, scope: SessionKey) -> Memory:
-        """The scope's facts; a scope without any is no error."""
+        """The scope's facts, maybe none."""
 
     @abstractmethod
     async def change_memory(self, change: MemoryChange) -> bool:
-        """Change the facts of a scope. False, and nothing is stored, if the memory has another version by now: then
-        look again."""
+        """Change the facts of a scope. Returns False, and stores nothing, if the memory has a newer version: then read
+        it again."""
 
     @abstractmethod
     async def note_flushed(self, session: Session, messages: int) -> None:
-        """Note that memory has been given so many messages of an ended session; a smaller number changes nothing."""
+        """Note how many messages of an ended session the memory has been given. A smaller number changes nothing."""
 
     @abstractmethod
     async def note_title(self, session: Session, title: str) -> None:
-        """Give a session a title that was made of its messages as the caller saw them. One that has a title by now, or
-        of which something was forgotten meanwhile, stays as it is."""
+        """Give a session a title that was made from its messages as the caller saw them, unless it already has one, or
+        something of it was forgotten meanwhile."""
 
 
 class ForgettingStore(ABC):
-    """What a person wants forgotten is nowhere afterwards: no row, no index entry and no file of the store holds it.
-    What came in and what was shown under the key loses its words as a whole, once it has ended: nobody reads them any
-    more, and any of them may repeat what is forgotten. Event ids stay, so that no event is accepted twice."""
+    """What a person wants forgotten is nowhere afterwards: no row, index entry or file of the store holds it.
+    Everything that came in and was shown under the key loses its words once it has ended, because nobody reads them any
+    more and any of them may repeat what is forgotten. Event ids stay, so that no event is accepted twice."""
 
     @abstractmethod
     async def forget(self, lease: Lease | None, deed: Forgetting) -> Mapping[str, int]:
-        """Take messages out of a key's conversations, with all that the deed names, and return its counts. A deed
-        that was done before returns its earlier counts. Raises SessionConflict if the tip is not the key's present
-        session any more, under that epoch. `lease` None: the caller holds no lane; a turn that runs in it loses its
-        session to the new epoch."""
+        """Take messages out of a key's conversations, with everything that the deed names, and return counts. A deed
+        that was already done returns its earlier counts. Raises SessionConflict unless the tip is still the key's
+        present session, under that epoch. If `lease` is None, the caller holds no lane; a turn that runs there loses
+        its session to the new epoch."""
 
     @abstractmethod
     async def erase(self, lease: Lease | None, deed: Erasure) -> Mapping[str, int]:
-        """Take away everything of a key: its sessions with their messages, its pins and files, and the words of its
-        inbox and outbox. Its model calls stay in the ledger as sums of nobody's. Items of its lane that are not ended
-        end as refused, but for those of the caller's own lane. Returns counts: sessions, messages, files, rules."""
+        """Delete everything of a key: its sessions with their messages, its pins and files, and the words of its inbox
+        and outbox. Its model calls stay in the ledger as anonymous sums. Unfinished items of its lane end as refused,
+        except those of the caller's own lane. Returns counts: sessions, messages, files, rules."""
 
     @abstractmethod
     async def talks(self, platform: str | None, person: str | None) -> list[Talk]:
-        """The conversations in which a person spoke, as far as their messages are still known; None: any platform, and
-        everybody. The store is scanned for them."""
+        """The conversations in which a person spoke, as far as their messages still exist. None: on any platform, and
+        everybody. Scans the store."""
 
     @abstractmethod
     async def forgotten(self, key: SessionKey, deed: str) -> Mapping[str, int] | None:
-        """Return the counts of the deed with this id; None: it was not done."""
+        """The counts of the deed with this id; None if it was not done."""
 
 
 class ReminderStore(ABC):
-    """Reminders belong to a key, and outlive its sessions. A reminder that waits costs nothing: the store orders those
-    that have a time by it. While their chat is closed they are parked, and are not due."""
+    """Reminders belong to a key and outlive its sessions. A waiting reminder costs nothing, because the store keeps
+    those with a time in order. While their chat is closed they are parked, and not due."""
 
     @abstractmethod
     async def add_reminder(self, reminder: Reminder, most: int, in_chat: int) -> Reminder | None:
-        """Store a reminder and give it the key's next number. One whose id is known is returned as it is now. None:
-        its person has `most` in this chat that wait or are paused."""
+        """Store a reminder under the key's next number. If its id is known, return it as it is now. None: its person
+        already has `most` waiting or paused ones in this chat."""
 
     @abstractmethod
     async def reminder(self, chat: ChatAddress, reminder_id: str) -> Reminder | None:
@@ -430,17 +427,16 @@ class ReminderStore(ABC):
 
     @abstractmethod
     async def reminders(self, key: SessionKey, over: int) -> list[Reminder]:
-        """The key's reminders that wait or are paused, by their number, and then those that are over, newest first, at
-        most so many."""
+        """The key's waiting and paused reminders by number, then those that are over, newest first, up to a limit."""
 
     @abstractmethod
     async def has_reminders(self, key: SessionKey) -> bool:
-        """Whether the key ever had a reminder; asked at every message, so it costs next to nothing."""
+        """Whether the key ever had a reminder. Asked at every message, so it costs next to nothing."""
 
     @abstractmethod
     async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
-        """Reminders whose time has come, of the platforms that this process sends to, earliest first. Nothing is
-        claimed: of several processes that change a reminder, one is first."""
+        """Reminders whose time has come, of platforms that this process sends to, earliest first. Nothing is claimed:
+        if several processes change a reminder, one of them is first."""
 
     @abstractmethod
     async def change_reminder(
@@ -450,20 +446,20 @@ class ReminderStore(ABC):
         arrival: Arrival | None = None,
         also: Sequence[Reminder] = (),
     ) -> Changed:
-        """Put a reminder into the place of the version before it, and those in `also`, which are of the same chat, all
-        or none, together with the rows that say so, and with the item
-        that it puts into its lane, whatever waits there. If that version was replaced already, nothing is stored."""
+        """Replace a reminder's version before this one, and those in `also` (of the same chat), all or none, together
+        with the rows that say so and the item that it puts into its lane, even a full one. If that version was already
+        replaced, nothing is stored."""
 
 
 class FileStore(ABC):
-    """Files belong to a key, as pins do: what was sent in one conversation is never read in another. A content is named
-    by its SHA-256 and never changes, so no lease is needed: a process that keeps a content twice, or too late, keeps
-    the same. Messages and rows name a content and never hold one, which is loaded only when it is shown."""
+    """Files belong to a key, as pins do: what was sent in one conversation is never read in another. Contents are named
+    by their SHA-256 and never change, so no lease is needed: keeping one twice, or late, does no harm. Messages and
+    rows only name a content, which is loaded when it is shown."""
 
     @abstractmethod
     async def keep_file(self, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:
-        """Keep a file and its content, whose digest the file states. The first file that was kept under a `ref`
-        stands, and is returned."""
+        """Keep a file and its content, whose digest the file states. If a file was already kept under this `ref`, that
+        one stays and is returned."""
 
     @abstractmethod
     async def kept_file(self, key: SessionKey, ref: str) -> KeptFile | None:
@@ -475,26 +471,26 @@ class FileStore(ABC):
 
     @abstractmethod
     async def file_content(self, key: SessionKey, digest: str) -> bytes | None:
-        """The content of a file of this key; None: the key has no content of this digest."""
+        """The content with this digest; None if the key has none."""
 
 
 class OutboxStore(ABC):
-    """Rows that people are shown, in the order of emission in each chat."""
+    """Rows to show to people, in the order in which each chat's were emitted."""
 
     @abstractmethod
     async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
-        """Store messages that belong to no turn's end; a message whose id is known is not stored again.
-        Returns the rows to send now: of each chat at most its head."""
+        """Store messages that belong to no turn's end, unless their ids are known. Returns the rows to send now, at
+        most one for each chat."""
 
     @abstractmethod
     async def claim_outbound(self, limit: int) -> list[Outbound]:
-        """Claim each chat's earliest unfinished row that is due; for rows in state `sending` that
-        no living worker owns, the earlier attempt counts as ambiguous."""
+        """Claim each chat's earliest unfinished row that is due. For rows in state `sending` that no living worker
+        owns, the earlier attempt counts as ambiguous."""
 
     @abstractmethod
     def owns(self, row: Outbound) -> bool:
-        """Whether a row that this process has claimed is certainly still its own. Another process may have taken
-        over the row of a process that was silent for too long (stopped, cut off)."""
+        """Whether a row that this process claimed is certainly still its own. If it was silent too long (stopped, cut
+        off), another process may have taken it over."""
 
     @abstractmethod
     async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Outbound | None:
@@ -504,10 +500,10 @@ class OutboxStore(ABC):
     async def mark_retry(
         self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False, counted: bool = True
     ) -> None:
-        """This attempt failed; try again in `seconds`, by the store's own time, which setting a clock does not
-        move. The chat's later rows wait for the row. `ambiguous`: nobody knows whether the row was shown. `anew`:
-        the message that the row had is gone, and every doubt about the message; the row is sent like a new one.
-        Not `counted`: the platform asked the row to wait, which is no attempt."""
+        """This attempt failed; try again in `seconds`, by the store's own time, which does not depend on the machine's
+        clock. The chat's later rows wait. `ambiguous`: nobody knows whether the row was shown. `anew`: its message is
+        gone, and so are all doubts; it is sent like a new one. Not `counted`: the platform asked to wait, which is no
+        attempt."""
 
     @abstractmethod
     async def mark_refused(
@@ -519,133 +515,132 @@ class OutboxStore(ABC):
         gone: bool = False,
         keeps: bool = False,
     ) -> Outbound | None:
-        """The platform will never show the row; `instead` (a visible error) takes its place. `keeps`: the row is
-        withheld if it is an answer (`KEPT`, a file), and not refused: emitted again, it goes out behind the chat's
-        rows like a new one. What a closed chat is not shown is withheld so, too. `gone`: nothing can be
-        shown in the chat any more, so the chat is closed, unless a message from there was accepted since the row
-        was handed out: the message is newer than the platform's refusal. Returns a row as `mark_sent` does."""
+        """The platform will never show the row; `instead` (a visible error) takes its place. `keeps`: an answer
+        (`KEPT`, a file) is withheld instead of refused; if it is emitted again, it goes out behind the chat's rows like
+        a new one. Whatever a closed chat is not shown is withheld in the same way. `gone`: nothing can be shown in the
+        chat any more, so it is closed, unless a message came from there after the row was handed out, which is newer
+        than the refusal. Returns a row as `mark_sent` does."""
 
     @abstractmethod
     async def has_unsent(self, to: ChatAddress) -> bool:
-        """Whether rows of this chat wait to be shown, or are being sent. A reply that streams does not count."""
+        """Whether rows of this chat wait, or are being sent. A streaming reply does not count."""
 
     @abstractmethod
     async def unasked(self, to: ChatAddress) -> int:
-        """Count the rows of this chat that nobody waits for (`Outbound.unasked`) and that were not sent yet. They go
-        out behind the chat's other rows."""
+        """Count the unsent rows of this chat that nobody waits for (`Outbound.unasked`). They go out after the chat's
+        other rows."""
 
     @abstractmethod
     async def next_due(self) -> float | None:
-        """In how many seconds the earliest row that waits for a retry is due; None: no row waits."""
+        """Seconds until the earliest row that waits for a retry is due; None if no row waits."""
 
     @abstractmethod
     async def rows(self, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:
-        """The rows of these ids, as far as they are of this chat."""
+        """Those of these rows that belong to this chat."""
 
 
 class ChatStore(ABC):
-    """Chats in which nothing can be shown any more, and those that their platform calls by another name than before. A
-    chat is closed in all its threads, for every process, until a message from it is accepted: `accept` opens the chat
-    in the same step. `mark_refused` closes a chat, too. A chat keeps its first name, under which its conversations,
-    rules, files and questions lie: so nothing has to be moved, and no message can fall between two keys."""
+    """Chats in which nothing can be shown any more, and chats whose platform has renamed them. A chat is closed in all
+    threads, for every process, until `accept` stores a message from it, which opens it in the same step. `mark_refused`
+    closes chats, too. A renamed chat keeps its first name, under which its conversations, rules, files and questions
+    lie; so nothing has to be moved, and no message can fall between two keys."""
 
     @abstractmethod
     async def close_chat(self, to: ChatAddress, reason: str) -> None:
-        """The platform said that nothing reaches this chat: rows that wait are refused with `reason`, and so is
-        every later row when its turn comes, without an attempt. A row that is being sent ends by itself."""
+        """The platform says that nothing reaches this chat: waiting rows are refused with `reason`, and so is every
+        later row when its turn comes, without an attempt. A row that is being sent ends by itself."""
 
     @abstractmethod
     async def open_chat(self, to: ChatAddress) -> bool:
-        """The chat is there again; say whether it was closed."""
+        """The chat is reachable again. Returns whether it was closed."""
 
     @abstractmethod
     async def closed(self, to: ChatAddress) -> str | None:
-        """Return the reason why the chat is closed; None: the chat is open."""
+        """Why the chat is closed; None if it is open."""
 
     @abstractmethod
     async def rename_chat(self, platform: str, before: str, after: str) -> None:
-        """The platform calls the chat `before` by the name `after` from now on, and the chat is open. Told again,
-        nothing changes: the first name that was said of `after` stays its first name. The step may be several
-        transactions: a caller that was cut short repeats the step."""
+        """The platform now calls the chat `before` by the name `after`, and the chat is open. Repeating this changes
+        nothing; `after` keeps the first name that it was given. It may take several transactions; a caller that was cut
+        short repeats it."""
 
     @abstractmethod
     async def first_name(self, platform: str, chat: str, event_id: str) -> str:
-        """Return the first name of an event's chat. An event that was accepted before the store knew the other name
-        keeps its chat, so that the event is known when it comes again."""
+        """The first name of an event's chat. An event that was accepted before the store knew the other name keeps its
+        chat, so that it is recognised when it comes again."""
 
     @abstractmethod
     async def later_name(self, platform: str, chat: str) -> str | None:
-        """Return the present name of a chat that has another one by now; None: `chat` is still its name."""
+        """The present name of a renamed chat; None if `chat` is still its name."""
 
 
 class BudgetStore(ABC):
-    """What may be spent, and how fast may be sent. Counted for all processes."""
+    """What may be spent, and how fast may be sent, counted for all processes together."""
 
     @abstractmethod
     async def reserve(self, reservation: Reservation) -> CapReached | None:
-        """Count a call's worst case as spent under each of its caps, or under none of them: then the
-        first cap without room is returned. The same id counts once, however often it is asked for.
+        """Count a call's worst case as spent under each of its caps.
 
-        However many ask at once, no account goes beyond its limit; of several calls that together have no
-        room, all may be refused. A call that nobody settles stays counted as it was reserved: its process
-        is dead, and the money may have been spent.
+        If one has no room, count nothing and return the first such cap. The same id counts once. However many ask at
+        once, no account exceeds its limit, though several calls that do not fit together may all be refused. A call
+        that nobody settles stays counted: its process died, and the money may have been spent.
         """
 
     @abstractmethod
     async def settle(self, reservation: Reservation, cost: int) -> None:
-        """Replace a reservation by the call's real cost, in millionths of a US dollar. A second time, or a
-        day later, nothing changes."""
+        """Replace a reservation by the call's real cost, in millionths of a US dollar. Repeating it, or doing it a day
+        later, changes nothing."""
 
     @abstractmethod
     async def spent(self, accounts: Sequence[str]) -> list[int]:
-        """Return the sum that is spent and reserved under each account, in millionths of a US dollar."""
+        """The sum of spent and reserved money under each account, in millionths of a US dollar."""
 
     @abstractmethod
     async def take(self, account: str, ticket: str, rates: Sequence[Rate]) -> float:
-        """Seconds until the message `ticket` may be sent; 0.0: now, and the ticket is used up.
+        """Seconds until the message `ticket` may be sent; at 0.0 the ticket is used up.
 
-        The moment is the ticket's own: a caller that waited asks again with the same ticket, in any
-        process, and is told 0.0, or to wait again if `hold_off` or the caller's own delay moved the moment.
-        Moments given away in `account` keep all `rates`, however many processes ask; a moment that
-        nobody uses is lost. One clock decides: the process's own, or the server's where the store is shared.
+        The ticket has its own moment: after waiting, ask again with the same ticket, in any process, and get 0.0, or
+        another wait if `hold_off` or your own delay has moved the moment. However many processes ask, the moments given
+        in `account` keep to all `rates`; an unused moment is lost. One clock decides: the process's own, or the
+        server's if the store is shared.
         """
 
     @abstractmethod
     async def hold_off(self, account: str, bucket: str, seconds: float) -> None:
-        """The platform asked for silence: until the silence is over, this bucket has no moment, not even one that
-        was given away already, and not after a restart either."""
+        """The platform asked for silence. Until it is over, this bucket has no moment, not even one that was already
+        given, and not after a restart either."""
 
     @abstractmethod
     async def resting(self, account: str, bucket: str) -> float:
-        """For how many seconds the bucket must stay silent; 0.0: it need not."""
+        """Seconds for which the bucket must stay silent; 0.0 if it need not."""
 
 
 def under(key: SessionKey, kind: str) -> str:
-    """The folder of a kind of small state, a word, that lies under a key: it is erased with the key, and words that
-    are forgotten under the key are forgotten in it."""
+    """The folder of a kind of small state (a word) under a key. It is erased with the key, and `/forget` there also
+    looks into it."""
     return f"{kind} {key}"
 
 
 class Documents(ABC):
-    """Small state without steps of its own: notes, which are small texts by name, in folders. A platform's adapter has
-    a folder of its account; every other kind of small state has one of its own, or one `under` each conversation.
-    Notes are copied and migrated with the rest. The steps work in a store that is opened for reading, too: an admin
-    lets somebody in from a shell while the gateway runs."""
+    """Small state without steps of its own: notes, which are small named texts, in folders. A platform's adapter has a
+    folder for its account; every other kind of small state has one folder, or one `under` each conversation. Notes are
+    copied and migrated with everything else. This also works if a store is opened only for reading: an admin can let
+    somebody in from a shell while the gateway runs."""
 
     @abstractmethod
     async def notes(self, folder: str) -> dict[str, str]:
-        """The folder's notes by name; a folder without any is no error."""
+        """The folder's notes by name, maybe none."""
 
     @abstractmethod
     async def set_notes(
         self, folder: str, changes: Mapping[str, str | None], still: Mapping[str, str | None] | None = None
     ) -> bool:
-        """Write these notes, and forget those that are None. False, and nothing is stored, unless the notes of `still`
-        are as they were read, None those that were not there: then look again."""
+        """Write these notes, and forget those that are None. If `still` is given, do so only if those notes are as they
+        were read (None: they did not exist); otherwise return False and store nothing."""
 
     @abstractmethod
     async def folders(self, key: SessionKey) -> list[str]:
-        """The folders `under` a key that hold notes. The store may be scanned."""
+        """The folders `under` a key that hold notes. May scan the store."""
 
 
 class ReportStore(ABC):
@@ -657,8 +652,8 @@ class ReportStore(ABC):
 
     @abstractmethod
     async def conversations(self, chat: SessionKey, limit: int) -> list[SessionKey]:
-        """The keys with sessions of a chat that has this key: that one and those of its threads, newest first, without
-        helpers. Redis reads the keys of a sixteenth of all sessions for it."""
+        """The keys with sessions in the chat of this key, threads included, newest first, without helpers. Redis reads
+        the keys of a sixteenth of all sessions for it."""
 
     @abstractmethod
     async def compactions(self, session_id: str) -> list[Compaction]:
@@ -668,21 +663,21 @@ class ReportStore(ABC):
     async def search(
         self, words: str, key: SessionKey | None, limit: int, meaning: Meaning | None = None
     ) -> list[Passage]:
-        """Original messages (no summaries, no stubs) that answer a question or hold some of the words, best first:
-        what was said, then what tools returned, as far as that is indexed (`searchable`, `ranking`). What holds
-        the words between quotation marks as they are comes first. `key` None: in all conversations. `meaning`: what was
-        said and means nearly the same is found, too, as far as it has vectors of that model."""
+        """Original messages (no summaries, no stubs) that answer a question or hold some of its words, best first: what
+        people and the model said, then what tools returned, as far as that is indexed (`searchable`, `ranking`).
+        Messages with a quoted phrase come first. `key` None: in all conversations. `meaning`: messages with a similar
+        meaning are found, too, if that model has made their vectors."""
 
     @abstractmethod
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
-        """For each of a few values the original messages of a key that hold it as it is written, as far as that is
-        indexed: the oldest and up to `limit` of the newest, oldest first. All values cost one look, because a turn
-        waits for it."""
+        """For each of a few values, the key's original messages that hold it exactly, as far as that is indexed: the
+        oldest, and up to `limit` of the newest, oldest first. All values together cost one look, because a turn waits
+        for it."""
 
     @abstractmethod
     async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
-        """A message of a key's conversations among what was said before and after it, oldest first, at most `reach`
-        messages on each side; empty for a message of no conversation of this key."""
+        """A message of the key's conversations with what was said before and after it, oldest first, at most `reach`
+        messages on each side. Empty if the message is of no conversation of this key."""
 
     @abstractmethod
     async def usage(
@@ -696,21 +691,22 @@ class ReportStore(ABC):
 
     @abstractmethod
     async def named(self, name: str, platforms: Collection[str]) -> Named:
-        """What has this id, which people read in a log or a list; also the events of this id on these platforms."""
+        """Whatever has this id, which people read in a log or a list; also the events with this id on these
+        platforms."""
 
     @abstractmethod
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
-        """Counts over everything, for which the store may be scanned. Waiting items and unsent rows are counted of
-        these platforms alone, if they are given."""
+        """Counts over everything, for which the store may be scanned. If platforms are given, only their waiting items
+        and unsent rows are counted."""
 
     @abstractmethod
     async def backlog(self) -> Backlog:
-        """What waits, over all platforms; it costs no more because more was said, or more people talk. Where thousands
-        wait, the store may look at some of them alone, and give ages that are too small."""
+        """What waits, on all platforms. It costs no more as conversations and people grow. If thousands wait, the store
+        may look at only some of them, and give ages that are too small."""
 
     @abstractmethod
     async def heard(self, key: SessionKey, limit: int) -> list[InboxItem]:
-        """The key's items, whatever became of them, newest first: at most the newest MOST_HEARD ones."""
+        """The key's items, whatever became of them, newest first, at most MOST_HEARD."""
 
     @abstractmethod
     async def dead(self, limit: int) -> list[InboxItem]:
@@ -718,29 +714,29 @@ class ReportStore(ABC):
 
     @abstractmethod
     async def bury(self, item: InboxItem) -> bool:
-        """Take an item off the dead ones: it counts as withdrawn. False: it was none of them."""
+        """Take an item off the dead ones; it counts as withdrawn. False if it was not among them."""
 
     @abstractmethod
     async def outbox(
         self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
     ) -> list[Outbound]:
-        """Outbound rows of an address (None: of all), newest first; only those in one of these states, if any is
-        given, for which the store may be scanned."""
+        """Outbound rows of an address (None: of all), newest first, optionally only those in certain states, for which
+        the store may be scanned."""
 
 
 class VectorStore(ABC):
-    """Vectors of messages, beside the index. They go with their messages, and all of them once those of another model
-    or length are kept. No migration carries them: they are made anew."""
+    """Vectors of messages, beside the index. They go with their messages, and all of them go once vectors of another
+    model or length are kept. They are never migrated, but made again."""
 
     @abstractmethod
     async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
-        """Some messages of one conversation without a vector of this model and length (0: nobody knows), the newest
-        ones first; none: all have one."""
+        """Some messages of one conversation without a vector of this model and length (0: unknown), newest first.
+        Empty: all have one."""
 
     @abstractmethod
     async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
         """Keep the vectors of all messages that `unembedded` gave, by their ids; `vectors.NONE` for those that can have
-        none. A message that was forgotten meanwhile gets none."""
+        none. Messages that were forgotten meanwhile get none."""
 
 
 class Store(
@@ -761,7 +757,8 @@ class Store(
     VectorStore,
     ABC,
 ):
-    """All of them, as one backend. `open` before use, `aclose` after; every method may raise StoreUnavailable."""
+    """The whole port, as a backend provides it. Call `open` before use and `aclose` after; every method may raise
+    StoreUnavailable."""
 
     @abstractmethod
     async def open(self) -> None:

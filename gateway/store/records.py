@@ -29,7 +29,7 @@ MOST_ATTEMPTS: Final = len(ATTEMPT_PAUSES)  # that no process survived, after wh
 
 
 def attempt_pause(attempts: int, pauses: Sequence[float]) -> float:
-    """The seconds that a process must have run before an item with so many attempts is tried again. 0.0 also for one
+    """Seconds that a process must have run before it tries an item with so many attempts again. 0.0 also for an item
     that will only be buried."""
     return pauses[attempts] if attempts < MOST_ATTEMPTS else 0.0
 
@@ -68,8 +68,8 @@ class InboxItem(Struct, frozen=True, kw_only=True):
 
 
 class Beginning(NamedTuple):
-    """What a turn begins with: the progress of an earlier attempt (None: it recorded nothing), the present session of
-    the item's key, and whether the key has reminders."""
+    """What a turn begins with: the progress of an earlier attempt (or None), the present session of the item's key, and
+    whether the key has reminders."""
 
     journal: TurnJournal | None
     tip: Session | None
@@ -77,8 +77,8 @@ class Beginning(NamedTuple):
 
 
 class Claim(Struct, frozen=True, kw_only=True):
-    """A lane this worker now runs, and the item at its head. `begins`: what its turn begins with, where the store
-    looked with the claim."""
+    """A lane that this worker now runs, and the item at its head. `begins`: what its turn begins with, if the store
+    looked at that, too."""
 
     lease: Lease
     item: InboxItem
@@ -106,11 +106,11 @@ class ToolIntent(Struct, frozen=True, kw_only=True):
 
 
 class TurnJournal(Struct, frozen=True, kw_only=True):
-    """The progress of an earlier attempt at an item, for the attempt that resumes the item.
+    """The progress of an earlier attempt at an item, for the one that resumes it.
 
-    The transcript already holds the messages of `steps` recorded steps, the person's own first.
-    `intents` are tool calls that had begun when the process died: unless they wait, their outcome is
-    unknown. `reply` is the outbox row opened for streaming, if any; `approvals` are the item's questions.
+    The transcript already holds the messages of `steps` steps, the person's own first. `intents` are tool calls that
+    had begun when the process died: unless they wait for a yes, their outcome is unknown. `reply` is the outbox row of
+    a streaming reply; `approvals` are the item's questions.
     """
 
     session_id: str
@@ -121,12 +121,12 @@ class TurnJournal(Struct, frozen=True, kw_only=True):
 
     @property
     def begun(self) -> bool:
-        """Whether the transcript holds the messages that the turn began with."""
+        """Whether the transcript already holds the messages that the turn began with."""
         return self.steps > 0 or bool(self.intents)
 
 
 class Patch(Struct, frozen=True, kw_only=True):
-    """The changes that an append may make to the session row; None leaves a field as it is."""
+    """What an append changes in the session's row; None leaves a field as it is."""
 
     at: float
     usage: CanonicalUsage | None = None  # added
@@ -147,11 +147,11 @@ PATCHED: Final = tuple(name for name in Patch.__struct_fields__ if name not in _
 
 
 class StepRecord(Struct, frozen=True, kw_only=True):
-    """The additions of a step (or a turn's end): messages in order, calls made, changes of the session.
+    """What a step (or a turn's end) adds: messages in order, model calls, changes of the session.
 
-    `absorbed` are ids of queued items whose text is among the messages: they end with this turn.
-    `after` is how many messages the transcript holds before, as far as the turn knows. With another number
-    an earlier write that the turn gave up has landed, and this write is a SessionConflict.
+    `absorbed` are ids of queued items whose text is among the messages: they end with this turn. `after` is the number
+    of messages that the transcript holds before, as far as the turn knows. If it holds another number, an earlier write
+    that the turn had given up on has landed, and this write is a SessionConflict.
     """
 
     messages: Sequence[Message]
@@ -162,8 +162,8 @@ class StepRecord(Struct, frozen=True, kw_only=True):
 
 
 class TurnEnd(Struct, frozen=True, kw_only=True):
-    """The answer of `finish_turn`. `next` is the lane's next item, already claimed under the same lease; None: the
-    lane was released. `outbound` are the rows that this worker must now send."""
+    """The result of `finish_turn`. `next` is the lane's next item, already claimed under the same lease (None: the lane
+    was released). `outbound` are the rows that this worker must now send."""
 
     messages: tuple[Message, ...]
     next: InboxItem | None
@@ -171,8 +171,8 @@ class TurnEnd(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """The result of a verdict. `approval` is the question as it is now; `first` says whether this verdict decided the
-    question. `outbound` are the rows that this worker must now send."""
+    """The result of a verdict. `approval` is the question as it is now; `first` says whether this verdict decided it.
+    `outbound` are the rows that this worker must now send."""
 
     approval: Approval
     first: bool
@@ -180,8 +180,8 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 class Changed(Struct, frozen=True, kw_only=True):
-    """The result of a change of a reminder. `first`: nobody had changed the reminder since. `outbound` are the rows
-    that this worker must now send."""
+    """The result of changing a reminder. `first`: nobody else had changed it before. `outbound` are the rows that this
+    worker must now send."""
 
     first: bool
     outbound: tuple[Outbound, ...] = ()
@@ -211,14 +211,14 @@ class SessionChanges(TypedDict, total=False):
 
 
 def check_changes(changes: SessionChanges) -> None:
-    """Raises ValueError for a field that cannot be changed this way."""
+    """Raises ValueError for fields that cannot be changed this way."""
     if unknown := changes.keys() - SessionChanges.__annotations__:
         raise ValueError(f"a session's {', '.join(sorted(unknown))} cannot be changed this way")
 
 
 class Rebuilt(Struct, frozen=True, kw_only=True):
-    """A session's system prompt, built anew. `last_prompt_tokens`: what the provider's last report would
-    have been with this prompt; 0: there is no report."""
+    """A session's system prompt, built anew. `last_prompt_tokens`: what the provider would have reported for this
+    prompt; 0 if there is no report."""
 
     ref: SessionRef
     system_prompt: str
@@ -226,8 +226,8 @@ class Rebuilt(Struct, frozen=True, kw_only=True):
 
 
 class Replacement(Struct, frozen=True, kw_only=True):
-    """A message that takes the place of the stored message `old` in every transcript: a summary that was made of a
-    forgotten message, made anew. It is stored as one of the session `session_id`."""
+    """A message that replaces the stored message `old` in every transcript: a summary of something forgotten, made
+    again. It is stored for the session `session_id`."""
 
     old: str
     message: Message
@@ -235,8 +235,8 @@ class Replacement(Struct, frozen=True, kw_only=True):
 
 
 class Rewriting(Struct, frozen=True, kw_only=True):
-    """The new state of a session that held something forgotten, beside its transcript. `freed`: by how many tokens
-    its transcript becomes shorter."""
+    """The new state of a session that held something forgotten, besides its transcript. `freed`: the tokens by which
+    its transcript shrinks."""
 
     session_id: str
     freed: int
@@ -246,11 +246,12 @@ class Rewriting(Struct, frozen=True, kw_only=True):
 
 
 class Forgetting(Struct, frozen=True, kw_only=True):
-    """The parts that a key's conversations lose. `id` is made of its cause: no deed is done twice.
+    """What a key's conversations lose.
 
-    `tip` is the key's present session as the caller saw it, `item` the item that asked, whose own words go, too.
-    `removed` are ids of messages, `reminders` of reminders; `files` are refs. `pins` None: they stay. `counts` is for
-    people."""
+    `id` is made from its cause, so that no deed is done twice. `tip` is the key's present session as the caller saw it;
+    `item` is the item that asked, whose own words go, too. `removed` are ids of messages, `reminders` of reminders,
+    `files` are refs. `pins` None: they stay. `counts` is for people.
+    """
 
     id: str
     key: SessionKey
@@ -267,7 +268,7 @@ class Forgetting(Struct, frozen=True, kw_only=True):
 
 
 class Erasure(Struct, frozen=True, kw_only=True):
-    """Everything of a key is to go; with `before` only what is older: ended sessions whose last message, and files that
+    """Everything of a key goes; with `before`, only older things: ended sessions whose last message, and files that
     were kept, before that moment (seconds since the epoch). `id` and `item` are as in `Forgetting`."""
 
     id: str
@@ -312,8 +313,8 @@ class Meaning(Struct, frozen=True, kw_only=True):
 
 
 class Passage(Struct, frozen=True, kw_only=True):
-    """A find of a search: messages that follow one another. `best`: the place of the message that was found; the others
-    stand around it. `score`: comparable within one search."""
+    """A result of a search: consecutive messages. `best` is the place of the message that was found, among its
+    neighbours. `score` can be compared within one search."""
 
     turns: tuple[Found, ...]
     best: int
@@ -326,8 +327,8 @@ class Passage(Struct, frozen=True, kw_only=True):
 
 
 class Fate(Struct, frozen=True, kw_only=True):
-    """An item and what became of it. `outcome` None: it is not ended. `absorbed_by`: the id of the item whose turn
-    answered it, too."""
+    """An item and what became of it. `outcome` None: it has not ended. `absorbed_by`: the id of the item whose turn
+    answered it."""
 
     item: InboxItem
     outcome: ItemOutcome | None
@@ -336,7 +337,8 @@ class Fate(Struct, frozen=True, kw_only=True):
 
 
 class Named(Struct, frozen=True, kw_only=True):
-    """All that has a name: items, also those that came as the event of this name; a message; a row of the outbox."""
+    """Everything with a certain name: items, also those that came as the event of this name; a message; a row of the
+    outbox."""
 
     fates: tuple[Fate, ...] = ()
     message: Found | None = None
@@ -361,19 +363,19 @@ class StoreStatus(Struct, frozen=True, kw_only=True):
 
 
 class Pile(Struct, frozen=True, kw_only=True):
-    """Things that wait. `oldest`: since when the oldest does (seconds since the epoch); None: nothing waits."""
+    """Things that wait. `oldest`: since when the oldest one waits (seconds since the epoch); None if nothing does."""
 
     count: int = 0
     oldest: float | None = None
 
 
 class Backlog(Struct, frozen=True, kw_only=True):
-    """What waits in the store, for a monitor that asks often: nothing is scanned for it. Moments are seconds since the
-    epoch.
+    """What waits in the store, for a monitor that asks often: nothing is scanned.
 
-    By platform: `waiting`, the items without an outcome; `idle`, since when the oldest item waits in a lane that
-    nobody runs, as far as this process can know. `unsent`: the rows that were not shown yet, by platform and state; no
-    age is known of those that stream. `dead`: the items that were given up."""
+    Moments are seconds since the epoch. `waiting`: items without an outcome, by platform. `idle`: since when the oldest
+    item waits in a lane that nobody runs, by platform, as far as this process can know. `unsent`: rows that were not
+    shown yet, by platform and state; those that stream have no age. `dead`: items that were given up.
+    """
 
     waiting: Mapping[str, Pile] = field(default_factory=dict)
     idle: Mapping[str, float] = field(default_factory=dict)
@@ -382,9 +384,8 @@ class Backlog(Struct, frozen=True, kw_only=True):
 
 
 class Cap(Struct, frozen=True, kw_only=True):
-    """A spend cap in force: `account` may not be charged beyond `limit`, in millionths of a US
-    dollar. `resets_at`: when another account takes over (a day's end, seconds since the epoch);
-    None: never."""
+    """A spend cap in force: `account` may not be charged more than `limit`, in millionths of a US dollar. `resets_at`:
+    when another account takes over (at the end of a day, seconds since the epoch); None: never."""
 
     name: CapName
     account: str
@@ -393,8 +394,8 @@ class Cap(Struct, frozen=True, kw_only=True):
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """The most that one model call can cost, in millionths of a US dollar, and the caps that the call counts
-    against, widest first. `id` is the call's own."""
+    """The most that one model call can cost, in millionths of a US dollar, and the caps that it counts against, widest
+    first. `id` is the call's own."""
 
     id: str
     amount: int
@@ -402,8 +403,8 @@ class Reservation(Struct, frozen=True, kw_only=True):
 
 
 class CapReached(Struct, frozen=True, kw_only=True):
-    """A reservation was refused, by the first cap without room for it. `spent`: what is spent and reserved under
-    this cap, in millionths of a US dollar."""
+    """A reservation was refused by the first cap without room. `spent`: what is spent and reserved under that cap, in
+    millionths of a US dollar."""
 
     cap: Cap
     spent: int
