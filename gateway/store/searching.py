@@ -1,8 +1,8 @@
-"""A search by entries: what a backend has to answer about its index, and all that is made of the answers.
+"""Searches by entries: what a backend must answer about its index, and everything that is made of the answers.
 
-An entry is a message's number, its conversation, its kind, its session, its terms, by which version of Legato they were
-made, and its vector. It is written with the message, so none is ever missing. `shared/ranking` decides which messages
-answer a question.
+An entry is a message's number, conversation, kind, session, terms, the version of Legato that made it, and its vector.
+It is written together with the message, so none is ever missing. `shared/ranking` decides which messages answer a
+question.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Wanted: TypeAlias = Sequence[
 
 
 class Entry(Struct, frozen=True):
-    """A message in the index. `kind` "": no search finds it. The first of the `terms` is its conversation's."""
+    """A message in the index. If `kind` is "", no search finds it. The first of the `terms` is its conversation's."""
 
     number: int
     lane: str
@@ -53,7 +53,7 @@ class Entry(Struct, frozen=True):
 
 
 def lane_term(lane: str) -> str:
-    """A conversation as one term, which no word can be."""
+    """A conversation as a term that no word can be."""
     return f"@{owner_of(lane, size=8)}"
 
 
@@ -68,7 +68,8 @@ def entry_of(said: Spoken) -> Entry:
 
 
 class Entries(Protocol):
-    """The index as one transaction sees it. A `kind` or a `lane` "" is any; but no entry without a kind is told of."""
+    """The index as one transaction sees it. A `kind` or a `lane` of "" means any, but entries without a kind are never
+    returned."""
 
     def size(self, kind: str, lane: str) -> int:
         """Count the entries."""
@@ -76,10 +77,11 @@ class Entries(Protocol):
     def listed(
         self, kind: str, lane: str, sought: Sequence[Wanted], most: int, *, oldest: bool = False
     ) -> list[list[int]]:
-        """For each of the sought the newest entries with such terms, or the oldest."""
+        """For each of these, the newest or the oldest entries with such terms."""
 
     def beside(self, kind: str, numbers: Sequence[int], reach: int) -> Iterable[tuple[int, list[int], list[int]]]:
-        """For each of these that is there those before it in its conversation, nearest first, and those after it."""
+        """For each of these entries that exists: those before it in its conversation, nearest first, and those after
+        it."""
 
     def sessions(self, numbers: Sequence[int]) -> dict[int, str]:
         """The sessions of entries."""
@@ -88,31 +90,31 @@ class Entries(Protocol):
         """The first entries after one."""
 
     def words(self) -> list[str]:
-        """All terms but those of conversations, in their order."""
+        """All terms except conversations, in order."""
 
     def newest(self) -> int:
         """The last entry; 0: there is none."""
 
     def outdated(self, made: int, most: int) -> list[int]:
-        """Some entries that were not made this way, the newest ones."""
+        """Some entries that another version made, newest first."""
 
     def left(self, made: int) -> int:
-        """Count them."""
+        """Count the entries that another version made."""
 
     def enter(self, entry: Entry) -> None:
-        """Put an entry in the place of an earlier one, whose vector stays."""
+        """Replace an entry; its vector stays."""
 
     def vectors_of(self) -> tuple[str, int]:
         """The model that made the vectors, and their length; "" and 0 at first."""
 
     def embedded_by(self, model: str, length: int, *, anew: bool) -> None:
-        """Note that; `anew`: the vectors that there are go."""
+        """Note the model and length of the vectors; with `anew`, delete the present ones."""
 
     def unembedded(self, most: int, *, anew: bool) -> list[int]:
-        """The newest messages that were said and have no vector; `anew`: as if none had one."""
+        """The newest messages without a vector; with `anew`, as if none had one."""
 
     def embed(self, number: int, vector: Vector) -> None:
-        """Keep a vector with an entry, if that is there."""
+        """Keep a vector with an entry, if that exists."""
 
     def signs(self, lane: str, most: int) -> Iterable[tuple[int, bytes]]:
         """The signs of the newest vectors."""
@@ -122,7 +124,7 @@ class Entries(Protocol):
 
 
 def renew_some(records: Records, entries: Entries) -> bool:
-    """Make some entries of another version anew, the newest ones; False: those were the last."""
+    """Make some entries of another version again, newest first; False if these were the last."""
     numbers = entries.outdated(searchable.MADE, _RENEWED)
     for said in records.many(MESSAGE, numbers):
         entries.enter(entry_of(said))
@@ -130,13 +132,13 @@ def renew_some(records: Records, entries: Entries) -> bool:
 
 
 class Words:
-    """The words of all messages, read anew when a twentieth of the messages is new."""
+    """The words of all messages, read again once a twentieth of the messages is new."""
 
     def __init__(self) -> None:
         self._known, self._read_at = Vocabulary(), 0
 
     def of(self, entries: Entries) -> Vocabulary:
-        """Return them."""
+        """The words."""
         newest = entries.newest()
         if newest > self._read_at * _GROWN:
             self._known, self._read_at = Vocabulary(entries.words()), newest
@@ -144,7 +146,7 @@ class Words:
 
 
 class Search:
-    """The searches of a backend, in one transaction. `known`: the words, which are kept between them."""
+    """The searches of a backend, in one transaction. `known`: the words, kept between searches."""
 
     def __init__(self, records: Records, entries: Entries, known: Words) -> None:
         self.records = records
@@ -154,14 +156,14 @@ class Search:
     def passages(
         self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
     ) -> list[Passage]:
-        """The passages that answer best. While entries of another version are left, all messages are read."""
+        """The passages that answer best. While entries of another version are left, this reads all messages."""
         if not self.entries.left(searchable.MADE):
             return ranking.result_of(ranking.search(partial(EntryIndex, self, key), words, limit, now, meaning))
         read = partial(ReadIndex, EntryIndex(self, key, None), self._read(words, "" if key is None else key.text))
         return ranking.result_of(ranking.search(read, words, limit, now))
 
     def _read(self, words: str, lane: str) -> Unindexed:
-        """Every message of a conversation, or of all, some at a time."""
+        """Every message of a conversation, or of all, a few at a time."""
         read, last = Unindexed(words), 0
         while numbers := self.entries.numbers(lane, last, _READ):
             last, messages = numbers[-1], self.records.many(MESSAGE, numbers)
@@ -187,14 +189,14 @@ class Search:
         return ranking.result_of(ranking.holding([EntryIndex(self, key, None)], values, limit))
 
     def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
-        """A message of the key among its neighbours; empty for any other message."""
+        """A message of the key among its neighbours; empty if it is not the key's."""
         said = self.records.get(MESSAGE, int(message_id)) if message_id.isdecimal() else None
         if said is None or said.key != key:
             return []
         return ranking.result_of(ranking.around(EntryIndex(self, key, "said"), said.number, reach))
 
     def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
-        """Messages of one conversation that have no vector, the newest ones first."""
+        """A conversation's messages without a vector, newest first."""
         numbers = self.entries.unembedded(limit, anew=self._is_anew(model, length))
         said = self.records.many(MESSAGE, numbers)
         return [
@@ -205,7 +207,7 @@ class Search:
         ]
 
     def keep_vectors(self, model: str, kept: Mapping[str, Vector]) -> None:
-        """Keep vectors of messages that are still there. Those of another model go."""
+        """Keep vectors of messages that still exist. Those of another model go."""
         size, anew = size_of(kept), self._is_anew(model, size_of(kept))
         _, length = self.entries.vectors_of()
         self.entries.embedded_by(model, size or (0 if anew else length), anew=anew)
@@ -218,7 +220,7 @@ class Search:
 
 
 class EntryIndex:
-    """The messages of one kind (None: of either), of one key or of all. No method waits."""
+    """The messages of one kind (None: of both), of one key or of all. No method waits."""
 
     def __init__(self, search: Search, key: SessionKey | None, kind: Kind | None) -> None:
         self._search = search
@@ -226,20 +228,20 @@ class EntryIndex:
         self._kind, self._lane = kind or "", "" if key is None else key.text
 
     async def size(self) -> int:
-        """Return the number of messages."""
+        """The number of messages."""
         return self._entries.size(self._kind, self._lane)
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """The newest messages of each term."""
+        """The newest messages with each term."""
         sought = [[term.split(ANY)] for term in terms]
         return dict(zip(terms, self._entries.listed(self._kind, self._lane, sought, MOST_OF_A_TERM), strict=True))
 
     async def vocabulary(self) -> Vocabulary:
-        """Return the words of all messages."""
+        """The words of all messages."""
         return self._search.known.of(self._entries)
 
     async def holding(self, sought: Sequence[Question], limit: int) -> Sequence[Sequence[int]]:
-        """For each question the messages that hold each of its words: the newest, and the oldest."""
+        """For each question, the messages that hold all of its words: the newest and the oldest."""
         asked = [each.wanted for each in sought if each.wanted]
         newest = self._entries.listed(self._kind, self._lane, asked, limit)
         oldest = self._entries.listed(self._kind, self._lane, asked, 1, oldest=True)
@@ -247,7 +249,7 @@ class EntryIndex:
         return [next(found) if each.wanted else [] for each in sought]
 
     async def texts(self, numbers: Sequence[int]) -> Mapping[int, Text]:
-        """Return the words of the messages."""
+        """The words of these messages."""
         found = self._search.records.many(MESSAGE, numbers)
         return {each.number: Text(said_in(message(each)), each.at, each.session_id) for each in found}
 
@@ -257,7 +259,7 @@ class EntryIndex:
         return {each.number: Found(session_id=each.session_id, message=message(each), at=each.at) for each in found}
 
     async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
-        """The messages of the same talk before and after each."""
+        """The messages before and after each, in the same talk."""
         runs = {each: [each] for each in numbers}
         for number, before, after in self._entries.beside(self._kind or "said", numbers, reach) if reach else ():
             runs[number] = [*reversed(before), number, *after]
@@ -273,5 +275,5 @@ class EntryIndex:
         return nearest(meaning.vector[1], self._entries.values(near))
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """Work that takes long: here, because this thread is for searches alone."""
+        """Slow work, which may run here because this thread is only for searches."""
         return work()

@@ -34,7 +34,7 @@ Entry: TypeAlias = tuple[str, Order] | None  # the name it stands under, and its
 
 
 class Index(Generic[T]):
-    """Some records of a kind under a name each, in an order. Two that share a place are ordered by their keys."""
+    """Some records of a kind, in order under a name. Records in the same place are ordered by their keys."""
 
     __slots__ = ("entry", "kind", "name")
 
@@ -44,14 +44,14 @@ class Index(Generic[T]):
         self.entry = entry
 
     def placed(self, record: T) -> tuple[Order, Key, T]:
-        """A record of the index behind its place and its key."""
+        """A record of the index, after its place and its key."""
         entry = self.entry(record)
         assert entry is not None
         return entry[1], self.kind.key(record), record
 
 
 class Kind(Generic[T]):
-    """A kind of record: its name, what it is made of, and its key. Records are kept as JSON."""
+    """A kind of record: its name, its type and its key. Records are stored as JSON."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class Kind(Generic[T]):
         self.plain = self.document if raw else _write  # `document`, but for half a surrogate pair
 
     def index(self, name: str, entry: Callable[[T], Entry]) -> Index[T]:
-        """Declare an index; only where the kind is declared."""
+        """Declare an index; only where the kind itself is declared."""
         made = Index(self, name, entry)
         self.indexes.append(made)
         return made
 
     def indexed(self, entries: Callable[[T], Sequence[Entry]], *names: str) -> tuple[Index[T], ...]:
-        """Declare all indexes of a kind that is put often, whose entries one function gives."""
+        """Declare all indexes of a kind that is put often, with one function that gives all entries."""
         self.indexes = [Index(self, name, partial(_nth, entries, place)) for place, name in enumerate(names)]
         self.entries = entries
         return tuple(self.indexes)
@@ -90,7 +90,7 @@ class Kind(Generic[T]):
         return [index.entry(record) for index in self.indexes]
 
     def document(self, record: T) -> bytes:
-        """A record as JSON. Half a surrogate pair, which UTF-8 cannot carry, is written as an escape."""
+        """A record as JSON. Half a surrogate pair, which UTF-8 cannot carry, becomes an escape."""
         if self.raw:
             kept: Any = record
             return b"\n".join((_write(replace(kept, **{self.raw: b""})), getattr(record, self.raw)))
@@ -100,7 +100,7 @@ class Kind(Generic[T]):
             return json.dumps(to_builtins(record), separators=(",", ":")).encode()
 
     def record(self, document: bytes | str) -> T:
-        """The inverse of `document`. Fields of a later release are passed over. Raises ValueError."""
+        """The inverse of `document`. Fields of a later release are ignored. Raises ValueError."""
         if self.raw and isinstance(document, bytes):
             head, _, content = document.partition(b"\n")
             made: Any = self._read(head)
@@ -124,8 +124,8 @@ def _nth(entries: Callable[[T], Sequence[Entry]], place: int, record: T) -> Entr
 
 
 class Space(Protocol):
-    """Records by kind and key, their indexes, lists of numbers, and a number that only rises. `dense`: the numbers
-    follow one another; else they go by the time, and there are many between two messages."""
+    """Records by kind and key, their indexes, lists of numbers, and a number that only rises. `dense`: these numbers
+    follow one another; otherwise they follow the time, with many between two messages."""
 
     dense: bool
 
@@ -133,49 +133,49 @@ class Space(Protocol):
         """The record of this key."""
 
     def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
-        """The records of these keys in their order, as far as they are there."""
+        """The records of these keys, in order, leaving out those that do not exist."""
 
     def put(self, kind: Kind[T], record: T) -> None:
-        """Keep a record, in the place of the one with its key."""
+        """Keep a record, in place of the one with its key."""
 
     def drop(self, kind: Kind[T], key: Key) -> None:
-        """Keep the record of this key no more, if there is one."""
+        """Remove the record with this key, if there is one."""
 
     def first(
         self, index: Index[T], under: str, most: int = 1, *, since: Order | None = None, before: Order | None = None
     ) -> list[T]:
-        """The first records under a name; only those whose place is `since` or later, and earlier than `before`."""
+        """The first records under a name, optionally only those with a place from `since` on and before `before`."""
 
     def last(
         self, index: Index[T], under: str, most: int = 1, *, since: Order | None = None, before: Order | None = None
     ) -> list[T]:
-        """The same from the end: the last one first."""
+        """The same from the end, the last one first."""
 
     def count(self, index: Index[Any], under: str) -> int:
         """Count the records under a name."""
 
     def names(self, index: Index[Any]) -> list[str]:
-        """The names that records stand under. All of the index may be read."""
+        """The names under which there are records. May read the whole index."""
 
     def members(self, series: str, since: int = 0) -> list[int]:
-        """The numbers of a series from a place on."""
+        """The numbers of a series, from a place on."""
 
     def extend(self, series: str, numbers: Sequence[int], *, at: int) -> None:
-        """Put numbers at the end of a series, which has so many members."""
+        """Append numbers to a series that has this many members."""
 
     def shorten(self, series: str, length: int) -> None:
-        """Leave so many numbers of a series."""
+        """Keep only so many numbers of a series."""
 
     def number(self) -> int:
-        """A number above all that were given before."""
+        """A number higher than all that were given before."""
 
     def tell(self, topic: str, *words: str) -> None:
-        """Tell every process a piece of news once the step is stored."""
+        """Tell every process a piece of news, once the step is stored."""
 
 
 class Caller(Struct, frozen=True, kw_only=True):
     """The process that asks for a step. `owner`: its name, which no other process ever had. `now`: seconds since the
-    epoch by a time that passes steadily. `uptime`: for how many seconds it has run."""
+    epoch, by a time that passes steadily. `uptime`: for how many seconds it has run."""
 
     owner: str
     now: float
@@ -190,8 +190,8 @@ MANY: int = 1_000_000  # of records that are hardly ever more than a few
 
 
 def served(space: Space, platforms: Platforms, *indexes: Index[Any]) -> list[str]:
-    """The platforms that a process works for. One that works for all gets those under which these indexes have
-    something."""
+    """The platforms that a process works for. One that works for all gets those that these indexes have something
+    of."""
     if platforms.text != "*":
         return sorted(platforms.names)  # type: ignore[call-overload,no-any-return]
     return sorted({name for index in indexes for name in space.names(index)})

@@ -1,7 +1,5 @@
-"""`SpaceStore`: the whole port over steps, written once for every backend, in the order of `gateway.store.port`.
-
-Each method names the step that does the work, and what this process must remember once the work is durable.
-"""
+"""`SpaceStore`: the whole port on top of steps, written once for all backends, in the order of `gateway.store.port`.
+Each method names the step that does the work, and what this process must remember afterwards."""
 
 from __future__ import annotations
 
@@ -70,7 +68,7 @@ Method = Callable[Concatenate["SpaceStore", P], Coroutine[Any, Any, T]]
 
 
 def _looks(step: Callable[Concatenate[Space, P], T]) -> Method[P, T]:
-    """The method that looks by this step."""
+    """A method that looks by this step."""
 
     async def method(store: SpaceStore, /, *args: P.args, **named: P.kwargs) -> T:
         return await store._backend.look(partial(step, **named) if named else step, *args)
@@ -79,7 +77,7 @@ def _looks(step: Callable[Concatenate[Space, P], T]) -> Method[P, T]:
 
 
 def _reads(step: Callable[Concatenate[Space, P], T]) -> Method[P, T]:
-    """The same, where any number of records may be looked at."""
+    """The same for steps that may look at any number of records."""
 
     async def method(store: SpaceStore, /, *args: P.args, **named: P.kwargs) -> T:
         return await store._backend.read(partial(step, **named) if named else step, *args)
@@ -88,7 +86,7 @@ def _reads(step: Callable[Concatenate[Space, P], T]) -> Method[P, T]:
 
 
 def _runs(step: Callable[Concatenate[Space, P], T]) -> Method[P, T]:
-    """The method that runs this step, on which nothing in memory depends."""
+    """A method that runs this step, which changes nothing in memory."""
 
     async def method(store: SpaceStore, /, *args: P.args, **named: P.kwargs) -> T:
         return await store._backend.run(partial(step, **named) if named else step, *args)
@@ -97,8 +95,8 @@ def _runs(step: Callable[Concatenate[Space, P], T]) -> Method[P, T]:
 
 
 class SpaceStore(Store):
-    """A store on this backend. `concurrency`: how many lanes this process claims as their message is accepted, which
-    saves a step."""
+    """A store on this backend. `concurrency`: how many lanes this process claims in the step that accepts their
+    message."""
 
     def __init__(
         self,
@@ -137,7 +135,7 @@ class SpaceStore(Store):
             self._fleeting.run(pace.hold_off, rest.account, rest.bucket, until)
 
     def rest(self) -> int:
-        """Forget the transcripts that nobody asked for since the last call; return their bytes."""
+        """Drop transcripts that nobody asked for since the last call, and return their bytes."""
         return self._process.transcripts.rest()
 
     async def aclose(self) -> None:
@@ -204,13 +202,13 @@ class SpaceStore(Store):
         return accepted.receipts
 
     def _reserve(self, most: int) -> int:
-        """Set room for lanes aside that may be claimed at once."""
+        """Set room aside for lanes that may be claimed at once."""
         room = min(most, max(0, self._room))
         self._room -= room
         return room
 
     def _claimed(self, room: int, claimed: Sequence[lanes.Claimed]) -> None:
-        """Of the room that was set aside, so many lanes need some."""
+        """So many lanes were claimed, of the room that was set aside."""
         self._room += room - len(claimed)
         for each in claimed:
             self._workers.offer(each)
@@ -274,7 +272,7 @@ class SpaceStore(Store):
         return () if self._is_quiet(item) else await self._backend.look(lanes.signals, item)
 
     def _is_quiet(self, item: InboxItem) -> bool:
-        """Whether nothing was heard of the lane of an item that runs here, and something would have been."""
+        """Whether nothing was heard of a running item's lane, although anything new would have been."""
         return self._backend.listens and self._quiet.get(item.key.text) == item.id
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
@@ -563,7 +561,7 @@ class SpaceStore(Store):
         return None if due is None else max(0.0, due - self._process.time.now())
 
     async def _send(self, step: Callable[..., tuple[Outbound, ...]], *args: Any) -> tuple[Outbound, ...]:
-        """Run a step that claims rows. If its caller is gone by then, the rows are for the next one."""
+        """Run a step that claims rows. If its caller is gone, the rows go to the next one."""
         return await self._backend.run(step, self._caller(), *args, abandoned=self._left_over)
 
     def _left_over(self, rows: Sequence[Outbound]) -> None:
@@ -620,7 +618,7 @@ class SpaceStore(Store):
         return await self._fleet(pace.resting, account, bucket, self._process.time.now())
 
     async def _fleet(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step on what need not outlive the processes."""
+        """Run a step on state that need not outlive the processes."""
         if not self._backend.is_sole:
             return await self._backend.run(step, *args)
         result, _ = self._fleeting.run(step, *args)
@@ -688,6 +686,6 @@ class SpaceStore(Store):
         self._process.transcripts.append(appended.session_id, appended.position, appended.messages)
 
     def _opened(self, opened: talks_of.Opened | None) -> None:
-        """A continuation that took over late messages is not cached: its first reader loads it."""
+        """Do not cache a continuation that took over late messages: its first reader loads it."""
         if opened is not None and opened.session.message_count == len(opened.messages):
             self._process.transcripts.put(opened.session.id, opened.messages)

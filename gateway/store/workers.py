@@ -1,5 +1,5 @@
-"""The workers of this process that wait for a lane, and the lanes that it has claimed and given to nobody yet. Event
-loop only."""
+"""The workers of this process that wait for a lane, and lanes that it has claimed but not handed out. Event loop
+only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.store.steps.lanes import Claimed
 
 
 class Workers:
-    """Hands out claimed lanes, and says when it is worth looking for another."""
+    """Hands out claimed lanes, and says when it is worth looking for more."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,11 +38,11 @@ class Workers:
             waiting.set_result(None)
 
     def looks(self) -> None:
-        """A worker begins to look for a lane: what is told from now on is new."""
+        """A worker starts looking for a lane: what is told from now on is new."""
         self._look_at = inf
 
     def found_none(self, again_in: float | None) -> None:
-        """There was no lane to claim; perhaps there is one in so many seconds."""
+        """There was no lane to claim; maybe there is one in so many seconds."""
         if again_in is not None:
             self._look_at = min(self._look_at, self._clock.monotonic() + again_in)
 
@@ -57,11 +57,11 @@ class Workers:
 
     @property
     def claimed(self) -> list[Claimed]:
-        """The lanes that were claimed and that nobody was given."""
+        """The lanes that were claimed and not handed out."""
         return list(self._claimed)
 
     def close(self) -> list[Claimed]:
-        """The lanes that nobody was given."""
+        """The lanes that were not handed out."""
         left, self._claimed = list(self._claimed), deque()
         return left
 
@@ -83,7 +83,7 @@ class Workers:
             future.cancel()
 
     def _pass_on(self, future: asyncio.Future[Claimed | None]) -> None:
-        """What a worker was given that is gone is for the next one."""
+        """The next worker gets what was given to one that is gone."""
         if future.done() and not future.cancelled():
             claimed = future.result()
             if claimed is None:

@@ -1,1 +1,1 @@
-"""The parts that both stores share."""
+"""What all stores share."""

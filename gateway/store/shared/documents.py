@@ -40,8 +40,8 @@ def loads(text: str) -> Any:
 
 
 def parsed(documents: Iterable[str]) -> list[Any]:
-    """The values of JSON documents. Short ones are parsed together, which takes a third of the time; not too many, as
-    no other thread runs meanwhile."""
+    """The values of JSON documents. Short ones are parsed together, in a third of the time, but not too many at once,
+    because no other thread runs meanwhile."""
     values: list[Any] = []
     some: list[str] = []
     size = 0
@@ -56,13 +56,13 @@ def parsed(documents: Iterable[str]) -> list[Any]:
 
 
 def storable(text: str) -> str:
-    """The text as UTF-8 can hold it: halves of surrogate pairs become question marks. It is a copy unless it is ASCII:
-    a text that a statement is given keeps its UTF-8 form, and the one that stays in memory must not."""
+    """The text in a form that UTF-8 can hold: halves of surrogate pairs become question marks. Unless it is ASCII it is
+    a copy, because a text that is passed to a statement keeps its UTF-8 form in memory, and the cached one must not."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def inbound_json(inbound: Inbound) -> str:
-    """An Inbound without fields at their default, and without those that nobody asks for once it is stored."""
+    """An Inbound without fields at their default, and without those that nobody needs once it is stored."""
     data: dict[str, Any] = to_builtins(inbound)
     for name in _NOT_STORED:
         data.pop(name, None)
@@ -73,8 +73,8 @@ _NOT_STORED: Final = ("only_as_part", "notice", "can_wait", "amends", "before")
 
 
 def inbound_from(text: str) -> Inbound:
-    """The inverse of `inbound_json`. Fields of a later release are passed over. Raises ValueError, KeyError or
-    TypeError for a document that lacks a field."""
+    """The inverse of `inbound_json`. Fields of a later release are ignored. Raises ValueError, KeyError or TypeError if
+    a field is missing."""
     data: dict[str, Any] = json.loads(text)
     return Inbound(
         source=_source_from(data["source"]),
@@ -105,8 +105,8 @@ def wordless(text: str, *, asked: bool) -> str:
 
 
 def readable_inbound(text: str, key: SessionKey, number: str) -> Inbound:
-    """The same, but a damaged document becomes an `unreadable` Inbound of the key's chat, which a lane can end: an
-    error would hold up the chat for ever."""
+    """Like `inbound_from`, but a damaged document becomes an `unreadable` Inbound of the key's chat, which a lane can
+    end; an error would block the chat for ever."""
     try:
         return inbound_from(text)
     except (ValueError, KeyError, TypeError) as error:
@@ -115,7 +115,7 @@ def readable_inbound(text: str, key: SessionKey, number: str) -> Inbound:
 
 
 def unreadable(key: SessionKey, number: str) -> Inbound:
-    """An Inbound of the key's chat in the place of one that cannot be read."""
+    """An Inbound of the key's chat, in place of one that cannot be read."""
     where: ChatType = "thread" if key.thread is not None else "direct" if key.user is None else "group"
     source = Source(platform=key.platform, chat=key.chat, chat_type=where, user=key.user or "", thread=key.thread)
     return Inbound(event_id=f"unreadable-{number}", source=source, text="", kind="unreadable")
@@ -143,7 +143,7 @@ def file_from(text: str) -> KeptFile:
 
 
 def returns_json(returns: Returns) -> str:
-    """What a program is told beside an answer."""
+    """What a program is told besides an answer."""
     return dumps(to_builtins(returns))
 
 
@@ -153,7 +153,7 @@ def returns_from(text: str) -> Returns:
 
 
 def intents_json(intents: Sequence[ToolIntent]) -> str:
-    """Tool calls about to run: the id and the tool of each, and `true` for a call that waits."""
+    """Tool calls that are about to run: id and tool of each, and `true` if the call waits."""
     return dumps([[intent.call_id, intent.tool, *([True] if intent.waits else ())] for intent in intents])
 
 
@@ -163,7 +163,7 @@ def intents_from(text: str) -> tuple[ToolIntent, ...]:
 
 
 def unkept_note(message: Message) -> dict[str, Any]:
-    """The host's note of a message, without the facts that a store keeps beside the note."""
+    """The host's note of a message, without what a store keeps beside it."""
     note: dict[str, Any] = {**note_of(message)}
     for kept in ("id", "tokens", "at"):
         note.pop(kept, None)
@@ -175,7 +175,7 @@ _ASKED_LATER = ("deed", "session", "choices")  # older questions have none
 
 
 def approval_json(approval: Approval) -> str:
-    """A question without its item and its verdict, which a store keeps beside the document."""
+    """A question without its item and verdict, which a store keeps beside the document."""
     names = (*_ASKED, *(name for name in _ASKED_LATER if getattr(approval, name)))
     return dumps({"key": str(approval.key), **{name: to_builtins(getattr(approval, name)) for name in names}})
 
@@ -209,7 +209,7 @@ def buttons_json(rows: Sequence[Sequence[Button]]) -> str:
 
 
 def buttons_from(text: str | None) -> tuple[tuple[Button, ...], ...]:
-    """The inverse of `buttons_json`; None: there are no buttons."""
+    """The inverse of `buttons_json`; None if there are no buttons."""
     rows = json.loads(text) if text else ()
     return tuple(
         tuple(Button(label=label, token=token, kind=kind[0] if kind else "press") for label, token, *kind in row)
@@ -221,7 +221,7 @@ _BESIDE: Final = ("number", "parked")  # facts of a reminder that a store keeps 
 
 
 def reminder_json(reminder: Reminder) -> str:
-    """A reminder without its number, which its store gives it, and without whether it is parked."""
+    """A reminder without its number, which the store gives it, and without whether it is parked."""
     facts = {name: fact for name, fact in asdict(reminder).items() if name not in _BESIDE}
     return dumps({**facts, "key": str(reminder.key), "source": to_builtins(reminder.source)})
 

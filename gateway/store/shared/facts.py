@@ -77,13 +77,13 @@ class Record(Struct, frozen=True):
     data: dict[str, Any]
 
     def canonical(self) -> bytes:
-        """Equal for equal facts and for no others. Raises KeyError if a field is missing."""
+        """A text that is equal for equal facts, and only for those. Raises KeyError if a field is missing."""
         fields = [self.data[name] for name in FIELDS[self.kind]]
         return json.dumps(fields, default=lambda content: sha256(content).hexdigest()).encode("ascii")
 
 
 def in_pages(records: Iterable[Record]) -> Iterator[Sequence[Record]]:
-    """Records, as many together as may be in memory at a time."""
+    """Records in pages that fit into memory."""
     page: list[Record] = []
     size = 0
     for record in records:
@@ -98,7 +98,7 @@ def in_pages(records: Iterable[Record]) -> Iterator[Sequence[Record]]:
 
 
 def lost(message_id: str, session_id: str) -> StoreError:
-    """Return the error for a transcript that names a message which is not there."""
+    """The error for a transcript that names a missing message."""
     return StoreError(
         f"The store is damaged: message {message_id} of session {session_id} is missing; "
         "restore a backup, then migrate that."
@@ -115,39 +115,38 @@ class Source(Protocol):
         """The same for two addresses of one store; known once it is open."""
 
     async def open(self) -> None:
-        """Take it, so that no gateway opens it meanwhile. Raises StoreLocked if one uses it, or
-        StoreUnavailable."""
+        """Take the store, so that no gateway opens it. Raises StoreLocked if one uses it, or StoreUnavailable."""
 
     def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
-        """All records in pages of at most PAGE. Kinds may be mixed; each is in its own order. Records that are
-        FORGOTTEN by `now` (seconds since the epoch) are left out."""
+        """All records, in pages of at most PAGE. Kinds may be mixed, but each kind comes in its own order. Records that
+        are FORGOTTEN by `now` (seconds since the epoch) are left out."""
 
     async def check(self) -> None:
-        """Raises StoreUnavailable if it is no longer certain that no gateway uses it."""
+        """Raises StoreUnavailable if a gateway may be using the store after all."""
 
     async def aclose(self) -> None:
-        """Let go of it. Idempotent."""
+        """Give the store up. Idempotent."""
 
 
 class Target(Source, Protocol):
-    """A store that is filled. `open` refuses any that is neither empty nor half-filled by a migration."""
+    """A store to fill. `open` refuses one that is neither empty nor half filled by a migration."""
 
     async def begin(self, origin: str) -> None:
-        """Mark it as half-filled from `origin`, so that no gateway opens it, and empty it of what an
-        earlier migration left."""
+        """Mark the store as half filled from `origin`, so that no gateway opens it, and remove what an earlier
+        migration left."""
 
     async def restore(self, page: Sequence[Record]) -> None:
         """Store records, in the order in which a source gives them."""
 
     async def complete(self) -> None:
-        """Every record is there: make whatever needs all of them."""
+        """All records are there: make everything that needs all of them."""
 
     async def publish(self) -> None:
-        """Take the mark away: from now on it is a store like any other."""
+        """Remove the mark: from now on this is a store like any other."""
 
 
 class Tally:
-    """Counts records and digests each kind's, in the order in which they are added."""
+    """Counts records, and digests each kind in the order in which they are added."""
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(FIELDS, 0)
@@ -161,10 +160,10 @@ class Tally:
 
     @property
     def total(self) -> int:
-        """Records of every kind."""
+        """How many records there are, of all kinds."""
         return sum(self.counts.values())
 
     def differing(self, other: Tally) -> str | None:
-        """The first kind of which the other one was given other records."""
+        """The first kind in which the other tally has seen different records."""
         differing = (kind for kind in FIELDS if self._digests[kind].digest() != other._digests[kind].digest())
         return next(differing, None)

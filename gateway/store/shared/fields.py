@@ -36,8 +36,8 @@ Fact = str | int | float | None
 
 
 class _Form(NamedTuple):
-    """The form of a value: `write` makes a fact of a value, and `read` a value of a fact; None: both are the same.
-    `number` makes a number of a text; `empty` is the fact of an empty tuple."""
+    """How a value is stored: `write` makes a fact of a value, `read` a value of a fact (None: both are the same).
+    `number` makes a number of a text; `empty` is the fact for an empty tuple."""
 
     write: Callable[[Any], Fact] | None
     read: Callable[[Any], Any] | None
@@ -80,7 +80,7 @@ def _may_lack(kind: Any) -> bool:
 
 
 class Shape(Generic[T]):
-    """The facts of a Struct. `parts`: fields with facts of their own, which stand behind the others."""
+    """The facts of a Struct. `parts`: fields with facts of their own, which come after the others."""
 
     def __init__(self, made_of: type[T], **parts: Shape[Any]) -> None:
         kinds = {name: kind for name, kind in get_type_hints(made_of).items() if name not in parts}
@@ -116,7 +116,7 @@ class Shape(Generic[T]):
         return facts
 
     def fact(self, name: str, value: Any) -> Fact:
-        """One field's fact. Raises TypeError for a value that JSON cannot express, such as a strange engine's state."""
+        """One field's fact. Raises TypeError for a value that JSON cannot express, such as some engine's state."""
         form = self._forms[name]
         fact: Fact = value if value is None or form.write is None else form.write(value)
         return fact if value != () else form.empty
@@ -126,8 +126,8 @@ class Shape(Generic[T]):
         return dict(zip(self.names, self.row(value), strict=True))
 
     def of_row(self, row: Sequence[Any]) -> T:
-        """The inverse of `row`. A field that must not be None has its default instead. Raises TypeError for a field
-        without a default."""
+        """The inverse of `row`. A field that may not be None gets its default instead. Raises TypeError for a field
+        without one."""
         given: dict[str, Any] = dict(zip(self._own, row, strict=False))
         for name in self._needed:
             if given[name] is None:
@@ -142,7 +142,7 @@ class Shape(Generic[T]):
         return self._class(**given)
 
     def of_texts(self, texts: Mapping[str, Any]) -> T:
-        """The inverse of `facts`; numbers may be texts, and facts of other names are passed over."""
+        """The inverse of `facts`. Numbers may be texts, and unknown names are ignored."""
         found = [(texts.get(name), form.number) for name, form in zip(self.names, self._forms.values(), strict=True)]
         return self.of_row([number(text) if number and text is not None else text for text, number in found])
 

@@ -11,13 +11,13 @@ from gateway.domain.chat import ChatAddress, SessionKey
 
 @lru_cache(maxsize=8_192)
 def chat_name(address: ChatAddress) -> str:
-    """The chat of an address in text form. All threads of a chat share one order of rows, as they share the
-    platform's limits."""
+    """The chat of an address as text. All threads of a chat share one order of rows, because they share the platform's
+    limits."""
     return SessionKey(platform=address.platform, chat=address.chat).text
 
 
 class Platforms:
-    """Some platforms by name, or (None) every one. `names` holds them, too: of a set every message may ask."""
+    """Some platforms by name, or (None) all of them. `names` is a set, because every message may ask it."""
 
     __slots__ = ("names", "text")
 
@@ -31,5 +31,5 @@ class Platforms:
         return self.text == "*" or platform in self.names
 
     def has_chat_of(self, name: str) -> bool:
-        """Whether a key or a chat, in its text form, is of one of these platforms."""
+        """Whether a key or a chat, as text, is on one of these platforms."""
         return self.text == "*" or f"/{name.partition('/')[0]}/" in self.text

@@ -1,4 +1,4 @@
-"""The memory of a store in its process, whether the facts lie in SQLite or in Redis. Event loop only."""
+"""What a store remembers in its process, whichever database holds the facts. Event loop only."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from gateway.store.shared.transcripts import TranscriptCache
 
 
 class SteadyTime:
-    """Seconds since the epoch by which rows are due. This time passes steadily, whatever the machine's clock is set
-    to meanwhile.
+    """Seconds since the epoch, by which rows are due.
 
-    Several processes go by the time of the server that they share: each learns that time again and again. The time
-    is never taken back, so that no row that was due becomes a row that is not.
+    It passes steadily, whatever happens to the machine's clock. Processes that share a server follow the server's time,
+    which each learns again and again. It never goes back, so a row that was due stays due.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -30,13 +29,13 @@ class SteadyTime:
         return self._ahead + self._clock.monotonic()
 
     def learn(self, now: float) -> None:
-        """The server says that the time is `now`, at least."""
+        """The server says that the time is at least `now`."""
         ahead = now - self._clock.monotonic()
         self._ahead = ahead if self._ahead is None else max(self._ahead, ahead)
 
 
 class Process:
-    """The platforms that this process serves, the transcripts that were read, the listeners."""
+    """The platforms that this process serves, the transcripts that it has read, and the listeners."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -49,7 +48,7 @@ class Process:
         self.left_listeners: list[Callable[[], None]] = []
 
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
-        """From now on this process runs lanes of some platforms and sends to some."""
+        """From now on this process runs lanes of some platforms, and sends to some."""
         self.runs, self.sends = Platforms(runs), Platforms(sends)
 
     def tell_signal(self, key: SessionKey, kind: SignalKind) -> None:
@@ -68,6 +67,6 @@ class Process:
             listener()
 
     def tell_left(self) -> None:
-        """Another process left items to `claim_bypassed` or `pending_hooks`."""
+        """Another process left items for `claim_bypassed` or `pending_hooks`."""
         for listener in self.left_listeners:
             listener()

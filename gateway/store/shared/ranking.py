@@ -91,40 +91,41 @@ class Index(Protocol):
         """Return the number of messages."""
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[Number]]:
-        """For each term the newest messages that hold the term, at most `MOST_OF_A_TERM`, in any order. Terms that are
-        joined by `ANY` are one: the messages that hold any of them."""
+        """For each term, the newest messages that hold it, at most `MOST_OF_A_TERM`, in any order. Terms joined by
+        `ANY` are one: messages that hold any of them."""
 
     async def vocabulary(self) -> Vocabulary:
-        """Return the words of the index, and perhaps others."""
+        """The words of the index, and perhaps more."""
 
     async def holding(self, sought: Sequence[Question], limit: int) -> Sequence[Sequence[Number]]:
-        """For each question the messages that hold each of its words, as far as that is known cheaply: the newest
-        `limit` and the oldest, in any order. A question without words has none."""
+        """For each question, the messages that hold all of its words, as far as that is cheap to know: the newest
+        `limit` and the oldest, in any order. None for a question without words."""
 
     async def texts(self, numbers: Sequence[Number]) -> Mapping[Number, Text]:
-        """Return the words of messages. One that is gone is left out."""
+        """The words of messages. Missing ones are left out."""
 
     async def read(self, numbers: Sequence[Number]) -> Mapping[Number, Found]:
-        """The messages. One that is gone is left out."""
+        """The messages. Missing ones are left out."""
 
     async def around(self, numbers: Sequence[Number], reach: int) -> Mapping[Number, Sequence[Number]]:
-        """For each message up to `reach` messages of the same talk before and after it, rising, it among them."""
+        """For each message, up to `reach` messages before and after it in the same talk, and itself, in rising
+        order."""
 
     async def nearest(self, meaning: Meaning) -> Sequence[Number]:
-        """Return the messages that mean nearly the same, nearest first."""
+        """The messages that mean nearly the same, nearest first."""
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """The result of work on megabytes of texts, done where nobody waits for it."""
+        """The result of work on megabytes of text, done where nobody waits for it."""
 
 
 class Talks:
-    """Which sessions are one talk, because they go on from one another. `parents`: what each goes on from."""
+    """Which sessions form one talk, because each continues another. `parents`: what each continues."""
 
     def __init__(self, parents: Mapping[str, str]) -> None:
         self._parents = parents
 
     def of(self, session_id: str) -> str:
-        """Return the first session of a talk, which names the talk."""
+        """The first session of a talk, which names the talk."""
         seen = {session_id}
         while (above := self._parents.get(session_id)) is not None and above not in seen:
             seen.add(above)
@@ -132,7 +133,7 @@ class Talks:
         return session_id
 
     def cut(self, number: Number, run: Sequence[Number], session_of: Mapping[Number, str]) -> list[Number]:
-        """Return a run of messages without those of another talk than this message's."""
+        """A run of messages, without those of other talks than this message's."""
         own = session_of.get(number, "")
         return [
             each
@@ -142,7 +143,7 @@ class Talks:
 
 
 def result_of(search: Coroutine[None, None, T]) -> T:
-    """The result of a search in an index that waits for nothing, in the thread of the caller."""
+    """The result of a search that never waits, in the caller's thread."""
     try:
         search.send(None)
     except StopIteration as ended:
@@ -159,8 +160,8 @@ async def around(index: Index, number: Number, reach: int) -> list[Found]:
 
 
 async def holding(indexes: Sequence[Index], values: Sequence[str], limit: int) -> list[list[Found]]:
-    """For each value the messages of these indexes that hold it as it is written: the oldest and up to `limit` of the
-    newest, oldest first. Nothing is ranked. An index knows words only, so more messages are looked at."""
+    """For each value, the messages of these indexes that hold it exactly: the oldest, and up to `limit` of the newest,
+    oldest first. Nothing is ranked. An index knows only words, so more messages have to be read."""
     sought = [question(value, stops=True) for value in values]
     found = [await index.holding(sought, _LOOKED_AT // len(indexes)) for index in indexes]
     numbers = [sorted(set().union(*some)) for some in zip(*found, strict=True)]
@@ -179,9 +180,9 @@ def ends(numbers: Sequence[Number], limit: int) -> list[Number]:
 
 
 class Sought(Struct, frozen=True):
-    """A question, understood: its words, and the days that it names. `meant`: the places of words that no message
-    holds, so that others stand for them. `kin`: the places of words that only stand for those of the question.
-    `earlier`: the question is for what held before a change."""
+    """A question once it is understood: its words, and the days that it names. `meant`: places of words that no message
+    holds, so that similar words stand in. `kin`: places of words that are only related to those of the question.
+    `earlier`: it asks for what held before a change."""
 
     wanted: Question
     when: Sequence[Span]
@@ -191,7 +192,7 @@ class Sought(Struct, frozen=True):
 
     @classmethod
     def by(cls, words: str, now: float) -> Sought:
-        """Return the search for these words. `now`: seconds since the epoch."""
+        """The search for these words. `now`: seconds since the epoch."""
         asked = asked_in(words)
         earlier = asks_for_earlier(asked)
         wanted = question(without_asking(asked) if earlier else words)
@@ -211,7 +212,7 @@ class Sought(Struct, frozen=True):
 
 
 class _Word(Struct, frozen=True):
-    """A word of a question: the messages that hold the word, and how much the word tells."""
+    """A word of a question: the messages that hold it, and how much it tells."""
 
     held_by: frozenset[Number]
     weight: float
@@ -228,9 +229,8 @@ async def find(
     said: Index, returned: Index, sought: Sought, limit: int, meaning: Meaning | None = None
 ) -> list[Passage]:
     """The passages that answer best, best first: people's and the model's words, then results of tools, each with two
-    messages before and after. Some word of a question stands in many messages, so a quarter of the places is kept for
-    results. The two indexes number their messages together. `meaning`: what was said and means nearly the same is
-    ranked a second time by that."""
+    messages before and after. Some word of a question is in many messages, so results keep a quarter of the places. The
+    two indexes number their messages together. `meaning`: messages that mean nearly the same form a second ranking."""
     near = await said.nearest(meaning) if meaning is not None else ()
     if not (sought.wanted.wanted or near) or limit < 1:
         return []
@@ -243,7 +243,7 @@ async def find(
 
 
 def _behind(found: Sequence[Passage], others: Sequence[Passage]) -> Iterator[Passage]:
-    """The other passages without what is shown already, none with a higher score."""
+    """More passages, without what is shown already, none with a higher score."""
     shown = {note_of(turn.message)["id"] for each in found for turn in each.turns}
     lowest = min((each.score for each in found), default=math.inf)
     for each in others:
@@ -274,7 +274,7 @@ async def _find(said: Index, returned: Index, sought: Sought, limit: int, near: 
 
 
 async def _with_near(said: Index, sought: Sought, hits: _Hits, near: Sequence[Number]) -> _Hits:
-    """The hits, and what means nearly the same and holds every quotation of the question."""
+    """The hits, and messages with nearly the same meaning that hold every quoted phrase."""
     others = await said.texts([each for each in near if each not in hits.texts])
     texts = {number: each for number, each in others.items() if holds_phrases(each.text[:_TEXT], sought.wanted)}
     weights = {number: hits.weights.get(number, {}) for number in texts}
@@ -283,8 +283,8 @@ async def _with_near(said: Index, sought: Sought, hits: _Hits, near: Sequence[Nu
 
 
 def _fused(scores: Mapping[Number, float], near: Sequence[Number]) -> dict[Number, float]:
-    """Scores by both rankings: of `_TURNS` places the last goes to what means nearly the same, the others to words. A
-    list of what was said is found by its words, and must not be crowded out."""
+    """Scores from both rankings: of `_TURNS` places, the last goes to meaning and the others to words, because a list
+    of what was said is found by its words and must not be crowded out."""
     by_words = sorted((each for each in scores if scores[each]), key=lambda each: (-scores[each], -each))
     queues = [deque(by_words), deque(each for each in near if each in scores)]
     order: dict[Number, None] = {}
@@ -295,7 +295,7 @@ def _fused(scores: Mapping[Number, float], near: Sequence[Number]) -> dict[Numbe
 
 
 class _Hits(Struct, frozen=True):
-    """Messages of one kind; for each what each word of the question, by its place, weighs in it; and the best of
+    """Messages of one kind, with the weight of each word of the question (by its place) in each, and the best of
     them."""
 
     texts: Mapping[Number, Text]
@@ -307,8 +307,8 @@ _Listed: TypeAlias = Mapping[str, Sequence[Number]]
 
 
 async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sought, _Listed, _Listed]:
-    """Return the question with the words that are meant where no message holds one of its words, and the messages that
-    both indexes list for its terms."""
+    """The question, with similar words in place of those that no message holds, and the messages that both indexes list
+    for its terms."""
     said, returned = [await each.listed(sought.wanted.terms) for each in indexes]
     if not _is_answered(sought.wanted, said):
         sought = await indexes[0].beside(sought.with_kin)
@@ -340,7 +340,7 @@ async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sou
 
 
 def _is_answered(wanted: Question, said: _Listed) -> bool:
-    """Whether some message holds most words of a question: then others need not stand for them."""
+    """Whether some message holds most words of a question, so that related words are not needed."""
     if len(wanted.wanted) < _FEW:
         return False
     held = Counter[Number]()
@@ -352,7 +352,7 @@ def _is_answered(wanted: Question, said: _Listed) -> bool:
 async def _meant(
     indexes: tuple[Index, Index], words: Vocabulary, terms: Sequence[str], language: str
 ) -> tuple[tuple[str, ...], list[_Listed]]:
-    """Return the words that may be meant by a word that no message holds, and the messages that hold them."""
+    """The words that may be meant by one that no message holds, and the messages that hold them."""
 
     def near() -> list[list[str]]:
         alike = [each for term in terms for each in words.alike(term)]
@@ -444,7 +444,7 @@ def _weights(sought: Sought, words: Sequence[_Word], texts: Mapping[Number, Text
 
 
 class _Nearby:
-    """Weighs messages together with the messages around them. `results`: those that tools returned."""
+    """Weighs messages together with their neighbours. `results`: those that tools returned."""
 
     def __init__(self, hits: _Hits, results: frozenset[Number]) -> None:
         self._hits = hits
@@ -452,7 +452,7 @@ class _Nearby:
         self._numbers = sorted(hits.weights)
 
     def scores(self, numbers: Iterable[Number], around: Mapping[Number, Sequence[Number]]) -> dict[Number, float]:
-        """The score of each that is still there."""
+        """The score of each message that still exists."""
         return {number: self._score(number, around[number]) for number in numbers if number in around}
 
     def _score(self, number: Number, around: Sequence[Number]) -> float:
@@ -465,8 +465,8 @@ class _Nearby:
         return sum(best.values())
 
     def _shares(self, number: Number, around: Sequence[Number]) -> Iterator[tuple[Number, float]]:
-        """The other hits around a message, and how much each counts, by the messages that were said in between. The
-        messages around may be those of one chat among many."""
+        """Other hits around a message, and how much each counts, by the number of messages between. The messages may be
+        those of one chat among many."""
         texts, here = self._hits.texts, around.index(number)
         first, last = bisect_left(self._numbers, around[0]), bisect_right(self._numbers, around[-1])
         for other in self._numbers[first:last]:
@@ -494,8 +494,8 @@ def _chosen(
     *,
     earlier: bool = False,
 ) -> list[_Choice]:
-    """The best messages, each with the messages around that no better passage shows. `shown` is added to. `earlier`:
-    the two states of a thing are alike, and both are wanted."""
+    """The best messages, each with those neighbours that no better passage shows; `shown` grows. `earlier`: the two
+    states of a thing look alike, and both are wanted."""
     queue = [(-score, -number, False) for number, score in scores.items()]
     alike = 1.0 if earlier else _ALIKE
     heapify(queue)
@@ -520,7 +520,7 @@ def _chosen(
 
 
 def _shared(own: frozenset[str], others: Iterable[frozenset[str]]) -> float:
-    """The greatest share of its parts that a message has in common with another."""
+    """The greatest share of a message's parts that another message has, too."""
     most = 0.0
     for other in others:
         common = len(own & other)

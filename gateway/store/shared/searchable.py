@@ -31,13 +31,13 @@ _EDGE: Final = 8_000  # characters of a longer result that are read at each end
 
 
 def owner_of(key: str, *, size: int) -> str:
-    """A key as one short term, so that a search within the key touches nobody else's messages. The term holds no
-    `RETURNED`. Entries of another way of making terms have other owners."""
+    """A key as one short term, so that a search within it touches nobody else's messages. It holds no `RETURNED`.
+    Entries with other terms have other owners."""
     return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=size, person=_MADE).hexdigest()
 
 
 def kind_of(message: Message) -> Kind | None:
-    """The kind under which a message is entered; None: the message is not entered."""
+    """The kind under which a message is indexed; None if it is not."""
     note = note_of(message)
     if note.get("summary") or note.get("fallback") or note.get("derived_from") or note.get("recalled"):
         return None
@@ -57,8 +57,8 @@ def terms_of(message: Message, kind: Kind | None) -> list[str]:
 
 
 def every_term_of(message: Message) -> list[str]:
-    """The terms of a message, each once, with those that are too many to be entered. An earlier Legato may have chosen
-    others of a long result: no entry of a message is under any other term."""
+    """All terms of a message, each once, even those that are too many to index. An early Legato may have chosen others
+    of a long result, but none that are not here."""
     if kind_of(message) != "returned":
         return text.terms(said_in(message))
     found = text.terms(ends(text_of(message), _EDGE))
@@ -75,7 +75,7 @@ def _noted(message: Message) -> Iterable[str]:
 
 
 def _ends_first(terms: list[str]) -> Iterator[str]:
-    """Terms from both ends inwards: where only some are taken, the middle is left out."""
+    """Terms from both ends inwards, so that if only some are taken, the middle is left out."""
     for place in range((len(terms) + 1) // 2):
         yield terms[place]
         yield terms[-1 - place]

@@ -19,7 +19,7 @@ PER_MESSAGE: Final = 1_500  # bytes that a message takes beside its texts
 
 
 class _Entry:
-    """Messages as a list to extend, and the tuple that was last handed out; a change makes a new tuple."""
+    """Messages as a growing list, and the tuple that was last handed out; after a change, a new tuple is made."""
 
     __slots__ = ("messages", "rewritten", "size", "used", "view")
 
@@ -32,12 +32,8 @@ class _Entry:
 
 
 class TranscriptCache:
-    """Least recently used transcripts, at most `capacity` bytes in total; `size` of them are used. A message counts
-    once for each transcript that holds it.
-
-    Used from the event loop only. The messages are shared with their readers, who must not
-    change them.
-    """
+    """Least recently used transcripts, at most `capacity` bytes together (`size` are used). A message counts once for
+    each transcript that holds it. Event loop only. Readers share the messages and must not change them."""
 
     def __init__(self, capacity: int = MOST_BYTES) -> None:
         self._capacity = capacity
@@ -45,7 +41,7 @@ class TranscriptCache:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     def get(self, session_id: str, rewritten: int = 0) -> tuple[Message, ...] | None:
-        """The known part of a transcript, from its start; None: no part is known."""
+        """The known part of a transcript, from its start; None if nothing is known."""
         entry = self._entries.get(session_id)
         if entry is None:
             return None
@@ -59,7 +55,7 @@ class TranscriptCache:
         return entry.view
 
     def put(self, session_id: str, messages: Sequence[Message], rewritten: int = 0, size: int | None = None) -> None:
-        """Remember a whole transcript, unless a longer one is known already. `size`: its bytes, if they are known."""
+        """Remember a whole transcript, unless a longer one is known. `size`: its bytes, if known."""
         known = self._entries.get(session_id)
         if known is not None and known.rewritten == rewritten and len(known.messages) >= len(messages):
             return
@@ -68,8 +64,8 @@ class TranscriptCache:
         self.append(session_id, 0, messages, size)
 
     def append(self, session_id: str, position: int, messages: Sequence[Message], size: int | None = None) -> None:
-        """Messages were stored from `position` on. Nothing happens to a transcript that is not cached; one that would
-        get a gap is forgotten."""
+        """Messages were stored from `position` on. A transcript that is not cached stays so; one that would get a gap
+        is dropped."""
         entry = self._entries.get(session_id)
         if entry is None:
             return
@@ -99,7 +95,7 @@ class TranscriptCache:
             self.size -= entry.size
 
     def rest(self) -> int:
-        """Forget the transcripts that nobody asked for since the last call; return their bytes."""
+        """Drop transcripts that nobody asked for since the last call, and return their bytes."""
         before = self.size
         for session_id in [each for each, entry in self._entries.items() if not entry.used]:
             self.drop(session_id)
@@ -109,7 +105,7 @@ class TranscriptCache:
 
 
 def size_of(message: Message) -> int:
-    """Bytes of memory that a message takes, nearly. Its tokens would not tell: a thousand spaces are a few."""
+    """About how many bytes of memory a message takes. Its tokens would not tell: a thousand spaces are only a few."""
     size, left = PER_MESSAGE, list[Any](message.values())
     for value in left:  # it grows on the way
         kind = type(value)  # JSON has these alone

@@ -17,7 +17,7 @@ from gateway.words.text import Holds
 
 
 class Unindexed:
-    """The messages of one conversation or of all, and those that hold words of a question."""
+    """The messages of one conversation or of all, and which of them hold words of a question."""
 
     def __init__(self, words: str) -> None:
         self._sought = Holds(words)
@@ -30,7 +30,7 @@ class Unindexed:
         }
 
     def take(self, number: Number, talk: str, message: Message) -> None:
-        """Look at a message. They come in the order of their numbers."""
+        """Look at a message. They come in order of their numbers."""
         kind = kind_of(message)
         if kind is None:
             return
@@ -49,11 +49,11 @@ class Unindexed:
         return len(self._all[kind])
 
     def listed(self, kind: Kind, terms: Sequence[str]) -> Mapping[str, Sequence[Number]]:
-        """For each term the newest messages that hold it."""
+        """For each term, the newest messages that hold it."""
         return {term: self._held[kind][term][-MOST_OF_A_TERM:] for term in terms}
 
     def around(self, number: Number, reach: int) -> Sequence[Number]:
-        """A message that holds some word, among what was said before and after it."""
+        """A message that holds some word, with what was said before and after it."""
         known = self._of_talk[self._talk_of[number]]
         place = bisect_left(known, number)
         after = place + 1 if place < len(known) and known[place] == number else place
@@ -61,7 +61,7 @@ class Unindexed:
 
 
 class ReadIndex:
-    """Messages of one kind that were read, as an index. `index`: of their texts."""
+    """Messages of one kind that were read, in the form of an index. `index`: of their texts."""
 
     def __init__(self, index: Index, messages: Unindexed, kind: Kind) -> None:
         self._messages, self._kind = messages, kind
@@ -76,13 +76,13 @@ class ReadIndex:
         return self._messages.listed(self._kind, terms)
 
     async def vocabulary(self) -> Vocabulary:
-        """None: only the words of the question were looked at."""
+        """None: only the words of the question were looked for."""
         return Vocabulary()
 
     async def around(self, numbers: Sequence[Number], reach: int) -> Mapping[Number, Sequence[Number]]:
-        """The messages of the same talk before and after each."""
+        """The messages before and after each, in the same talk."""
         return {each: self._messages.around(each, reach) for each in numbers}
 
     async def nearest(self, meaning: Meaning) -> Sequence[Number]:
-        """None: only the words of the question were looked at."""
+        """None: only the words of the question were looked for."""
         return ()

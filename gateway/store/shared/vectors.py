@@ -26,7 +26,7 @@ NEAREST: Final = 16  # messages that a search is given
 
 
 def packed(numbers: Sequence[float]) -> Vector:
-    """A vector as it is kept. Raises ValueError for one without a direction."""
+    """A vector as it is stored. Raises ValueError for one without a direction."""
     most = max(map(abs, numbers), default=0.0)
     if not (most and math.isfinite(most)):
         raise ValueError("This vector points nowhere.")
@@ -37,12 +37,12 @@ def packed(numbers: Sequence[float]) -> Vector:
 
 
 def size_of(vectors: Mapping[str, Vector]) -> int:
-    """The length of these vectors; 0: there is none."""
+    """The length of these vectors; 0 if there are none."""
     return max((len(numbers) for _, numbers in vectors.values()), default=0)
 
 
 def by_signs(signs: bytes, others: Iterable[tuple[T, bytes]]) -> list[T]:
-    """The names of the vectors that may be nearest."""
+    """The names of vectors that may be nearest."""
     own = int.from_bytes(signs, "big")
     apart = (
         (name, (own ^ int.from_bytes(each, "big")).bit_count()) for name, each in others if len(each) == len(signs)
@@ -51,7 +51,7 @@ def by_signs(signs: bytes, others: Iterable[tuple[T, bytes]]) -> list[T]:
 
 
 def nearest(numbers: bytes, others: Iterable[tuple[T, bytes]]) -> list[T]:
-    """The names of the nearest by their angles, nearest first."""
+    """The names of the nearest by angle, nearest first."""
     own = array("b", numbers)
     scored = [(name, _cosine(own, array("b", each))) for name, each in others if len(each) == len(numbers)]
     return [name for name, _ in nlargest(NEAREST, scored, key=itemgetter(1))]

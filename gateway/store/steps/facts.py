@@ -33,13 +33,13 @@ _SOME: Final = 100  # sessions whose messages are read together
 
 
 class Everything(Protocol):
-    """All records of a store, which nobody changes meanwhile."""
+    """All records of a store that nobody changes meanwhile."""
 
     def every(self, kind: Kind[T], index: Index[T] | None = None) -> Iterator[T]:
-        """The records of a kind by their keys; or those that stand in an index, by name, place and key."""
+        """The records of a kind by their keys, or those in an index by name, place and key."""
 
     def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
-        """The records of these keys in their order, as far as they are there."""
+        """The records of these keys, in order, leaving out those that do not exist."""
 
     def series(self, names: Sequence[str]) -> list[list[int]]:
         """All numbers of each of these series."""
@@ -175,7 +175,7 @@ def _signals(stored: Everything) -> Iterator[Data]:
 
 
 def _outbox(stored: Everything) -> Iterator[Data]:
-    """A process that had counted as dead may know of the first row of a chat that it was shown."""
+    """The rows of the outbox. A process that was thought dead may know that a chat's first row was shown."""
     ahead: dict[str, int] = {}
     before = Counter[str]()
     shown = set[str]()

@@ -1,5 +1,5 @@
-"""Forgetting: what a person wants forgotten goes, and so do the words of what came in and was shown around it. A deed
-is done once."""
+"""Forgetting: what a person wants forgotten goes, and so do the words of everything that came in and was shown around
+it. A deed is done once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from gateway.store.steps import keeping, lanes, outbox, sessions, spending
 
 
 def forgotten(space: Space, deed: str) -> Mapping[str, int] | None:
-    """The counts of a deed; None: it was not done."""
+    """The counts of a deed; None if it was not done."""
     known = space.get(DEED, deed)
     return None if known is None else known.counts
 
@@ -89,7 +89,7 @@ def _drop_alarm(space: Space, key: SessionKey, reminder: str) -> None:
 
 
 def _rewrite(space: Space, wanted: Rewriting, gone: Mapping[int, int | None]) -> None:
-    """Leave messages out of a transcript, or put others into their places."""
+    """Leave messages out of a transcript, or replace them."""
     kept = space.get(SESSION, wanted.session_id)
     if kept is None:
         return
@@ -126,8 +126,8 @@ def _compactions(space: Space, session_id: str) -> list[Compacted]:
 
 
 def _silence(space: Space, key: SessionKey, asking: str | None) -> None:
-    """Take the words out of what came in and of what was shown under a key. Rows that are not shown yet never will be,
-    except those of the item that asks."""
+    """Remove the words of what came in and was shown under a key. Rows that are not shown yet never will be, except
+    those of the item that asks."""
     asks = -1 if asking is None else int(asking)
     for item in space.first(HEARD, key.text, MANY):
         if item.outcome is not None or item.number == asks:
@@ -150,7 +150,7 @@ def _event(space: Space, number: int) -> str | None:
 
 
 def _rows(space: Space, key: SessionKey) -> list[Row]:
-    """The rows of a conversation, among those of all who speak where it is."""
+    """The rows of a conversation, which lie among those of everybody who speaks there."""
     there = space.first(AT_ADDRESS, address_name(key.address), MANY)
     return [row for row in there if row.out.key == key]
 
@@ -172,7 +172,7 @@ def _silence_row(space: Space, row: Row, own: str | None) -> None:
 
 
 def _answers(space: Space, row: Row, event: str | None) -> bool:
-    """Whether a row answers an event, or takes the place of such an answer."""
+    """Whether a row answers an event, or replaces such an answer."""
     edited = None if row.out.edits is None else space.get(ROW, row.out.edits)
     answered = (row.out.answers, None if edited is None else edited.out.answers)
     return event is not None and event in answered
@@ -182,7 +182,7 @@ def _answers(space: Space, row: Row, event: str | None) -> bool:
 
 
 def erase(space: Space, lease: Lease | None, deed: Erasure) -> Mapping[str, int]:
-    """Take everything of a key away. Without a lease also the items that wait in its lane end."""
+    """Delete everything of a key. Without a lease, the items that wait in its lane end, too."""
     if lease is not None:
         lanes.held(space, lease)
     known = space.get(DEED, deed.id)
@@ -198,13 +198,13 @@ def erase(space: Space, lease: Lease | None, deed: Erasure) -> Mapping[str, int]
 
 
 def _done(space: Space, deed: Deed) -> None:
-    """Note a deed. What a backend keeps beside the records is to be cleaned, too."""
+    """Note a deed. What a backend keeps besides the records must be cleaned, too."""
     space.put(DEED, deed)
     space.tell("forgotten")
 
 
 def _end_items(space: Space, deed: Erasure) -> None:
-    """The items of the lane end, and whoever runs it is shut out."""
+    """The lane's items end, and whoever runs it is shut out."""
     space.drop(LANE, deed.key.text)
     for item in space.first(HEARD, deed.key.text, MANY):
         if item.outcome is None:
@@ -232,7 +232,7 @@ def _erase_sessions(space: Space, deed: Erasure) -> dict[str, int]:
 
 
 def _leave_message(space: Space, number: int, session_id: str | None, gone: list[str]) -> None:
-    """A message that a later session shares is from now on one of that session; any other goes."""
+    """A message that a later session shares now belongs to one of that session; any other is deleted."""
     said = space.get(MESSAGE, number)
     if session_id is None:
         space.drop(MESSAGE, number)
@@ -251,7 +251,7 @@ def _erase_session(space: Space, kept: Kept) -> None:
 
 
 def _erase_kept(space: Space, deed: Erasure) -> dict[str, int]:
-    """Files, and without a moment everything else that lies under the key."""
+    """Files, and without a moment everything else under the key."""
     files = [kept.file for kept in space.first(FILES, deed.key.text, MANY)]
     old = [file.ref for file in files if deed.before is None or file.at < deed.before]
     keeping.drop_files(space, deed.key, old)
@@ -267,7 +267,7 @@ def _erase_kept(space: Space, deed: Erasure) -> dict[str, int]:
 
 
 def _erase_items(space: Space, deed: Erasure) -> None:
-    """Erase the words of what came in. Events stay known by their ids."""
+    """Erase the words of what came in. The events' ids stay known."""
     asks = -1 if deed.item is None else int(deed.item)
     for item in space.first(HEARD, deed.key.text, MANY):
         if item.number == asks:
@@ -291,7 +291,7 @@ def _erase_rows(space: Space, deed: Erasure) -> None:
 
 
 def talks(space: Space, platform: str | None, person: str | None) -> list[Talk]:
-    """The conversations in which a person spoke; None: any platform, and everybody. The store is scanned."""
+    """The conversations in which a person (None: anybody) spoke. Scans the store."""
     found: set[tuple[str, ChatType]] = set()
     for lane in space.names(HEARD):
         for item in space.first(HEARD, lane, MANY):

@@ -1,4 +1,4 @@
-"""What is kept beside conversations: pins, facts, files, notes in folders, and the names of chats."""
+"""What is kept besides conversations: pins, facts, files, notes in folders, and the names of chats."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from gateway.store.steps import lanes, outbox, sessions
 
 
 def pins(space: Space, key: SessionKey) -> Pins:
-    """No pins if the key never had any."""
+    """A key's pins, maybe none."""
     found = space.get(PINNED, key.text)
     return Pins() if found is None else found.pins
 
 
 def set_pins(space: Space, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
-    """Replace a key's pins, in its present session's prompt, too."""
+    """Replace a key's pins, also in its present session's prompt."""
     lanes.held(space, lease)
     if rebuilt is None and sessions.tip(space, lease.key) is not None:
         raise SessionConflict("This key has a session, whose prompt must hold its pins.")
@@ -64,14 +64,14 @@ def set_pins(space: Space, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) ->
 
 
 def memory(space: Space, scope: SessionKey) -> Memory:
-    """A scope's facts; none if nothing was ever remembered."""
+    """A scope's facts, maybe none."""
     known = _scope(space, scope)
     facts = [kept.fact for kept in space.first(FACTS, scope.text, MANY)]
     return Memory(facts=in_order(facts), version=known.version, last_number=known.last_number)
 
 
 def change_memory(space: Space, change: MemoryChange) -> bool:
-    """Change a scope's facts; False, and nothing is kept, if somebody else did so since they were read."""
+    """Change a scope's facts; False, and nothing is stored, if somebody else did so since they were read."""
     if _scope(space, change.scope).version != change.version:
         return False
     for gone in change.gone:
@@ -94,7 +94,7 @@ def _storable(fact: Fact) -> Fact:
 
 
 def keep_file(space: Space, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:
-    """Keep a file, unless the key has a file of this ref; return the file that is kept."""
+    """Keep a file, unless the key already has one with this ref; return the one that is kept."""
     known = kept_file(space, key, file.ref)
     if known is not None:
         return known
@@ -124,7 +124,7 @@ def file_content(space: Space, key: SessionKey, digest: str) -> bytes | None:
 
 
 def drop_files(space: Space, key: SessionKey, refs: Sequence[str]) -> None:
-    """Keep these files no more, nor contents that no other file of the key has."""
+    """Delete these files, and contents that no other file of the key has."""
     for ref in refs:
         space.drop(FILE, f"{key.text} {storable(ref)}")
     left = {kept.file.digest for kept in space.first(FILES, key.text, MANY)}
@@ -144,7 +144,7 @@ def notes(space: Space, folder: str) -> dict[str, str]:
 def set_notes(
     space: Space, folder: str, changes: Mapping[str, str | None], still: Mapping[str, str | None] | None
 ) -> bool:
-    """Write notes, and forget those that are None; False: those of `still` are not as they were."""
+    """Write and forget notes; False if those in `still` are not as they were."""
     folder = storable(folder)
     for name, text in (still or {}).items():
         known = space.get(NOTE, f"{folder}\0{storable(name)}")
@@ -173,7 +173,7 @@ def drop_notes(space: Space, key: SessionKey) -> None:
 
 
 def rename_chat(space: Space, platform: str, before: str, after: str) -> None:
-    """`before` is called `after` now; the chat's first name keeps everything, and is open."""
+    """`before` is now called `after`. The chat's first name keeps everything, and is open."""
     first = first_name(space, platform, before)
     if first == after:
         return
@@ -184,7 +184,7 @@ def rename_chat(space: Space, platform: str, before: str, after: str) -> None:
 
 
 def _name(space: Space, platform: str, chat: str, *, first: str | None = None, later: str | None = None) -> None:
-    """Note a name; a first name that is known never changes."""
+    """Note a name; a known first name never changes."""
     known = space.get(NAME, _chat(platform, chat)) or Name(chat=_chat(platform, chat))
     space.put(NAME, replace(known, first=known.first or first, later=later or known.later))
 
@@ -194,7 +194,7 @@ def _chat(platform: str, chat: str) -> str:
 
 
 def first_name(space: Space, platform: str, chat: str, event_id: str = "") -> str:
-    """What a chat was called first; for an event that was accepted under this name, this one."""
+    """A chat's first name; for an event that was accepted under another name, that one."""
     known = space.get(NAME, _chat(platform, chat))
     if known is None or known.first is None:
         return chat
@@ -204,6 +204,6 @@ def first_name(space: Space, platform: str, chat: str, event_id: str = "") -> st
 
 
 def later_name(space: Space, platform: str, chat: str) -> str | None:
-    """What a chat is called by now; None: as before."""
+    """A chat's present name; None if it was not renamed."""
     known = space.get(NAME, _chat(platform, chat))
     return None if known is None else known.later

@@ -59,8 +59,8 @@ _LOOKED_AT: Final = 100  # suspects: there are hardly ever more
 
 
 class Claimed(Struct, frozen=True, kw_only=True):
-    """A lane that a process has claimed, under this fence, and the item that it is to run. `begins`: what its turn
-    begins with, where that is known."""
+    """A lane that a process has claimed under this fence, and the item that it runs. `begins`: what its turn begins
+    with, if known."""
 
     fence: int
     item: InboxItem
@@ -68,14 +68,14 @@ class Claimed(Struct, frozen=True, kw_only=True):
 
 
 class Accepted(Struct, frozen=True, kw_only=True):
-    """What became of arrivals, and the lanes that were claimed for them at once."""
+    """What became of arrivals, and the lanes that were claimed at once."""
 
     receipts: list[Receipt]
     claimed: list[Claimed]
 
 
 class NoClaim(Struct, frozen=True, kw_only=True):
-    """There is no lane to claim. `again_in`: in how many seconds a suspect may be tried; None: there is none."""
+    """There is no lane to claim. `again_in`: seconds until a suspect may be tried; None if there is none."""
 
     again_in: float | None = None
 
@@ -84,8 +84,8 @@ class NoClaim(Struct, frozen=True, kw_only=True):
 
 
 def accept(space: Space, caller: Caller, arrivals: Sequence[Arrival], cap: int, room: int) -> Accepted:
-    """Store each new event, at the end of its lane. The process has `room` for so many lanes more: idle ones are
-    claimed with the acceptance."""
+    """Store each new event at the end of its lane. The process has `room` for so many more lanes: idle ones are claimed
+    in the same step."""
     receipts, claimed = list[Receipt](), list[Claimed]()
     names = [event_name(arrival.inbound.source.platform, arrival.inbound.event_id) for arrival in arrivals]
     there = {event.name for event in space.many(EVENT, names)}
@@ -133,20 +133,20 @@ def _new_item(space: Space, caller: Caller, arrival: Arrival, event: str, *, att
 
 
 def _stored(inbound: Inbound) -> Inbound:
-    """An Inbound without what nobody asks for once it is stored."""
+    """An Inbound without what nobody needs once it is stored."""
     if inbound.only_as_part or inbound.notice or inbound.can_wait or inbound.amends or inbound.before:
         return replace(inbound, only_as_part=False, notice="", can_wait=False, amends=(), before=())
     return inbound
 
 
 def _heard(space: Space, arrival: Arrival) -> bool:
-    """A message opens its chat; the gateway's own request says nothing of the chat. Say whether it was closed."""
+    """Open the chat of a message, unless it is the gateway's own request. Returns whether the chat was closed."""
     is_own = arrival.inbound.is_own_request
     return not is_own and outbox.reopen(space, chat_name(arrival.inbound.source.address))
 
 
 def refuse(space: Space, caller: Caller, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
-    """Keep an event as refused, and say so, unless the event is known."""
+    """Store an event as refused and say so, unless it is known."""
     event = event_name(arrival.inbound.source.platform, arrival.inbound.event_id)
     if space.get(EVENT, event) is not None:
         return ()
@@ -157,7 +157,7 @@ def refuse(space: Space, caller: Caller, arrival: Arrival, notice: Outbound) -> 
 
 
 def amend(space: Space, arrival: Arrival) -> bool:
-    """Give an item that waits, and was never begun, another Inbound; say whether there was one."""
+    """Give an item that waits and was never begun another Inbound; False if there is none."""
     event = space.get(EVENT, event_name(arrival.inbound.source.platform, arrival.inbound.event_id))
     item = space.get(ITEM, event.item) if event is not None else None
     if item is None or item.key != arrival.key or not item.waits or item.attempts:
@@ -173,8 +173,8 @@ def amend(space: Space, arrival: Arrival) -> bool:
 
 
 def claim(space: Space, caller: Caller) -> Claimed | NoClaim:
-    """Claim the lane that has waited longest, of the platforms that the process runs. Its first item's attempt is
-    counted."""
+    """Claim the lane that has waited longest, of the process's platforms. This counts as an attempt at its first
+    item."""
     platforms = served(space, caller.runs, READY, SUSPECTS)
     ready = _earliest(lane for name in platforms for lane in space.first(READY, name))
     suspect, again_in = _suspect(space, caller, platforms)
@@ -208,7 +208,7 @@ def _earliest(lanes: Iterable[Lane]) -> Lane | None:
 
 
 def _suspect(space: Space, caller: Caller, platforms: Sequence[str]) -> tuple[Lane | None, float | None]:
-    """The suspect that this process may try now, or in how many seconds it may try one."""
+    """The suspect that this process may try now, or the seconds until it may try one."""
     if space.first(TRIED, caller.owner):
         return None, None
     pauses = list[float]()
@@ -225,7 +225,7 @@ def _since(lane: Lane) -> int:
 
 
 def _hold(space: Space, caller: Caller, lane: Lane) -> int:
-    """This process runs the lane from now on; return the fence."""
+    """From now on this process runs the lane; return the fence."""
     fence = space.number()
     space.put(LANE, replace(lane, owner=caller.owner, fence=fence))
     return fence
@@ -239,7 +239,7 @@ def _schedule(space: Space, lane: Lane, head: Item) -> None:
 
 
 def claim_left(space: Space, caller: Caller) -> list[InboxItem]:
-    """Take over the items beside their lanes that a dead process left, of the platforms that this one runs."""
+    """Take over the bypass items that a dead process left, on this process's platforms."""
     taken = [
         replace(item, owner=caller.owner, attempts=item.attempts + 1)
         for name in served(space, caller.runs, LEFT)
@@ -254,7 +254,7 @@ def claim_left(space: Space, caller: Caller) -> list[InboxItem]:
 
 
 def held(space: Space, lease: Lease, item: str | None = None) -> Lane:
-    """The lane of a lease. Raises SessionConflict if the lease is not current, or the lane runs another item."""
+    """The lane of a lease. Raises SessionConflict if the lease is stale, or the lane runs another item."""
     lane = space.get(LANE, lease.key.text)
     if lane is None or lane.fence != lease.fence or not lane.owner:
         raise SessionConflict(f"Worker {lease.worker} does not run this lane any more.")
@@ -264,7 +264,7 @@ def held(space: Space, lease: Lease, item: str | None = None) -> Lane:
 
 
 def absorb(space: Space, item: Item, others: Sequence[str]) -> None:
-    """Let items that wait in the lane go into the turn of `item`; they will end with that item."""
+    """Take waiting items of the lane into the turn of `item`; they end together with it."""
     if not others:
         return
     for name in others:
@@ -284,8 +284,8 @@ def _may_be_absorbed(other: Item, item: Item) -> bool:
 
 
 def count_anew(space: Space, item: Item) -> None:
-    """A step of the item is stored: this attempt is the first of those that count, and a suspect is none any more. What
-    it waits for may be one."""
+    """A step of the item is stored, so its attempts count from zero, and it is no longer suspect. What it waits for may
+    be."""
     if item.attempts > 1:
         space.put(ITEM, replace(item, attempts=1))
     lane = space.get(LANE, item.lane)
@@ -295,7 +295,7 @@ def count_anew(space: Space, item: Item) -> None:
 
 
 def end(space: Space, item: Item, outcome: ItemOutcome, at: float) -> Turn | None:
-    """End an item; return its journal, which is dropped. Raises SessionConflict if it had ended before."""
+    """End an item, drop its journal, and return it. Raises SessionConflict if the item had already ended."""
     if item.outcome is not None:
         raise SessionConflict(f"Item {item.number} has ended already.")
     space.put(ITEM, replace(item, outcome=outcome, ended_at=at))
@@ -306,8 +306,8 @@ def end(space: Space, item: Item, outcome: ItemOutcome, at: float) -> Turn | Non
 
 
 def go_on(space: Space, key: SessionKey, at: float) -> InboxItem | None:
-    """The item that a lane runs has ended, and with it those that went into its turn: claim the next one under the same
-    lease; None: the lane is idle."""
+    """The lane's item has ended, and with it those in its turn: claim the next one under the same lease; None if the
+    lane is idle."""
     lane = space.get(LANE, key.text)
     assert lane is not None
     for other in space.many(ITEM, lane.absorbed) if lane.absorbed else ():
@@ -326,7 +326,7 @@ def go_on(space: Space, key: SessionKey, at: float) -> InboxItem | None:
 
 
 def release(space: Space, lease: Lease, counted: bool) -> None:
-    """Give a lane back. The attempt at its item counts only if it is `counted`."""
+    """Give a lane back. The attempt counts only if it is `counted`."""
     lane = held(space, lease)
     item = _head(space, lane)
     if not counted:
@@ -336,8 +336,7 @@ def release(space: Space, lease: Lease, counted: bool) -> None:
 
 
 def leave(space: Space, owner: str) -> None:
-    """A process is dead: its lanes wait for another worker, the one whose item came first before the others, and its
-    items beside lanes for anybody."""
+    """A process is dead: its lanes wait for other workers, oldest item first, and its bypass items for anybody."""
     for lane in space.first(HELD, owner, MANY):
         _schedule(space, replace(lane, since=lane.head), _head(space, lane))
     for item in space.first(BYPASSED, owner, MANY):
@@ -349,7 +348,7 @@ def leave(space: Space, owner: str) -> None:
 
 
 def signal(space: Space, key: SessionKey, kind: SignalKind, at: float) -> bool:
-    """Leave a signal for the item that runs in a lane, or is about to be resumed; False: there is none."""
+    """Leave a signal for the item that runs in a lane, or will be resumed; False if there is none."""
     item = _current(space, key)
     if item is None:
         return False
@@ -361,7 +360,7 @@ def signal(space: Space, key: SessionKey, kind: SignalKind, at: float) -> bool:
 
 
 def signals(space: Space, item: InboxItem) -> tuple[SignalKind, ...]:
-    """The signals that were left for an item, oldest first."""
+    """The signals for an item, oldest first."""
     turn = space.get(TURN, int(item.id))
     return () if turn is None else tuple([kind for _, kind in turn.signals])
 
@@ -376,7 +375,7 @@ def left_to(space: Space, owner: str) -> list[tuple[str, SignalKind]]:
 
 
 def read(item: Item) -> InboxItem:
-    """An item as it is handed out."""
+    """An item in the form in which it is handed out."""
     inbound = item.inbound
     if inbound is None:
         inbound = unreadable(item.key, str(item.number))
@@ -394,13 +393,13 @@ def _current(space: Space, key: SessionKey) -> Item | None:
 
 
 def running(space: Space, key: SessionKey) -> InboxItem | None:
-    """The item of a key that runs, or was begun and is about to be resumed."""
+    """A key's item that runs, or was begun and will be resumed."""
     item = _current(space, key)
     return None if item is None else read(item)
 
 
 def waiting(space: Space, key: SessionKey, limit: int) -> list[InboxItem]:
-    """The first items of a lane behind the one that runs."""
+    """The first items of a lane behind the running one."""
     lane = space.get(LANE, key.text)
     if lane is None:
         return []
@@ -409,7 +408,8 @@ def waiting(space: Space, key: SessionKey, limit: int) -> list[InboxItem]:
 
 
 def idle(space: Space) -> dict[str, float]:
-    """By platform: since when the oldest item waits in a lane that nobody runs. A suspect waits for its time."""
+    """By platform, since when the oldest item waits in a lane that nobody runs. A suspect only waits once its time has
+    come."""
     oldest: dict[str, float] = {}
     for platform in space.names(READY):
         for lane in space.first(READY, platform, _LOOKED_AT):

@@ -1,4 +1,4 @@
-"""The processes that work on a store, and what one that died leaves to the others."""
+"""The processes that work on a store, and what a dead one leaves to the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.store.steps import lanes, outbox, sessions, spending
 
 
 def join(space: Space, caller: Caller, until: float) -> None:
-    """This process lives, at least until then. One that has the store for itself takes over from all others."""
+    """This process lives, at least until then. If it has the store for itself, it takes over from all others."""
     for other in space.first(MEMBERS, "", MANY):
         if other.owner != caller.owner and (caller.sole or other.until <= caller.now):
             leave(space, other.owner)
@@ -23,8 +23,8 @@ def join(space: Space, caller: Caller, until: float) -> None:
 
 
 class Beat(Struct, frozen=True, kw_only=True):
-    """What a process learns by its beat. `known`: it counted as alive. `ends_at`: when the first other one does not
-    any more, if that does not beat. `rank`: how many of the others come before it by name."""
+    """What a process learns when it beats. `known`: it still counted as alive. `ends_at`: when the first other process
+    is thought dead, unless it beats. `rank`: how many of the others come before it by name."""
 
     known: bool
     dead: int
@@ -34,9 +34,8 @@ class Beat(Struct, frozen=True, kw_only=True):
 
 
 def beat(space: Space, caller: Caller, life: float) -> Beat:
-    """This process lives for so many seconds more. One whose time is over is dead, unless nobody could beat: where no
-    process has beaten for half a life, the server was away, or its clock was set, and each has a whole life from now
-    on."""
+    """This process lives for so many more seconds. A process whose time is over is dead, unless nobody could beat: if
+    no process has beaten for half a life, the server was away or its clock was set, and everybody gets a whole life."""
     members = space.first(MEMBERS, "", MANY)
     known = space.get(MEMBER, caller.owner) is not None
     if known and max(member.until for member in members) < caller.now + life / 2:
@@ -55,7 +54,7 @@ def beat(space: Space, caller: Caller, life: float) -> Beat:
 
 
 def end(space: Space, caller: Caller, claimed: Sequence[lanes.Claimed], unsent: Sequence[str]) -> None:
-    """This process ends: what it had claimed for nobody was no attempt."""
+    """This process stops: what it had claimed and given to nobody was no attempt."""
     for each in claimed:
         lanes.release(space, Lease(key=each.item.key, worker="", fence=each.fence), False)
     outbox.give_back(space, caller, unsent)
@@ -64,13 +63,13 @@ def end(space: Space, caller: Caller, claimed: Sequence[lanes.Claimed], unsent: 
 
 
 def _tell_rows(space: Space) -> None:
-    """Rows that were being sent are anybody's."""
+    """Rows that were being sent are now anybody's."""
     for platform in space.names(UNSENT_ROWS):
         space.tell("rows", platform)
 
 
 def leave(space: Space, owner: str) -> None:
-    """A process is no more: all that it had claimed is free."""
+    """A process is gone: everything that it had claimed is free."""
     lanes.leave(space, owner)
     outbox.leave(space, owner)
     sessions.leave(space, owner)

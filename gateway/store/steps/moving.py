@@ -1,5 +1,5 @@
-"""What a store of an earlier layout holds, as records of today's kinds. The facts come as `gateway.store.shared.facts`
-describes them, and in that order."""
+"""Turns what a store of an earlier layout holds into today's records. The facts come as `gateway.store.shared.facts`
+describes them, in that order."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _turn_of(space: Space, data: Data) -> Turn:
 
 
 def _row(space: Space, data: Data) -> None:
-    """A row that was being sent has no sender, as after its process died. Later rows have higher places."""
+    """A row that was being sent now has no sender, as if its process had died. Later rows have higher places."""
     out = fields.OUTBOUND.of_texts(data)
     behind = MOST_PLACE + 1 if out.unasked and not out.attempts else 0
     row = Row(seq=space.number(), place=(data["ahead"] or 0) + behind, out=out)
@@ -276,8 +276,7 @@ _PUT: Final[dict[str, Callable[[Space, Data], None]]] = {
 
 
 def normal(record: Record) -> Record:
-    """A fact as this version writes it: earlier ones named fields that are at their default, or named some not at
-    all."""
+    """A fact as this version writes it. Earlier versions stored defaults, or left some fields out."""
     write = _NORMAL.get(record.kind)
     return record if write is None else Record(record.kind, record.data | write(record.data))
 

@@ -40,14 +40,14 @@ Rows = tuple[Outbound, ...]
 
 
 def emit(space: Space, caller: Caller, rows: Sequence[Outbound], also: Sequence[str] = ()) -> Rows:
-    """Store rows in their order, and claim the first of each chat, and of the chats of `also`, if it is due."""
+    """Store rows in order, and claim the first of each chat that is due, also in the chats of `also`."""
     chats = [store(space, row) for row in rows]
     return advance_all(space, caller, [*chats, *also])
 
 
 def store(space: Space, out: Outbound) -> str:
-    """Store a row that is not known, and return its chat. A row that streamed gets its text, and one that was withheld
-    goes out anew; any other row that is known stays as it is."""
+    """Store a row that is not known, and return its chat. A streaming row gets its text, and a withheld one goes out
+    again; any other known row stays as it is."""
     known = space.get(ROW, out.id)
     if known is None:
         insert(space, replace(out, state=State.PENDING))
@@ -73,15 +73,16 @@ def _ends(space: Space, row: Row, final: Outbound) -> None:
 
 
 def insert(space: Space, out: Outbound, place: int | None = None) -> None:
-    """Store a new row as it is, behind all others of its chat unless it has a place."""
+    """Store a new row as it is, after all others of its chat unless it has a place."""
     number = space.number()
     kept = replace(out, text=storable(out.text))
     space.put(ROW, Row(seq=number, place=_place(space, out, number) if place is None else place, out=kept))
 
 
 def _place(space: Space, out: Outbound, number: int) -> int:
-    """Where a row stands among those of its chat: behind all that were shown where none waits, else in the first round
-    behind the next row's in which its conversation has none. What nobody waits for stands behind all others."""
+    """Where a row stands among those of its chat. If none waits, after all that were shown; otherwise conversations
+    take turns, so it stands in the first round in which its conversation has none. Rows that nobody waits for come
+    last."""
     behind_all = number * _ROUND if space.dense else number
     if out.unasked:
         return behind_all + MOST_PLACE
@@ -98,7 +99,7 @@ def _place(space: Space, out: Outbound, number: int) -> int:
 
 
 def _in_hand(rows: Sequence[Row]) -> Row | None:
-    """The row of a chat that is being sent: it is the first, or stands behind some that are much in doubt."""
+    """The row of a chat that is being sent: the first one, or one behind rows that are much in doubt."""
     return next((row for row in rows if row.out.state is State.SENDING), None)
 
 
@@ -106,14 +107,14 @@ def _in_hand(rows: Sequence[Row]) -> Row | None:
 
 
 def advance_all(space: Space, caller: Caller, chats: Iterable[str], *, adopts: bool = False) -> Rows:
-    """`advance` for each chat once, in the order given."""
+    """`advance` for each chat, once and in order."""
     claimed = [advance(space, caller, chat, adopts=adopts) for chat in dict.fromkeys(chats)]
     return tuple([row for row in claimed if row is not None])
 
 
 def advance(space: Space, caller: Caller, chat: str, *, adopts: bool = False, shown: bool = False) -> Outbound | None:
-    """Claim the chat's next row if it is due and this process sends to its platform. With `adopts` also a row that a
-    dead process was sending. With `shown` another row of the chat was just shown."""
+    """Claim the chat's next row if it is due and this process sends to its platform. With `adopts`, also a row that a
+    dead process was sending. With `shown`, another row of the chat has just been shown."""
     known = space.get(CHAT, chat)
     if known is not None and known.closed is not None:
         refuse_waiting(space, chat, known.closed, left=True)
@@ -145,10 +146,8 @@ def advance(space: Space, caller: Caller, chat: str, *, adopts: bool = False, sh
 
 
 def _next(space: Space, caller: Caller, chat: str, *, shown: bool) -> tuple[Row, float] | None:
-    """The row of a chat whose turn it is, and when to look at the chat again if the row waits.
-
-    It is the first one. But if nobody knows, after many attempts, whether that was shown, it holds up no other while
-    it waits: another that is being sent, or may be, goes first."""
+    """The row whose turn it is in a chat, and when to look again if it waits. Usually that is the first row. But if
+    many attempts have left it in doubt whether that one was shown, it does not hold up others while it waits."""
     first = space.first(OUT, chat)
     if not first:
         return None
@@ -192,7 +191,7 @@ def _look(space: Space, chat: str, at: float | None) -> None:
 
 
 def _keep(space: Space, chat: Chat) -> None:
-    """Keep a chat, or keep it no more if there is nothing to be remembered of it."""
+    """Store what there is to remember of a chat, or delete it if there is nothing."""
     if chat.closed is None and chat.look_at is None:
         space.drop(CHAT, chat.name)
     else:
@@ -200,8 +199,8 @@ def _keep(space: Space, chat: Chat) -> None:
 
 
 def claim_due(space: Space, caller: Caller, limit: int) -> Rows:
-    """Claim the rows whose time has come, of chats that this process sends to, earliest first; also those that a dead
-    process was sending."""
+    """Claim the rows that are due, in chats that this process sends to, earliest first, also those that a dead process
+    was sending."""
     platforms = served(space, caller.sends, LOOKS)
     found = [chat for name in platforms for chat in space.first(LOOKS, name, limit) if _at(chat) <= caller.now]
     chats = [chat.name for chat in sorted(found, key=_at)[:limit]]
@@ -209,7 +208,7 @@ def claim_due(space: Space, caller: Caller, limit: int) -> Rows:
 
 
 def next_due(space: Space, caller: Caller) -> float | None:
-    """When the first chat that this process sends to is to be looked at; None: no row waits for a time."""
+    """When to look at the first chat that this process sends to; None if no row waits for a time."""
     platforms = served(space, caller.sends, LOOKS)
     return min([_at(chat) for name in platforms for chat in space.first(LOOKS, name)], default=None)
 
@@ -243,7 +242,7 @@ def mark_sent(space: Space, caller: Caller, row_id: str, shown_as: str | None) -
 def mark_retry(
     space: Space, caller: Caller, row_id: str, seconds: float, ambiguous: bool, anew: bool, counted: bool
 ) -> None:
-    """An attempt at the row failed; it waits for so long, and its chat with it unless the row is much in doubt."""
+    """An attempt failed: the row waits for so long, and its chat with it, unless the row is much in doubt."""
     row = space.get(ROW, row_id)
     if row is None or row.out.state is not State.SENDING or row.claim not in ("", caller.owner):
         return
@@ -272,8 +271,8 @@ def mark_refused(
     gone: bool,
     keeps: bool,
 ) -> Outbound | None:
-    """The row ends unseen, and `instead` goes out in its place. With `gone` the chat is closed, unless somebody was
-    heard there since the row was handed out. Return the chat's next row."""
+    """The row ends unseen, and `instead` goes out in its place. With `gone` the chat is closed, unless somebody wrote
+    there since the row was handed out. Returns the chat's next row."""
     row = space.get(ROW, row_id)
     if row is None or row.out.state not in PLACED or row.claim not in ("", caller.owner):
         return None
@@ -289,13 +288,13 @@ def mark_refused(
 
 
 def _refuse(space: Space, row: Row, reason: str, *, keeps: bool) -> None:
-    """End a row unseen. With `keeps`, an answer is withheld: it may be shown one day."""
+    """End a row unseen. With `keeps`, an answer is withheld, so that it can be shown later."""
     is_answer = row.out.edits is None and (row.out.kind in KEPT or row.out.file is not None)
     _settle(space, row, state=State.WITHHELD if keeps and is_answer else State.REFUSED, error=storable(reason))
 
 
 def refuse_waiting(space: Space, chat: str, reason: str, *, left: bool = False) -> None:
-    """End the rows of a closed chat that wait; with `left` also those that a dead process was sending."""
+    """End the waiting rows of a closed chat; with `left`, also those that a dead process was sending."""
     for row in space.first(OUT, chat, MANY):
         if row.out.state is State.PENDING or (left and not row.claim):
             _refuse(space, row, reason, keeps=True)
@@ -305,7 +304,7 @@ def refuse_waiting(space: Space, chat: str, reason: str, *, left: bool = False) 
 
 
 def note_streamed(space: Space, outbound_id: str, platform_message_id: str | None) -> None:
-    """Keep what the platform calls a streaming reply, or that nobody knows it, unless the reply has ended."""
+    """Keep the platform's id of a streaming reply, or that nobody knows it, unless the reply has ended."""
     row = space.get(ROW, outbound_id)
     if row is not None and row.out.state is State.STREAMING:
         known = row.out.platform_message_id if platform_message_id is None else storable(platform_message_id)
@@ -331,12 +330,12 @@ def _closed(space: Space, chat: str) -> str | None:
 
 
 def closed(space: Space, to: ChatAddress) -> str | None:
-    """Return why a chat is closed; None: it is open."""
+    """Why a chat is closed; None if it is open."""
     return _closed(space, chat_name(to))
 
 
 def close_chat(space: Space, to: ChatAddress, reason: str) -> None:
-    """Close a chat; its rows that wait end unseen."""
+    """Close a chat; its waiting rows end unseen."""
     note_closed(space, to, reason)
     refuse_waiting(space, chat_name(to), reason)
 
@@ -349,13 +348,13 @@ def note_closed(space: Space, to: ChatAddress, reason: str) -> None:
 
 
 def open_chat(space: Space, to: ChatAddress) -> bool:
-    """The chat is there again; say whether it was closed."""
+    """The chat is reachable again. Returns whether it was closed."""
     return reopen(space, chat_name(to))
 
 
 def reopen(space: Space, chat: str) -> bool:
-    """Somebody was heard in a chat: it is open. Say whether it was closed. Of a row that is being sent there, a refusal
-    is older than that."""
+    """Somebody wrote in a chat, so it is open. Returns whether it was closed. If a row is being sent there, a refusal
+    of it will be older than this message."""
     row = _in_hand(space.first(OUT, chat, _FEW))
     if row is not None and not row.heard:
         space.put(ROW, replace(row, heard=True))
@@ -368,7 +367,7 @@ def reopen(space: Space, chat: str) -> bool:
 
 
 def _park(space: Space, chat: str, *, parked: bool) -> None:
-    """The reminders of a chat wait until it is open again, or are due again."""
+    """A chat's reminders wait until it is open again, or are due again."""
     for alarm in space.first(OPEN_ALARMS, chat, MANY):
         space.put(ALARM, replace(alarm, reminder=replace(alarm.reminder, parked=parked)))
 
@@ -377,7 +376,7 @@ def _park(space: Space, chat: str, *, parked: bool) -> None:
 
 
 def give_back(space: Space, caller: Caller, row_ids: Sequence[str]) -> None:
-    """Undo claims of rows that nobody was given: no attempt to send them was made."""
+    """Undo claims of rows that were handed to nobody, so no attempt was made."""
     for row_id in row_ids:
         row = space.get(ROW, row_id)
         if row is not None and row.out.state is State.SENDING and row.claim == caller.owner:
@@ -387,7 +386,7 @@ def give_back(space: Space, caller: Caller, row_ids: Sequence[str]) -> None:
 
 
 def leave(space: Space, owner: str) -> None:
-    """Void the claims of a dead process."""
+    """Drop the claims of a dead process."""
     for platform in space.names(UNSENT_ROWS):
         for row in space.first(UNSENT_ROWS, platform, MANY):
             if row.out.state is State.SENDING and row.claim == owner:
@@ -396,7 +395,7 @@ def leave(space: Space, owner: str) -> None:
 
 
 def cap_waits(space: Space, caller: Caller) -> None:
-    """Let no row wait longer from now on than it was put off for: the clock may have been set back since."""
+    """No row waits longer than it was put off for, in case the clock was set back."""
     for platform in space.names(LOOKS):
         for chat in space.first(LOOKS, platform, MANY, since=caller.now):
             for row in space.first(OUT, chat.name, MANY):
@@ -415,18 +414,18 @@ def has_unsent(space: Space, to: ChatAddress) -> bool:
 
 
 def unasked(space: Space, to: ChatAddress) -> int:
-    """Count the rows of a chat that nobody waits for and that no process has had in hand."""
+    """Count the rows of a chat that nobody waits for and that no process has handled."""
     return space.count(UNASKED, chat_name(to))
 
 
 def rows(space: Space, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:
-    """The rows of these ids that are of a chat."""
+    """Those of these rows that belong to a chat."""
     found = [space.get(ROW, row_id) for row_id in row_ids]
     return [row.out for row in found if row is not None and row.chat == chat_name(chat)]
 
 
 def look_now(space: Space, row: Row) -> None:
-    """A row of a chat went out of its place: whoever sends there looks at the others."""
+    """A row of a chat went out of turn: whoever sends there should look at the others."""
     known = space.get(CHAT, row.chat) or Chat(name=row.chat, platform=row.out.to.platform)
     space.put(CHAT, replace(known, look_at=0.0))
     space.tell("rows", row.out.to.platform)

@@ -1,5 +1,5 @@
-"""The pace at which rows go out, and leases that belong to no lane. Where one process owns the store, these steps work
-on a space in its memory: nothing of this need outlive it."""
+"""The pace at which rows go out, and leases that belong to no lane. If one process owns the store, these steps work on
+memory, because nothing of this has to outlive it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MANY: Final = 4_096  # buckets and tickets, after which those that hold nobody 
 
 
 def take(space: Space, account: str, ticket: str, rates: Sequence[Rate], now: float) -> float:
-    """Seconds until the ticket's moment; 0.0 uses it up."""
+    """Seconds until the ticket's moment; at 0.0 the ticket is used up."""
     _forget(space, now)
     buckets = [_bucket(space, account, rate, now) for rate in rates]
     start = max([now, *(bucket.silent_until for bucket in buckets)])
@@ -59,7 +59,7 @@ def _without(bucket: Bucket, moment: float) -> Bucket:
 
 
 def _forget(space: Space, now: float) -> None:
-    """Drop tickets and buckets that nobody can ask for any more."""
+    """Drop tickets and buckets that nobody will ask for any more."""
     if space.count(MOMENTS, "") + space.count(IDLE, "") > _MANY:
         for ticket in space.first(MOMENTS, "", MANY, before=now - GRACE):
             space.drop(TICKET, ticket.name)
@@ -68,19 +68,19 @@ def _forget(space: Space, now: float) -> None:
 
 
 def hold_off(space: Space, account: str, bucket: str, until: float) -> None:
-    """No moment of this bucket comes before `until`."""
+    """Let no moment of this bucket come before `until`."""
     known = _known(space, account, bucket)
     silent_until, idle_from = max(known.silent_until, until), max(known.idle_from, until)
     space.put(BUCKET, replace(known, silent_until=silent_until, idle_from=idle_from))
 
 
 def resting(space: Space, account: str, bucket: str, now: float) -> float:
-    """Seconds of silence that are left."""
+    """Remaining seconds of silence."""
     return max(0.0, _known(space, account, bucket).silent_until - now)
 
 
 def hold(space: Space, name: str, holder: str, now: float, seconds: float) -> bool:
-    """Take or renew a lease; False: another holder has it."""
+    """Take or renew a lease; False if somebody else holds it."""
     known = space.get(HOLD, name)
     if known is not None and known.holder != holder and known.until > now:
         return False
@@ -89,7 +89,7 @@ def hold(space: Space, name: str, holder: str, now: float, seconds: float) -> bo
 
 
 def let_go(space: Space, name: str, holder: str) -> None:
-    """Give back a lease of `holder`."""
+    """Give back `holder`'s lease."""
     known = space.get(HOLD, name)
     if known is not None and known.holder == holder:
         space.drop(HOLD, name)

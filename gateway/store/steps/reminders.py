@@ -1,4 +1,4 @@
-"""Reminders. Each change names the version that it changes: of two who change one, one is first."""
+"""Reminders. Each change names the version that it changes, so if two try, one is first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Replaced(Struct, frozen=True, kw_only=True):
 
 
 def add(space: Space, reminder: Reminder, most: int, in_chat: int) -> Reminder | None:
-    """Store a reminder with the next number of its key, unless its id is known; None: its person or its chat has too
+    """Store a reminder under the next number of its key, unless its id is known; None if its person or its chat has too
     many."""
     known = space.get(ALARM, reminder.id)
     if known is not None:
@@ -50,7 +50,7 @@ def of_id(space: Space, chat: ChatAddress, reminder_id: str) -> Reminder | None:
 
 
 def of_key(space: Space, key: SessionKey, over: int) -> list[Reminder]:
-    """A key's open reminders by their number, and its latest others."""
+    """A key's open reminders by number, and its latest others."""
     found = [alarm.reminder for alarm in space.first(ALARMS, key.text, MANY)]
     others = [each for each in reversed(found) if not each.is_open]
     return [each for each in found if each.is_open] + others[:over]
@@ -62,7 +62,7 @@ def has_any(space: Space, key: SessionKey) -> bool:
 
 
 def due(space: Space, caller: Caller, now: float, limit: int) -> list[Reminder]:
-    """Reminders whose time has come, of platforms that the process sends to, earliest first."""
+    """Reminders whose time has come, on platforms that the process sends to, earliest first."""
     platforms = served(space, caller.sends, DUE_ALARMS)
     found = [alarm.reminder for name in platforms for alarm in space.first(DUE_ALARMS, name, limit)]
     waiting = [(each.due_at, each) for each in found if each.due_at is not None and each.due_at <= now]
@@ -77,8 +77,8 @@ def change(
     arrivals: Sequence[Arrival],
     room: int,
 ) -> Replaced:
-    """Put reminders into the places of the versions before them, all or none, with the rows that they show and the
-    items that they make."""
+    """Replace reminders' earlier versions, all or none, and store the rows that they show and the items that they
+    make."""
     present = [space.get(ALARM, each.id) for each in reminders]
     known = [alarm.reminder for alarm in present if alarm is not None]
     if [each.version + 1 for each in known] != [each.version for each in reminders]:

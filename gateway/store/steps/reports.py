@@ -1,4 +1,4 @@
-"""Looks for people: lists and counts over everything. They may lag behind."""
+"""Lists and counts over everything, for people to read. They may lag behind."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def listed_sessions(space: Space, key: SessionKey | None, limit: int, offset: in
 
 
 def conversations(space: Space, chat: SessionKey, limit: int) -> list[SessionKey]:
-    """The keys with sessions of a chat, its threads among them, newest first."""
+    """The keys with sessions in a chat, threads included, newest first."""
     found = [kept.session.key for kept in space.last(OF_CHAT, chat_name(chat.address), MANY)]
     of_chat = [key for key in dict.fromkeys(found) if replace(key, thread=chat.thread) == chat]
     return of_chat[:limit]
@@ -66,7 +66,7 @@ def dead(space: Space, limit: int) -> list[InboxItem]:
 
 
 def bury(space: Space, item: InboxItem) -> bool:
-    """Take an item off the dead ones, and say whether it was one."""
+    """Take an item off the dead ones; False if it was not among them."""
     found = space.get(ITEM, int(item.id))
     if found is None or found.outcome != "dead":
         return False
@@ -75,7 +75,7 @@ def bury(space: Space, item: InboxItem) -> bool:
 
 
 def named(space: Space, name: str, platforms: Collection[str]) -> Named:
-    """Items, a message and a row that have this name."""
+    """The items, the message and the row with this name."""
     events = [space.get(EVENT, event_name(platform, name)) for platform in platforms]
     numbers = {event.item for event in events if event is not None}
     is_number = name.isdecimal() and int(name) < 1 << 63
@@ -96,7 +96,7 @@ def _fate(item: Item) -> Fate:
 def outbox(
     space: Space, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
 ) -> list[Outbound]:
-    """Rows of an address (None: of all), newest first; only those in one of these states, if any is given."""
+    """Rows of an address (None: of all), newest first, optionally only those in certain states."""
     if address is not None:
         found = _of_states(space.last(AT_ADDRESS, address_name(address), MANY if states else limit), states)
     elif not states or OutboundState.SENT in states:
@@ -113,7 +113,7 @@ def _of_states(rows: Sequence[Row], states: Collection[OutboundState]) -> list[R
 
 
 def backlog(space: Space) -> Backlog:
-    """What waits, over all platforms."""
+    """What waits, on all platforms."""
     unsent: dict[tuple[str, str], Pile] = {}
     for name in space.names(UNSENT_ROWS):
         rows = space.first(UNSENT_ROWS, name, MANY)
@@ -126,7 +126,7 @@ def backlog(space: Space) -> Backlog:
 
 
 def status(space: Space, platforms: Collection[str] | None = None) -> StoreStatus:
-    """Counts over everything; what waits and what is unsent of these platforms (None: of all)."""
+    """Counts over everything. If platforms are given, only their waiting items and unsent rows are counted."""
     piles = lanes.unfinished(space)
     waiting = sum(piles[name].count for name in _of(list(piles), platforms))
     unsent = sum(space.count(UNSENT_ROWS, name) for name in _of(space.names(UNSENT_ROWS), platforms))

@@ -37,7 +37,7 @@ from gateway.store.steps import lanes, spending
 
 
 class Appended(Struct, frozen=True, kw_only=True):
-    """Messages as stored, and the position of the first in the session's transcript."""
+    """Messages as stored, and the position of the first one in the transcript."""
 
     session_id: str
     position: int
@@ -45,7 +45,7 @@ class Appended(Struct, frozen=True, kw_only=True):
 
 
 class Opened(Struct, frozen=True, kw_only=True):
-    """A session as stored, with its first messages; what a continuation took over from its parent is not among them."""
+    """A session as stored, with its first messages, except those that a continuation took over from its parent."""
 
     session: Session
     messages: tuple[Message, ...] = ()
@@ -55,7 +55,7 @@ class Opened(Struct, frozen=True, kw_only=True):
 
 
 def by_id(space: Space, session_id: str) -> Session:
-    """Raises SessionNotFound."""
+    """The session with this id. Raises SessionNotFound."""
     kept = space.get(SESSION, session_id)
     if kept is None:
         raise SessionNotFound(f"There is no session {session_id}.")
@@ -80,7 +80,7 @@ def _present(space: Space, key: SessionKey) -> Kept | None:
 
 
 def check(space: Space, ref: SessionRef, key: SessionKey, after: int | None = None) -> Kept:
-    """The session of a reference. Raises SessionConflict unless it is the key's, as its writer knows it."""
+    """The session of a reference. Raises SessionConflict if it is no longer the key's, or has changed."""
     kept = space.get(SESSION, ref.id)
     if kept is None or kept.session.key != key:
         raise SessionConflict(f"Session {ref.id} does not belong to the lane that writes.")
@@ -95,12 +95,12 @@ def check(space: Space, ref: SessionRef, key: SessionKey, after: int | None = No
 
 
 def transcript(space: Space, session_id: str, since: int) -> list[Message]:
-    """The messages of a session from a position on."""
+    """The messages of a session, from a position on."""
     return [message(said) for said in space.many(MESSAGE, space.members(session_id, since))]
 
 
 def length(space: Space, session_id: str) -> int:
-    """Return the number of messages of a session."""
+    """The number of messages of a session."""
     kept = space.get(SESSION, session_id)
     return 0 if kept is None else kept.session.message_count
 
@@ -115,14 +115,14 @@ def message(said: Spoken) -> Message:
 
 
 def number_of(message_id: str) -> int:
-    """The number of a message's id. Raises StoreError for what is none."""
+    """The number in a message's id. Raises StoreError if it is not one."""
     if not message_id.isdecimal():
         raise StoreError(f"There is no message with the id {message_id!r}.")
     return int(message_id)
 
 
 def store_message(space: Space, session_id: str, key: SessionKey, new: Message, at: float) -> tuple[int, Message]:
-    """A message's number, and the message as stored. One that has an id is there already."""
+    """A message's number, and the message as stored. One that already has an id is not stored again."""
     note = note_of(new)
     if "id" in note:
         return number_of(note["id"]), new
@@ -141,7 +141,7 @@ def store_message(space: Space, session_id: str, key: SessionKey, new: Message, 
 
 
 def _refer(space: Space, session: Session, messages: Sequence[Message], at: float) -> tuple[Message, ...]:
-    """Put messages at the end of a transcript."""
+    """Append messages to a transcript."""
     stored = [store_message(space, session.id, session.key, each, at) for each in messages]
     space.extend(session.id, [number for number, _ in stored], at=session.message_count)
     return tuple([kept for _, kept in stored])
@@ -151,8 +151,7 @@ def _refer(space: Space, session: Session, messages: Sequence[Message], at: floa
 
 
 def append(space: Space, ref: SessionRef, item: Item, record: StepRecord) -> Appended:
-    """Add a step of an item to a session: its messages, its changes, its model calls, and the items that went into
-    it."""
+    """Add a step of an item to a session: messages, changes, model calls, and the items that it absorbed."""
     kept = check(space, ref, item.key, record.after)
     stored = _refer(space, kept.session, record.messages, record.patch.at)
     session = replace(
@@ -178,7 +177,7 @@ def _patched(session: Session, patch: Patch) -> Session:
 
 
 def _put(space: Space, kept: Kept, session: Session, **changes: Any) -> None:
-    """Put a session's new state. With another deadline it is not on offer any more."""
+    """Store a session's new state. If its deadline has changed, the session is no longer on offer."""
     if session.expires_at != kept.session.expires_at:
         changes |= {"offered_to": "", "offered_until": 0.0}
     space.put(SESSION, replace(kept, session=session, **changes))
@@ -188,7 +187,7 @@ def _put(space: Space, kept: Kept, session: Session, **changes: Any) -> None:
 
 
 def open_session(space: Space, lease: Lease, opening: Opening) -> Opened:
-    """Open a session under a key that has none."""
+    """Open a session under a key that has none open."""
     lanes.held(space, lease)
     return _open(space, lease.key, opening)
 
@@ -220,7 +219,7 @@ def _put_prompt(space: Space, session_id: str, text: str) -> None:
 def end_session(
     space: Space, lease: Lease, ref: SessionRef, reason: EndReason, at: float, opening: Opening | None
 ) -> Opened | None:
-    """End a session for good; its hook is owed from now on."""
+    """End a session for good; from now on its hook is owed."""
     lane = lanes.held(space, lease)
     kept = check(space, ref, lease.key)
     ended = replace(kept.session, epoch=ref.epoch + 1, ended_at=at, end_reason=reason, hook="pending")
@@ -231,8 +230,8 @@ def end_session(
 def continue_session(
     space: Space, lease: Lease, ref: SessionRef, opening: Opening, snapshot_length: int, compaction: Compaction
 ) -> Opened:
-    """End a parent by compression and open its child, which takes over the messages after the snapshot. The turn that
-    runs goes on in the child."""
+    """End a parent by compression and open its child, which takes over messages that came after the snapshot. The
+    running turn continues in the child."""
     lane = lanes.held(space, lease)
     kept = check(space, ref, lease.key)
     # A child starts at or after its parent's end, whatever the clock did in between.
@@ -270,7 +269,7 @@ def _take_over(space: Space, parent_id: str, child: Session, snapshot_length: in
 
 
 def import_session(space: Space, opening: Opening) -> bool:
-    """Store an ended session behind all others, unless there is one of its id."""
+    """Store an ended session behind all others, unless its id is known."""
     if space.get(SESSION, opening.session.id) is not None:
         return False
     earliest = space.first(SESSIONS, "")
@@ -279,7 +278,7 @@ def import_session(space: Space, opening: Opening) -> bool:
 
 
 def update_session(space: Space, lease: Lease, ref: SessionRef, changes: Mapping[str, Any]) -> Session:
-    """Change fields as SessionChanges names them; another model or prompt raises the epoch."""
+    """Change fields of a session; a new model or prompt raises the epoch."""
     lanes.held(space, lease)
     kept = check(space, ref, lease.key)
     before = whole(space, kept)
@@ -298,7 +297,7 @@ def update_session(space: Space, lease: Lease, ref: SessionRef, changes: Mapping
 
 
 def rebuild(space: Space, key: SessionKey, rebuilt: Rebuilt) -> Session:
-    """Give a session another prompt, and the report that the provider would have made with this prompt."""
+    """Give a session another prompt, and the report that the provider would have made for it."""
     kept = check(space, rebuilt.ref, key)
     _put_prompt(space, rebuilt.ref.id, rebuilt.system_prompt)
     session = replace(kept.session, epoch=kept.session.epoch + 1, last_prompt_tokens=rebuilt.last_prompt_tokens)
@@ -310,7 +309,7 @@ def rebuild(space: Space, key: SessionKey, rebuilt: Rebuilt) -> Session:
 
 
 def pending_hooks(space: Space, owner: str, limit: int) -> list[Session]:
-    """Ended sessions whose hook a process owes, or one that is dead did, in the order in which they ended."""
+    """Ended sessions whose hook this process owes, or a dead one did, in the order in which they ended."""
     owed = [kept for name in {"", owner} for kept in space.first(OWED, name, limit)]
     return [whole(space, kept) for kept in sorted(owed, key=lambda kept: kept.owed)[:limit]]
 
@@ -330,14 +329,14 @@ def note_flushed(space: Space, session_id: str, messages: int) -> None:
 
 
 def note_title(space: Space, session: Session, title: str) -> None:
-    """The session has a title, unless somebody gave it one, or had something forgotten, meanwhile."""
+    """Give the session a title, unless it got one meanwhile, or something of it was forgotten."""
     kept = space.get(SESSION, session.id)
     if kept is not None and kept.session.title is None and kept.session.rewritten == session.rewritten:
         _put(space, kept, replace(kept.session, title=storable(title)))
 
 
 def claim_due(space: Space, caller: Caller, now: float, limit: int) -> list[Session]:
-    """Open sessions whose time has passed, earliest first, which are on offer to nobody else."""
+    """Open sessions whose time has passed and that nobody else is handling, earliest first."""
     found = [kept for kept in space.first(DUE, "", limit) if _place(kept) <= now]
     found.sort(key=lambda kept: kept.session.expires_at or 0.0)
     for kept in found:
@@ -350,7 +349,7 @@ def _place(kept: Kept) -> float:
 
 
 def leave(space: Space, owner: str) -> None:
-    """A process is dead: what was on offer to it is so to others."""
+    """A process is dead: others may handle the sessions that it was offered."""
     for kept in space.first(OFFERED, owner, MANY):
         space.put(SESSION, replace(kept, offered_to="", offered_until=0.0))
     for kept in space.first(OWED, owner, MANY):

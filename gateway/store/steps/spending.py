@@ -1,8 +1,8 @@
-"""What model calls cost: the ledger with its sums by day, the accounts of spend caps, and the silence that platforms
+"""What model calls cost: the ledger with its daily sums, the accounts of spend caps, and the silences that platforms
 asked for.
 
-A reservation counts as spent at once, so that a crash needs no repair: the crash leaves behind only the note that
-could have corrected the sum.
+A reservation counts as spent at once, so a crash needs no repair: it only leaves the note that could have corrected the
+sum.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DAY: Final = 86_400
 
 
 def enter(space: Space, calls: Iterable[LedgerEntry], session_id: str, key: SessionKey) -> None:
-    """Enter model calls into the ledger; those of a helper under its caller's key."""
+    """Enter model calls into the ledger; those of a helper count under its caller's key."""
     for entry in calls:
         call = Call(number=space.number(), platform=key.platform, key=key.caller, session_id=session_id, entry=entry)
         enter_call(space, call)
@@ -73,7 +73,7 @@ def _total(label: str, entry: LedgerEntry) -> UsageTotal:
 def usage(
     space: Space, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
 ) -> list[UsageTotal]:
-    """Totals from a moment on, most expensive first."""
+    """Totals since a moment, most expensive first."""
     totals: dict[str, UsageTotal] = {}
 
     def add(more: UsageTotal) -> None:
@@ -122,7 +122,7 @@ def _label_of_sum(each: Sum, by: UsageBy) -> str:
 
 
 def day_text(day: int) -> str:
-    """A day, counted from 1970, as it is written."""
+    """A day, counted from 1970, as text."""
     return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
 
 
@@ -133,7 +133,7 @@ def calls(space: Space, key: SessionKey, since: float, until: float) -> list[Lis
 
 
 def leave_nobody(space: Space, key: SessionKey, session_id: str | None = None) -> None:
-    """The calls of a key, or of one of its sessions, are nobody's from now on; their sums stay."""
+    """From now on the calls of a key, or of one of its sessions, belong to nobody; their sums stay."""
     for call in space.first(OF_LANE, key.text, MANY):
         if session_id in (None, call.session_id):
             space.put(CALL, replace(call, key=None, session_id=""))
@@ -165,7 +165,7 @@ def reserve(space: Space, caller: Caller, reservation: Reservation, now: float) 
 
 
 def settle(space: Space, reservation: Reservation, cost: int) -> None:
-    """Correct each account by the difference, if that was not done before."""
+    """Correct each account by the difference, once."""
     for cap in reservation.caps:
         held = space.get(RESERVED, _name(reservation, cap))
         if held is None:
@@ -208,7 +208,7 @@ def rest(space: Space, account: str, bucket: str, until: float, seconds: float) 
 
 
 def rests(space: Space, now: float) -> list[Rest]:
-    """The silences that are not over."""
+    """The silences that are not over yet."""
     for over in space.first(RESTS, "", MANY, before=now):
         space.drop(REST, REST.key(over))
     return space.first(RESTS, "", MANY)

@@ -1,4 +1,4 @@
-"""One turn: its journal while it runs, the questions that it asks people, and everything at once when it ends."""
+"""A turn: its journal while it runs, the questions that it asks people, and everything at once when it ends."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from gateway.store.steps import lanes, outbox, reminders, sessions
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """What the end of an item came to. `next`: the lane's next item, claimed under the same lease. `outbound`: the rows
-    that are to be sent now."""
+    """The result of ending an item. `next`: the lane's next item, claimed under the same lease. `outbound`: rows to
+    send now."""
 
     appended: sessions.Appended | None
     next: InboxItem | None
@@ -42,14 +42,15 @@ class Ended(Struct, frozen=True, kw_only=True):
 
 
 def accept(space: Space, caller: Caller, arrivals: Sequence[Arrival], cap: int, room: int) -> lanes.Accepted:
-    """`lanes.accept`, and what the turns begin with of the lanes that were claimed: nobody needs to look for that."""
+    """`lanes.accept`, together with what the turns of the claimed lanes begin with, so that nobody has to look for
+    that."""
     accepted = lanes.accept(space, caller, arrivals, cap, room)
     claimed = [replace(each, begins=_beginning(space, None, each.item.key)) for each in accepted.claimed]
     return replace(accepted, claimed=claimed)
 
 
 def beginning(space: Space, item: InboxItem) -> Beginning:
-    """Return what the turn of an item begins with."""
+    """What the turn of an item begins with."""
     return _beginning(space, journal(space, item), item.key)
 
 
@@ -61,7 +62,7 @@ def _beginning(space: Space, known: TurnJournal | None, key: SessionKey) -> Begi
 
 
 def journal(space: Space, item: InboxItem) -> TurnJournal | None:
-    """The progress of an unfinished item; None: nothing was recorded."""
+    """The progress of an unfinished item; None if nothing was stored."""
     turn = space.get(TURN, int(item.id))
     if turn is None or not turn.began:
         return None
@@ -89,7 +90,7 @@ def _item(space: Space, number: str) -> Item:
 
 
 def open_reply(space: Space, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
-    """Store a reply that starts to stream. An item has one: asked again, the step returns the first."""
+    """Store a reply that starts to stream. Asked again for the same item, return the first one."""
     lanes.held(space, lease, item.id)
     turn = _turn(space, _item(space, item.id))
     row = None if turn.reply is None else space.get(ROW, turn.reply)
@@ -114,7 +115,7 @@ def begin_tools(
 
 
 def record_step(space: Space, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord) -> sessions.Appended:
-    """Append the messages of a step; its intents are settled, and its attempts are counted anew."""
+    """Append a step's messages; its intents are settled, and attempts count from zero."""
     lanes.held(space, lease, item.id)
     running = _item(space, item.id)
     appended = sessions.append(space, ref, running, record)
@@ -136,7 +137,7 @@ def finish(
     outcome: ItemOutcome,
     rows: Sequence[Outbound],
 ) -> Ended:
-    """End an item with its last step and its rows, and claim the next of its lane."""
+    """End an item with its last step and its rows, and claim the lane's next one."""
     lanes.held(space, lease, item.id)
     running = _item(space, item.id)
     appended = None if step is None else sessions.append(space, step[0], running, step[1])
@@ -149,7 +150,7 @@ def finish(
 
 
 def finish_bypassed(space: Space, caller: Caller, item: InboxItem, rows: Sequence[Outbound]) -> tuple[Outbound, ...]:
-    """End an item beside its lane, with its answer."""
+    """End a bypass item with its answer."""
     lanes.end(space, _item(space, item.id), "answered", caller.now)
     return outbox.emit(space, caller, rows)
 
@@ -160,7 +161,7 @@ def finish_bypassed(space: Space, caller: Caller, item: InboxItem, rows: Sequenc
 def ask(
     space: Space, caller: Caller, lease: Lease, approval: Approval, shown: Sequence[Outbound]
 ) -> tuple[Outbound, ...]:
-    """Store a question and show it, unless that was done. A streaming reply that is among the rows has ended."""
+    """Store and show a question, once. If a streaming reply is among the rows, it has ended."""
     lanes.held(space, lease, approval.item)
     turn = _turn(space, _item(space, approval.item))
     if approval.token in [each.token for each in turn.asked]:
@@ -179,7 +180,7 @@ def decide(
     at: float,
     shown: Sequence[Outbound],
 ) -> Decision | None:
-    """Decide a question that nobody has decided, and show the verdict. None: the question is not there any more."""
+    """Decide an open question, and show the verdict. None if the question no longer exists."""
     turn = space.get(TURN, int(asked.item))
     found = None if turn is None else next((each for each in turn.asked if each.token == asked.token), None)
     if turn is None or found is None:
