@@ -213,6 +213,7 @@ def _at(held: Any, names: Sequence[str | int]) -> Any:
 
 
 def fits(text: str, *, lines: bool = False) -> bool:
+    """Whether a text can be typed, on one line or on several (`lines`), and is not too long."""
     return (text.replace("\n", "") if lines else text).isprintable() and len(text) <= _LONGEST
 
 

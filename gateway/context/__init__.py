@@ -10,7 +10,7 @@ host). The gateway calls an engine through its `guard` (`threads`). A pass of th
                                 pruning       long results in what stays become a line (persisted)
          middle ─▶ summariser   statements    values that something newer replaced
                                 ledger        the identifiers that count, ranked (identifiers, mentions)
-                                summary_input the middle as a model reads it
+                                summary_input  the middle as a model reads it
                                 prompts       the request for notes
                                 verification  the answer is usable, and gives no orders (injections)
                                 checking      its notes say nothing against the originals
