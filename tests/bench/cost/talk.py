@@ -134,6 +134,8 @@ def _in_place(request: ModelRequest, tokens: int) -> Shown:
 
 def _of_theirs(prompt: str) -> list[Said]:
     places = list(_TURNS.finditer(prompt))
+    if not places:  # a title is asked for, say
+        return []
     ends = [place.start() for place in places[1:]] + [len(prompt)]
     roles = {"USER": "user", "ASSISTANT": "assistant", "TOOL RESULT": "result"}
     texts = [prompt[place.end() : end].strip() for place, end in zip(places, ends, strict=True)]
