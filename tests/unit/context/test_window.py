@@ -95,7 +95,7 @@ def test_a_message_that_stands_twice_is_named_once() -> None:
 def test_a_pass_that_saves_just_enough_is_taken(monkeypatch: pytest.MonkeyPatch, missing: int, taken: bool) -> None:
     messages = conversation(40)
     saved = tokens(messages) - tokens(window().compress(messages))
-    monkeypatch.setattr(measured, "EFFECTIVE_SAVING", Fraction(saved + missing, tokens(messages)))
+    monkeypatch.setattr(budgeted, "EFFECTIVE_SAVING", Fraction(saved + missing, tokens(messages)))
     engine = window()
     assert (len(engine.compress(messages)) < len(messages)) is taken
     assert engine.last_outcome.error == (None if taken else NO_GAIN)
