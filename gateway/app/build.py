@@ -113,6 +113,7 @@ from gateway.runtime.supervisor import Supervisor
 from gateway.runtime.tasks import Background
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
+from gateway.turns.admission import Admission
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.reception import Reception
@@ -201,7 +202,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         concurrent=config.turns.concurrent,
         background=base.background,
         clock=base.clock,
-        rest=reception.rest,
+        rest=reception.admission.rest,
     )
     agents.sessions.helpers.aside = lanes.aside
     accounts = AccountLeases(
@@ -719,6 +720,13 @@ def _reception(
         clock=base.clock,
         points=base.points,
         rules=base.rules,
+        admission=Admission(
+            store=base.store,
+            outbox=base.outbox,
+            registry=commands.registry,
+            cap=base.rules.turns.lane_cap,
+            clock=base.clock,
+        ),
         overheard=overheard,
         joining=joining,
         reactions=reactions,

@@ -1,6 +1,7 @@
 """One message, from receipt to reply.
 
     receipt       reception       it is stored before its platform is told, or refused
+                  admission       how many are taken, and from whom
                   poison          a message that meets a bug holds up no other
     its lane      lanes           one turn at a time for each conversation
                   parts           messages that a client had to cut are one again, albums too

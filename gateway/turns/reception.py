@@ -8,12 +8,10 @@ must reach a running turn, and the press of a button. These are carried out at o
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from importlib import import_module
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -24,7 +22,7 @@ from gateway.commands.runner import TURNS, CommandRunner, with_choices
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
 from gateway.domain.approval import Approval
-from gateway.domain.chat import SAYS, Inbound, Outbound, SessionKey, Source, is_shared
+from gateway.domain.chat import SAYS, Inbound, Outbound, Source
 from gateway.domain.command import Proposal
 from gateway.domain.quoting import CALLED, CORRECTED
 from gateway.domain.turn import BusyMode, TurnRules
@@ -40,7 +38,8 @@ from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, Receipt
-from gateway.turns.notices import Quota, Throttle, tell_of_outage
+from gateway.turns.admission import Admission
+from gateway.turns.notices import Throttle, tell_of_outage
 from gateway.turns.parts import RecentAlbums, is_continuation
 
 if TYPE_CHECKING:
@@ -53,17 +52,9 @@ log = structlog.get_logger(__name__)
 # Seconds for which a platform is kept waiting after a batch is stored: for the outcome of presses (until then the
 # button is shown at work), and for notices that the bot is busy.
 _AFTERWARDS = 5.0
-# Seconds for which a full lane counts as full: so short that nobody has read an answer of it meanwhile and writes anew.
-_FULL_FOR = 1.0
 _UNREAD_EVERY = 600.0  # seconds between two sentences about what the bot cannot read
-# Commands beside the lanes that are answered in a minute: as many messages as a group on Telegram is shown in one. More
-# answers would only hold up everything else that the chat is to be shown.
-_ANSWERED, _MINUTE = 20, 60.0
 _NEWS: Final = ("left", "joined", "renamed")  # what a platform tells about a chat; nobody said it
-_BYPASSES: Final = attrgetter("bypass")
-_SHARES: Final = 4  # where several people share a lane, nobody's messages take more than one place in so many
 
-FULL = "Too many messages are waiting here already, so I take no more for now; send it again when I have answered some."
 GIVEN_UP = "Something on my side kept me from reading your last message. Please say it in another way."
 BUSY = "I am still working on your earlier message; this one comes right after it."
 ASKING = "I still wait for your yes or no; answer y or n. This message comes after it."
@@ -74,11 +65,9 @@ PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it.
 
 
 class Reception(Struct, kw_only=True):
-    """Receives for all adapters. `heard_at`: when each platform handed something over last (monotonic). Nine more
-    fields change. `_told`, `_unread`, `_full` and `_reminded` note when each key was last told that the bot is busy,
-    that it cannot read something, that its lane is full, and that the bot waits for a yes or no. `_overflowed` has the
-    keys whose adapter was told of a full lane, `_crowded` shared lanes in which somebody may have their share,
-    `_answered` counts a key's commands beside its lane, `_albums` keeps files of albums, and `_beside` has what is
+    """Receives for all adapters. `heard_at`: when each platform handed something over last (monotonic). Five more
+    fields change. `_told`, `_unread` and `_reminded` note when each key was last told that the bot is busy, that it
+    cannot read something, and that it waits for a yes or no; `_albums` keeps files of albums, and `_beside` has what is
     carried out beside the lanes."""
 
     store: Store
@@ -92,17 +81,14 @@ class Reception(Struct, kw_only=True):
     clock: Clock
     points: Points
     rules: TurnRules
+    admission: Admission
     overheard: Overheard | None
     joining: Joining | None
     reactions: Reactions | None = None
     heard_at: dict[str, float] = field(default_factory=dict)
     _told: Throttle = field(default_factory=Throttle)
     _unread: Throttle = field(default_factory=lambda: Throttle(every=_UNREAD_EVERY))
-    _full: Throttle = field(default_factory=Throttle)
     _reminded: Throttle = field(default_factory=Throttle)
-    _overflowed: Throttle = field(default_factory=lambda: Throttle(every=_FULL_FOR))
-    _crowded: set[SessionKey] = field(default_factory=set)
-    _answered: Quota = field(default_factory=lambda: Quota(most=_ANSWERED, seconds=_MINUTE))
     _albums: RecentAlbums = field(default_factory=RecentAlbums)
     _beside: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -113,15 +99,8 @@ class Reception(Struct, kw_only=True):
         they learn nothing unless they may ask to be let in. Raises StoreUnavailable: then hand the batch over again;
         the messages that were taken are known by then."""
         self.points("accept.before")
-        arrivals, too_many = await self._arrivals(batch), list[Arrival]()
-        if not adapter.limits.pauses_when_full and any(map(_BYPASSES, arrivals)):
-            arrivals, too_many = self._within_quota(arrivals)
-        cap = self.rules.turns.lane_cap
-        share = max(1, cap // _SHARES)
-        if self._crowded or len(arrivals) > share:
-            arrivals, beyond = await self._within_share(arrivals, share)
-            too_many += beyond
-        receipts = await self.store.accept(arrivals, cap=cap) if arrivals else []
+        arrivals, too_many = await self.admission.admitted(adapter, await self._arrivals(batch))
+        receipts = await self.store.accept(arrivals, cap=self.rules.turns.lane_cap) if arrivals else []
         self.points("accept.after")
         said = dict[str, Awaitable[str]]()
         for receipt in receipts:  # before anything that may fail: the store gives out such an item only once
@@ -133,16 +112,11 @@ class Reception(Struct, kw_only=True):
         until = self.clock.monotonic() + _AFTERWARDS
         status = dict[str, Accepted]()
         for arrival in too_many:
-            status[arrival.inbound.event_id] = await self._turned_away(adapter, arrival)
+            status[arrival.inbound.event_id] = await self.admission.turned_away(adapter, arrival)
         for arrival, receipt in zip(arrivals, receipts, strict=True):
             if arrival.inbound.part_of is not None:
                 self._albums.forget(arrival)
-            if arrival.bypass and receipt.status == "new" and self._is_counted(arrival):
-                self._answered.take(arrival.key, self.clock.monotonic())
-            if receipt.waiting < share:
-                self._crowded.discard(arrival.key)
-            elif is_shared(arrival.key, arrival.inbound.source):
-                self._crowded.add(arrival.key)
+            self.admission.note(arrival, receipt)
             if self.overheard and (arrival.inbound.source.chat_type != "direct" or arrival.inbound.command is not None):
                 self.overheard.note(arrival)
             status[receipt.event_id] = await self._accepted(adapter, arrival, receipt, until)
@@ -371,11 +345,7 @@ class Reception(Struct, kw_only=True):
 
     async def _accepted(self, adapter: Adapter, arrival: Arrival, receipt: Receipt, until: float) -> Accepted:
         if receipt.status == "full":
-            answer = await self._turned_away(adapter, arrival)
-            if answer.status == "refused":
-                self._overflowed.due(arrival.key, self.clock.monotonic())
-                answer = replace(answer, full_for=_FULL_FOR)
-            return answer
+            return await self.admission.overflowed(adapter, arrival)
         answers = ""
         if receipt.status == "new" and receipt.waiting and not arrival.bypass:
             # The message is stored; a notice about it is not worth a failure.
@@ -385,72 +355,6 @@ class Reception(Struct, kw_only=True):
                     if not answers:
                         await self._while_busy(arrival)
         return Accepted(event_id=receipt.event_id, status=receipt.status, answers=answers)
-
-    def _within_quota(self, arrivals: Sequence[Arrival]) -> tuple[list[Arrival], list[Arrival]]:
-        """Arrivals to be stored, and those of a flood of commands that no lane bounds, because they do not wait in
-        one. An adapter that stops reading while a lane is full needs no such limit."""
-        now, coming = self.clock.monotonic(), dict[SessionKey, int]()
-        taken: list[Arrival] = []
-        too_many: list[Arrival] = []
-        for arrival in arrivals:
-            if arrival.bypass and self._is_counted(arrival):
-                coming[arrival.key] = coming.get(arrival.key, 0) + 1
-                if coming[arrival.key] > self._answered.left(arrival.key, now):
-                    too_many.append(arrival)
-                    continue
-            taken.append(arrival)
-        return taken, too_many
-
-    async def _within_share(self, arrivals: Sequence[Arrival], share: int) -> tuple[list[Arrival], list[Arrival]]:
-        """Arrivals to be stored, and those of people whose messages take their `share` of a lane that others speak in,
-        too."""
-        shared = [each for each in arrivals if not each.bypass and is_shared(each.key, each.inbound.source)]
-        places, known = Counter[tuple[SessionKey, str]](), set[str]()
-        for key in {each.key for each in shared}:
-            for item in await self.store.waiting(key, self.rules.turns.lane_cap):
-                places[key, item.inbound.source.user] += 1
-                known.add(item.inbound.event_id)
-        too_many: dict[str, Arrival] = {}
-        for arrival in shared:
-            who = arrival.key, arrival.inbound.source.user
-            if arrival.inbound.event_id in known:
-                continue  # handed over again
-            if places[who] >= share:
-                too_many[arrival.inbound.event_id] = arrival
-            places[who] += 1
-        return [each for each in arrivals if each.inbound.event_id not in too_many], [*too_many.values()]
-
-    def _is_counted(self, arrival: Arrival) -> bool:
-        """Whether a command beside the lane only shows something. Commands that decide or stop something are never
-        counted."""
-        call = arrival.inbound.command
-        command = self.commands.registry.get(call.name) if call else None
-        return command is not None and not command.urgent
-
-    async def _turned_away(self, adapter: Adapter, arrival: Arrival) -> Accepted:
-        """The answer about a message without room: it waits at its platform, or is refused."""
-        event = arrival.inbound.event_id
-        if adapter.limits.pauses_when_full or arrival.inbound.can_wait:
-            return Accepted(event_id=event, status="full")
-        await self._refuse(arrival)
-        return Accepted(event_id=event, status="refused", told=FULL)
-
-    async def _refuse(self, arrival: Arrival) -> None:
-        """There is no room for a message. Its chat is told so once in a while: a sentence for each of a thousand
-        messages would hold up everything else that the chat is to be shown. A message of which it is not told leaves
-        nothing in the store: that would hold up everybody else, and fill the disk."""
-        if not self._full.due(arrival.key, self.clock.monotonic()):
-            return
-        (notice, *_) = self.outbox.rows(arrival, "notice", FULL)
-        try:
-            self.outbox.deliver(await self.store.refuse(arrival, notice))
-        except StoreUnavailable:
-            self._full.forget(arrival.key)
-            raise
-
-    def rest(self, key: SessionKey) -> float:
-        """Seconds for which a lane that took no more rests before its next turn."""
-        return self._overflowed.left(key, self.clock.monotonic()) if self._overflowed.told else 0.0
 
     async def _while_busy(self, arrival: Arrival) -> None:
         """A message came while a turn runs: act by the busy mode, and say so now and then."""

@@ -11,7 +11,7 @@ from adapters.discord.codec import Interaction
 from gateway.domain.chat import SessionKey
 from gateway.domain.turn import TurnSettings
 from gateway.people.pairing import ASK_THEM, STRANGER, WRITE_TO_ME
-from gateway.turns.reception import FULL
+from gateway.turns.admission import FULL
 from tests.emulators.discord import Channel, DiscordServer, LoseAnswer, Refuse, User
 from tests.support.discord_live import Bot, on_discord
 from tests.support.model import FakeModel, Gate, Say, in_turn

@@ -18,7 +18,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.records import Arrival, Claim
 from gateway.store.sqlite.store import SqliteStore
-from gateway.turns.reception import FULL
+from gateway.turns.admission import FULL
 from tests.support.fakes import ManualClock
 from tests.support.gateway import (
     FakeAdapter,

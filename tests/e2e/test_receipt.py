@@ -24,8 +24,9 @@ from gateway.runtime.points import Point
 from gateway.runtime.structs import replace
 from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.store.sqlite.store import SqliteStore
+from gateway.turns.admission import FULL
 from gateway.turns.poison import TRIES
-from gateway.turns.reception import FULL, GIVEN_UP
+from gateway.turns.reception import GIVEN_UP
 from tests.emulators.telegram import TelegramServer
 from tests.support.fakes import ManualClock
 from tests.support.fast_clock import FastClock

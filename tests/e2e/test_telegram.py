@@ -11,7 +11,7 @@ import pytest
 
 from gateway.domain.turn import TurnSettings
 from gateway.runtime.errors import TookTooLong
-from gateway.turns.reception import FULL
+from gateway.turns.admission import FULL
 from tests.emulators.telegram import Disconnect, Flood, Limits, LoseAnswer, Refuse, TelegramServer
 from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
