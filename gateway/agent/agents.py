@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -17,8 +17,10 @@ from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
 from gateway.agent.mcp.servers import McpServers
 from gateway.agent.metering import Metering
+from gateway.agent.prompt import PromptBuilder
 from gateway.agent.sessions import Sessions
 from gateway.agent.steps import ToolSteps
+from gateway.agent.tools.offer import Rule
 from gateway.agent.tools.outputs import OutputLimits
 from gateway.agent.workspace.folders import Workspaces
 from gateway.domain.chat import SessionKey
@@ -53,8 +55,21 @@ class Agents(Struct, kw_only=True):
         """Find what was said, also by what was meant where there are vectors. Raises StoreUnavailable."""
         return await (self.embeddings or self.sessions.store).search(words, key, limit)
 
-    def keep_to(self, limits: OutputLimits) -> None:
-        """Keep the tools' output to other limits, from the next turn on."""
+    def take_up(
+        self,
+        metering: Metering,
+        *,
+        rules: Sequence[Rule],
+        prompts: PromptBuilder,
+        limits: OutputLimits,
+        helper_usd: float | None,
+    ) -> None:
+        """Keep to other settings from the next turn on: the models and caps of another meter, other rules about tools,
+        limits of their output, prompts, and what a helper may cost."""
+        self.metering.take_up(metering)
+        self.sessions.toolbox.rules = rules
+        self.sessions.helpers.budget_usd = helper_usd
+        self.sessions.write_with(prompts)
         self.steps = partial(self.steps, limits=limits)
 
     def rest(self) -> tuple[int, int]:

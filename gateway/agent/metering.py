@@ -117,6 +117,11 @@ class Metering:
         """Whether some call may have to be refused."""
         return bool(self.caps or self.chats)
 
+    def take_up(self, other: Metering) -> None:
+        """Go on with another one's models and caps. What was learned and spent stays."""
+        self.models.become(other.models)
+        self.caps, self.chats = other.caps, other.chats
+
     def within(self, *caps: Cap) -> Metering:
         """The same for one use that has caps of its own, too. They hold where the model's price is known."""
         use = copy(self)  # which shares all that was learned

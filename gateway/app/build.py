@@ -239,18 +239,22 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         base.redact.learn(changed.secrets())
         base.skills.enabled = changed.tools.skills.enabled
         await asyncio.to_thread(base.skills.scan)
-        models.become(metering.models)
-        agents.metering.caps, agents.metering.chats = metering.caps, metering.chats
-        toolbox.rules = _tool_rules(new)
+        agents.take_up(
+            metering,
+            rules=_tool_rules(new),
+            prompts=prompts,
+            limits=changed.tools,
+            helper_usd=changed.tools.delegate.budget_usd,
+        )
         agents.sessions.titles = _titles(new, models)
-        agents.keep_to(changed.tools)
-        agents.sessions.helpers.budget_usd = changed.tools.delegate.budget_usd
-        agents.sessions.write_with(prompts)
-        people.approvals.seconds = changed.tools.approval_deadline
-        people.approvals.lasts = changed.tools.approval_lasts
-        people.keep_to(Access.of(changed.access, base.limits))
+        people.take_up(
+            Access.of(changed.access, base.limits),
+            deadline=changed.tools.approval_deadline,
+            lasts=changed.tools.approval_lasts,
+            home=changed.home_chat,
+        )
         program.chats = _chats_in_words(changed)
-        watchdog.alerts.to, people.home.said = changed.alerts.chat, changed.home_chat
+        watchdog.alerts.to = changed.alerts.chat
         operator.config = changed
 
     return Gateway(

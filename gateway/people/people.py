@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import MsgspecError, Struct, json
 
+from gateway.domain.approval import Lasts
 from gateway.domain.chat import ChatAddress, Source
 from gateway.domain.place import address_named
 from gateway.people.access import Access
@@ -78,6 +79,8 @@ class People(Struct, frozen=True, kw_only=True):
     firing: ReminderFiring
     home: Home
 
-    def keep_to(self, access: Access) -> None:
-        """Have all of them keep to other settings of who may do what."""
+    def take_up(self, access: Access, *, deadline: float, lasts: Lasts, home: str | None) -> None:
+        """Keep to other settings: who may do what, how long a question waits and its answer lasts, the home chat."""
         self.pairing.access = self.approvals.access = self.reminders.access = access
+        self.approvals.seconds, self.approvals.lasts = deadline, lasts
+        self.home.said = home
