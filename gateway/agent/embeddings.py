@@ -20,12 +20,7 @@ from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Embedded, Embeds, ModelSpec
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import (
-    ProviderError,
-    ProviderUnavailable,
-    SessionNotFound,
-    SpendCapReached,
-)
+from gateway.runtime.errors import ProviderError, ProviderUnavailable, SessionNotFound, SpendCapReached
 from gateway.store.port import Store
 from gateway.store.records import Meaning, Passage, Unembedded, Vector
 from gateway.store.shared.vectors import NONE, packed

@@ -36,16 +36,7 @@ from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store, under
-from gateway.store.records import (
-    Arrival,
-    Erasure,
-    Forgetting,
-    InboxItem,
-    Lease,
-    Replacement,
-    Rewriting,
-    Talk,
-)
+from gateway.store.records import Arrival, Erasure, Forgetting, InboxItem, Lease, Replacement, Rewriting, Talk
 from gateway.words.languages import is_stop
 from gateway.words.text import Holds, HoldsInside, is_dense
 

@@ -190,12 +190,7 @@ class Metering:
             CALLS.observe(took, spec.provider, spec.name, purpose, outcome)
 
     def _stream(
-        self,
-        spec: ModelSpec,
-        request: ModelRequest,
-        session: Session,
-        prompt_tokens: int | None,
-        least: int | None,
+        self, spec: ModelSpec, request: ModelRequest, session: Session, prompt_tokens: int | None, least: int | None
     ) -> AsyncGenerator[ModelEvent, None]:
         """Return the call's events, within the caps.
 

@@ -620,10 +620,7 @@ def _sessions(base: _Base, metering: Metering, toolbox: Toolbox, parts: Parts) -
             plugged=plugged(clock),
         ),
         helpers=Helpers(
-            store=store,
-            clock=clock,
-            budget_usd=config.tools.delegate.budget_usd,
-            looks_usd=config.heartbeat.daily_usd,
+            store=store, clock=clock, budget_usd=config.tools.delegate.budget_usd, looks_usd=config.heartbeat.daily_usd
         ),
         counter=base.counter,
         toolbox=toolbox,

@@ -32,11 +32,7 @@ def configured_store(
         from gateway.store.redis import RedisStore
 
         return RedisStore(
-            config.store.url,
-            clock=clock,
-            waits=waits and not read_only,
-            concurrency=config.turns.concurrent,
-            told=told,
+            config.store.url, clock=clock, waits=waits and not read_only, concurrency=config.turns.concurrent, told=told
         )
     from gateway.store.sqlite.store import SqliteStore
 

@@ -29,9 +29,7 @@ _MOST_COMING: Final = 100_000  # reminders that are looked through
 _PATIENCE: Final = 5.0  # seconds for a page of this machine
 
 access_app = typer.Typer(
-    help="Let people in, show them out, log in to the page.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+    help="Let people in, show them out, log in to the page.", no_args_is_help=True, rich_markup_mode=None
 )
 
 keys_app = typer.Typer(

@@ -50,12 +50,7 @@ class CommandRunner(Struct, kw_only=True):
     registry: CommandRegistry
     context: partial[CommandContext]
 
-    async def answer(
-        self,
-        item: InboxItem,
-        call: CommandCall,
-        lane: HeldLane | None = None,
-    ) -> Answer:
+    async def answer(self, item: InboxItem, call: CommandCall, lane: HeldLane | None = None) -> Answer:
         """Run the command of a call. Raises SessionConflict, StoreUnavailable."""
         command = self.registry.get(call.name)
         if command is None:

@@ -65,12 +65,7 @@ async def _sessions_to_resume(ctx: CommandContext) -> list[Proposal]:
 
 
 @command(
-    "sessions",
-    "Sessions",
-    "list earlier sessions",
-    elsewhere=("history",),
-    bypass=True,
-    proposals=_sessions_to_resume,
+    "sessions", "Sessions", "list earlier sessions", elsewhere=("history",), bypass=True, proposals=_sessions_to_resume
 )
 async def sessions(ctx: CommandContext) -> Answer | str:
     """List the caller's earlier conversations, newest first."""

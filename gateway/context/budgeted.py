@@ -20,14 +20,7 @@ from msgspec.structs import asdict
 
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.context.plan import Plan, make_plan, shortened, total_tokens
-from gateway.context.policy import (
-    EFFECTIVE_SAVING,
-    CompressionSettings,
-    Pace,
-    Rates,
-    budgets,
-    cheapest_threshold,
-)
+from gateway.context.policy import EFFECTIVE_SAVING, CompressionSettings, Pace, Rates, budgets, cheapest_threshold
 from gateway.context.state import Correction, Strikes
 from gateway.domain.message import Message
 from gateway.domain.usage import UNKNOWN_WINDOW, reserved_output

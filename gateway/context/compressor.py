@@ -105,12 +105,6 @@ class Compressor(MeasuredEngine):
             return list(messages)
         outcome = replace(written.outcome, dropped=len(plan.middle))
         result = await asyncio.to_thread(
-            carry_out,
-            plan,
-            written.notes,
-            written.kept,
-            self._redact,
-            fallback=outcome.fallback,
-            counter=self._counter,
+            carry_out, plan, written.notes, written.kept, self._redact, fallback=outcome.fallback, counter=self._counter
         )
         return self._finish(messages, plan, result, outcome, force=force)

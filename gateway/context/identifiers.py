@@ -115,7 +115,7 @@ _DAY: Final = late(
     rf"|\d{{1,2}}(?:(?:st|nd|rd|th)?(?: of)? {_MONTHS}|\. ?{GERMAN_MONTHS}|(?:er)?(?: de| di)? {_OTHER_MONTHS})(?!\w)"
     rf"{_YEAR}"
     r"|(?:\d{4}年)?\d{1,2}月\d{1,2}[日号號]|(?:\d{4}년 ?)?\d{1,2}월 ?\d{1,2}일"
-    r"|\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})(?![\d/])|\d{1,2}\.\d{1,2}\.(?![\d.]))",
+    r"|\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})(?![\d/])|\d{1,2}\.\d{1,2}\.(?![\d.]))"
 )
 # Numbers that people write in groups: phones, accounts, plates of cars.
 _GROUPED: Final = re.compile(

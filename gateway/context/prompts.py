@@ -173,14 +173,7 @@ def request(
 
 
 def instruction(
-    opening: str,
-    redact: Redact,
-    *,
-    tokens: int,
-    previous: bool,
-    memory: str,
-    focus: str,
-    recent: Sequence[str],
+    opening: str, redact: Redact, *, tokens: int, previous: bool, memory: str, focus: str, recent: Sequence[str]
 ) -> str:
     """Return the one message that follows a conversation and asks its own model for the notes.
 

@@ -32,8 +32,7 @@ class SessionSettings(Section):
     groups: Sharing = Field("per_user", description="in a group, each person has a conversation, or all share one")
     threads: Sharing = Field("shared", description="the same in a thread or topic")
     busy_mode: BusyMode = Field(
-        "queue",
-        description="a message during a turn waits, is answered with all that wait, joins the turn, or ends it",
+        "queue", description="a message during a turn waits, is answered with all that wait, joins the turn, or ends it"
     )
     reactions: Flag = Field(
         False, description="react with 👀 while the bot answers a message, and show at the end whether it worked"

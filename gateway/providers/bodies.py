@@ -145,11 +145,7 @@ class Bodies:
         self._tools: dict[int, _Tools] = {}  # by the identity of the offer
 
     def of(
-        self,
-        request: ModelRequest,
-        name: Hashable,
-        entries: Callable[[], Entries],
-        make: Callable[..., dict[str, Any]],
+        self, request: ModelRequest, name: Hashable, entries: Callable[[], Entries], make: Callable[..., dict[str, Any]]
     ) -> Body:
         """A request's body. `name`: of all that `entries`, which makes new ones, depends on. `make` gives the body of
         a request as a dict, with the `entries` that were made of earlier messages. Raises ProviderRejected for values

@@ -33,9 +33,7 @@ class PriceTable:
     model. Remembers the gaps of the table: the library looks through all of it, every time, to find out."""
 
     def __init__(
-        self,
-        providers: Mapping[str, ProviderPlugin],
-        own: Mapping[Place, ModelPrices] = MappingProxyType({}),
+        self, providers: Mapping[str, ProviderPlugin], own: Mapping[Place, ModelPrices] = MappingProxyType({})
     ) -> None:
         self._providers = providers
         self._own = own

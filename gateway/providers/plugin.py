@@ -71,8 +71,7 @@ class ModelSettings(Section):
     )
     pictures: Literal["auto", True, False] = Field("auto", description="send it pictures; auto: until it refuses them")
     sounds: Annotated[tuple[Sound, ...], AList] = Field(
-        (),
-        description="the formats of sound it can hear, such as [wav, mp3]; ogg is that of voice messages",
+        (), description="the formats of sound it can hear, such as [wav, mp3]; ogg is that of voice messages"
     )
 
     tools: Literal["auto", True, False] = Field("auto", description="give it tools; auto: until it refuses them")

@@ -107,13 +107,7 @@ class ModelServer:
         return self._ids.new("call")
 
     async def call(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        body: Body,
-        answer: Answer,
-        *,
-        spec: ModelSpec,
+        self, url: str, headers: Mapping[str, str], body: Body, answer: Answer, *, spec: ModelSpec
     ) -> AsyncGenerator[ModelEvent, None]:
         """Send `body` and give the answer's events, `Completed` last. A stream begins within the `silence` of `spec`,
         any other answer ends within its `whole_answer`, and the connection is kept for at least as long. A stream that

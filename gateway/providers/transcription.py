@@ -59,8 +59,7 @@ def _transcript(text: str) -> Transcript:
         seconds=_amount(told.get("duration")) or _amount(usage.get("seconds")),
         silent=_is_silent(told.get("segments")),
         usage=CanonicalUsage(
-            input_tokens=int(_amount(usage.get("input_tokens"))),
-            output_tokens=int(_amount(usage.get("output_tokens"))),
+            input_tokens=int(_amount(usage.get("input_tokens"))), output_tokens=int(_amount(usage.get("output_tokens")))
         ),
     )
 

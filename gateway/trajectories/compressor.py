@@ -23,14 +23,7 @@ from gateway.store.shared.documents import storable
 from gateway.trajectories.metrics import Metrics
 from gateway.trajectories.prompts import INSTRUCTIONS, NOTICE, held, messages, opener, task
 from gateway.trajectories.region import Region, TrajectorySettings, region
-from gateway.trajectories.sharegpt import (
-    Change,
-    NotATrajectory,
-    Turn,
-    changed_turns,
-    parse,
-    turns_of,
-)
+from gateway.trajectories.sharegpt import Change, NotATrajectory, Turn, changed_turns, parse, turns_of
 
 Summarise = Callable[[Sequence[Message], int], Awaitable[str]]
 """messages, most tokens of the answer -> the answer. Raises GatewayError or TimeoutError."""

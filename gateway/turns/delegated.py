@@ -156,10 +156,7 @@ class HelperTurn(Struct, kw_only=True):
         if specs[0].place != conversation.spec.place:
             await change_model(conversation, specs[0])
         fitting = agents.fitting(
-            compactor=agents.compactor(writer=self.recorder),
-            metering=self.metering,
-            observer=observer,
-            details=False,
+            compactor=agents.compactor(writer=self.recorder), metering=self.metering, observer=observer, details=False
         )
         steps = agents.steps(
             toolbox=agents.sessions.toolbox.for_helper(order.tools),

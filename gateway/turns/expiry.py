@@ -44,11 +44,7 @@ class Expiry:
     def _request(self, session: Session) -> Arrival:
         key = session.key
         source = Source(
-            platform=key.platform,
-            chat=key.chat,
-            chat_type=session.chat_type,
-            user=key.user or "",
-            thread=key.thread,
+            platform=key.platform, chat=key.chat, chat_type=session.chat_type, user=key.user or "", thread=key.thread
         )
         inbound = Inbound(
             event_id=f"expiry:{session.id}:{session.expires_at}:{self._clock.now() // _ASK_AGAIN:.0f}",

@@ -92,9 +92,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 TURNS = Histogram(
-    name="turn_seconds",
-    text="Time from a message's acceptance to its stored outcome.",
-    labels=("platform", "outcome"),
+    name="turn_seconds", text="Time from a message's acceptance to its stored outcome.", labels=("platform", "outcome")
 )
 
 _RUN_REMEMBERED = 86_400.0  # seconds that the cost of a scheduled prompt's run is known, at least
@@ -589,12 +587,7 @@ class Turns(Struct, kw_only=True):
             reply_id = self.outbox.new_id()
         source, time = item.inbound.source, self._time(item)
         growing = GrowingReply(
-            item=item,
-            time=time,
-            lease=recorder.lease,
-            id=reply_id,
-            outbox=self.outbox,
-            clock=self.clock,
+            item=item, time=time, lease=recorder.lease, id=reply_id, outbox=self.outbox, clock=self.clock
         )
         return TurnObserver(
             item=item,
@@ -659,11 +652,7 @@ class Turns(Struct, kw_only=True):
         )
 
     def _agent(
-        self,
-        recorder: TurnRecorder,
-        observer: TurnObserver,
-        questions: TurnQuestions,
-        steering: Steering,
+        self, recorder: TurnRecorder, observer: TurnObserver, questions: TurnQuestions, steering: Steering
     ) -> Agent:
         item, access = recorder.item, self.people.pairing.access
         terms = item.inbound.terms or NO_TERMS

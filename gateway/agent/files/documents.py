@@ -27,16 +27,7 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 from gateway.agent.files import packed
-from gateway.agent.files.kinds import (
-    NOT_TEXT,
-    FileText,
-    is_document,
-    is_long_page,
-    is_mail,
-    is_ole,
-    is_pdf,
-    text_in,
-)
+from gateway.agent.files.kinds import NOT_TEXT, FileText, is_document, is_long_page, is_mail, is_ole, is_pdf, text_in
 from gateway.agent.files.packed import LOCKED, Package
 from gateway.agent.files.page import html_text
 from gateway.domain.chat import one_line

@@ -161,12 +161,7 @@ class FileView:
     # -- filling in -------------------------------------------------------------------------
 
     async def _filled(
-        self,
-        spec: ModelSpec,
-        messages: Sequence[Message],
-        key: SessionKey,
-        found: Sequence[int],
-        plan: _Plan,
+        self, spec: ModelSpec, messages: Sequence[Message], key: SessionKey, found: Sequence[int], plan: _Plan
     ) -> tuple[list[Message], dict[str, int]]:
         """The messages as this model is shown them, and the files among them that it is shown, newest first, with their
         bytes. `found` are the places that refer to any."""

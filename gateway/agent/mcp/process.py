@@ -121,13 +121,7 @@ class ServerProcess(Struct, kw_only=True):
         finally:
             os.close(theirs)
         return cls(
-            name=name,
-            launch=launch,
-            clock=clock,
-            redact=redact,
-            transport=transport,
-            streams=protocol,
-            life=life,
+            name=name, launch=launch, clock=clock, redact=redact, transport=transport, streams=protocol, life=life
         )
 
     async def lines(self) -> AsyncIterator[bytes | TooLong]:

@@ -14,16 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.memory import (
-    LONGEST_FACT,
-    MOST_FACTS,
-    MOST_REPLACED,
-    About,
-    Fact,
-    Memory,
-    MemoryChange,
-    in_order,
-)
+from gateway.domain.memory import LONGEST_FACT, MOST_FACTS, MOST_REPLACED, About, Fact, Memory, MemoryChange, in_order
 from gateway.runtime.clock import lasting_id
 from gateway.runtime.errors import ToolError
 from gateway.runtime.structs import replace

@@ -265,8 +265,7 @@ class Chat(Section):
     )
     names: Texts | None = Field(None, description="names that people call the bot by, besides its mention")
     joins: Natural | None = Field(
-        None,
-        description="how often an hour a model may decide whether the bot joins in unasked; null: never",
+        None, description="how often an hour a model may decide whether the bot joins in unasked; null: never"
     )
     reply: Flag | None = Field(None, description="in a group, answers point at their question; null: true")
     silent: Flag | None = Field(
@@ -497,8 +496,7 @@ class Config(Section):
     chats: dict[str, Chat] = Field(default_factory=dict)  # by place
     adapters: Platforms = Field(default_factory=dict)  # those that are named, by name
     home_chat: Text | None = Field(
-        None,
-        description="PLATFORM:CHAT for news that has no other chat, until an admin writes /home elsewhere",
+        None, description="PLATFORM:CHAT for news that has no other chat, until an admin writes /home elsewhere"
     )
     monitor: MonitorSettings = MonitorSettings()
     alerts: AlertSettings = AlertSettings()
