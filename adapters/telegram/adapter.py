@@ -11,7 +11,7 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 from telegram import Bot, MessageEntity, ReplyParameters, WebhookInfo
@@ -237,33 +237,21 @@ class TelegramBot:
         return Rendered(text=text, entities=())
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        file, thread = outbound.file, _thread(outbound.to)
-        assert file is not None, "only a row with a file is sent as one"
-        return await self._shown(
-            outbound,
-            lambda chat: self._formatted(
-                outbound,
-                lambda laid_out: upload(
-                    self._bot,
-                    chat,
-                    thread,
-                    file,
-                    content,
-                    laid_out.text,
-                    _entities(laid_out),
-                    self._answered(outbound, chat),
-                    silent=self._shows.silences(outbound, group=chat < 0),
-                ),
-            ),
-        )
+        (file,) = outbound.files
+
+        async def show(chat: int, laid_out: Rendered) -> tuple[int, int]:
+            return await upload(self._bot, self._where(outbound, chat), file, content, _caption(laid_out))
+
+        return await self._shown(outbound, lambda chat: self._formatted(outbound, partial(show, chat)))
 
     async def send_album(self, outbound: Outbound, contents: Sequence[bytes]) -> str:
         """Show the files of a message together. Raises AdapterError."""
-        thread, files = _thread(outbound.to), list(zip(outbound.files, contents, strict=True))
+        files, own = list(zip(outbound.files, contents, strict=True)), outbound.own_captions
 
         async def show(chat: int, laid_out: Rendered) -> tuple[int, int]:
-            answered = self._answered(outbound, chat)
-            return await upload_album(self._bot, chat, thread, files, laid_out.text, _entities(laid_out), answered)
+            lay_out = caption if laid_out.entities else plain
+            each = [_caption(await self._aside(lay_out, text)) for text in own]
+            return await upload_album(self._bot, self._where(outbound, chat), files, _caption(laid_out), each)
 
         return await self._shown(outbound, lambda chat: self._formatted(outbound, partial(show, chat)))
 
@@ -282,13 +270,17 @@ class TelegramBot:
         except TelegramError as error:
             raise self._silence.heard(chat, failures.mapped(error)) from error
 
-    async def _send(self, chat: int, outbound: Outbound, rendered: Rendered) -> tuple[int, int]:
-        where = {
+    def _where(self, outbound: Outbound, chat: int) -> dict[str, Any]:
+        """Where a message stands, and whether its people are called."""
+        return {
             "chat_id": chat,
             "message_thread_id": _thread(outbound.to),
             "reply_parameters": self._answered(outbound, chat),
             "disable_notification": self._shows.silences(outbound, group=chat < 0) or None,
         }
+
+    async def _send(self, chat: int, outbound: Outbound, rendered: Rendered) -> tuple[int, int]:
+        where = self._where(outbound, chat)
         is_poll = outbound.kind == "poll"
         if is_poll and (shown := await polls.show(self._bot, outbound, where)) is not None:
             return shown
@@ -475,6 +467,10 @@ def _entities(rendered: Rendered) -> list[MessageEntity]:
         MessageEntity(each.type, each.offset, each.length, url=each.url, language=each.language)
         for each in rendered.entities
     ]
+
+
+def _caption(rendered: Rendered) -> dict[str, Any]:
+    return {"caption": rendered.text, "caption_entities": _entities(rendered)} if rendered.text else {}
 
 
 def _thread(to: ChatAddress) -> int | None:

@@ -7,7 +7,7 @@ whatever it is sent into memory, however long that is. A file's address holds th
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import httpx
@@ -18,8 +18,7 @@ from telegram import (
     InputMediaAudio,
     InputMediaDocument,
     InputMediaPhoto,
-    MessageEntity,
-    ReplyParameters,
+    InputMediaVideo,
 )
 from telegram.error import TelegramError
 
@@ -35,6 +34,9 @@ LARGEST_FETCHED: Final = 20 * 1024 * 1024
 LARGEST_SENT: Final = 50 * 1024 * 1024
 _LARGEST_PHOTO: Final = 10 * 1024 * 1024
 _VOICES: Final = ("audio/ogg", "audio/mpeg", "audio/mp4")  # https://core.telegram.org/bots/api#sendvoice
+_HOW: Final[Mapping[str, Any]] = {
+    "photo": InputMediaPhoto, "video": InputMediaVideo, "audio": InputMediaAudio, "document": InputMediaDocument
+}  # fmt: skip
 _CONNECTIONS: Final = 16  # files read at once
 _WAIT: Final = 5.0  # seconds after a 429 that does not say how long
 
@@ -119,81 +121,73 @@ def is_photo(content: bytes) -> bool:
 
 
 async def upload(
-    bot: Bot,
-    chat: int,
-    thread: int | None,
-    file: KeptFile,
-    content: bytes,
-    caption: str,
-    entities: Sequence[MessageEntity],
-    answered: ReplyParameters | None,
-    *,
-    silent: bool = False,
+    bot: Bot, where: Mapping[str, Any], file: KeptFile, content: bytes, caption: Mapping[str, Any]
 ) -> tuple[int, int]:
-    """Send a file: a picture as a photo, music and an answer said aloud as such, where Telegram takes them, all else
-    as a document. Gives the numbers of the chat and the message. Raises TelegramError."""
-    given = InputFile(content, filename=file.name, attach=False)
-    shown: dict[str, Any] = {
-        "caption": caption or None,
-        "caption_entities": entities or None,
-        "message_thread_id": thread,
-        "reply_parameters": answered,
-        "disable_notification": silent or None,
-    }
+    """Send a file: a picture as a photo, a video, music and an answer said aloud as such, where Telegram takes them,
+    all else as a document. Gives the numbers of the chat and the message. Raises TelegramError."""
+    given, shown = InputFile(content, filename=file.name, attach=False), {**where, **caption}
+    kind = "voice" if file.is_voice and file.mime in _VOICES else _kind(file, content)
     try:
-        if is_photo(content):
-            sent = await bot.send_photo(chat, given, **shown)
+        if kind == "photo":
+            sent = await bot.send_photo(photo=given, **shown)
             return sent.chat.id, sent.message_id
-        if file.is_voice and file.mime in _VOICES:
+        if kind == "voice":
             seconds = round(recorded_seconds(content, "ogg") or 0) or None
-            sent = await bot.send_voice(chat, given, **shown, duration=seconds)
+            sent = await bot.send_voice(voice=given, **shown, duration=seconds)
             return sent.chat.id, sent.message_id
-        if is_music(content):
-            sent = await bot.send_audio(chat, given, **shown, **titles(content, file.name))
+        if kind == "audio":
+            sent = await bot.send_audio(audio=given, **shown, **titles(content, file.name))
+            return sent.chat.id, sent.message_id
+        if kind == "video":
+            sent = await bot.send_video(video=given, **shown, supports_streaming=True)
             return sent.chat.id, sent.message_id
     except TelegramError as error:
         if not failures.may_be_of_picture(error):
             raise
         log.warning("shown_as_document", file=file.digest, error=error.message)
-    sent = await bot.send_document(chat, given, disable_content_type_detection=True, **shown)
+    sent = await bot.send_document(document=given, disable_content_type_detection=True, **shown)
     return sent.chat.id, sent.message_id
 
 
 async def upload_album(
     bot: Bot,
-    chat: int,
-    thread: int | None,
+    where: Mapping[str, Any],
     files: Sequence[tuple[KeptFile, bytes]],
-    caption: str,
-    entities: Sequence[MessageEntity],
-    answered: ReplyParameters | None,
+    caption: Mapping[str, Any],
+    own: Sequence[Mapping[str, Any]],
 ) -> tuple[int, int]:
-    """The same of several in one album, whose kinds Telegram does not mix: photos or music, if all are, else
-    documents. Gives the numbers of the chat and of the first message."""
-    where: dict[str, Any] = {"message_thread_id": thread, "reply_parameters": answered}
-    kinds = {_kind(content) for _, content in files}
-    kind = kinds.pop() if len(kinds) == 1 else "document"
+    """The same of several in one album, whose kinds Telegram does not mix: photos with videos or music, if all are,
+    else documents. `own` are their own captions, if there are several: of photos Telegram would then show none, so
+    `caption` holds all. Gives the numbers of the chat and of the first message."""
+    kinds = [_kind(*each) for each in files]
+    if not ({*kinds} <= {"photo", "video"} or {*kinds} == {"audio"}):
+        kinds = ["document"] * len(files)
     try:
-        shown = await bot.send_media_group(chat, _items(kind, files, caption, entities), **where)
+        shown = await bot.send_media_group(media=_items(kinds, files, caption, own), **where)
     except TelegramError as error:
-        if kind == "document" or not failures.may_be_of_picture(error):
+        if "document" in kinds or not failures.may_be_of_picture(error):
             raise
         log.warning("shown_as_document", file=files[0][0].digest, error=error.message)
-        shown = await bot.send_media_group(chat, _items("document", files, caption, entities), **where)
+        documents = _items(["document"] * len(files), files, caption, own)
+        shown = await bot.send_media_group(media=documents, **where)
     return shown[0].chat.id, shown[0].message_id
 
 
-def _kind(content: bytes) -> str:
-    return "photo" if is_photo(content) else "audio" if is_music(content) else "document"
+def _kind(file: KeptFile, content: bytes) -> str:
+    if is_photo(content):
+        return "photo"
+    return "audio" if is_music(content) else "video" if file.mime == "video/mp4" else "document"
 
 
 def _items(
-    kind: str, files: Sequence[tuple[KeptFile, bytes]], caption: str, entities: Sequence[MessageEntity]
+    kinds: Sequence[str],
+    files: Sequence[tuple[KeptFile, bytes]],
+    caption: Mapping[str, Any],
+    own: Sequence[Mapping[str, Any]],
 ) -> list[Any]:
-    how: Any = {"photo": InputMediaPhoto, "audio": InputMediaAudio}.get(kind, InputMediaDocument)
+    words = own if own and kinds[0] == "document" else [caption, *[{}] * (len(files) - 1)]
     items = []
-    for place, (file, content) in enumerate(files):
+    for kind, (file, content), said in zip(kinds, files, words, strict=True):
         named = titles(content, file.name) if kind == "audio" else {}
-        words = {} if place or not caption else {"caption": caption, "caption_entities": entities}
-        items.append(how(media=content, filename=file.name, **named, **words))
+        items.append(_HOW[kind](media=content, filename=file.name, **named, **said))
     return items

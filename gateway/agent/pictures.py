@@ -44,6 +44,7 @@ class MakeImageTool:
     read_only = False
     idempotent = False
     brings = ""
+    shows = True
 
     def __init__(self, host: ToolHost) -> None:
         self._settings = settings = host.settings(PictureSettings)

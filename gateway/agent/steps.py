@@ -166,6 +166,8 @@ class ToolSteps:
             await self.writer.begin_tools(conversation, behind)
         elif any(self._offer.refers(call["function"]["name"]) for call in left):
             await self.writer.record_step(conversation)  # whatever killed the process, it was not this turn
+        if begun:
+            await self.files.show_left()
         await self._complete(conversation, calls, results, asked)
         return len(calls) < len(still_open)
 
@@ -262,6 +264,7 @@ class ToolSteps:
                 calls, context, engine_tools, results, self._outputs(conversation), gate if asked else None
             )
         finally:
+            await self.files.show()  # before the results say so
             # Finished results are recorded in the order of the calls, even after a cancellation.
             conversation.after_tools(context.todos, (*self._offer.order, *context.found))
             gate.keep()

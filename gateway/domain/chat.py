@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
@@ -465,6 +465,12 @@ class Outbound(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (self.file, *self.file.others) if isinstance(self.file, Album) else (self.file,)
 
     @property
+    def own_captions(self) -> tuple[str, ...]:
+        """The captions of the files of an album one by one, where there are several, and all stand with them."""
+        is_whole = isinstance(self.file, Album) and self.text == all_of(self.file.captions)
+        return self.file.captions if is_whole and isinstance(self.file, Album) else ()
+
+    @property
     def unasked(self) -> bool:
         """Whether nobody waits for it: then the other rows of its chat go before it."""
         return self.kind == "reminder" or (self.answers or "").startswith(SCHEDULED)
@@ -515,6 +521,12 @@ class KeptFile(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="file"
 
 
 class Album(KeptFile, frozen=True, kw_only=True, tag="album"):
-    """The first of several files that one message shows."""
+    """The first of several files that one message shows. `captions`: of each, where more than one has one."""
 
     others: tuple[KeptFile, ...]
+    captions: tuple[str, ...] = ()
+
+
+def all_of(captions: Iterable[str]) -> str:
+    """Several captions in one text."""
+    return "\n\n".join(filter(None, captions))

@@ -5,21 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from gateway.agent.files.kinds import album_of
 from gateway.delivery.outbox import Outbox
-from gateway.domain.chat import OUTPUT, SEVERAL, VOICE, WORDS, Album, Button, KeptFile, Outbound
+from gateway.domain.chat import OUTPUT, PICTURE, SEVERAL, VOICE, WORDS, Album, Button, KeptFile, Outbound, all_of
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import AdapterError, ToolError
 from gateway.runtime.structs import replace
+from gateway.runtime.tasks import unbroken
 from gateway.store.insist import insist
-from gateway.store.port import FileStore, ReportStore
+from gateway.store.port import ReportStore, Store
 from gateway.store.records import InboxItem
 
 _LOOKED_AT: Final = 500  # rows of the chat
+_LEFT: Final = 50  # files
+SENT: Final = "sent"  # begins the `ref` of a file that a tool sent
 
 NOT_HERE = "{platform} shows no files here; put the text into your answer instead."
 UNKNOWN = "No poll of yours with this question is shown here; repeat its question word for word."
@@ -30,9 +36,11 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
     """The tools' `Files` for the turn of one item. A file that is sent is kept, and is a row of the outbox."""
 
     item: InboxItem
-    store: FileStore
+    store: Store
     outbox: Outbox
     clock: Clock
+    _waiting: list[tuple[KeptFile, str, str]] = field(default_factory=list)  # file, with what it goes, caption
+    _shown: set[str] = field(default_factory=set)  # the refs of those that were shown
 
     async def listed(self, limit: int) -> Sequence[KeptFile]:
         """The key's files, newest first."""
@@ -75,27 +83,62 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
         if size > most:
             raise ToolError(TOO_LARGE.format(size=size, platform=platform.capitalize(), most=most))
 
-    async def send(self, name: str, mime: str, content: bytes, caption: str = "", *, kind: str = "sent") -> None:
+    async def send(self, name: str, mime: str, content: bytes, caption: str = "", *, kind: str = SENT) -> None:
         """Show a file in the chat, with a caption. A turn shows the same file under the same name once, because a model
         that hears of an unknown outcome may repeat its call. Raises ToolError where the platform shows no files."""
         await self.send_together([(name, mime, content)], caption, kind=kind)
 
     async def send_together(
-        self, files: Sequence[tuple[str, str, bytes]], caption: str = "", *, kind: str = "sent"
+        self, files: Sequence[tuple[str, str, bytes]], caption: str = "", *, kind: str = SENT
     ) -> None:
         """The same of several, in one message where the platform can; the caption stands with the first."""
         self.must_show(max(len(content) for _, _, content in files))
-        kept = list({file.ref: file for file in [await self._kept(kind, *each) for each in files]}.values())
-        rows, together = list[Outbound](), self.outbox.album(self.item.inbound.source.platform)
-        while kept:
-            first, *others = kept[:together]
-            del kept[:together]
-            shown, row_id = first, first.ref.partition(":")[2]
-            if others:
-                shown = Album(**asdict(first), others=tuple(others))
-                row_id = lasting_id("o", row_id, *(each.ref for each in others))
-            rows += await self.outbox.with_file(self.item, shown, "" if rows else caption, row_id)
+        for place, (name, mime, content) in enumerate(files):
+            file = await self._kept(kind, name, mime, content)
+            self._waiting.append((file, album_of(content), "" if place else caption))
+
+    async def show(self) -> None:
+        """Show what was sent since the last time. What goes together is one message, where the platform can."""
+        if self._waiting:
+            await unbroken(self._show())  # or a /stop would leave calls whose results say that it is on its way
+
+    async def _show(self) -> None:
+        if self.item.attempts > 1:  # a model that hears of an unknown outcome repeats its calls, some of them alone
+            self._shown.update(await self._shown_before())
+        rows, most = list[Outbound](), self.outbox.album(self.item.inbound.source.platform)
+        new = dict[str, tuple[KeptFile, str, str]]()
+        for each in self._waiting:
+            if each[0].ref not in self._shown:
+                new.setdefault(each[0].ref, each)
+        for _, group in groupby(new.values(), key=itemgetter(1)):
+            together = [*group]
+            while together:
+                rows += await self._rows(together[:most])
+                del together[:most]
         await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="emit")
+        self._shown.update(new)
+        self._waiting.clear()
+
+    async def _rows(self, together: Sequence[tuple[KeptFile, str, str]]) -> list[Outbound]:
+        (first, *others), _, captions = zip(*together, strict=True)
+        shown, row_id = first, first.ref.partition(":")[2]
+        if others:
+            several = captions if sum(map(bool, captions)) > 1 else ()
+            shown = Album(**asdict(first), others=tuple(others), captions=several)
+            row_id = lasting_id("o", row_id, *(each.ref for each in others))
+        return await self.outbox.with_file(self.item, shown, all_of(captions), row_id)
+
+    async def _shown_before(self) -> set[str]:
+        rows = await self.store.outbox(self.item.inbound.source.address, _LOOKED_AT)
+        return {file.ref for row in rows for file in row.files}
+
+    async def show_left(self) -> None:
+        """Show what an earlier process was sent in this turn, and did not show."""
+        for file in reversed(await self.store.kept_files(self.item.key, _LEFT)):
+            if file.ref.startswith((SENT, PICTURE)) and file.at >= self.item.accepted_at:
+                content = await self.content(file) or b""
+                self._waiting.append((file, album_of(content), ""))
+        await self.show()
 
     async def _kept(self, why: str, name: str, mime: str, content: bytes) -> KeptFile:
         digest = sha256(content).hexdigest()

@@ -119,6 +119,15 @@ async def test_the_model_sends_a_file(tmp_path: Path, discord: DiscordServer, an
         assert [each.name for each in file.attachments] == ["list.txt"]
 
 
+async def test_what_calls_of_one_answer_send_is_one_message(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    files = [{"name": f"{number}.txt", "content": "text", "caption": f"**{number}**"} for number in range(11)]
+    sent = Say(calls=[("send_file", json.dumps(each)) for each in files])
+    async with on_discord(tmp_path, discord, anna, model=FakeModel(in_turn(sent, Say(text="There.")))) as bot:
+        bot.says("Send me all")
+        await bot.until_shown("\n\n".join(f"**{number}**" for number in range(10)), "**10**", "There.")
+        assert [len(each.attachments) for each in discord.shown(bot.chat)] == [10, 1, 0]
+
+
 async def test_several_files_are_one_message(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
     both = wants("send_file", file="a.txt", more=["b.txt"], caption="**Both** 看")
     model = FakeModel(in_turn(Say(text="Thanks."), both, Say(text="There.")))

@@ -195,7 +195,7 @@ async def kept(world: World, bot: Bot, **files: bytes) -> None:
 
 def kinds(bot: Bot) -> list[tuple[str, bool]]:
     """What the bot's messages show, and whether they stand in an album."""
-    known = ("photo", "document", "audio")
+    known = ("photo", "video", "document", "audio")
     shown = bot.telegram.shown(bot.chat)
     return [(next((kind for kind in known if kind in each.content), "text"), "media_group_id" in each.content)
             for each in shown]  # fmt: skip
@@ -223,14 +223,42 @@ async def test_several_pictures_are_one_album_with_one_caption(world: World, fau
         await bot.until(lambda: len([kind for kind in kinds(bot) if kind[1]]) == 6)  # the album is shown again
 
 
-async def test_an_album_of_many_kinds_is_one_of_documents(world: World) -> None:
+VIDEO = b"\0\0\0\x18ftypmp42" + bytes(99)
+
+
+def together(*calls: tuple[str, dict[str, Any]]) -> Any:
+    """A model that makes these calls in one answer, and then says so."""
+
+    def reply(body: dict[str, Any]) -> Reply:
+        return Reply(text="There.") if body["messages"][-1]["role"] == "tool" else Reply(tool_calls=calls)
+
+    return reply
+
+
+async def test_what_calls_of_one_answer_send_is_shown_together(world: World) -> None:
+    texts = [("send_file", {"name": f"{name}.txt", "content": name, "caption": f"**{name}**"}) for name in "123"]
+    seen = [("send_file", {"file": name, "caption": name[0]}) for name in ("b.png", "v.mp4", "a.png")]
+    world.model.reply = together(*seen, ("send_file", {"file": "n.mp3"}), *texts, seen[0])
+    async with world.bot() as bot:
+        await kept(world, bot, **{"a.png": PIXEL, "b.png": PIXEL + b"b", "v.mp4": VIDEO, "n.mp3": MUSIC})
+        before = len(kinds(bot))
+        bot.says("all")
+        await bot.until_shown(*bot.shown()[:before], "b\n\nv\n\na", "", "", "", "1", "2", "3", "There.")
+        album = [("photo", True), ("video", True), ("photo", True)]
+        assert kinds(bot)[before:] == [*album, ("audio", False), *[("document", True)] * 3, ("text", False)]
+        documents = bot.telegram.shown(bot.chat)[-4:-1]
+        assert [each.entities[0]["type"] for each in documents] == ["bold"] * 3
+    assert world.model.violations == []
+
+
+async def test_files_of_many_kinds_are_shown_by_their_kinds(world: World) -> None:
     names = [f"{number}.txt" for number in range(8)]
     world.model.reply = sending(file="a.png", more=["n.mp3", *names[:7]])
     async with world.bot() as bot:
         await kept(world, bot, **{"a.png": PIXEL, "n.mp3": MUSIC, **{name: name.encode() for name in names}})
         bot.says("all")
         await bot.until(lambda: any("on their way" in text for text in bot.shown()))
-        assert [kind for kind in kinds(bot) if kind[1]] == [("document", True)] * 9
+        assert kinds(bot)[10:-1] == [("photo", False), ("audio", False), *[("document", True)] * 7]
 
 
 async def test_pictures_that_telegram_will_not_have_are_an_album_of_documents(world: World) -> None:

@@ -19,6 +19,7 @@ _PICTURES: Final = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
+_VIDEOS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"dash", b"MSNV")
 _SOUNDS: Final = (
     (b"OggS", "ogg"),
     (b"fLaC", "flac"),
@@ -122,6 +123,18 @@ def picture_type(content: bytes) -> str | None:
         if content.startswith(start):
             return mime
     return "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else None
+
+
+def video_type(content: bytes) -> str | None:
+    """The MIME type of a video that platforms play; None for anything else."""
+    return "video/mp4" if content[4:8] == b"ftyp" and content[8:12] in _VIDEOS else None
+
+
+def album_of(content: bytes) -> str:
+    """With what a file is shown in one message: pictures with videos, sounds, and all else."""
+    if video_type(content) or picture_type(content) not in (None, "image/gif"):
+        return "seen"
+    return "heard" if sound_format(content, "") or content[4:11] == b"ftypM4A" else ""
 
 
 def sound_format(content: bytes, mime: str) -> str | None:

@@ -92,6 +92,12 @@ class Files(Protocol):
     async def send_together(self, files: Sequence[tuple[str, str, bytes]], caption: str = "") -> None:
         """The same of several (name, type, content), in one message where the platform can."""
 
+    async def show(self) -> None:
+        """Show what was sent since the last time, together as well."""
+
+    async def show_left(self) -> None:
+        """Show what an earlier process was sent in this turn, and did not show."""
+
 
 class Polls(Protocol):
     """The polls of the caller's conversation."""
@@ -307,6 +313,13 @@ class RunsBeside(Protocol):
     """A tool whose calls of one step run side by side, as those of tools do that only read."""
 
     beside: bool
+
+
+@runtime_checkable
+class Shows(Protocol):
+    """A tool that sends files: those of calls one behind the other are shown together."""
+
+    shows: bool
 
 
 @runtime_checkable

@@ -196,9 +196,14 @@ class ToolRuntime(Struct, frozen=True):
                 if self._independent(call):
                     group.create_task(one(call))
         await outputs.fit(results, [call["id"] for call in waiting if self._independent(call)])
+        together = False
         for call in waiting:
             if self._independent(call):
                 continue
+            shows = hasattr(self.offer.get(call["function"]["name"]), "shows")
+            if together and (gate is not None or not shows):
+                await context.files.show()
+            together = shows
             try:
                 if gate is not None:
                     await gate.open(call)

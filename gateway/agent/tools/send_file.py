@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from gateway.agent.files.kinds import picture_type
+from gateway.agent.files.kinds import picture_type, video_type
 from gateway.agent.tools.base import Tool, ToolContext, ToolHost, schema
 from gateway.agent.tools.read_file import chosen, in_workspace
 from gateway.agent.workspace.folders import Workspaces
@@ -60,6 +60,7 @@ class SendFileTool:
     read_only = False
     idempotent = False
     brings = ""
+    shows = True
     timeout = 60.0
 
     def __init__(self, workspaces: Workspaces | None = None) -> None:
@@ -89,7 +90,7 @@ class SendFileTool:
             name, content = file.name or "file", await context.files.content(file)
         if not content:
             raise ToolError(f"{wanted[:100]!r} is empty or not kept any more, so it cannot be sent.")
-        return safe_name(called or name), picture_type(content) or _OTHER, content
+        return safe_name(called or name), picture_type(content) or video_type(content) or _OTHER, content
 
 
 def _written(arguments: Mapping[str, Any]) -> tuple[str, str, bytes]:
