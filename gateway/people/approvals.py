@@ -292,27 +292,42 @@ class Approvals(Struct, kw_only=True):
         """Take a message that waits behind a question for the answer to it in words. Returns the event of the turn that
         asked; "": it was no answer."""
         inbound = arrival.inbound
-        words = (inbound.text if inbound.own is None else inbound.own).strip()
+        words = _said(inbound)
         if inbound.kind != "message" or inbound.command is not None or inbound.attachments or not words:
             return ""
         asked = await self._wanting_words(inbound.source, arrival.key)
         if asked is None or self.came_before(inbound, asked) or asked.choices.named(words) is None:
             return ""
         asking = await self.store.running(arrival.key)
+        # In this order, so that no kill in between loses the words: `answered_unheard` goes on with either.
+        await self.store.set_notes(_ANSWERS, {asked.token: words}, {asked.token: None})
         if not await self.store.amend(replace(arrival, inbound=replace(inbound, kind="withdrawn"))):
+            await self.store.set_notes(_ANSWERS, {asked.token: None}, {asked.token: words})
             return ""
         await self.answer_in_words(inbound.source, arrival.key, words)
         return asking.inbound.event_id if asking is not None else inbound.event_id
+
+    async def answered_unheard(self, asked: Approval) -> bool:
+        """Take an answer in words whose process died after it had stored it and before it closed the question. Say
+        whether there was one."""
+        if not asked.wants_words:
+            return False
+        taken = (await self.store.notes(_ANSWERS)).get(asked.token)
+        since = self.clock.now() - _LOOK_AGAIN  # what came later is in the hands of a process that lives
+        for item in await self.store.waiting(asked.key, _BEHIND):
+            is_theirs = item.inbound.source.user == asked.person and item.accepted_at > asked.asked_at
+            is_left = item.accepted_at <= since if taken is None else taken == _said(item.inbound)
+            if is_theirs and is_left and await self.takes(_again(item)):
+                return True
+        return taken is not None and await self.decide(asked, "approved", asked.person) is not None
 
     async def _wanting_words(self, source: Source, key: SessionKey) -> Approval | None:
         there = [each for each in await self.answerable(source) if each.wants_words and each.key == key]
         return next((each for each in reversed(there) if each.person == source.user), None)
 
     async def words(self, asked: Approval) -> str:
-        """The words with which a question was answered, which are forgotten."""
-        said = (await self.store.notes(_ANSWERS)).get(asked.token, "")
-        await self.store.set_notes(_ANSWERS, {asked.token: None, f"{_TICKS}{asked.token}": None})
-        return said
+        """The words with which a question was answered. They are kept until its turn ends: it may begin again."""
+        return (await self.store.notes(_ANSWERS)).get(asked.token, "")
 
     def came_before(self, inbound: Inbound, approval: Approval) -> bool:
         """Whether the person cannot have read the question before they wrote: they meant another one. In a
@@ -356,17 +371,21 @@ class Approvals(Struct, kw_only=True):
         if word is None or approval.wants_words:
             return False
         told = await self.answer(approval, "approved" if word == "approve" else "denied", item.inbound.source)
-        gone = Arrival(inbound=replace(item.inbound, kind="withdrawn"), key=item.key, at=item.accepted_at)
+        gone = _again(replace(item, inbound=replace(item.inbound, kind="withdrawn")))
         if await insist(lambda: self.store.amend(gone), clock=self.clock, what="take answer"):
             rows = self.outbox.rows(item, "command", told)
             await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="tell answer")
         return True
 
     async def withdrawn(self, item: InboxItem) -> list[Outbound]:
-        """The rows to show under the questions of an item that ends without their answers."""
+        """The rows to show under the questions of an item that ends without their answers. Words that answered some are
+        forgotten."""
         asked = await self.store.approvals(item.inbound.source.address)
-        left = [each for each in asked if each.item == item.id and each.key == item.key and each.is_open]
-        return [row for each in left for row in self._edit(each, WITHDRAWN)]
+        own = [each for each in asked if each.item == item.id and each.key == item.key]
+        if any(each.wants_words for each in own):
+            noted = dict.fromkeys([name for each in own for name in (each.token, f"{_TICKS}{each.token}")])
+            await insist(lambda: self.store.set_notes(_ANSWERS, noted), clock=self.clock, what="forget answers")
+        return [row for each in own if each.is_open for row in self._edit(each, WITHDRAWN)]
 
     def _edit(self, approval: Approval, text: str) -> list[Outbound]:
         key = approval.key
@@ -465,6 +484,8 @@ class TurnQuestions(Struct, kw_only=True):
                     looked = True
                     if await self._answered_before(approval):
                         continue
+                if left > 0 and await approvals.answered_unheard(approval):
+                    continue
                 if left > 0 and approvals.unattended and not wait.left:
                     wait.left = not await self._settled_alone(approval)
                 elif left > 0:
@@ -518,6 +539,14 @@ def _options(choices: Choices, token: str, ticked: Collection[str] | None) -> tu
 def listed(approvals: Collection[Approval]) -> str:
     """Open questions with their numbers, one line each."""
     return "\n".join(f"{each.number}. {each.question}" for each in approvals)
+
+
+def _said(inbound: Inbound) -> str:
+    return (inbound.text if inbound.own is None else inbound.own).strip()
+
+
+def _again(item: InboxItem) -> Arrival:
+    return Arrival(inbound=item.inbound, key=item.key, at=item.accepted_at)
 
 
 def _word(inbound: Inbound) -> Literal["approve", "deny"] | None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from gateway.agent.tools.ask_person import REFUSED, UNANSWERED
 from gateway.domain.adapter import Limits
@@ -14,7 +17,7 @@ from gateway.store.port import Store
 from gateway.turns.reception import ASKING_WORDS
 from tests.support.asking import WithButtons, asked, results
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FakeModel, Say, config_in, in_turn, running
+from tests.support.gateway import FakeModel, KillAt, Killed, MortalStore, Say, config_in, in_turn, running
 
 pytest_plugins = ["tests.support.redis_server"]
 
@@ -77,6 +80,38 @@ async def test_a_restart_asks_nothing_twice(tmp_path: Path, reopened: Opened) ->
         len([row for row in each.sent if row.kind == "question" and not row.edits]) for each in (before, after)
     ] == [1, 1]
     assert results(model) == ["The person answered: that", "The person answered: this"]
+
+
+class DiesAt(MortalStore):
+    """A store whose process dies just before a step."""
+
+    step = ""
+
+    def __getattribute__(self, name: str) -> Any:
+        kill = object.__getattribute__(self, "kill")
+        if kill is not None and name == object.__getattribute__(self, "step"):
+            kill.passed.set()
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("step", ["running", "amend", "decide"])
+async def test_an_answer_that_was_stored_before_a_kill_is_taken_once(tmp_path: Path, step: str) -> None:
+    model, clock = FakeModel(in_turn(asks("Which?"), Say(text="done"))), ManualClock()
+    dying, kill = DiesAt(tmp_path / "legato.db", clock=clock), KillAt("accept.after", 0)
+    dying.kill = kill
+    async with running(tmp_path, model=model, clock=clock, points=kill, store=dying) as live:
+        event = await live.tell("go")
+        await asked(live)
+        await clock.advance(3)
+        dying.step = step
+        with suppress(Killed):
+            await live.tell("that one")
+    assert kill.passed.is_set()
+    async with running(tmp_path, model=model, clock=clock) as live:
+        await live.advance_until(lambda: live.adapter.answer_to(event), seconds=6)
+        await live.quiet()
+        assert [row.text for row in live.adapter.sent if row.kind == "reply"] == ["done"]
+    assert results(model) == ["The person answered: that one"]
 
 
 async def test_without_an_answer_the_turn_goes_on(tmp_path: Path) -> None:

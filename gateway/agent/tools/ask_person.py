@@ -20,7 +20,6 @@ _ANSWERS: Final = f"`answers` must be 2 to {_MOST_OPTIONS} different ones; ask a
 REFUSED: Final = "The person does not want to answer this. Go on without it, and say what you took for granted."
 KEPT_BACK: Final = "A plug-in keeps the person's answer from you. Go on without it, and tell them: {sentence}"
 UNANSWERED: Final = "Nobody answered in time. Go on without it, and say what you took for granted."
-LOST: Final = "(a restart took their words: ask once more)"
 NOBODY: Final = "There is nobody here who could be asked. Go on without it, and say what you took for granted."
 
 
@@ -64,7 +63,7 @@ class AskPersonTool:
             return KEPT_BACK.format(sentence=said)
         if verdict != "approved":
             return REFUSED if verdict == "denied" else UNANSWERED
-        return f"The person answered: {choices.named(said) or said or LOST}"
+        return f"The person answered: {choices.named(said) or said}"
 
 
 class MakePollTool:
