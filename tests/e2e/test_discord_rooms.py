@@ -120,6 +120,23 @@ async def test_it_comes_says_its_answers_whole_is_silenced_and_leaves(
         assert not any(each.attachments for each in discord.shown(place)), "what is heard is not shown, too"
 
 
+async def test_what_it_says_is_sealed_from_end_to_end(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    assert place.guild is not None
+    room = discord.people.channel(place.guild, "Choir", kind=Kind.VOICE)
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice:
+        speech = SpeechSettings(model="tts-1", base_url=speaker.url, when="asked")
+        rules = {"voice_channels": True, "quoted": 0}
+        async with on_discord(tmp_path, discord, anna, rules=rules, speech=speech) as bot:
+            voice.enter(anna, room)
+            await ask(bot, place, "/voice join")
+            await bot.until(lambda: voice.agreed)
+            speaker.answers = [opus_of(sound("one", 8))]
+            await ask(bot, place, "one")
+            await bot.until(lambda: voice.heard == sound("one", 8))
+
+
 async def test_without_the_setting_it_asks_for_nothing_and_comes_nowhere(
     tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
 ) -> None:

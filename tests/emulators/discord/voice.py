@@ -5,9 +5,9 @@
         ...
         assert voice.heard == [...]  # packets of Opus, as they came
 
-Source: https://discord.com/developers/docs/topics/voice-connections. It speaks version 8 without end-to-end encryption
-(`dave_protocol_version` 0), so nothing here tries what the library does with that. What the bot does wrong is a
-violation in the journal of `discord`.
+Source: https://discord.com/developers/docs/topics/voice-connections. It speaks version 8; with `sealed` the sound is
+encrypted from end to end, for one who is in the channel. What the bot does wrong is a violation in the journal of
+`discord`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from nacl.exceptions import CryptoError
 from nacl.secret import Aead
 
 from tests.emulators.discord.cloud import Cloud
+from tests.emulators.discord.sealed import VERSION, Listener
 from tests.emulators.discord.server import DiscordServer
 from tests.emulators.discord.world import Channel, Guild, User, voice_state
 
@@ -37,8 +38,10 @@ class VoiceServer:
     """For one bot. `heard`: the packets of the bot's that are no silence; `speaking`: what it last said of itself;
     `deaf`: no packet of its comes back, as behind a firewall."""
 
-    def __init__(self, discord: DiscordServer) -> None:
+    def __init__(self, discord: DiscordServer, *, sealed: bool = False) -> None:
         self._cloud: Cloud = discord.cloud
+        self._sealed = sealed
+        self._listener: Listener | None = None
         self.heard: list[bytes] = []
         self.speaking = 0
         self.deaf = False
@@ -104,6 +107,8 @@ class VoiceServer:
             return
         self._moves(guild, self._cloud.bot, channel)
         if channel is not None:
+            others = [each for each, place in guild.talking.items() if place is channel and each != self._cloud.bot.id]
+            self._listener = Listener(others[0], channel.id) if self._sealed else None
             server = {"token": self._token, "guild_id": str(guild.id), "endpoint": f"127.0.0.1:{self._port}"}
             self._cloud.tell("VOICE_SERVER_UPDATE", server, guild=guild)
 
@@ -119,6 +124,9 @@ class VoiceServer:
         await _say(socket, _HELLO, {"heartbeat_interval": 13_750, "v": 8})
         try:
             async for message in socket:
+                if message.type is web.WSMsgType.BINARY:
+                    await self._agreed(socket, message.data)
+                    continue
                 payload = json.loads(message.data)
                 await self._received(socket, payload["op"], payload["d"])
         finally:
@@ -138,7 +146,8 @@ class VoiceServer:
             chosen = data["data"]
             if (chosen["address"], chosen["port"]) != self._found or chosen["mode"] != MODE:
                 self._wrong(f"it selected {chosen}, and was found at {self._found}")
-            described = {"mode": MODE, "secret_key": list(self._key), "dave_protocol_version": 0}
+            version = VERSION if self._listener is not None else 0
+            described = {"mode": MODE, "secret_key": list(self._key), "dave_protocol_version": version}
             await _say(socket, _DESCRIPTION, described)
         elif op == _HEARTBEAT:
             await _say(socket, _ACK, {"t": data["t"]} if isinstance(data, dict) else data)
@@ -149,6 +158,18 @@ class VoiceServer:
             self._cloud.journal.changed()
         else:
             await socket.close(code=4001)
+
+    async def _agreed(self, socket: web.WebSocketResponse, data: bytes) -> None:
+        """A message about the keys, of which the server has none."""
+        assert self._listener is not None
+        for number, (op, content) in enumerate(self._listener.answers(data[0], data[1:]), 1):
+            await socket.send_bytes(struct.pack(">HB", number, op) + content)
+        self._cloud.journal.changed()
+
+    @property
+    def agreed(self) -> bool:
+        """Say whether somebody has the bot's key, and so hears it."""
+        return self._listener is not None and self._listener.hears
 
     # -- the sound ---------------------------------------------------------------------------------
 
@@ -174,6 +195,13 @@ class VoiceServer:
         except CryptoError:
             self._wrong("a packet cannot be decrypted")
             return
+        if self._listener is not None and sound != SILENCE:
+            if not self._listener.hears:
+                self._wrong("it spoke before anybody could hear it")
+                return
+            sealed, sound = sound, self._listener.opened(self._cloud.bot.id, sound)
+            if sound in sealed:
+                self._wrong("a packet is not sealed")
         if sound != SILENCE:
             self.heard.append(sound)
             self._cloud.journal.changed()
