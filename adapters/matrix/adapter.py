@@ -38,6 +38,7 @@ log = structlog.get_logger(__name__)
 _PATIENCE: Final = 20.0  # seconds for an answer of the server's
 _TYPING_SECONDS: Final = 9.0
 _SHOWN_MILLISECONDS: Final = 12_000  # for which a server shows it
+_OTHERS_AFTER: Final = 15.0  # seconds: sooner no process takes over what another one has begun to show
 SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
 
 
@@ -76,6 +77,7 @@ class MatrixAdapter:
         self._receiver = Receiver(self._server, self._rooms, settings, clock, listens, self._commands)
         self._typing = Renewed(clock, _TYPING_SECONDS)
         self._background = Background()
+        self._began = clock.now()
         self._pointed: Recent[str, str] = Recent()  # question → the row that points at it
         self._taken: dict[str, str] = {}  # message → the sign that says so
         self._anew: set[str] = set()  # rows whose message somebody took away
@@ -161,8 +163,22 @@ class MatrixAdapter:
         content = await self._content(outbound, file)
         row = f"{outbound.id}+" if outbound.id in self._anew else outbound.id
         message = await self._put_up(room, _transaction(row), content)
-        await self._offer(room, message, outbound)
+        if not file and self._may_be_shown(outbound) and not await self._reads(room, message, content):
+            await self.edit(outbound, message)
+        else:
+            await self._offer(room, message, outbound)
         return message
+
+    def _may_be_shown(self, outbound: Outbound) -> bool:
+        """Say whether an earlier attempt may have shown a beginning of it, which a server gives back for the same row:
+        one in doubt, or one of a process that died while the reply grew."""
+        begun = outbound.created_at
+        return bool(outbound.ambiguous) or begun < self._began or self._clock.now() - begun > _OTHERS_AFTER
+
+    async def _reads(self, room: str, message: str, content: Mapping[str, Any]) -> bool:
+        """Say whether a message reads so now."""
+        shown = await self._rooms.event(room, message)
+        return shown is not None and shown["content"].get("body") == content["body"]
 
     async def _put_up(self, room: str, row: str, content: Mapping[str, Any]) -> str:
         """Send a message, encrypted where the room is."""

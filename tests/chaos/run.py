@@ -29,6 +29,8 @@ from tests.chaos.discord import script as discord_script
 from tests.chaos.fleet_run import fleet_report, fleets
 from tests.chaos.hands import laboratory as hands
 from tests.chaos.hands import script as handed
+from tests.chaos.matrix import laboratory as matrix
+from tests.chaos.matrix import script as matrix_script
 from tests.chaos.page import laboratory as page
 from tests.chaos.page import script as page_script
 from tests.chaos.reminders import laboratory as reminders
@@ -93,6 +95,7 @@ KINDS: Final = {
     "telegram": _bot(telegram, telegram_script.make_schedule),
     "discord": _bot(discord, discord_script.make_schedule),
     "slack": _bot(slack, slack_script.make_schedule),
+    "matrix": _bot(matrix, matrix_script.make_schedule),
     "whatsapp": _bot(whatsapp, whatsapp_script.make_schedule),
     "page": Kind(
         drawn=page_script.make_schedule,

@@ -1,4 +1,4 @@
-"""A whole gateway with a bot on a real Matrix server: what people see is what is looked at."""
+"""A whole gateway with a bot on a real Matrix server, or the emulated one: what people see is what is looked at."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from gateway.turns.reception import BUSY
 from tests.support.gateway import config_in
 from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
-from tests.support.synapse import Person, Synapse
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,8 +31,8 @@ class Bot(LiveBot):
     """A running gateway and its account on the server. Anna may talk to it, and whoever `allow` adds."""
 
     adapter: MatrixAdapter
-    account: Person
-    anna: Person
+    account: Any
+    anna: Any
     chat: str = ""
 
     def shown(self, chat: Any = None) -> list[str]:
@@ -46,11 +45,11 @@ class Bot(LiveBot):
 
     async def says(self, text: str, chat: str = "", **content: Any) -> str:
         """Anna writes."""
-        return await self.anna.says(chat or self.chat, text, **content)
+        return str(await self.anna.says(chat or self.chat, text, **content))
 
     async def opens(self) -> str:
         """Anna begins a chat of two, and the bot comes."""
-        self.chat = await self.anna.opens(self.account.id, direct=True)
+        self.chat = str(await self.anna.opens(self.account.id, direct=True))
         await self.comes(self.chat)
         return self.chat
 
@@ -67,10 +66,10 @@ class Bot(LiveBot):
 @asynccontextmanager
 async def on_matrix(
     folder: Path,
-    synapse: Synapse,
+    synapse: Any,
     *,
-    account: Person | None = None,
-    anna: Person | None = None,
+    account: Any = None,
+    anna: Any = None,
     model: FakeModel | None = None,
     allow: tuple[str, ...] = (),
     rules: Mapping[str, Any] | None = None,

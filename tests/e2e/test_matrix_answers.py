@@ -1,0 +1,25 @@
+"""Answers of a Matrix server that are lost, on the emulator, which loses them on purpose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.emulators.faults import LoseAnswer
+from tests.emulators.matrix import MatrixServer, text_in
+from tests.support.matrix_live import on_matrix
+from tests.support.model import FakeModel, Gate, Say, in_turn
+
+
+async def test_an_answer_whose_beginning_was_lost_is_shown_to_its_end(tmp_path: Path) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(first="Look ", gate=gate, text="here.")))
+    async with MatrixServer() as matrix:
+        anna = matrix.world.person("Anna")
+        room = matrix.world.room(anna, matrix.bot)
+        matrix.faults.add(LoseAnswer(seconds=0.0), method="send", times=2)  # the library tries once more by itself
+        async with on_matrix(tmp_path, matrix, account=matrix.bot, anna=anna, model=model):
+            await matrix.until(lambda: matrix.connected)
+            matrix.world.say(room, anna, "Where?")
+            await matrix.until(lambda: len([call for call in matrix.journal.of("send") if call.ambiguous]) == 2)
+            gate.open()
+            await matrix.until(lambda: [text_in(each["content"]) for each in matrix.shown(room)] == ["Look here."])
