@@ -42,6 +42,7 @@ _BATCH: Final = 50  # messages that are stored at once
 _MOST_BATCHES: Final = 100  # answers of the server that are not stored yet; then no other is asked for
 _MOST_JOINS: Final = 10  # attempts to come into a room, whose own server may be gone: the token waits for them
 _SINCE, _ALIVE = "since", "alive"  # notes
+_INVITED: Final = "!"  # before the token: the first answer's invitations wait
 _MESSAGES: Final = ("m.room.message", "m.sticker", "m.room.encrypted")
 _NONE: Final = {"types": list[str]()}
 _HEARD: Final = (*_MESSAGES, "m.reaction", "m.room.redaction", "m.room.member", "m.room.name", "m.room.encryption")
@@ -129,7 +130,7 @@ class Receiver:
         if (encryption := self._rooms.encryption) is not None:
             await self._insist(encryption.begin)
         notes = await self._insist(notebook.read)
-        self._since = self._saved = notes.get(_SINCE, "")
+        self._since = self._saved = notes.get(_SINCE, _INVITED)
         self._away = self._clock.now() - float(notes[_ALIVE]) if _ALIVE in notes else None
         self._crew.start(self._read())
         self._crew.start(keep_saved(self._clock, self._save))
@@ -166,14 +167,17 @@ class Receiver:
 
     async def _read(self) -> None:
         """Ask for news for ever."""
-        since = self._since
+        since = self._since.removeprefix(_INVITED)
+        if self._since.startswith(_INVITED):
+            told = await self._insist(lambda: self._asked(""))
+            since = since or str(told["next_batch"])
+            # Nothing that is said from now on may be missed, and no invitation, whatever becomes of this process.
+            self._since = _INVITED + since
+            await self._insist(self._save)
+            self._take({**told, "next_batch": since}, "")
         while True:
             told = await self._insist(lambda since=since: self._asked(since))  # type: ignore[misc]
-            if (encryption := self._rooms.encryption) is not None:  # the server forgets what it told a device
-                await self._insist(lambda told=told: encryption.hear(told))  # type: ignore[misc]
             self._take(told, since)
-            if not since:  # nothing that is said from now on may be missed, whatever becomes of this process
-                await self._insist(self._save)
             since = told["next_batch"]
             while len(self._batches) > _MOST_BATCHES:
                 self._room_for_more.clear()
@@ -189,6 +193,8 @@ class Receiver:
             self.unreached_since = self.unreached_since or self.alive_at
             raise
         self.unreached_since = None
+        if (encryption := self._rooms.encryption) is not None:  # the server forgets what it told a device
+            await self._insist(lambda: encryption.hear(told))
         return told
 
     def _take(self, told: Json, since: str) -> None:

@@ -14,6 +14,9 @@ import pytest
 
 import legato_irc.codec
 import test_irc
+from adapters.discord.platform import PLATFORM as DISCORD
+from adapters.matrix.codec import BUTTONS
+from adapters.matrix.platform import PLATFORM as MATRIX
 from adapters.slack.adapter import SlackBot
 from adapters.slack.platform import PLATFORM as SLACK
 from adapters.telegram.platform import PLATFORM as TELEGRAM
@@ -26,6 +29,9 @@ from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
 from legato.testing import AdapterSuite, Emulator
 from legato_irc.adapter import Irc
+from tests.emulators.discord import DiscordServer
+from tests.emulators.discord import Settings as DiscordWorld
+from tests.emulators.matrix import MatrixServer, text_in
 from tests.emulators.slack import SlackServer
 from tests.emulators.telegram import Disconnect, TelegramServer
 from tests.emulators.whatsapp import Settings, WhatsAppServer
@@ -158,6 +164,113 @@ class WhatsApp:
 
     async def press(self, who: str, label: str) -> None:
         self._server.press(self._people[who], self._buttons[label], label)
+
+
+class Discord(Emulator):
+    """Anna and Eve, in their direct messages."""
+
+    def __init__(self, server: DiscordServer) -> None:
+        self._server, self.clock = server, server.cloud.clock
+        self.settings = {"token": server.token, "base_url": server.api_url}
+        self._people = {str(each.id): each for each in map(server.people.person, ("Anna", "Eve"))}
+        self.person, self.stranger = self._people
+        self._buttons: dict[str, Any] = {}
+        self._newest: Any = None
+
+    async def say(self, who: str, text: str) -> None:
+        person = self._people[who]
+        if self._newest is None:  # nobody tells a bot of a chat that began before it was there
+            await self._server.until(lambda: self._server.connected)
+        self._newest = self._server.people.say(self._server.people.direct(person), person, text)
+
+    def shown(self, who: str) -> list[str]:
+        return [each.content for each in self._server.shown(self._server.people.direct(self._people[who]))]
+
+    async def repeat(self) -> None:
+        self._server.cloud.tell_message("MESSAGE_CREATE", self._newest)
+
+    async def cut(self) -> None:
+        self._server.close(4000)
+
+    def buttons(self, who: str) -> list[str]:
+        for message in reversed(self._server.shown(self._server.people.direct(self._people[who]))):
+            if message.buttons:
+                self._buttons |= {each["label"]: (message, each["custom_id"]) for each in message.buttons}
+                return [each["label"] for each in message.buttons]
+        return []
+
+    async def press(self, who: str, label: str) -> None:
+        message, button = self._buttons[label]
+        self._server.people.forge_press(message, self._people[who], button)
+
+
+class Matrix(Emulator):
+    """Anna, who invites the bot, and Eve, in whose room it is."""
+
+    def __init__(self, server: MatrixServer) -> None:
+        self._server, self.clock, world = server, server.clock, server.world
+        self.settings = {"user": server.bot.id, "password": server.password, "homeserver": server.url}
+        anna, eve = map(world.person, ("Anna", "Eve"))
+        self.person, self.stranger = anna.id, eve.id
+        invited = world.room(anna, invited=[server.bot], direct=True)
+        self._rooms = {anna.id: invited, eve.id: world.room(eve, server.bot)}
+        self._buttons: dict[str, str] = {}
+        self._newest = ""
+
+    async def say(self, who: str, text: str) -> None:
+        room = self._rooms[who]
+        await self._server.until(lambda: room.membership(self._server.bot.id) == "join")
+        self._newest = self._server.world.say(room, self._server.world.users[who], text)
+
+    def shown(self, who: str) -> list[str]:
+        return [text_in(each["content"]) for each in self._server.shown(self._rooms[who])]
+
+    async def repeat(self) -> None:
+        self._server.world.again(self._newest)
+
+    async def cut(self) -> None:
+        self._server.cut()
+
+    def buttons(self, who: str) -> list[str]:
+        for each in reversed(self._server.shown(self._rooms[who])):
+            if keys := each["content"].get(BUTTONS):
+                self._buttons |= dict.fromkeys(keys, each["event_id"])
+                return list(keys)
+        return []
+
+    async def press(self, who: str, label: str) -> None:
+        relation = {"rel_type": "m.annotation", "event_id": self._buttons[label], "key": label}
+        people, room = self._server.world.users, self._rooms[self.person]
+        self._server.world.put(room, people[who], "m.reaction", {"m.relates_to": relation})
+
+
+class TestDiscord(AdapterSuite):
+    platform = DISCORD
+
+    @pytest.mark.slow
+    def test_whenever_it_dies_nothing_is_lost_and_repeats_are_marked(self) -> None:
+        super().test_whenever_it_dies_nothing_is_lost_and_repeats_are_marked()
+
+    @asynccontextmanager
+    async def emulator(self) -> AsyncIterator[Emulator]:
+        settings = DiscordWorld(heartbeat=2.0, identify_every=0.0)  # the program begins anew more often than people do
+        async with DiscordServer(settings, limits=None, clock=FastClock(pace=10.0)) as server:
+            yield Discord(server)
+            assert [str(each) for each in server.violations] == []
+
+
+class TestMatrix(AdapterSuite):
+    platform = MATRIX
+
+    @pytest.mark.slow
+    def test_whenever_it_dies_nothing_is_lost_and_repeats_are_marked(self) -> None:
+        super().test_whenever_it_dies_nothing_is_lost_and_repeats_are_marked()
+
+    @asynccontextmanager
+    async def emulator(self) -> AsyncIterator[Emulator]:
+        async with MatrixServer(clock=FastClock(pace=10.0)) as server:
+            yield Matrix(server)
+            assert [str(each) for each in server.violations] == []
 
 
 class TestWhatsApp(AdapterSuite):
