@@ -1,5 +1,6 @@
-"""A real Synapse and a person in rooms with the bot, as a process of their own: as `slack_people`. The rate of the
-server itself is told first: the same messages in the same rooms, before anybody answers them."""
+"""A server and a person in rooms with the bot, as a process of their own: as `slack_people`. It is the emulator, or a
+real Synapse, of which the rate of the server itself is told first: the same messages in the same rooms, before anybody
+answers them."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ import httpx
 
 from gateway.runtime.clock import SystemClock
 from tests.bench.world import REPLY, said
+from tests.emulators.matrix import MatrixServer, text_in
 from tests.support.synapse import Person, running_synapse
 
 _AT_ONCE = 32  # calls of the person's
@@ -71,6 +73,30 @@ async def _talk(anna: _Anna, rooms: Sequence[str], each: int) -> float:
     return time.perf_counter() - start
 
 
+async def _emulated(most: int) -> None:
+    async with MatrixServer(keep=2_000) as matrix:
+        world, anna = matrix.world, matrix.world.person("Anna")
+        rooms = [world.room(anna, matrix.bot) for _ in range(most)]
+        print(json.dumps({"base_url": matrix.url, "token": f"{matrix.bot.id} 0"}), flush=True)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            count, each = map(int, line.split())
+            await matrix.until(lambda: matrix.connected)
+            start, seen, answers = time.perf_counter(), len(world.log), 0
+
+            def answered() -> int:
+                nonlocal seen, answers
+                answers += sum(text_in(event["content"]) == REPLY for _, event in world.log[seen:])
+                seen = len(world.log)
+                return answers
+
+            for number in range(each):
+                for room in rooms[:count]:
+                    world.say(room, anna, said(number))
+                wanted = (number + 1) * count
+                await matrix.until(lambda wanted=wanted: answered() >= wanted)
+            print(json.dumps({"seconds": time.perf_counter() - start, "refused": 0}), flush=True)
+
+
 async def _serve(folder: Path, most: int) -> None:
     with running_synapse(folder) as synapse:
         bot, anna = synapse.person("Legato"), _Anna(synapse.person("Anna"))
@@ -92,5 +118,8 @@ async def _serve(folder: Path, most: int) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place:
-        asyncio.run(_serve(Path(place), int(sys.argv[1])))
+    if sys.argv[2:] == ["emulated"]:
+        asyncio.run(_emulated(int(sys.argv[1])))
+    else:
+        with tempfile.TemporaryDirectory() as place:
+            asyncio.run(_serve(Path(place), int(sys.argv[1])))
