@@ -41,7 +41,8 @@ async def test_one_reads_and_the_other_takes_over(
             return await within.enter_async_context(on_matrix(folder, synapse, **how))  # type: ignore[arg-type]
 
         async with AsyncExitStack() as first:
-            await gateway(1, first)
+            reader = await gateway(1, first)
+            await reader.until(lambda: reader.adapter.alive_at)  # else the other one may be quicker
             await gateway(2, stack)
             room = await opened(anna, account)
             for number in range(4):
