@@ -6,26 +6,20 @@ answered with 200. One that cannot be stored in time gets 503, and Slack sends i
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-import structlog
-from aiohttp import ClientError, web
+from aiohttp import web
 from slack_sdk.signature import SignatureVerifier
 
 from adapters.slack.platform import Events
 from gateway.runtime.clock import Clock
 from gateway.runtime.door import Door
-from gateway.runtime.errors import AdapterError
-
-log = structlog.get_logger(__name__)
 
 _MOST_BYTES: Final = 1_048_576
 _PATIENCE: Final = 15.0  # seconds for a request's head, and for a body that stands still
-_LAST_WORDS: Final = 3.0
 _ANSWERED_IN: Final = 2.8  # seconds: Slack waits three
 _SIGNATURE: Final = b"\r\nx-slack-signature: v0="
 
@@ -49,34 +43,21 @@ class EventEndpoint:
         self._door = Door(
             "slack", self._asked, self._clock, patience=_PATIENCE, admits=lambda head: _SIGNATURE in head.lower()
         )
-        host, port = self._settings.host, self._settings.port
-        try:
-            await self._door.open(host=host, port=port, reuse_port=True)
-        except OSError as error:
-            raise AdapterError(
-                f"Legato cannot hear Slack's events at {host}:{port} ({error.strerror or error}): free that port, "
-                "or set another in adapters.slack.http."
-            ) from error
-        log.info("slack_listens", host=host, port=port)
-        self._begun()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await self._door.close(_LAST_WORDS)
+        await self._door.serve(self._settings.host, self._settings.port, "adapters.slack.http", self._begun)
 
     async def _asked(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.method != "POST" or (request.content_length or 0) > _MOST_BYTES:
-            return self._door.refused(405 if request.method != "POST" else 413, request)
+        body = await self._door.body(request, _MOST_BYTES)
+        if isinstance(body, web.Response):
+            return body
         try:
-            body = await request.read()
             signed = self._verifier.is_valid_request(body, dict(request.headers))
-        except (TypeError, ValueError, ClientError, web.RequestPayloadError, web.HTTPRequestEntityTooLarge):
+        except (TypeError, ValueError):
             signed = False
         if not signed:
             return self._door.refused(401, request)
         try:
             kind, payload = _read(body, request.content_type)
-        except (ValueError, LookupError):
+        except (ValueError, LookupError, TypeError, RecursionError):
             return self._door.refused(400, request)
         if kind == "url_verification":
             return web.json_response({"challenge": payload["challenge"]})

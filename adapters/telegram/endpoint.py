@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import unquote
 
 import structlog
-from aiohttp import ClientError, web
+from aiohttp import web
 from msgspec import Struct
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.door import Door
-from gateway.runtime.errors import AdapterError, StoreUnavailable
+from gateway.runtime.errors import StoreUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +33,6 @@ SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"
 MOST_BYTES: Final = 1_048_576  # of one request; an update has a few thousand
 _LINGER: Final = 2.0  # seconds for reading the rest of a refused request; else its answer would not arrive
 _COME_AGAIN: Final = 2  # seconds: Telegram sends an update again that could not be stored
-_LAST_WORDS: Final = 3.0  # seconds for the running requests when the endpoint closes
 _NAME: Final = f"\r\n{SECRET_HEADER}:".lower().encode()
 
 Take = Callable[[dict[str, Any]], Awaitable[None]]
@@ -53,33 +51,27 @@ class WebhookEndpoint(Struct, kw_only=True):
     patience: float = 15.0
     _door: Door | None = None
 
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator[None]:
-        """Answer requests until the block ends, and those that run then. Raises AdapterError if the port is taken."""
-        self._door = door = Door(
+    async def serve(self, begun: Callable[[], object] = lambda: None) -> None:
+        """Answer requests until cancelled. Raises AdapterError if the port is taken."""
+        self._door = Door(
             "webhook", self._asked, self.clock, patience=self.patience, linger=_LINGER, admits=self._shows_secret
         )
-        try:  # the workers of one host share the port; the system spreads the requests over them
-            await door.open(host=self.host, port=self.port, reuse_port=True)
-        except OSError as error:
-            raise AdapterError(
-                f"Telegram's webhook cannot listen at {self.host}:{self.port} ({error.strerror or error}); free that "
-                "port, or set another in adapters.telegram.webhook."
-            ) from error
-        log.info("webhook_listens", host=self.host, port=self.port, path=self.path)
-        try:
-            yield
-        finally:
-            await door.close(_LAST_WORDS)
+        await self._door.serve(self.host, self.port, "adapters.telegram.webhook", begun)
 
     async def _asked(self, request: web.BaseRequest) -> web.Response:
-        status = self._objection(request)
-        if status is None:
-            status, update = await self._read(request)
-            if update is not None:
-                return await self._answer(update)
         assert self._door is not None, "requests come through it"
-        return self._door.refused(status, request)
+        if (status := self._objection(request)) is not None:
+            return self._door.refused(status, request)
+        body = await self._door.body(request, MOST_BYTES)
+        if isinstance(body, web.Response):
+            return body
+        try:
+            update = json.loads(body)
+            if not isinstance(update["update_id"], int):
+                raise TypeError("an update has a number")
+        except (ValueError, LookupError, TypeError, RecursionError):
+            return self._door.refused(400, request)
+        return await self._answer(update)
 
     def _objection(self, request: web.BaseRequest) -> int | None:
         """The status for a request that its head alone makes wrong; None: the head is right."""
@@ -88,22 +80,9 @@ class WebhookEndpoint(Struct, kw_only=True):
         given = request.headers.get(SECRET_HEADER, "").encode(errors="surrogateescape")
         if not hmac.compare_digest(given, self.secret.encode()):
             return 401
-        if request.method != "POST":
-            return 405
         packed = request.headers.get("Content-Encoding", "identity") != "identity"
-        if request.content_type != "application/json" or packed:
-            return 415
-        return 413 if (request.content_length or 0) > MOST_BYTES else None
-
-    async def _read(self, request: web.BaseRequest) -> tuple[int, dict[str, Any] | None]:
-        """The status of a request, and its update. Without an update the request is refused."""
-        try:
-            update = json.loads(await request.read())
-        except web.HTTPRequestEntityTooLarge:
-            return 413, None
-        except (ValueError, RecursionError, ClientError, web.RequestPayloadError):
-            return 400, None
-        return (200, update) if isinstance(update, dict) and isinstance(update.get("update_id"), int) else (400, None)
+        wrong = packed or request.content_type != "application/json"
+        return 415 if wrong and request.method == "POST" else None
 
     async def _answer(self, update: dict[str, Any]) -> web.Response:
         try:

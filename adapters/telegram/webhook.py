@@ -24,6 +24,7 @@ from adapters.telegram.updates import read
 from gateway.domain.adapter import Accept, Finding
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
+from gateway.runtime.tasks import Crew
 
 log = structlog.get_logger(__name__)
 
@@ -55,10 +56,12 @@ class WebhookAdapter(TelegramBot):
 
     async def run(self, accept: Accept) -> None:
         """Listen until cancelled. Raises AdapterError if the port is taken or Telegram does not know the token."""
+        crew = Crew()
         try:
             self._receiver.begin(accept, await self._introduced())
-            async with self._endpoint.listening(), self._menu_set():
-                await self._keep_called()
+            async with self._menu_set():
+                crew.start(self._endpoint.serve(lambda: crew.start(self._keep_called())))
+                await crew.work()
         except InvalidToken as error:
             raise failures.mapped(error) from error
 

@@ -6,28 +6,23 @@ and Meta brings it again, for seven days.
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-import structlog
-from aiohttp import ClientError, web
+from aiohttp import web
 
 from adapters.whatsapp.platform import WhatsAppSettings
 from gateway.runtime.clock import Clock
 from gateway.runtime.door import Door
-from gateway.runtime.errors import AdapterError, StoreUnavailable
-
-log = structlog.get_logger(__name__)
+from gateway.runtime.errors import StoreUnavailable
 
 _SIGNATURE: Final = "X-Hub-Signature-256"
 _SIGNED: Final = f"\r\n{_SIGNATURE}: sha256=".lower().encode()
 _MOST_BYTES: Final = 3_145_728  # of one call
 _PATIENCE: Final = 15.0  # seconds for a head, and for a body that stands still
-_LAST_WORDS: Final = 3.0
 _ANSWERED_IN: Final = 5.0  # seconds
 
 Heard = Callable[[dict[str, Any]], Awaitable[None]]
@@ -47,19 +42,7 @@ class Endpoint:
     async def serve(self) -> None:
         """Answer calls until cancelled. Raises AdapterError if the port is taken."""
         self._door = Door("whatsapp", self._asked, self._clock, patience=_PATIENCE, admits=_may_be_metas)
-        host, port = self._settings.host, self._settings.port
-        try:  # the workers of one host share the port
-            await self._door.open(host=host, port=port, reuse_port=True)
-        except OSError as error:
-            raise AdapterError(
-                f"WhatsApp's calls cannot be heard at {host}:{port} ({error.strerror or error}); free that port, or "
-                "set another in adapters.whatsapp."
-            ) from error
-        log.info("whatsapp_listens", host=host, port=port, path=self._path)
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await self._door.close(_LAST_WORDS)
+        await self._door.serve(self._settings.host, self._settings.port, "adapters.whatsapp")
 
     async def _asked(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path != self._path:
@@ -69,16 +52,11 @@ class Endpoint:
             if not hmac.compare_digest(shown, self.verify_token.encode()):
                 return self._door.refused(403, request)
             return web.Response(text=request.query.get("hub.challenge", ""))
-        if request.method != "POST" or (request.content_length or 0) > _MOST_BYTES:
-            return self._door.refused(405 if request.method != "POST" else 413, request)
-        return await self._called(request)
+        body = await self._door.body(request, _MOST_BYTES)
+        return body if isinstance(body, web.Response) else await self._called(request, body)
 
-    async def _called(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _called(self, request: web.BaseRequest, body: bytes) -> web.Response:
         shown = request.headers.get(_SIGNATURE, "").encode(errors="replace")
-        try:
-            body = await request.clone(client_max_size=_MOST_BYTES).read()
-        except (ClientError, web.RequestPayloadError, web.HTTPRequestEntityTooLarge):
-            return self._door.refused(400, request)
         if not hmac.compare_digest(shown, f"sha256={_digest(self._secret, body)}".encode()):
             return self._door.refused(401, request)
         try:

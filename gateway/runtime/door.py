@@ -23,11 +23,12 @@ from math import inf
 from typing import Any, Final
 
 import structlog
-from aiohttp import StreamReader, web
+from aiohttp import ClientError, StreamReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError
 from gateway.runtime.posix import resource
 from gateway.runtime.tasks import Background, Later
 
@@ -41,6 +42,7 @@ _KEPT_FILES: Final = 64  # open files that are left to the rest of the program, 
 _AT_ONCE: Final = 8  # new connections in one pass of the loop: a crowd of them must not hold up a call
 _QUEUED: Final = 1_024  # those that wait in the system, which costs no open file
 _END: Final = b"\r\n\r\n"
+_LAST_WORDS: Final = 3.0  # seconds for the running requests when a server closes
 _REASONS: Final = {400: "Bad Request", 401: "Unauthorized", 431: "Request Header Fields Too Large"}
 _REFUSALS: Final = {
     status: f"HTTP/1.1 {status} {reason}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
@@ -89,6 +91,34 @@ class Door:
         for each in self._listener.sockets:
             with each.dup() as same:
                 same.listen(_QUEUED)
+
+    async def serve(self, host: str, port: int, section: str, begun: Callable[[], object] = lambda: None) -> None:
+        """Answer requests until cancelled; `begun` is called once it listens. The workers of one host share the port.
+        Raises AdapterError if it cannot be had: `section` of the configuration names another."""
+        try:
+            await self.open(host=host, port=port, reuse_port=True)
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise AdapterError(
+                f"Legato cannot listen at {host}:{port} ({why}): free that port, or set another in {section}."
+            ) from error
+        log.info("listens", server=self._name, host=host, port=port)
+        begun()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.close(_LAST_WORDS)
+
+    async def body(self, request: web.BaseRequest, most: int) -> bytes | web.Response:
+        """The body of a POST of at most so many bytes, or the refusal of another request."""
+        if request.method != "POST" or (request.content_length or 0) > most:
+            return self.refused(405 if request.method != "POST" else 413, request)
+        try:
+            return await request.clone(client_max_size=most).read()
+        except web.HTTPRequestEntityTooLarge:
+            return self.refused(413, request)
+        except (ClientError, web.RequestPayloadError):
+            return self.refused(400, request)
 
     @property
     def port(self) -> int:

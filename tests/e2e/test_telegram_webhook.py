@@ -29,6 +29,7 @@ from tests.emulators.telegram.webhook import Target
 from tests.support.fakes import ManualClock
 from tests.support.fast_clock import FastClock
 from tests.support.redis_server import free_port
+from tests.support.serving import serving
 from tests.support.telegram_live import Bot, on_telegram, settings_on
 from tests.support.waiting import eventually
 
@@ -321,7 +322,7 @@ async def test_who_polls_ends_a_webhook_that_fails_and_leaves_one_that_works(
     async with on_telegram(tmp_path, telegram, anna) as bot, aiohttp.ClientSession() as http:
         bot.says("hello")
         await bot.until_shown("echo: hello")
-        async with another.listening():  # say, a process of the other mode that has not ended yet
+        async with serving(another):  # say, a process of the other mode that has not ended yet
             told = {"url": webhook["url"], "secret_token": SECRET}
             async with http.post(f"{telegram.base_url}{telegram.token}/setWebhook", json=told) as answer:
                 assert answer.status == 200

@@ -19,6 +19,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.door import MOST_ALIKE, MOST_HEAD, MOST_REST, MOST_WAITING
 from tests.support.model import PATIENCE
 from tests.support.redis_server import free_port
+from tests.support.serving import serving
 
 SECRET = "a-secret-of-some-length"
 
@@ -40,7 +41,7 @@ async def door(patience: float = PATIENCE) -> AsyncIterator[tuple[WebhookEndpoin
         take=take,
         patience=patience,
     )
-    async with endpoint.listening():
+    async with serving(endpoint):
         yield endpoint, taken
 
 
@@ -242,7 +243,7 @@ async def test_a_path_means_the_same_however_it_is_written(path: str) -> None:
     endpoint = WebhookEndpoint(
         host="127.0.0.1", port=free_port(), path=path, secret=SECRET, clock=SystemClock(), take=take
     )
-    async with endpoint.listening(), aiohttp.ClientSession() as http:
+    async with serving(endpoint), aiohttp.ClientSession() as http:
         address = f"http://127.0.0.1:{endpoint.port}{path}"
         async with http.post(address, json={"update_id": 1}, headers={SECRET_HEADER: SECRET}) as response:
             assert response.status == 200
@@ -259,7 +260,7 @@ async def test_what_is_being_answered_when_it_ends_is_answered() -> None:
     port = free_port()
     endpoint = WebhookEndpoint(host="127.0.0.1", port=port, path="/", secret=SECRET, clock=SystemClock(), take=take)
     async with aiohttp.ClientSession() as http:
-        async with endpoint.listening():
+        async with serving(endpoint):
             call = asyncio.create_task(
                 http.post(f"http://127.0.0.1:{port}/", json={"update_id": 1}, headers={SECRET_HEADER: SECRET})
             )
