@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -22,21 +21,21 @@ from adapters.discord.components import components
 from adapters.discord.connection import SILENT_SECONDS, ApiClient, DiscordClient
 from adapters.discord.formatting import plain, shown
 from adapters.discord.interactions import Interactions
-from adapters.discord.limits import LIMITS, LONGEST_TOKEN, WITH, draft_rates
+from adapters.discord.limits import LIMITS, LONGEST_TOKEN, draft_rates
 from adapters.discord.listening import Listening
 from adapters.discord.permissions import MissingPermissions
 from adapters.discord.platform import DiscordSettings
 from adapters.discord.receiving import Receiver
 from adapters.discord.rooms import Rooms
-from gateway.delivery.markdown.tables import without_columns
+from gateway.delivery.markdown.showing import shown_of
 from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Propose, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import AS_USUAL, NOT_SAID, ListenRules, ShowRules, rule_of
 from gateway.domain.platform import AdapterHost
+from gateway.domain.reading import WITH, DirectChats, Recent, reached
 from gateway.runtime.aside import RunsAside, at_once
-from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import DeliveryRefused, MessageGone, TookTooLong
+from gateway.runtime.errors import DeliveryRefused, MessageGone
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Renewed
 
@@ -51,7 +50,6 @@ _EDITED_FOR: Final = 3_300.0  # seconds: Discord slows edits of messages down th
 _LOOKED_AT: Final = 50  # messages, for one that may have been sent
 _NONCE_SECONDS: Final = 60.0  # for which Discord surely knows a nonce: it says "the past few minutes"
 _CLOCKS_DIFFER: Final = 120.0  # seconds
-_REMEMBERED: Final = 1_000  # questions that an answer pointed at, messages that were shown
 _UNWRITABLE: Final = "the bot needs the permission Attach Files here"
 
 
@@ -106,9 +104,9 @@ class DiscordAdapter:
         self._interactions = Interactions(self._connection, self._commands, clock)
         self._permissions = MissingPermissions()
         self._typing = Renewed(clock, _TYPING_SECONDS)
-        self._shown_ids: OrderedDict[str, None] = OrderedDict()  # messages of this process
-        self._pointed: OrderedDict[str, str] = OrderedDict()  # question → the row that points at it
-        self._direct: OrderedDict[str, str] = OrderedDict()  # person → their chat with the bot
+        self._shown_ids: Recent[str, None] = Recent()  # messages of this process
+        self._pointed: Recent[str, str] = Recent()  # question → the row that points at it
+        self._direct = DirectChats(self._direct_chat)
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -130,32 +128,27 @@ class DiscordAdapter:
 
     async def _introduced(self) -> codec.Me:
         """Return the bot's own facts as soon as Discord can be reached."""
-        backoff = Backoff(1.0, 30.0)
-        while True:
+        await reached(self._clock, "discord", self._opened, lambda error: isinstance(error.__cause__, LoginFailure))
+        user = self._connection.user
+        assert user is not None, "a bot that is logged in is known"
+        return codec.Me(id=str(user.id), name=user.name)
+
+    async def _opened(self) -> None:
+        with failures.told():
             try:
                 await self._connection.opened()
-                user = self._connection.user
-                assert user is not None, "a bot that is logged in is known"
-                return codec.Me(id=str(user.id), name=user.name)
-            except LoginFailure as error:
-                raise failures.mapped(error) from error
-            except failures.Foreign as error:
-                mapped = failures.mapped(error)
-                wait = max(backoff.pause(), getattr(mapped, "retry_after", 0.0))
+            except failures.Foreign:
                 self._connection.lost()
-                log.warning("discord_unreachable", error=str(mapped), again_in=wait)
-            await self._clock.sleep(wait)
+                raise
 
     async def _write_commands(self) -> None:
         assert self._connection.application_id is not None
         await self._commands.write(self._connection.calls, self._connection.application_id)
 
     async def ping(self) -> None:
-        try:
+        with failures.told():
             calls = await self._connection.opened()
             await calls.request(Route("GET", "/users/@me"))
-        except failures.Foreign as error:
-            raise failures.mapped(error) from error
 
     async def probe(self) -> Sequence[Finding]:
         """Say whether Discord knows the token, what the bot may read, where it is, and which commands are offered."""
@@ -205,7 +198,7 @@ class DiscordAdapter:
         payload = await self._payload(outbound)
         try:
             calls = await self._connection.opened()
-            outbound = replace(outbound, to=await self._addressed(calls, outbound.to))
+            outbound = replace(outbound, to=replace(outbound.to, chat=await self._direct.id_of(outbound.to.chat)))
             interaction = codec.interaction_of(outbound.answers)
             # The place of the answer is kept for the answer: a notice comes before it.
             if interaction is not None and contents is None and outbound.kind not in ("notice", "poll"):
@@ -228,22 +221,12 @@ class DiscordAdapter:
             raise failures.mapped(error) from error
         return self._known(str(message["id"]))
 
-    async def _addressed(self, calls: ApiClient, to: ChatAddress) -> ChatAddress:
-        """The same, where a chat that is named by its person has its own id."""
-        if not to.chat.startswith(WITH):
-            return to
-        person = to.chat.removeprefix(WITH)
-        if person not in self._direct:
-            self._direct[person] = str((await calls.start_private_message(person))["id"])
-            while len(self._direct) > _REMEMBERED:
-                self._direct.popitem(last=False)
-        return replace(to, chat=self._direct[person])
+    async def _direct_chat(self, person: str) -> str:
+        return str((await self._connection.calls.start_private_message(person))["id"])
 
     def _known(self, message: str) -> str:
         """A message that belongs to a row, and so to no other."""
         self._shown_ids[message] = None
-        while len(self._shown_ids) > _REMEMBERED:
-            self._shown_ids.popitem(last=False)
         return message
 
     async def _posted(
@@ -311,13 +294,7 @@ class DiscordAdapter:
     async def _text(self, outbound: Outbound, text: str) -> str:
         if outbound.file is not None and not text.strip():
             return ""
-        if outbound.kind not in ("reply", "remark") and outbound.file is None:
-            return plain(without_columns(text) if outbound.kind == "command" else text)
-        try:
-            return await self._aside(shown, text)
-        except TookTooLong:
-            log.warning("shown_plainly", outbound=outbound.id, size=len(text))
-            return plain(text)
+        return await shown_of(replace(outbound, text=text), self._aside, shown, plain)
 
     def _flags(self, outbound: Outbound) -> int:
         """A message's flags: no previews of links, and no sound."""
@@ -340,8 +317,6 @@ class DiscordAdapter:
         if self._shows.reply and rule_of(self._shows.reply, outbound.to, self._around(outbound.to.chat)) is False:
             return None
         first = self._pointed.setdefault(outbound.answers or "", outbound.id)
-        while len(self._pointed) > _REMEMBERED:
-            self._pointed.popitem(last=False)
         return number if first == outbound.id else None
 
     # -- editing ----------------------------------------------------------------------------
@@ -357,14 +332,14 @@ class DiscordAdapter:
             if platform_message_id.startswith("@") and interaction is not None:
                 await self._interactions.edit(interaction, number, _edit(payload))
             else:
-                to = await self._addressed(calls, outbound.to)
+                chat = await self._direct.id_of(outbound.to.chat)
                 try:
-                    await calls.request(_message("PATCH", to.chat, number), json=_edit(payload))
+                    await calls.request(_message("PATCH", chat, number), json=_edit(payload))
                 except HTTPException as error:
                     if error.code != failures.MISSING_PERMISSIONS or not payload["embeds"]:
                         raise
                     payload = await self._without_card(outbound, payload)
-                    await calls.request(_message("PATCH", to.chat, number), json=_edit(payload))
+                    await calls.request(_message("PATCH", chat, number), json=_edit(payload))
         except failures.Foreign as error:
             if failures.is_over(error):
                 raise MessageGone("the answer can be changed no more", stays=True) from error
@@ -372,59 +347,44 @@ class DiscordAdapter:
 
     async def close_poll(self, to: ChatAddress, platform_message_id: str) -> str:
         """End a poll; returns it with its counts. Raises AdapterError."""
-        try:
+        with failures.told(failures.mapped_edit):
             calls = await self._connection.opened()
-            where = {"channel_id": (await self._addressed(calls, to)).chat, "message_id": platform_message_id}
+            where = {"channel_id": await self._direct.id_of(to.chat), "message_id": platform_message_id}
             ended = await calls.request(Route("POST", "/channels/{channel_id}/polls/{message_id}/expire", **where))
-        except failures.Foreign as error:
-            raise failures.mapped_edit(error) from error
         return polls.words(ended["poll"])
 
     # -- files ------------------------------------------------------------------------------
 
     async def fetch(self, file: Attachment) -> bytes:
-        try:
+        with failures.told(failures.mapped_edit):
             calls = await self._connection.opened()
-        except failures.Foreign as error:
-            raise failures.mapped_edit(error) from error
         return await files.fetch(calls, file)
 
     # -- topics -----------------------------------------------------------------------------
 
     async def open_topic(self, to: ChatAddress, name: str, text: str) -> None:
-        try:
+        with failures.told():
             await topics.open_topic(await self._connection.opened(), self._connection, to.chat, name, text)
-        except failures.Foreign as error:
-            raise failures.mapped(error) from error
 
     async def change_topic(self, to: ChatAddress, *, name: str, closed: bool) -> None:
-        try:
+        with failures.told():
             calls = await self._connection.opened()
             await topics.change_topic(calls, self._connection, to.chat, name, closed=closed)
-        except failures.Foreign as error:
-            raise failures.mapped(error) from error
 
     # -- typing -----------------------------------------------------------------------------
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
-        if active:
-            self._typing.begin(to, partial(self._type, to))
-        else:
-            self._typing.end(to)
+        self._typing.switch(to, partial(self._type, to), active=active)
 
     async def _type(self, to: ChatAddress) -> None:
-        try:
+        with failures.told(failures.mapped_edit):
             calls = await self._connection.opened()
-            await calls.send_typing(int((await self._addressed(calls, to)).chat))
-        except failures.Foreign as error:
-            raise failures.mapped_edit(error) from error
+            await calls.send_typing(int(await self._direct.id_of(to.chat)))
 
     async def react(self, to: ChatAddress, message: str, sign: Sign) -> None:
-        try:
+        with failures.told(failures.mapped_edit):
             calls = await self._connection.opened()
-            await reactions.show(calls, (await self._addressed(calls, to)).chat, message, sign)
-        except failures.Foreign as error:
-            raise failures.mapped_edit(error) from error
+            await reactions.show(calls, await self._direct.id_of(to.chat), message, sign)
 
     async def aclose(self) -> None:
         await self._typing.aclose()

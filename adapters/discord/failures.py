@@ -5,6 +5,8 @@ Discord's numbers: https://discord.com/developers/docs/topics/opcodes-and-status
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import aiohttp
@@ -82,6 +84,15 @@ def mapped_edit(error: BaseException) -> AdapterError:
         return MessageGone(error.text)
     found = mapped(error)
     return AdapterError(str(found)) if isinstance(found, Ambiguous) else found
+
+
+@contextmanager
+def told(how: Callable[[BaseException], AdapterError] = mapped) -> Iterator[None]:
+    """What the library raises in the block, raised as the gateway's error."""
+    try:
+        yield
+    except Foreign as error:
+        raise how(error) from error
 
 
 def is_over(error: BaseException) -> bool:

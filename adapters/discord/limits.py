@@ -8,17 +8,15 @@ from typing import Final
 from adapters.discord.codec import LONGEST
 from adapters.discord.formatting import fits_caption, plain, shown, split
 from gateway.delivery.markdown.characters import length
-from gateway.delivery.markdown.tables import without_columns
+from gateway.delivery.markdown.showing import shown_part
 from gateway.domain.adapter import Limits, Rate
 from gateway.domain.chat import ChatAddress, OutboundKind
 from gateway.domain.platform import Bubble, Stage
+from gateway.domain.reading import WITH
 
 LARGEST_SENT: Final = 10 * 1024 * 1024  # https://discord.com/developers/docs/reference#uploading-files
 LARGEST_FETCHED: Final = 25 * 1024 * 1024
 LONGEST_TOKEN: Final = 100  # of a `custom_id`, in characters
-
-WITH: Final = "@"
-"""Before a person's id: the chat in which they are alone with the bot. Its own id is known once it is opened."""
 
 LIMITS: Final = Limits(
     text_units=LONGEST - 100,  # the rest is for the signs that keep plain text plain
@@ -49,8 +47,7 @@ def draft_rates(to: ChatAddress) -> Sequence[Rate]:
 
 def bubble(part: str, kind: OutboundKind) -> Bubble:
     """One message. What is no reply and no remark is no Markdown."""
-    as_written = without_columns(part) if kind == "command" else part
-    text = shown(part) if kind in ("reply", "remark") else plain(as_written)
+    text = shown_part(part, kind, shown, plain)
     return Bubble(text=text, as_markdown=True, units=length(text, "utf16"), most=LONGEST)
 
 

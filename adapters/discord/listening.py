@@ -10,20 +10,21 @@ from msgspec import Struct, field
 from adapters.discord.codec import Me, Place, is_named
 from adapters.discord.platform import DiscordSettings
 from gateway.domain.place import EVERYWHERE, NOT_SAID, Listen, ListenRules
+from gateway.domain.reading import OtherBots
 
 _MESSAGES: Final = (0, 19)  # https://discord.com/developers/docs/resources/message#message-object-message-types
 
 
 class Listening(Struct):
-    """The rules of the configuration: `places` are those of `chats`, which come before the platform's own. Only `_bots`
-    changes: how many mentions of each bot were answered in each channel since a person spoke there."""
+    """The rules of the configuration: `places` are those of `chats`, which come before the platform's own."""
 
     settings: DiscordSettings
     places: ListenRules = NOT_SAID
-    _bots: dict[tuple[str, str], int] = field(default_factory=dict)
+    _bots: OtherBots = field(default_factory=lambda: OtherBots(0))
     _rules: dict[str, Listen] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._bots = OtherBots(self.settings.bots)
         named: tuple[tuple[Listen, tuple[str, ...]], ...] = (
             ("mention", self.settings.mention),
             ("free", self.settings.free),
@@ -60,9 +61,8 @@ class Listening(Struct):
         if mode == "off":
             return False
         if author.get("bot"):
-            return self._hears_bot(message, place, me)
-        for pair in [pair for pair in self._bots if pair[0] == place.channel]:
-            del self._bots[pair]  # a person spoke, so nobody talks in circles
+            return self._bots.hears(place.channel, author["id"], named=is_named(message, me))
+        self._bots.person_spoke(place.channel)
         return (
             place.guild is None
             or self._is_meant(message, place, me)
@@ -77,17 +77,6 @@ class Listening(Struct):
         author = message["author"]
         by_a_person = not (author.get("bot") or message.get("webhook_id") or author["id"] == me.id)
         return by_a_person and message.get("type") in _MESSAGES
-
-    def _hears_bot(self, message: Mapping[str, Any], place: Place, me: Me) -> bool:
-        """Two bots that answer each other would never end."""
-        if not is_named(message, me):
-            return False
-        pair = (place.channel, message["author"]["id"])
-        answered = self._bots.get(pair, 0)
-        if answered >= self.settings.bots:
-            return False
-        self._bots[pair] = answered + 1
-        return True
 
     def _is_meant(self, message: Mapping[str, Any], place: Place, me: Me) -> bool:
         answered = message.get("referenced_message") or {}

@@ -12,6 +12,7 @@ from discord.http import Route
 from adapters.discord import codec, failures
 from adapters.discord.connection import ApiClient
 from gateway.domain.chat import Outbound
+from gateway.domain.reading import Recent
 
 TOLD: Final = (
     "I cannot write in <#{channel}>: there my role needs the permissions View Channel and Send Messages (in a thread: "
@@ -26,14 +27,13 @@ _SENTENCES: Final = {
     failures.MISSING_ACCESS: TOLD,
     failures.THREAD_ARCHIVED: LOCKED,
 }
-_REMEMBERED: Final = 1_000  # channels
 
 
 class MissingPermissions:
     """Remembers which channels' people were told."""
 
     def __init__(self) -> None:
-        self._told: dict[str, None] = {}
+        self._told: Recent[str, None] = Recent()
 
     async def tell(self, calls: ApiClient, outbound: Outbound, error: HTTPException) -> None:
         """Tell who asked why `outbound` is not shown, if the error says so, and if they take direct messages."""
@@ -42,8 +42,6 @@ class MissingPermissions:
         if asker is None or channel in self._told or told is None:
             return
         self._told[channel] = None
-        while len(self._told) > _REMEMBERED:
-            self._told.pop(next(iter(self._told)))
         with suppress(*failures.Foreign):
             direct = await calls.start_private_message(asker)
             route = Route("POST", "/channels/{channel_id}/messages", channel_id=direct["id"])

@@ -51,11 +51,7 @@ class DiscordSettings(AdapterSettings):
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A bot needs a token, a channel one rule, and a voice its libraries."""
-        if self.enabled and self.token is None:
-            yield (
-                ("token", "enabled"),
-                'is needed: write "${DISCORD_BOT_TOKEN}" and set that variable, or set enabled to false',
-            )
+        yield from self.unset("token")
         if self.enabled and self.voice_channels and not (find_spec("nacl") and find_spec("davey")):
             yield (
                 ("voice_channels",),

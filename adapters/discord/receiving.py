@@ -32,7 +32,17 @@ from adapters.discord.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook, Propose
 from gateway.domain.chat import Inbound, Said, Source
 from gateway.domain.command import Proposal
-from gateway.domain.reading import Channels, Cursors, OddEvents, Recent, absence, insist, keep_saved, wordings
+from gateway.domain.reading import (
+    Channels,
+    Cursors,
+    OddEvents,
+    Recent,
+    absence,
+    insist,
+    is_admitted,
+    keep_saved,
+    wordings,
+)
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
@@ -334,14 +344,9 @@ class Receiver:
         return datetime.fromisoformat(data["edited_timestamp"]).timestamp() >= self._since
 
     async def _is_admitted(self, message: Mapping[str, Any], place: codec.Place) -> bool:
-        """Whether a message's writer may talk there: Discord is asked for nothing because of a stranger."""
-        admits = self.admits
-        if admits is None:
-            return True
         event = codec.event_id(self._me, place, message["id"], message["author"]["id"])
         writer = codec.source(place, message["author"], message.get("member") or {})
-        said = Inbound(event_id=event, source=writer, text="")
-        return await insist(self._clock, "messages_wait", lambda: admits(said))
+        return await is_admitted(self._clock, self.admits, event, writer)
 
     def _remember(self, data: Mapping[str, Any], place: codec.Place, inbound: Inbound) -> None:
         self._said[data["id"]] = _Stored(place, inbound.source, wordings(inbound), hash(data.get("content")))

@@ -16,9 +16,9 @@ from discord import AudioSource, Guild, VoiceChannel, VoiceClient
 
 from adapters.discord import failures
 from adapters.discord.connection import CLOSING_SECONDS, DiscordClient
-from adapters.discord.limits import WITH
 from adapters.discord.voice import packets_of
 from gateway.domain.chat import ChatAddress, Outbound
+from gateway.domain.reading import WITH
 from gateway.domain.speech import recorded_seconds
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError

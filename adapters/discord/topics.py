@@ -9,7 +9,7 @@ from discord.http import Route
 
 from adapters.discord.codec import NO_PINGS
 from adapters.discord.connection import ApiClient, DiscordClient
-from adapters.discord.limits import WITH
+from gateway.domain.reading import WITH
 from gateway.runtime.errors import DeliveryRefused
 
 _PUBLIC: Final = 11  # https://discord.com/developers/docs/resources/channel#channel-object-channel-types

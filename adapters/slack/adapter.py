@@ -18,20 +18,20 @@ from adapters.slack.commands import SlashCommands
 from adapters.slack.components import LONGEST_TOKEN, components
 from adapters.slack.endpoint import EventEndpoint
 from adapters.slack.history import SlackHistory
-from adapters.slack.limits import LIMITS, WITH, draft_rates, rates
+from adapters.slack.limits import LIMITS, draft_rates, rates
 from adapters.slack.platform import SlackSettings
 from adapters.slack.receiving import Receiver
 from adapters.slack.socket import SILENT_SECONDS, SocketMode
-from gateway.delivery.markdown.tables import without_columns
+from gateway.delivery.markdown.showing import shown_of
 from gateway.domain.adapter import REPEATED, Accept, Accepted, Admits, Finding, MenuEntry, Notebook, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, Source
 from gateway.domain.command import as_typed
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
-from gateway.domain.reading import Recent, reached
+from gateway.domain.reading import DirectChats, Recent, reached
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, MessageGone, TookTooLong
+from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, MessageGone
 from gateway.runtime.tasks import Renewed, best_effort
 
 log = structlog.get_logger(__name__)
@@ -45,7 +45,7 @@ _PATIENCE: Final = 20.0  # seconds for an answer of Slack's
 _ANSWERED_IN: Final = 2.5  # seconds: Slack waits three for the first word about a command or a press
 _STATUS_SECONDS: Final = 60.0  # Slack shows a status for two minutes
 _ROW: Final = "legato_row"  # the kind of a message's metadata: https://docs.slack.dev/messaging/message-metadata
-_OTHERS_AFTER: Final = 15.0  # seconds: sooner no process takes over what another one has begun to show
+_OTHERS_AFTER: Final = 8.0  # seconds: sooner no process takes over what another one has begun to show
 _CLOCKS_DIFFER: Final = 120.0  # seconds
 _UNEDITABLE: Final = ("cant_update_message", "edit_window_closed", "message_not_found", "channel_not_found")
 _MISLAID: Final = ("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long")
@@ -99,7 +99,7 @@ class SlackBot:
         self._receiver = Receiver(settings, clock, self._commands, self._history, listens)
         self._typing = Renewed(clock, _STATUS_SECONDS)
         self._doubted: Recent[str, None] = Recent()  # rows of which a send had no answer
-        self._direct: Recent[str, str] = Recent()  # person → their chat with the bot
+        self._direct = DirectChats(self._opened)
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -240,27 +240,17 @@ class SlackBot:
         )
 
     async def _content(self, outbound: Outbound) -> dict[str, Any]:
-        shown = await self._laid_out(outbound)
+        shown = await shown_of(outbound, self._aside, formatting.shown, self._plain)
         return {"text": shown.fallback, "blocks": [shown.block, *components(outbound.buttons)]}
 
-    async def _laid_out(self, outbound: Outbound) -> formatting.Shown:
-        if outbound.kind not in ("reply", "remark") and outbound.file is None:
-            text = without_columns(outbound.text) if outbound.kind == "command" else outbound.text
-            return formatting.plain(as_typed(text, self._commands.names, "/legato "))
-        try:
-            return await self._aside(formatting.shown, outbound.text)
-        except TookTooLong:
-            log.warning("shown_plainly", outbound=outbound.id, size=len(outbound.text))
-            return formatting.plain(outbound.text)
+    def _plain(self, text: str) -> formatting.Shown:
+        return formatting.plain(as_typed(text, self._commands.names, "/legato "))
 
     async def _channel(self, to: ChatAddress) -> str:
-        """The id of a chat, also where that is named by its person."""
-        if not to.chat.startswith(WITH):
-            return to.chat
-        person = to.chat.removeprefix(WITH)
-        if person not in self._direct:
-            self._direct[person] = str((await self._calls("conversations.open", users=person))["channel"]["id"])
-        return self._direct[person]
+        return await self._direct.id_of(to.chat)
+
+    async def _opened(self, person: str) -> str:
+        return str((await self._calls("conversations.open", users=person))["channel"]["id"])
 
     def _may_be_shown(self, outbound: Outbound) -> bool:
         """Whether an earlier attempt may have shown it: one in doubt, or one of a process that died while the reply
@@ -329,12 +319,8 @@ class SlackBot:
         return await files.fetch(self._calls, file)
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
-        if not to.thread:
-            return  # Slack shows a status in threads alone
-        if active:
-            self._typing.begin(to, partial(self._show_status, to))
-        else:
-            self._typing.end(to)
+        if to.thread:  # Slack shows a status in threads alone
+            self._typing.switch(to, partial(self._show_status, to), active=active)
 
     async def _show_status(self, to: ChatAddress) -> None:
         await self._calls("assistant.threads.setStatus", channel_id=to.chat, thread_ts=to.thread, status="is thinking…")

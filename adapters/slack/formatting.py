@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gateway.delivery.markdown.characters import is_visible, length, sound
-from gateway.delivery.markdown.layout import Medium, laid_out
+from gateway.delivery.markdown.characters import length
+from gateway.delivery.markdown.fitting import Fitting, Marked, as_written
+from gateway.delivery.markdown.layout import Medium
 from gateway.delivery.markdown.page import Kind, Span
 from gateway.delivery.markdown.splitting import Splitter
 from gateway.domain.adapter import REPEATED
@@ -22,7 +23,6 @@ from gateway.domain.adapter import REPEATED
 LONGEST: Final = 4_000  # characters of an edited message: https://docs.slack.dev/reference/methods/chat.update
 _MOST_MARKED: Final = 400  # pieces of one message; Slack names no limit
 _SCREEN: Final = 64  # columns that a block of code shows without breaking its lines
-_EMPTY: Final = "(empty message)"
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"']{0,2900}[^\s<>\"'.,;:!?)\]]")
 _STYLES: Final[dict[Kind, str]] = {"bold": "bold", "italic": "italic", "strikethrough": "strike", "code": "code"}
 _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -50,14 +50,13 @@ class Shown(Struct, frozen=True, kw_only=True):
 
 def shown(markdown: str) -> Shown:
     """One part of Markdown as Slack is to show it; never raises, never empty."""
-    fitted = _fitted(markdown)
+    fitted = _FITTING.fitted(markdown)
     return plain(markdown) if fitted is None else Shown(text=fitted[0], elements=_elements(*fitted))
 
 
 def plain(text: str) -> Shown:
     """A text that is no Markdown."""
-    text = sound(text).strip()
-    text = text if is_visible(text) else _EMPTY
+    text = as_written(text)
     return Shown(text=text, elements=_elements(text, ()))
 
 
@@ -70,27 +69,29 @@ def bare(block: Json) -> Json:
     return {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [text]}]}
 
 
-def marks(markdown: str) -> tuple[str, Sequence[Span]]:
+def marks(markdown: str) -> Marked:
     """The text of one part and what is marked in it."""
-    return _fitted(markdown) or (plain(markdown).text, ())
-
-
-def _fitted(markdown: str) -> tuple[str, Sequence[Span]] | None:
-    """The text and its marks; None if nothing would be shown, or too much."""
-    try:
-        text, spans = laid_out(markdown, _MEDIUM)
-    except (LookupError, RecursionError, TypeError, ValueError):
-        return None  # a mistake of ours or of a library costs the message its looks, not its delivery
-    text = text.rstrip()
-    fits = is_visible(text) and length(text, "utf16") <= LONGEST and len(spans) <= _MOST_MARKED
-    return (text, spans) if fits else None
+    return _FITTING.fitted(markdown) or (plain(markdown).text, ())
 
 
 def _linked(target: str) -> str | None:
     return target if re.fullmatch(r"(?:https?://|mailto:)\S+", target) and len(target) <= 3_000 else None
 
 
-_MEDIUM: Final = Medium(cleaned=lambda text: text, linked=_linked, table_columns=_SCREEN)
+def _finished(text: str, spans: Sequence[Span]) -> Marked:
+    """The text with no more marks than Slack shows. Raises ValueError."""
+    if len(spans) > _MOST_MARKED:
+        raise ValueError("too much is marked")
+    return text.rstrip(), spans
+
+
+_FITTING: Final = Fitting(
+    longest=LONGEST,
+    medium=Medium(cleaned=lambda text: text, linked=_linked, table_columns=_SCREEN),
+    most_marks=_MOST_MARKED,
+    finished=_finished,
+)
+split: Final = Splitter(limit=LONGEST - len(REPEATED), unit="utf16", load=_FITTING.load).split
 
 
 def _elements(text: str, spans: Sequence[Span]) -> list[Json]:
@@ -153,18 +154,3 @@ def _trimmed(pieces: list[Json], *, first: bool, last: bool) -> list[Json]:
             break
         del pieces[-1]
     return pieces
-
-
-def load(part: str) -> float:
-    """How full a message a part makes, plain or laid out: 1 is a whole message."""
-    full = length(part, "utf16") / LONGEST
-    if full > 1:
-        return full
-    try:
-        text, spans = laid_out(part, _MEDIUM)
-    except (LookupError, RecursionError, TypeError, ValueError):
-        return full
-    return max(full, length(text, "utf16") / LONGEST, len(spans) / _MOST_MARKED)
-
-
-split: Final = Splitter(limit=LONGEST - len(REPEATED), unit="utf16", load=load).split

@@ -7,16 +7,14 @@ from typing import Final
 
 from adapters.slack.formatting import LONGEST, marks, plain, split
 from gateway.delivery.markdown.characters import length
-from gateway.delivery.markdown.tables import without_columns
+from gateway.delivery.markdown.showing import shown_part
 from gateway.domain.adapter import REPEATED, Limits, Rate
 from gateway.domain.chat import ChatAddress, OutboundKind
 from gateway.domain.platform import Bubble, Mark, Stage
+from gateway.domain.reading import WITH
 
 LARGEST_SENT: Final = 50 * 1024 * 1024
 LARGEST_FETCHED: Final = 25 * 1024 * 1024
-
-WITH: Final = "@"
-"""Before a person's id: the chat in which they are alone with the bot. Its own id is known once it is opened."""
 
 LIMITS: Final = Limits(
     text_units=LONGEST - len(REPEATED),
@@ -51,10 +49,7 @@ def draft_rates(to: ChatAddress) -> Sequence[Rate]:
 
 def bubble(part: str, kind: OutboundKind) -> Bubble:
     """One message. What is no reply and no remark is no Markdown."""
-    if kind not in ("reply", "remark"):
-        text = plain(without_columns(part) if kind == "command" else part).text
-        return Bubble(text=text, units=length(text, "utf16"), most=LONGEST)
-    text, spans = marks(part)
+    text, spans = shown_part(part, kind, marks, lambda text: (plain(text).text, ()))
     marked = tuple(Mark(start=each.start, end=each.end, kind=each.kind, target=each.url or "") for each in spans)
     return Bubble(text=text, marks=marked, units=length(text, "utf16"), most=LONGEST)
 

@@ -55,17 +55,7 @@ class SlackSettings(AdapterSettings):
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A bot needs a token, and a second secret for either way of reading."""
-        if not self.enabled:
-            return
-        needed: list[tuple[str, Secret | None, str]] = [("token", self.token, "SLACK_BOT_TOKEN")]
-        if self.mode == "socket":
-            needed.append(("app_token", self.app_token, "SLACK_APP_TOKEN"))
-        else:
-            needed.append(("http.secret", self.http.secret, "SLACK_SIGNING_SECRET"))
-        for key, given, variable in needed:
-            if given is None:
-                told = f'is needed: write "${{{variable}}}" and set that variable, or set enabled to false'
-                yield (key, "enabled"), told
+        yield from self.unset("token", "app_token" if self.mode == "socket" else "http.secret")
 
 
 def person_problem(name: str) -> str | None:

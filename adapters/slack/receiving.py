@@ -22,7 +22,18 @@ from adapters.slack.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
-from gateway.domain.reading import Channels, Cursors, OddEvents, Recent, absence, insist, keep_saved, wordings
+from gateway.domain.reading import (
+    Channels,
+    Cursors,
+    OddEvents,
+    OtherBots,
+    Recent,
+    absence,
+    insist,
+    is_admitted,
+    keep_saved,
+    wordings,
+)
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
@@ -63,7 +74,7 @@ class Receiver:
         self._places = places
         self._cursors = Cursors(codec.id_at)
         self._said: Recent[tuple[str, str], _Stored] = Recent()  # messages that may be edited or deleted
-        self._bots: dict[tuple[str, str], int] = {}  # mentions of each bot that were answered, by place, in a row
+        self._bots = OtherBots(settings.bots)
         self._away: float | None = None  # seconds before the present connection that nobody read
         self._since: float | None = None  # when that began
         self._looked = False  # at the channels without a cursor
@@ -271,12 +282,9 @@ class Receiver:
         mode, named = self._mode(place), codec.is_named(message, self._me)
         if mode == "off":
             return False
-        if codec.is_bots(message):  # two bots that answer each other would never end
-            answered = self._bots.get((place.channel, author), 0)
-            self._bots[place.channel, author] = answered + named
-            return named and answered < self._settings.bots
-        for pair in [pair for pair in self._bots if pair[0] == place.channel]:
-            del self._bots[pair]  # a person spoke, so nobody talks in circles
+        if codec.is_bots(message):
+            return self._bots.hears(place.channel, author, named=named)
+        self._bots.person_spoke(place.channel)
         if place.alone or named or mode in ("free", "thread"):
             return True
         if place.thread is None or not await self._is_admitted(message, place):
@@ -291,13 +299,10 @@ class Receiver:
         return self._places.of(*named) or self._settings.listen
 
     async def _is_admitted(self, message: Json, place: codec.Place) -> bool:
-        """Whether a message's writer may talk there: Slack is asked for nothing because of a stranger."""
-        admits, author = self.admits, codec.author_of(message)
-        if admits is None:
-            return True
+        author = codec.author_of(message)
         writer = codec.source(place, self._me, author, {}, codec.team_of(message))
-        said = Inbound(event_id=codec.event_id(self._me, place, author, message["ts"]), source=writer, text="")
-        return await insist(self._clock, "messages_wait", lambda: admits(said))
+        event = codec.event_id(self._me, place, author, message["ts"])
+        return await is_admitted(self._clock, self.admits, event, writer)
 
     async def _of_edit(self, data: Json) -> Inbound | None:
         """A new wording. Slack tells of the preview of a link, and of an answer in a thread, in the same way."""

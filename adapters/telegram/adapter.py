@@ -28,14 +28,14 @@ from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.reactions import SIGNS
 from adapters.telegram.receiving import POLL_SECONDS, UNREADABLE, Receiver, ReceivingBot, poll
 from adapters.telegram.requests import TelegramRequest, way
-from gateway.delivery.markdown.tables import without_columns
+from gateway.delivery.markdown.showing import shown_of
 from gateway.domain.adapter import Accept, Finding, MenuEntry, Notebook, Rate, Renamed, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import AS_USUAL, NOT_SAID, ListenRules, ShowRules, rule_of
+from gateway.domain.reading import reached
 from gateway.runtime.aside import RunsAside, at_once
-from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import DeliveryRefused, TookTooLong
+from gateway.runtime.errors import DeliveryRefused
 from gateway.runtime.tasks import Renewed, best_effort
 
 log = structlog.get_logger(__name__)
@@ -141,19 +141,16 @@ class TelegramBot:
 
     async def _introduced(self) -> codec.Me:
         """Return the bot's own facts as soon as Telegram can be reached."""
-        backoff = Backoff(1.0, 30.0)
-        while True:
-            try:
-                await self._opened()
-                self._receiver.reached(yes=True)
-                return codec.Me(id=self._bot.id, username=self._bot.username)
-            except InvalidToken:
-                raise
-            except TelegramError as error:
-                wait = backoff.pause()
-                self._receiver.reached(yes=False)
-                log.warning("telegram_unreachable", error=error.message, again_in=wait)
-            await self._clock.sleep(wait)
+        await reached(self._clock, "telegram", self._tried, lambda error: isinstance(error.__cause__, InvalidToken))
+        self._receiver.reached(yes=True)
+        return codec.Me(id=self._bot.id, username=self._bot.username)
+
+    async def _tried(self) -> None:
+        try:
+            await self._opened()
+        except TelegramError as error:
+            self._receiver.reached(yes=False)
+            raise failures.mapped(error) from error
 
     async def _opened(self) -> Bot:
         async with self._opening:
@@ -225,16 +222,7 @@ class TelegramBot:
         return await show(Rendered(text=outbound.text, entities=()))
 
     async def _rendered(self, outbound: Outbound) -> Rendered:
-        try:
-            if outbound.file is not None:
-                return await self._aside(caption, outbound.text)
-            if outbound.kind in ("reply", "remark"):
-                return await self._aside(render, outbound.text)
-        except TookTooLong:
-            log.warning("shown_plainly", outbound=outbound.id, size=len(outbound.text))
-            return plain(outbound.text)
-        text = without_columns(outbound.text) if outbound.kind == "command" else outbound.text
-        return Rendered(text=text, entities=())
+        return await shown_of(outbound, self._aside, render if outbound.file is None else caption, plain)
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
         (file,) = outbound.files
@@ -390,10 +378,7 @@ class TelegramBot:
     # -- typing -----------------------------------------------------------------------------
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
-        if active:
-            self._typing.begin(to, partial(self._type, to))
-        else:
-            self._typing.end(to)
+        self._typing.switch(to, partial(self._type, to), active=active)
 
     async def _type(self, to: ChatAddress) -> None:
         await self._reach(

@@ -15,7 +15,8 @@ from msgspec import Struct
 from adapters.telegram.characters import LONGEST, LONGEST_CAPTION, cleaned, units
 from adapters.telegram.entities import MOST_ENTITIES, Entity, affordable, entities, tidied
 from gateway.delivery.markdown.characters import is_visible, sound
-from gateway.delivery.markdown.layout import Medium, laid_out
+from gateway.delivery.markdown.fitting import Fitting, as_written
+from gateway.delivery.markdown.layout import Medium
 from gateway.delivery.markdown.page import Span
 from gateway.delivery.markdown.reading import PLAIN
 from gateway.delivery.markdown.splitting import Splitter
@@ -26,8 +27,6 @@ from gateway.runtime.structs import replace
 # TDLib): the host has to have a dot, and few signs beside it.
 _LINK: Final = re.compile(r"https?://[\w-]+(?:\.[\w-]+)+(?::(?P<port>[1-9]\d{0,4}))?(?:[/?#]\S*)?", re.IGNORECASE)
 _TELEPHONE: Final = 38  # columns that it shows of a block of code without breaking its lines
-_TOO_MUCH: Final = 2.0  # the load of what cannot be laid out
-_EMPTY: Final = "(empty message)"
 
 
 class Rendered(Struct, frozen=True, kw_only=True):
@@ -42,7 +41,7 @@ def render(part: str) -> Rendered:
 
     What cannot be laid out, or would become longer than a message, is shown as it was written.
     """
-    shown = None if PLAIN.fullmatch(part) else _shown(part)
+    shown = None if PLAIN.fullmatch(part) else _FITTING.fitted(part)
     if shown is None:
         return plain(part)
     text, spans = shown
@@ -51,8 +50,7 @@ def render(part: str) -> Rendered:
 
 def plain(part: str) -> Rendered:
     """One part as it was written; never empty."""
-    text = cleaned(sound(part)).strip()
-    return Rendered(text=text if is_visible(text) else _EMPTY, entities=())
+    return Rendered(text=as_written(cleaned(sound(part))), entities=())
 
 
 def caption(text: str) -> Rendered:
@@ -63,26 +61,6 @@ def caption(text: str) -> Rendered:
 def fits_caption(text: str) -> bool:
     """Whether a file's caption holds a text, laid out or, if that is refused, as it was written."""
     return max(units(text), units(caption(text).text)) <= LONGEST_CAPTION
-
-
-def load(part: str) -> float:
-    """How full a message `part` makes, plain or laid out, in characters or in marked ones: 1 is a whole message."""
-    plain = units(part) / LONGEST
-    if plain > 1:
-        return plain
-    shown = _shown(part)
-    if shown is None:
-        return _TOO_MUCH
-    return max(plain, len(shown[1]) / MOST_ENTITIES)
-
-
-def _shown(part: str) -> tuple[str, Sequence[Span]] | None:
-    """The text of `part` and what is marked in it, tidied; None if nothing would be shown, or too much."""
-    try:
-        text, spans = _trimmed(*laid_out(part, _MEDIUM))
-    except (LookupError, RecursionError, TypeError, ValueError):
-        return None  # a mistake of ours or of a library costs the message its looks, not its delivery
-    return (text, spans) if is_visible(text) and units(text) <= LONGEST else None
 
 
 def _trimmed(text: str, spans: Sequence[Span]) -> tuple[str, Sequence[Span]]:
@@ -101,6 +79,11 @@ def _linked(target: str) -> str | None:
     return address if match is not None and int(match["port"] or 1) < 1 << 16 else None
 
 
-_MEDIUM: Final = Medium(cleaned=cleaned, linked=_linked, table_columns=_TELEPHONE)
-
+_FITTING: Final = Fitting(
+    longest=LONGEST,
+    medium=Medium(cleaned=cleaned, linked=_linked, table_columns=_TELEPHONE),
+    most_marks=MOST_ENTITIES,
+    finished=_trimmed,
+)
+load: Final = _FITTING.load
 split: Final = Splitter(limit=LONGEST - len(REPEATED), unit="utf16", load=load).split

@@ -8,8 +8,8 @@ from typing import Final
 
 from adapters.telegram.characters import LONGEST, units
 from adapters.telegram.files import LARGEST_SENT
-from adapters.telegram.formatting import Rendered, fits_caption, render, split
-from gateway.delivery.markdown.tables import without_columns
+from adapters.telegram.formatting import fits_caption, plain, render, split
+from gateway.delivery.markdown.showing import shown_part
 from gateway.domain.adapter import REPEATED, Limits, Rate
 from gateway.domain.chat import ChatAddress, OutboundKind
 from gateway.domain.platform import Bubble, Mark, Stage
@@ -114,12 +114,7 @@ class Silence:
 
 def bubble(part: str, kind: OutboundKind) -> Bubble:
     """One message. What is no reply and no remark is no Markdown."""
-    if kind in ("reply", "remark"):
-        return _bubble(render(part))
-    return _bubble(Rendered(text=without_columns(part) if kind == "command" else part, entities=()))
-
-
-def _bubble(rendered: Rendered) -> Bubble:
+    rendered = shown_part(part, kind, render, plain)
     sent = rendered.text.encode("utf-16-le", "surrogatepass")
 
     def at(unit: int) -> int:

@@ -69,11 +69,7 @@ class TelegramSettings(AdapterSettings):
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A Bot API server of one's own calls any address, Telegram's own does not."""
-        if self.enabled and self.token is None:
-            yield (
-                ("token", "enabled"),
-                'is needed: write "${TELEGRAM_BOT_TOKEN}" and set that variable, or set enabled to false',
-            )
+        yield from self.unset("token")
         if self.enabled and self.mode == "webhook" and self.webhook.url is None:
             yield (
                 ("webhook.url", "mode"),

@@ -12,8 +12,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from gateway.delivery.markdown.characters import is_visible, length, sound
-from gateway.delivery.markdown.layout import Medium, laid_out
+from gateway.delivery.markdown.characters import length
+from gateway.delivery.markdown.fitting import Fitting, Marked, as_written
+from gateway.delivery.markdown.layout import Medium
 from gateway.delivery.markdown.page import Kind, Span
 from gateway.delivery.markdown.reading import PLAIN
 from gateway.delivery.markdown.splitting import Splitter
@@ -24,8 +25,6 @@ LONGEST: Final = (
 )
 LONGEST_CAPTION: Final = 1_024
 _SCREEN: Final = 34  # columns of a telephone that shows code without breaking its lines
-_TOO_MUCH: Final = 2.0  # the load of what cannot be laid out
-_EMPTY: Final = "(empty message)"
 _SIGNS: Final[dict[Kind, str]] = {"bold": "*", "italic": "_", "strikethrough": "~", "code": "`"}
 _BLOCK: Final = "```"
 _THIN: Final = "\u200a"
@@ -44,31 +43,19 @@ class _Insert(NamedTuple):
 
 def shown(markdown: str) -> str:
     """One part of Markdown as WhatsApp is to be sent it; never raises, never empty."""
-    return plain(markdown) if PLAIN.fullmatch(markdown) else _fitted(markdown) or plain(markdown)
+    fitted = None if PLAIN.fullmatch(markdown) else _FITTING.fitted(markdown)
+    return plain(markdown) if fitted is None else fitted[0]
 
 
 def plain(text: str) -> str:
     """The same of a text that is no Markdown."""
-    text = sound(text).strip()
-    text = text if is_visible(text) else _EMPTY
+    text = as_written(text)
     calm = _with(text, [_Insert(at, 0, 0, _THIN) for at in _pairs(text)])
     return calm if length(calm, "utf16") <= LONGEST else text
 
 
-def _fitted(markdown: str) -> str | None:
-    try:
-        text, spans = laid_out(markdown, _MEDIUM)
-        made = _signed(text, spans).strip() if is_visible(text) else ""
-    except (LookupError, RecursionError, TypeError, ValueError):
-        return None  # a mistake of ours or of a library costs the message its looks, not its delivery
-    return made if made and length(made, "utf16") <= LONGEST else None
-
-
-_MEDIUM: Final = Medium(cleaned=lambda text: text, linked=lambda _: None, table_columns=_SCREEN)
-
-
-def _signed(text: str, spans: Sequence[Span]) -> str:
-    """The text with signs around what is marked."""
+def _signed(text: str, spans: Sequence[Span]) -> Marked:
+    """The text with signs around what is marked, which are all that marks it."""
     lines = list(_lines(text, 0, len(text)))
     starts, inserts = [start for start, _ in lines], list[_Insert]()
     marks: dict[int, list[Span]] = {start: [] for start in starts}  # by line, without those of blocks of code
@@ -86,7 +73,7 @@ def _signed(text: str, spans: Sequence[Span]) -> str:
                     marks[start].append(mark)
     for start, end in lines:
         inserts += _in_line(text, start, end, marks[start]) if start in marks else ()
-    return _with(text, inserts)
+    return _with(text, inserts).strip(), ()
 
 
 def _with(text: str, inserts: Sequence[_Insert]) -> str:
@@ -145,18 +132,14 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         start = stop + 1
 
 
-def load(part: str) -> float:
-    """How full a message a part makes, plain or laid out: 1 is a whole message."""
-    full = length(part, "utf16") / LONGEST
-    if full > 1:
-        return full
-    fitted = _fitted(part)
-    return _TOO_MUCH if fitted is None else max(full, length(fitted, "utf16") / LONGEST)
-
-
 def fits_caption(text: str) -> bool:
     """Whether a file's caption holds a text."""
     return max(length(text, "utf16"), length(shown(text), "utf16")) <= LONGEST_CAPTION
 
 
-split: Final = Splitter(limit=LONGEST - len(REPEATED), unit="utf16", load=load).split
+_FITTING: Final = Fitting(
+    longest=LONGEST,
+    medium=Medium(cleaned=lambda text: text, linked=lambda _: None, table_columns=_SCREEN),
+    finished=_signed,
+)
+split: Final = Splitter(limit=LONGEST - len(REPEATED), unit="utf16", load=_FITTING.load).split

@@ -8,7 +8,7 @@ from typing import Final
 
 from adapters.whatsapp.formatting import LONGEST, fits_caption, plain, shown, split
 from gateway.delivery.markdown.characters import length
-from gateway.delivery.markdown.tables import without_columns
+from gateway.delivery.markdown.showing import shown_part
 from gateway.domain.adapter import REPEATED, Limits, Rate
 from gateway.domain.chat import ChatAddress, OutboundKind
 from gateway.domain.platform import Bubble, Stage
@@ -45,8 +45,7 @@ def rates(to: ChatAddress, number: str) -> Sequence[Rate]:
 
 def bubble(part: str, kind: OutboundKind) -> Bubble:
     """One message, with WhatsApp's own signs. What is no reply and no remark is no Markdown."""
-    laid_out = kind in ("reply", "remark")
-    text = shown(part) if laid_out else plain(without_columns(part) if kind == "command" else part)
+    text = shown_part(part, kind, shown, plain)
     return Bubble(text=text, units=length(text, "utf16"), most=LONGEST)
 
 

@@ -58,16 +58,11 @@ class WhatsAppSettings(AdapterSettings):
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A bot needs a number, both secrets, and an address."""
-        variable = 'write "${{{}}}" and set that variable, or set enabled to false'
-        needed = (
-            ("number", self.number, "the Phone number ID, from the page API Setup"),
-            ("url", self.url, "at which https:// address can Meta reach this bot?"),
-            ("token", self.token, variable.format("WHATSAPP_TOKEN")),
-            ("secret", self.secret, variable.format("WHATSAPP_APP_SECRET")),
-        )
-        for key, given, what in needed if self.enabled else ():
-            if given is None:
-                yield (key, "enabled"), f"is needed: {what}"
+        if self.enabled and self.number is None:
+            yield ("number", "enabled"), "is needed: the Phone number ID, from the page API Setup"
+        if self.enabled and self.url is None:
+            yield ("url", "enabled"), "is needed: at which https:// address can Meta reach this bot?"
+        yield from self.unset("token", "secret")
         if self.url is not None and self.base_url is None and urlsplit(self.url).scheme != "https":
             yield ("url",), "must begin with https://: Meta calls no other address"
 

@@ -6,7 +6,8 @@ the platform's libraries: those come with `create`, when the platform is used.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -16,7 +17,7 @@ from pydantic import Field
 from gateway.domain.adapter import Limits, MenuEntry
 from gateway.domain.chat import OutboundKind, Source
 from gateway.domain.place import AS_USUAL, NOT_SAID, Listen, ListenRules, ShowRules
-from gateway.domain.settings import Flag, Section
+from gateway.domain.settings import Contradiction, Flag, Section, variable_of
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock, Ids
 
@@ -29,6 +30,16 @@ class AdapterSettings(Section):
     """The section `adapters.NAME` of a platform: a base for the package's own model."""
 
     enabled: Flag = Field(False, description="let `legato run` serve it")
+
+    def unset(self, *keys: str) -> Iterator[Contradiction]:
+        """Those of these secrets that a platform lacks which is enabled: keys such as "http.secret"."""
+        for key in keys if self.enabled else ():
+            *above, name = key.split(".")
+            section: Section = reduce(getattr, above, self)
+            if getattr(section, name) is None:
+                variable = variable_of(type(section).model_fields[name])
+                told = f'is needed: write "${{{variable}}}" and set that variable, or set enabled to false'
+                yield (key, "enabled"), told
 
 
 class Mark(Struct, frozen=True, kw_only=True):

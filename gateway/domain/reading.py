@@ -15,8 +15,8 @@ from typing import Final, Generic, TypeVar
 
 import structlog
 
-from gateway.domain.adapter import Accept, Accepted, Notebook
-from gateway.domain.chat import Inbound
+from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
+from gateway.domain.chat import Inbound, Source
 from gateway.domain.reminder import roughly
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
@@ -218,6 +218,57 @@ def absence(away: float | None, looked_at: int | None) -> str:
     if looked_at is not None:
         told += f" That was a lot: I looked only at the last {looked_at:,} messages."
     return told
+
+
+async def is_admitted(clock: Clock, admits: Admits | None, event: str, writer: Source) -> bool:
+    """Say whether a writer may talk there: a platform is asked for nothing because of a stranger."""
+    if admits is None:
+        return True
+    said = Inbound(event_id=event, source=writer, text="")
+    return await insist(clock, "messages_wait", lambda: admits(said))
+
+
+class OtherBots:
+    """The mentions by other bots that were answered since a person spoke there: two bots that answer each other would
+    never end. `most`: of one bot, in a row."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._answered: dict[tuple[str, str], int] = {}  # by channel and bot
+
+    def person_spoke(self, channel: str) -> None:
+        """Begin anew there."""
+        for pair in [pair for pair in self._answered if pair[0] == channel]:
+            del self._answered[pair]
+
+    def hears(self, channel: str, bot: str, *, named: bool) -> bool:
+        """Say whether a bot is answered."""
+        answered = self._answered.get((channel, bot), 0)
+        if named and answered < self._most:
+            self._answered[channel, bot] = answered + 1
+        return named and answered < self._most
+
+
+class DirectChats:
+    """The chats of two that are named by their persons, as `WITH` and an id: the platform's own id is known once such
+    a chat is opened, by `opened`."""
+
+    def __init__(self, opened: Callable[[str], Awaitable[str]]) -> None:
+        self._opened = opened
+        self._known: Recent[str, str] = Recent()
+
+    async def id_of(self, chat: str) -> str:
+        """The platform's id of a chat. Raises AdapterError."""
+        if not chat.startswith(WITH):
+            return chat
+        person = chat.removeprefix(WITH)
+        if person not in self._known:
+            self._known[person] = await self._opened(person)
+        return self._known[person]
+
+
+WITH: Final = "@"
+"""Before a person's id: the chat in which they are alone with the bot."""
 
 
 class OddEvents:

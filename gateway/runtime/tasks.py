@@ -240,6 +240,13 @@ class Renewed:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def switch(self, what: Hashable, show: Callable[[], Awaitable[object]], *, active: bool) -> None:
+        """Begin it or end it."""
+        if active:
+            self.begin(what, show)
+        else:
+            self.end(what)
+
     def end(self, what: Hashable) -> None:
         """Show it no more."""
         if (task := self._shown.pop(what, None)) is not None and task not in self._calling:

@@ -6,8 +6,10 @@ moved in a text is seen however the text was changed.
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from hypothesis import strategies as st
 
@@ -107,3 +109,18 @@ def is_hidden(source: str, number: int) -> bool:
     before = source[max(0, at - 120) : at]
     language = re.search(r"(?:```|~~~)`*~*[^\S\n]*\S{0,32}$", before)
     return bool(language) or any(mark in before for mark in ("](", "]:", "<a href="))
+
+
+_SIGNS: Final = (  # between two "¦" each
+    "*¦**¦_¦~¦~~¦`¦```¦|¦||¦> ¦# ¦- ¦1. ¦\\¦a¦word ¦é¦😀¦漢字。¦עברית ¦<b>¦&lt;¦<!channel>¦<@U1|x>¦@here ¦[^1]¦[x](y)¦"
+    "[d](https://example.org/a_b?c=*d*)¦https://example.org/a_(b)*c* ¦![p](https://e.org/p.png)¦\n¦\n\n¦```py\n¦$x^2$¦"
+    "\n| a | b |\n|---|--:|\n| 1 | **2** |\n¦- [x] done\n¦\n[^1]: note\n¦\\[a\\]¦~~~\n¦  ¦\u200a¦\ud83d¦\x00"
+)
+_LONG: Final = ("word " * 300, "漢" * 900, "x" * 5_000, "> " * 40, "- a\n  " * 30, "<&>" * 200)
+
+
+def fuzzed(seed: int, count: int = 10_000) -> Iterator[str]:
+    """So many answers of scraps: what no model writes, and what a stranger may make it write."""
+    rng, scraps = random.Random(seed), [*_SIGNS.split("¦"), *_LONG]
+    for _ in range(count):
+        yield "".join(rng.choices(scraps, k=rng.choice((3, 12, 40, 120))))

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.slack.formatting import LONGEST, load, plain, shown, split
+from adapters.slack.formatting import LONGEST, plain, shown, split
 from adapters.slack.limits import STAGE
+from gateway.delivery.markdown.characters import length
 from tests.emulators.slack.blocks import faults
-from tests.support.markdown_pieces import replies, shredded, words
+from tests.support.markdown_pieces import fuzzed, replies, shredded, words
 
 
 @given(replies)
@@ -29,10 +30,20 @@ def test_no_answer_is_refused_too_long_or_empty(markdown: str) -> None:
         assert "".join(STAGE.bubble(part, "reply").text.split()) == "".join(made.text.split())
 
 
+@pytest.mark.slow
+def test_ten_thousand_answers_are_taken() -> None:
+    for markdown in fuzzed(7):
+        for part in split(markdown):
+            for made in (shown(part), plain(part[:LONGEST])):
+                assert list(faults([made.block])) == []
+                assert 0 < length(made.text, "utf16") <= LONGEST
+                assert 0 < length(made.fallback, "utf16") <= LONGEST
+
+
 @given(st.text(max_size=5_000))
 def test_a_text_of_any_characters_is_shown(text: str) -> None:
     assert list(faults([plain(text[:4_000]).block])) == []
-    assert all(load(part) <= 1 for part in split(text))
+    assert all(len(shown(part).text) <= LONGEST for part in split(text))
 
 
 def test_styles_nest_and_addresses_in_code_are_no_links() -> None:

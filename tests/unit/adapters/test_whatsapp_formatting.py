@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +12,7 @@ from adapters.whatsapp.limits import STAGE
 from gateway.delivery.markdown.characters import length
 from gateway.domain.chat import Button
 from tests.emulators.whatsapp.checks import check, visible
-from tests.support.markdown_pieces import replies, shredded, words
+from tests.support.markdown_pieces import fuzzed, replies, shredded, words
 
 
 def _taken(text: str) -> None:
@@ -38,31 +36,10 @@ def test_no_answer_is_refused_too_long_or_empty(markdown: str) -> None:
 
 @pytest.mark.slow
 def test_ten_thousand_answers_are_taken() -> None:
-    rng = random.Random(7)
-    pieces = [
-        "*",
-        "_",
-        "~",
-        "`",
-        "```",
-        "\n",
-        "\n\n",
-        "> ",
-        "# ",
-        "- ",
-        "1. ",
-        "|",
-        "a",
-        "word ",
-        " ",
-        "[x](y)",
-        "é",
-        "😀",
-    ]
-    for _ in range(10_000):
-        markdown = "".join(rng.choices(pieces, k=rng.randint(1, 120)))
+    for markdown in fuzzed(7):
         for part in split(markdown):
             _taken(shown(part))
+            _taken(plain(part))
 
 
 @pytest.mark.parametrize(
