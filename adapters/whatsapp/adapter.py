@@ -7,14 +7,15 @@ from functools import partial
 from typing import Any, Final
 
 import structlog
+from msgspec import Struct
 
 from adapters.whatsapp import codec, files, formatting, messages
-from adapters.whatsapp.calls import INVALID, WINDOW_CLOSED, GraphCalls, code_of, in_words
+from adapters.whatsapp.calls import INVALID, WINDOW_CLOSED, GraphCalls, code_of, in_words, passing
 from adapters.whatsapp.endpoint import Endpoint
 from adapters.whatsapp.limits import LIMITS, WINDOW, rates
 from adapters.whatsapp.platform import WhatsAppSettings
 from adapters.whatsapp.subscription import Subscription
-from gateway.delivery.markdown.tables import without_columns
+from gateway.delivery.markdown.showing import shown_of
 from gateway.domain.adapter import Accept, Finding, Notebook, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
 from gateway.domain.platform import AdapterHost
@@ -22,7 +23,7 @@ from gateway.domain.quoting import clipped
 from gateway.domain.reading import Recent, stored, wordings
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, StoreUnavailable, TookTooLong
+from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, StoreUnavailable
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background, Crew, Renewed, best_effort
 
@@ -33,9 +34,19 @@ _TYPING_SECONDS: Final = 20.0  # WhatsApp shows it for 25
 _LATE: Final = 60.0  # seconds: what is older was missed, and waits for room
 _NOTED_EVERY: Final = 3_600.0  # seconds between two notes of when a person wrote last
 _REMEMBERED: Final = 2_000
+_MOST_AGAIN: Final = 3  # times that one message is sent again
 _OPENS: Final = ("message", "press", "unread")  # kinds of what lets the bot write for a day
 _UNREADABLE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
+
+
+class _Sent(Struct, frozen=True):
+    """A row that was sent: to whom, what, the message that it answers, and how often it was sent again."""
+
+    to: ChatAddress
+    content: Mapping[str, Any]
+    asked: str
+    again: int = 0
 
 
 class WhatsAppBot:
@@ -72,7 +83,8 @@ class WhatsAppBot:
         self._signs: Recent[tuple[str, str], str] = Recent()  # a person's sign on a message
         self._wordings: Recent[str, tuple[str, ...]] = Recent()  # the events of a message's wordings, newest first
         self._arrived: Recent[str, str] = Recent()  # the message of a row that a status names
-        self._asked: Recent[str, str] = Recent()  # the message that a row answers
+        self._sent: Recent[str, _Sent] = Recent()  # rows that may fail yet
+        self._failed: Recent[str, None] = Recent()  # messages
         self._pointed: Recent[str, str] = Recent()  # the row that quotes what an answer is for
         self._captions: Recent[str, None] = Recent()  # rows whose words were shown without their sound
         self._odd: set[str] = set()  # what could not be read
@@ -141,22 +153,43 @@ class WhatsAppBot:
         return codec.inbound(heard, quote, amends, before) if heard.person else None
 
     def _of_status(self, heard: codec.Heard) -> Inbound | None:
-        """What became of a message of the bot's. One that failed is told of in the log, and by a sign."""
+        """What became of a message of the bot's. One that failed is sent again, where that may help."""
         status = heard.message
         row, message = str(status.get("biz_opaque_callback_data") or ""), str(status["id"])
         if status.get("status") != "failed":
             if row:
                 self._arrived[row] = message
             return None
+        if message in self._failed or self._arrived.get(row, message) != message:
+            return None  # it was told before, or the row was shown by another message
+        self._failed[message] = None
         self._arrived.pop(row, None)
-        why, gone = in_words(next(iter(status.get("errors") or ()), {}))
+        error: Mapping[str, Any] = next(iter(status.get("errors") or ()), {})
+        why, gone = in_words(error)
         person = str(status.get("recipient_id") or status.get("recipient_user_id") or "")
-        log.error("message_failed", outbound=row, chat=person, error=why)
         source = replace(heard, message={"from": person}).source
-        if asked := self._asked.get(row):
-            self._later(source.address, messages.addressed(person, messages.reaction(asked, SIGNS["failed"])))
+        self._beside.start(self._after_failure(row, source.address, why, passing(error)), name="failed")
         event = f"left:{heard.number}:{message}"
         return Inbound(event_id=event, source=source, kind="left", text=why) if gone and person else None
+
+    async def _after_failure(self, row: str, to: ChatAddress, why: str, wait: float | None) -> None:
+        """Send a row again after so many seconds, each time twice as many, if this process sent it. One that never
+        arrives has a sign on what it answers."""
+        sent = self._sent.get(row)
+        if sent is not None and wait is not None and sent.again < _MOST_AGAIN:
+            wait *= 2.0**sent.again
+            log.warning("message_failed", outbound=row, chat=to.chat, error=why, again_in=wait)
+            await self._clock.sleep(wait)
+            sent = self._sent[row] = replace(sent, again=sent.again + 1)
+            body = messages.addressed(sent.to.chat, sent.content, row=row, quotes=sent.asked)  # others stand between
+            try:
+                await self._post(sent.to, body)
+                return
+            except AdapterError as error:
+                why = str(error)
+        log.error("message_failed", outbound=row, chat=to.chat, error=why)
+        if sent is not None and sent.asked:
+            await best_effort(self.react(sent.to, sent.asked, "failed"), what="sign")
 
     def _stored(self, heard: codec.Heard, inbound: Inbound, told: str) -> None:
         """Remember what is stored, and tell who pressed a button what came of it."""
@@ -240,7 +273,7 @@ class WhatsAppBot:
 
     async def _shown(self, outbound: Outbound, content: Mapping[str, Any]) -> str:
         asked = codec.message_of(outbound.answers)
-        self._asked[outbound.id] = asked
+        self._sent[outbound.id] = _Sent(outbound.to, content, asked)
         quotes = asked if self._points_back(outbound, asked) else ""
         body = messages.addressed(outbound.to.chat, content, row=outbound.id, quotes=quotes)
         message = str((await self._post(outbound.to, body))["messages"][0]["id"])
@@ -251,14 +284,7 @@ class WhatsAppBot:
         return await self._calls("POST", f"{self._number(to)}/messages", body)
 
     async def _laid_out(self, outbound: Outbound) -> str:
-        if outbound.kind not in ("reply", "remark") and outbound.file is None:
-            text = without_columns(outbound.text) if outbound.kind == "command" else outbound.text
-            return formatting.plain(text)
-        try:
-            return await self._aside(formatting.shown, outbound.text)
-        except TookTooLong:
-            log.warning("shown_plainly", outbound=outbound.id, size=len(outbound.text))
-            return formatting.plain(outbound.text)
+        return await shown_of(outbound, self._aside, formatting.shown, formatting.plain)
 
     def _points_back(self, outbound: Outbound, asked: str) -> bool:
         """Whether a message quotes what it answers: the first one of an answer does, if more was said meanwhile."""

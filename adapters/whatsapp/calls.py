@@ -55,6 +55,7 @@ _LOCKED: Final[Mapping[int, str]] = {
     133010: f"The number is not registered; register it at {APPS}, WhatsApp, API Setup.",
 }
 _RESTS: Final[Mapping[int, float]] = {4: 60.0, 80007: 60.0, 130429: 2.0, 131048: 600.0, 131056: 6.0, 131064: 60.0}
+_SOON: Final = 5.0  # seconds
 _LATER: Final = (1, 2, 131000, 131016, 131057, 133004)
 _NEVER_LEFT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientProxyConnectionError)
 _CONNECTIONS: Final = 64
@@ -184,6 +185,12 @@ def _mapped(code: int, said: str, told: Json, status: int) -> AdapterError:
     if code in _LATER or status >= httpx.codes.INTERNAL_SERVER_ERROR:
         return AdapterError(f"WhatsApp could not do it just now ({said}).")
     return DeliveryRefused(f"WhatsApp says: {said}")
+
+
+def passing(told: Json) -> float | None:
+    """The seconds after which a message may be sent again that a status says failed; None: it would fail again."""
+    code = int(told.get("code", -1))
+    return _RESTS.get(code, _SOON if code in _LATER else None)
 
 
 def code_of(error: BaseException) -> int:

@@ -245,12 +245,24 @@ async def test_a_list_turns_its_pages(tmp_path: Path, whatsapp: WhatsAppServer, 
         assert "◂" in whatsapp.of_bot(anna)[-1].buttons
 
 
-async def test_what_never_arrived_is_marked(tmp_path: Path, whatsapp: WhatsAppServer, anna: Person) -> None:
+async def test_what_failed_comes_again_where_that_helps_and_else_is_marked(
+    tmp_path: Path, whatsapp: WhatsAppServer, anna: Person
+) -> None:
     async with on_whatsapp(tmp_path, whatsapp, anna) as bot:
+        anna.failing = [131000, 131056]
+        whatsapp.delivery.faults.add(LoseAnswer(), method="webhook statuses")  # so Meta tells of it twice
+        asked = bot.says("zero")
+        await bot.until_shown("echo: zero")
+        assert whatsapp.of_bot(anna)[-1].quotes == asked.id
+        anna.failing = [131000] * 9
+        asked = bot.says("for ever")
+        await bot.until(lambda: asked.signs == {"bot": "⚠️"})
+        assert len(anna.failing) == 5
+        anna.failing = []
         anna.blocked = True
         asked = bot.says("one")
         await bot.until(lambda: asked.signs == {"bot": "⚠️"})
-        assert bot.shown() == []
+        assert bot.shown() == ["echo: zero"]
         anna.blocked = False
         whatsapp.faults.add(Flood(), method="messages")
         bot.says("two")

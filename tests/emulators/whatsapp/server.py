@@ -318,6 +318,8 @@ class WhatsAppServer:
         )
         if person.blocked:
             message.failed = 131026
+        elif person.failing:
+            message.failed = person.failing.pop(0)
         elif kind != "template" and now - person.wrote.get(number, 0.0) >= DAY:
             message.failed = 131047
             self.journal.violation("messages", address, "it is not free to write to who did not write for a day")
@@ -334,7 +336,8 @@ class WhatsAppServer:
         said: Json = {"id": message.id, "timestamp": f"{message.at:.0f}", "recipient_id": message.person.number}
         said |= {"recipient_user_id": message.person.id, "biz_opaque_callback_data": message.row}
         if message.failed:
-            title = "Re-engagement message" if message.failed == 131047 else "Message undeliverable"
+            titles = {131047: "Re-engagement message", 131026: "Message undeliverable"}
+            title = titles.get(message.failed, "Something went wrong")
             said["errors"] = [
                 {"code": message.failed, "title": title, "message": title, "error_data": {"details": title}}
             ]

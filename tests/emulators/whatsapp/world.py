@@ -36,7 +36,7 @@ class Settings:
 @dataclass(eq=False, slots=True, kw_only=True)
 class Person:
     """Somebody with WhatsApp. `hidden`: their number is not told, as they have a name; `wrote`: when they wrote last,
-    by number of the bot."""
+    by number of the bot; `failing`: the errors by which the next messages to them fail, as statuses tell."""
 
     name: str
     number: str
@@ -44,6 +44,7 @@ class Person:
     hidden: bool = False
     blocked: bool = False
     wrote: dict[str, float] = field(default_factory=dict)
+    failing: list[int] = field(default_factory=list)
 
     @property
     def address(self) -> str:
