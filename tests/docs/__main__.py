@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.docs import charts, features, rooms, tables, telegram, terminal, window
+from tests.docs import charts, features, forms, rooms, tables, telegram, terminal, window
 from tests.docs.settings import as_markdown
 from tests.support.programs import programs
 
@@ -30,7 +30,9 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "docs/providers.md": lambda: tables.page_with("docs/providers.md", vendors=tables.vendors()),
     "docs/pictures/cost.svg": charts.cost,
     "docs/pictures/rooms.svg": rooms.drawn,
+    "docs/pictures/slack.svg": lambda: forms.drawn("Where Slack's tokens are", forms.SLACK),
     "docs/pictures/soak.svg": charts.soak,
+    "docs/pictures/whatsapp.svg": lambda: forms.drawn("Where WhatsApp's token, secret and number are", forms.WHATSAPP),
     "docs/pictures/window.svg": window.drawn,
     "docs/pictures/terminal.svg": lambda: asyncio.run(_session(terminal.drawn)),
     "docs/pictures/telegram.svg": lambda: asyncio.run(_session(telegram.drawn)),
