@@ -1,4 +1,4 @@
-"""A server and a person in rooms with the bot, as a process of their own: as `slack_people`. It is the emulator, or a
+"""A server and a person in rooms with the bot, as a process of their own: as `people`. It is the emulator, or a
 real Synapse, of which the rate of the server itself is told first: the same messages in the same rooms, before anybody
 answers them."""
 

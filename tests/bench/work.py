@@ -193,7 +193,7 @@ async def _discord() -> AsyncIterator[Round]:
     from adapters.discord.adapter import DiscordAdapter
     from adapters.discord.platform import DiscordSettings
 
-    async with platform("tests.bench.discord_people") as people:
+    async with platform("tests.bench.people", "discord") as people:
         own = DiscordSettings(token=SecretStr(people.token), base_url=people.base_url, listen="free", quoted=0)
         async with bot(DiscordAdapter(own, clock=SystemClock())) as gateway:
 
