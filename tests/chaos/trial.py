@@ -44,10 +44,12 @@ class Result:
 
 @dataclass(slots=True, kw_only=True)
 class Trial:
-    """A run on its way; the fields are those of its result. `told` says how it went."""
+    """A run on its way; the fields are those of its result. `told` says how it went. `server`: the address of a Redis
+    server that holds nothing, for processes that live side by side; "": there is none."""
 
     schedule: Any
     folder: Path
+    server: str = ""
     killed_at: tuple[str, ...] = ()
     faults: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)

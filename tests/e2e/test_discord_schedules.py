@@ -13,8 +13,9 @@ import pytest
 
 from gateway.runtime.clock import SystemClock
 from tests.chaos.bots.model import reply_to
-from tests.chaos.bots.run import Death, Row
+from tests.chaos.bots.run import Death
 from tests.chaos.bots.script import Said
+from tests.chaos.bots.stores import Row
 from tests.chaos.campaign import campaign
 from tests.chaos.discord.check import problems, shown_as
 from tests.chaos.discord.evidence import Evidence, Given, Town

@@ -13,8 +13,9 @@ import pytest
 
 from gateway.runtime.clock import SystemClock
 from tests.chaos.bots.model import reply_to
-from tests.chaos.bots.run import Death, Row
+from tests.chaos.bots.run import Death
 from tests.chaos.bots.script import Kill, Said
+from tests.chaos.bots.stores import Row
 from tests.chaos.campaign import campaign
 from tests.chaos.telegram.check import problems
 from tests.chaos.telegram.doubts import shown_as

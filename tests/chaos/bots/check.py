@@ -12,8 +12,9 @@ from typing import Final
 
 from gateway.turns.reception import BUSY
 from tests.chaos.bots.model import reply_to
-from tests.chaos.bots.run import Record, Row
+from tests.chaos.bots.run import Record
 from tests.chaos.bots.script import Said
+from tests.chaos.bots.stores import Row
 from tests.emulators.journal import Call
 
 AWAY: Final = "I was away for"

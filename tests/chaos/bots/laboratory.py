@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import random
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from tests.chaos.bots.model import SlowModel
 from tests.chaos.bots.stalls import Stall, watch
 from tests.chaos.trial import Result, Trial, trial
+from tests.support.redis_server import RedisServer
+
+
+def _emptied(server: RedisServer) -> str:
+    """The address of the server, which holds nothing now."""
+    if server._process is None:
+        server.start()
+    server.empty()
+    return server.url
+
 
 Performance = Callable[[Trial, SlowModel, Sequence[Stall]], Awaitable[None]]
 """Carries the schedule of a trial out, and fills in what was seen. The stalls are the laboratory's own."""
@@ -30,13 +42,20 @@ def laboratory(
             model.rng = random.Random(schedule.seed)
             model.violations.clear()
             with trial(schedule, name) as run:
+                if schedule.together:
+                    run.server = await asyncio.to_thread(_emptied, server)
                 await perform(run, model, stalls)
                 run.problems += model.violations
             return run.result()
 
         try:
-            async with SlowModel() as model:
-                yield performed
+            with tempfile.TemporaryDirectory(prefix=f"legato-{name}-redis-") as folder:
+                server = RedisServer(Path(folder))
+                try:
+                    async with SlowModel() as model:
+                        yield performed
+                finally:
+                    server.kill()
         finally:
             watching.cancel()
 

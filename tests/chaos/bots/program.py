@@ -16,15 +16,17 @@ from gateway.domain.adapter import Adapter
 from gateway.runtime.clock import SystemIds
 from tests.chaos.bots.run import STALLS
 from tests.chaos.bots.stalls import Beat, watch
-from tests.chaos.clocks import HurriedClock, Shift
+from tests.chaos.clocks import HurriedClock, Shift, StoreClock
 from tests.chaos.launch import KillAt, serve
+from tests.chaos.node import NodeStore, Trace
 from tests.chaos.parts import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotOrder:
     """One process to be: its number in the run, its folder, its model and its platform, and where it kills itself.
-    `origin`: when its hurried clock was right (seconds since the epoch)."""
+    `origin`: when its hurried clock was right (seconds since the epoch). `store`: a Redis server; "": the file in its
+    folder."""
 
     number: int
     folder: str
@@ -35,6 +37,7 @@ class BotOrder:
     point: str | None = None
     passing: int = 1
     poison: str | None = None
+    store: str = ""
 
 
 def hurried_clock(order: BotOrder) -> HurriedClock:
@@ -58,14 +61,18 @@ async def be_the_bot(
                 "context_length": 128_000,
             },
             "access": {"allow": [f"{adapter.name}:*"]},
-            "store": {"url": f"sqlite:///{order.folder}/store.db"},
+            "store": {"url": order.store or f"sqlite:///{order.folder}/store.db"},
             **sections,
         }
     )
     points = KillAt(order, Record(folder / "trace", order.number))
     stalls = Record(folder / STALLS, order.number)
     watching = asyncio.create_task(watch(lambda stall: stalls.add(*map(str, stall)), Beat(folder, order.number).keep))
+    store = None
+    if order.store:
+        store = NodeStore(order.store, clock=StoreClock(clock), trace=Trace(folder, order.number))
+    parts = Parts(clock=clock, ids=SystemIds(), points=points, tools=with_tools, store=store)
     try:
-        return await serve(config, [adapter], Parts(clock=clock, ids=SystemIds(), points=points, tools=with_tools))
+        return await serve(config, [adapter], parts)
     finally:
         watching.cancel()

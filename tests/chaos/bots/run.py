@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tests.chaos.bots.script import Kill, Said, Trouble
 from tests.chaos.bots.stalls import Beat, Stall
+from tests.chaos.bots.stores import FileStore, Row, RunStore
 from tests.chaos.campaign import listed
-from tests.chaos.snapshot import settled
 from tests.chaos.trial import Result, failed, summed, took
 from tests.emulators.journal import Call, Journal
 from tests.support.forks import Child, forks
@@ -25,25 +23,6 @@ from tests.support.forks import Child, forks
 PATIENCE: Final = 100.0  # real seconds for one process; it needs a few
 STALLS: Final = "stalls"
 _LOOK: Final = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One message of the outbox. `answers` names the event that it is about, `message` its message on the platform;
-    `place`: rows of a chat go out in its order; `error`: why it was never shown; `edits`: the row whose
-    message it changes."""
-
-    id: str
-    chat: str
-    thread: str | None
-    kind: str
-    text: str
-    answers: str | None
-    state: str
-    message: str | None
-    place: int
-    error: str | None = None
-    edits: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +37,8 @@ class Death:
 
 
 class Drawn(Protocol):
-    """A schedule. `kills[n]` is what ends process n; the one after them is asked to leave when all is done."""
+    """A schedule. `kills[n]` is what ends process n; the one after them is asked to leave when all is done. `together`:
+    each of them is started beside the one before it, and takes over."""
 
     @property
     def seed(self) -> int: ...
@@ -66,6 +46,8 @@ class Drawn(Protocol):
     def kills(self) -> tuple[Kill, ...]: ...
     @property
     def said(self) -> tuple[Said, ...]: ...
+    @property
+    def together(self) -> bool: ...
     @property
     def messages(self) -> tuple[Said, ...]: ...
     @property
@@ -124,24 +106,32 @@ class Record:
 
 
 class Run:
-    """One schedule on its way."""
+    """One schedule on its way. `store`: of its processes; None: the file in the run's folder."""
 
-    def __init__(self, schedule: Drawn, stage: Stage, record: Record) -> None:
+    def __init__(self, schedule: Drawn, stage: Stage, record: Record, store: RunStore | None = None) -> None:
         self._schedule, self._stage, self._record = schedule, stage, record
+        self._store = store or FileStore(record.folder / "store.db")
+        self._kills: list[Kill | None] = [*schedule.kills, None]
+        self._present: dict[int, Child] = {}
 
     async def carry_out(self) -> None:
         """From the first message to the moment at which nothing is left to be done."""
-        for number, kill in enumerate([*self._schedule.kills, None]):
-            for said in self._of(number, down=True):
-                self._stage.hear(said)
-            status = await self._one_process(number, kill)
-            at = self._stage.now()
-            if kill is None:
-                self._record.exit_status = status
-                self._record.rows = rows(self._record.folder)
-            else:
-                await self._until_nothing_is_late()
-                self._note_death(number, status, at)
+        try:
+            for number, kill in enumerate(self._kills):
+                for said in self._of(number, down=True):
+                    self._stage.hear(said)
+                status = await self._one_process(number, kill)
+                at = self._stage.now()
+                if kill is None:
+                    self._record.exit_status = status
+                    self._record.rows = await self._store.rows()
+                else:
+                    await self._until_nothing_is_late()
+                    await self._note_death(number, status, at)
+        finally:
+            for process in self._present.values():
+                process.send(signal.SIGKILL)
+                await process.ended
 
     def _of(self, process: int, *, down: bool) -> list[Said]:
         return [each for each in self._schedule.said if (each.process, each.down) == (process, down)]
@@ -153,25 +143,27 @@ class Run:
             await asyncio.sleep(_LOOK)
             late = any(call.fault == "Slow" and not call.status for call in self._stage.journal.calls)
 
-    def _note_death(self, number: int, status: int, at: float) -> None:
+    async def _note_death(self, number: int, status: int, at: float) -> None:
         beat = Beat(self._record.folder, number).last()
         if beat is not None:
             self._record.last_stalls.append((beat, at))
         calls = self._stage.journal.calls
         last = calls[-1].number if calls else 0
-        self._record.deaths.append(Death(status=status, at=at, last_call=last, rows=rows(self._record.folder)))
+        self._record.deaths.append(Death(status=status, at=at, last_call=last, rows=await self._store.rows()))
 
     async def _one_process(self, number: int, kill: Kill | None) -> int:
-        process = await self._started(number, kill)
+        process = await self._started(number)
+        if self._schedule.together and kill is not None:
+            await self._started(number + 1)
         talking = asyncio.create_task(self._talk(number))
         ending = asyncio.create_task(self._end(process, talking, kill))
         try:
             async with asyncio.timeout(self._schedule.patience):
                 status = await asyncio.shield(process.ended)
                 await talking  # what it did not live to hear is heard by the next
+            del self._present[number]
         except TimeoutError:
             process.send(signal.SIGKILL)
-            await process.ended
             raise
         finally:
             for task in (talking, ending):
@@ -179,9 +171,12 @@ class Run:
             await asyncio.gather(talking, ending, return_exceptions=True)
         return status
 
-    async def _started(self, number: int, kill: Kill | None) -> Child:
-        module, argument = self._stage.program(number, kill)
-        return await forks().logged(module, argument, log=self._record.folder / "log", waits=True)
+    async def _started(self, number: int) -> Child:
+        if number not in self._present:
+            module, argument = self._stage.program(number, self._kills[number])
+            log = self._record.folder / "log"
+            self._present[number] = await forks().logged(module, argument, log=log, waits=True)
+        return self._present[number]
 
     async def _talk(self, number: int) -> None:
         begun = time.monotonic()
@@ -198,45 +193,24 @@ class Run:
             process.send(signal.SIGKILL)
             return
         await talking
-        await until_settled(self._stage, self._record.folder)
+        await self._until_settled()
         while True:  # until somebody sees it leave: one that is just starting does not listen yet
             process.send(signal.SIGTERM)
             await asyncio.sleep(1.0)
+
+    async def _until_settled(self) -> None:
+        """Return when the bot has heard everything, and has nothing left to do or to show."""
+        done = False
+        while not done:
+            await asyncio.sleep(_LOOK)
+            events = self._stage.events()
+            done = events is not None and await self._store.settled(events)
 
     async def _has_drafted(self, draft: int) -> None:
         """Return when a process has called for so many drafts from now on; 0: never."""
         journal, drafting = self._stage.journal, self._stage.drafting
         before = len(list(journal.of(drafting)))
         await journal.until(lambda: draft and len(list(journal.of(drafting))) >= before + draft)
-
-
-async def until_settled(stage: Stage, folder: Path) -> None:
-    """Return when the bot has heard everything, and has nothing left to do or to show."""
-    done = False
-    while not done:
-        await asyncio.sleep(_LOOK)
-        events = stage.events()
-        done = events is not None and settled(folder / "store.db", events)
-
-
-def rows(folder: Path) -> tuple[Row, ...]:
-    """The outbox as the process left it, in the order of emission."""
-    path = folder / "store.db"
-    if not path.exists():
-        return ()
-    with closing(sqlite3.connect(path)) as connection:
-        made: Any = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'row'").fetchone()
-        if made is None:
-            return ()
-        found = connection.execute(
-            "SELECT key, doc ->> '$.out.to.chat', doc ->> '$.out.to.thread', doc ->> '$.out.kind',"
-            " doc ->> '$.out.text',"
-            " doc ->> '$.out.answers', ifnull(doc ->> '$.out.state', 'pending'), doc ->> '$.out.platform_message_id',"
-            " doc ->> '$.place', doc ->> '$.out.error', doc ->> '$.out.edits' FROM \"row\""
-            " ORDER BY doc ->> '$.place', rows_at"
-        )
-        names = ("id", "chat", "thread", "kind", "text", "answers", "state", "message", "place", "error", "edits")
-        return tuple(Row(**dict(zip(names, each, strict=True))) for each in found)
 
 
 def stalls_of_bots(folder: Path) -> list[Stall]:

@@ -11,6 +11,7 @@ from tests.chaos.bots.run import PATIENCE
 from tests.chaos.bots.script import Kill, Place, Said, Speaker, Trouble, a_command, a_kill, a_message, in_order
 
 MISSED: Final = 600  # messages that are missed in every fiftieth run, all before its first process
+_TOGETHER: Final = 4  # in every fourth run two processes live side by side
 
 Lanes: TypeAlias = Sequence[tuple[Place, Speaker]]
 """Who speaks where."""
@@ -19,7 +20,8 @@ Lanes: TypeAlias = Sequence[tuple[Place, Speaker]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """One run. `kills[n]` is what ends process n; the one after them is asked to leave when all is done. `missed`: how
-    many messages are written while no process runs, for each of which it may take `for_each` real seconds more."""
+    many messages are written while no process runs, for each of which it may take `for_each` real seconds more.
+    `together`: of two processes, one takes over when the other dies."""
 
     seed: int
     said: tuple[Said, ...]
@@ -27,6 +29,7 @@ class Schedule:
     faults: tuple[Trouble, ...]
     missed: int = 0
     for_each: float = 0.2
+    together: bool = False
 
     @property
     def patience(self) -> float:
@@ -46,7 +49,8 @@ class Schedule:
     def described(self) -> list[str]:
         """The schedule, to be read."""
         kills = [f"process {number} is killed at {kill}" for number, kill in enumerate(self.kills)]
-        return [self.title, *map(str, self.said), *kills, *map(str, self.faults)]
+        beside = ["two processes at a time"] if self.together else []
+        return [self.title, *beside, *map(str, self.said), *kills, *map(str, self.faults)]
 
 
 def lives_and_words(rng: random.Random) -> tuple[tuple[Kill, ...], list[Said]]:
@@ -72,6 +76,13 @@ def made(seed: int, lanes: Lanes, faults: Callable[[random.Random], tuple[Troubl
     rng = random.Random(seed)
     kills, said = lives_and_words(rng)
     missed = many_missed(seed, lanes)
+    troubles, together = faults(rng), seed % _TOGETHER == 1
     return Schedule(
-        seed=seed, said=in_order(missed or said), kills=kills, faults=faults(rng), missed=len(missed), **more
+        seed=seed,
+        said=in_order(missed or said),
+        kills=kills or (a_kill(rng),) if together else kills,
+        faults=troubles,
+        missed=len(missed),
+        together=together,
+        **more,
     )

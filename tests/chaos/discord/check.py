@@ -12,7 +12,7 @@ from gateway.turns.limits import STOPPED
 from gateway.turns.reception import ASKING, ASKING_IN_GROUP, BUSY
 from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import reply_to
-from tests.chaos.bots.run import Row
+from tests.chaos.bots.stores import Row
 from tests.chaos.discord.evidence import Evidence, Heard, number_of
 from tests.chaos.discord.script import EDIT, SEND
 from tests.chaos.discord.slash import (

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from adapters.discord.interactions import TOO_LATE
 from gateway.turns.limits import STOPPED
-from tests.chaos.bots.run import Row
+from tests.chaos.bots.stores import Row
 from tests.chaos.discord.evidence import Evidence, Given, Press, number_of
 
 LOST = "slash commands lost with their process or its connection"

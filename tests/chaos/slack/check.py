@@ -16,8 +16,9 @@ from gateway.domain.command import as_typed
 from gateway.turns.reception import BUSY
 from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import reply_to
-from tests.chaos.bots.run import Record, Row
+from tests.chaos.bots.run import Record
 from tests.chaos.bots.script import Said
+from tests.chaos.bots.stores import Row
 from tests.chaos.slack.script import EDIT, SEND, Schedule
 from tests.emulators.journal import Call
 from tests.emulators.slack import Message, SlackServer

@@ -17,6 +17,7 @@ from tests.chaos.bots.program import BotOrder
 from tests.chaos.bots.run import Planned, Record, Run, as_it_went
 from tests.chaos.bots.script import Kill, Place, Said
 from tests.chaos.bots.stalls import Stall
+from tests.chaos.bots.stores import ServerStore
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.launch import encoded
 from tests.chaos.slack.check import Evidence, Heard, problems, said_in
@@ -72,11 +73,12 @@ async def perform(run: Trial, model: SlowModel, stalls: Sequence[Stall]) -> None
         office = Office.of(slack)
         evidence = Evidence(schedule=schedule, slack=slack, heard=office.heard, folder=run.folder)
         run.told = partial(as_it_went, evidence, slack.journal.calls, slack.clock.monotonic(), said_in)
-        stage = _Stage(office, evidence, model.url, origin)
-        await _warmed_up(stage, office, evidence)
+        store = ServerStore(run.server, "slack") if run.server else None
+        stage = _Stage(office, evidence, model.url, origin, run.server)
+        await _warmed_up(stage, office, evidence, store)
         slack.faults.schedule = Planned(schedule.faults)
         slack.delivery.frames.schedule = Planned(schedule.faults)
-        await Run(schedule, stage, evidence).carry_out()
+        await Run(schedule, stage, evidence, store).carry_out()
         run.problems += problems(evidence, run.counts)
     faults = Counter(f"{call.method} {call.fault}" for call in slack.journal.calls if call.fault)
     faults["SIGKILL"] = len(evidence.deaths)
@@ -86,11 +88,11 @@ async def perform(run: Trial, model: SlowModel, stalls: Sequence[Stall]) -> None
 laboratories = laboratory("slack", perform)
 
 
-async def _warmed_up(stage: _Stage, office: Office, evidence: Evidence) -> None:
+async def _warmed_up(stage: _Stage, office: Office, evidence: Evidence, store: ServerStore | None) -> None:
     """A first process hears one message in each place and leaves in peace."""
     schedule = Schedule(seed=evidence.schedule.seed, said=(), kills=(), faults=())
     record = Record(folder=evidence.folder)
-    running = asyncio.create_task(Run(schedule, stage, record).carry_out())
+    running = asyncio.create_task(Run(schedule, stage, record, store).carry_out())
     await office.slack.until(lambda: office.slack.connected or running.done())
     for said in office.warm():
         office.hear(said)
@@ -103,8 +105,9 @@ class _Stage:
 
     drafting = EDIT
 
-    def __init__(self, office: Office, evidence: Evidence, model: str, origin: float) -> None:
+    def __init__(self, office: Office, evidence: Evidence, model: str, origin: float, server: str) -> None:
         self._office, self._evidence, self._model, self._origin = office, evidence, model, origin
+        self._server = server
 
     @property
     def journal(self) -> Journal:
@@ -132,6 +135,7 @@ class _Stage:
             origin=self._origin,
             point=(kill.point or None) if kill else None,
             passing=kill.passing if kill else 1,
+            store=self._server,
         )
         return "tests.chaos.slack.bot", encoded(order)
 

@@ -11,7 +11,7 @@ from gateway.delivery.outbox import MAYBE_MISSING, OUTCOME_UNKNOWN
 from gateway.turns.reception import BUSY
 from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import TOKEN, reply_to
-from tests.chaos.bots.run import Row
+from tests.chaos.bots.stores import Row
 from tests.chaos.telegram.doubts import Doubts, place_of, read_in, shown_as, unmarked
 from tests.chaos.telegram.drafted import drafts_are_no_more_than_that
 from tests.chaos.telegram.evidence import Evidence, Heard

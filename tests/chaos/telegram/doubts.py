@@ -9,7 +9,8 @@ from adapters.telegram.formatting import render
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import REPEATED
 from tests.chaos.bots.model import TOKEN
-from tests.chaos.bots.run import Death, Row
+from tests.chaos.bots.run import Death
+from tests.chaos.bots.stores import Row
 from tests.chaos.telegram.evidence import Evidence
 from tests.emulators.journal import Call
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.chaos.bots.model import TOKEN
-from tests.chaos.bots.run import Row
 from tests.chaos.bots.stalls import stood_still
+from tests.chaos.bots.stores import Row
 from tests.chaos.telegram.doubts import place_of, read_in, shown_as
 from tests.chaos.telegram.evidence import Evidence, Heard
 from tests.chaos.telegram.silence import ON_ITS_WAY

@@ -47,6 +47,7 @@ class Schedule:
     called: bool = False
     drafts: bool = False
     slower: float = 1.0
+    together: bool = False
 
     @property
     def patience(self) -> float:

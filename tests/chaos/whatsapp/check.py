@@ -13,8 +13,9 @@ from gateway.domain.adapter import REPEATED
 from gateway.turns.reception import BUSY
 from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import reply_to
-from tests.chaos.bots.run import Record, Row
+from tests.chaos.bots.run import Record
 from tests.chaos.bots.script import Said
+from tests.chaos.bots.stores import Row
 from tests.chaos.whatsapp.script import SEND, Schedule
 from tests.emulators.journal import Call
 from tests.emulators.whatsapp import Message, WhatsAppServer

@@ -16,6 +16,7 @@ from tests.chaos.bots.program import BotOrder
 from tests.chaos.bots.run import Planned, Run, as_it_went
 from tests.chaos.bots.script import Kill, Place, Said
 from tests.chaos.bots.stalls import Stall
+from tests.chaos.bots.stores import ServerStore
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.launch import encoded
 from tests.chaos.trial import Result, Trial
@@ -61,7 +62,9 @@ async def perform(run: Trial, model: SlowModel, stalls: Sequence[Stall]) -> None
         run.told = partial(as_it_went, evidence, whatsapp.journal.calls, clock.monotonic(), said_in)
         whatsapp.faults.schedule = Planned(schedule.faults)
         whatsapp.delivery.faults.schedule = Planned(schedule.faults)
-        await Run(schedule, _Stage(street, evidence, model.url, origin), evidence).carry_out()
+        store = ServerStore(run.server, "whatsapp") if run.server else None
+        stage = _Stage(street, evidence, model.url, origin, run.server)
+        await Run(schedule, stage, evidence, store).carry_out()
         run.problems += problems(evidence, run.counts)
     faults = Counter(f"{call.method} {call.fault}" for call in whatsapp.journal.calls if call.fault)
     faults["SIGKILL"] = len(evidence.deaths)
@@ -76,8 +79,9 @@ class _Stage:
 
     drafting = SEND
 
-    def __init__(self, street: Street, evidence: Evidence, model: str, origin: float) -> None:
+    def __init__(self, street: Street, evidence: Evidence, model: str, origin: float, server: str) -> None:
         self._street, self._evidence, self._model, self._origin = street, evidence, model, origin
+        self._server = server
         self._port = free_port()
 
     @property
@@ -105,6 +109,7 @@ class _Stage:
             origin=self._origin,
             point=(kill.point or None) if kill else None,
             passing=kill.passing if kill else 1,
+            store=self._server,
         )
         return "tests.chaos.whatsapp.bot", encoded(order)
 
