@@ -41,6 +41,9 @@ _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
 _SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
 _MOST_DEEDS: Final = 60
 _BRIEF: Final = 90  # characters of arguments in a line
+# What begins another conversation, with the end of its place: page.css hides what stands before it, until that is asked
+# for.
+_BEGINS: Final = ((re.compile(r"\s*/(?:new|reset)\b", re.IGNORECASE), " new"), (re.compile(r"\s*/resume +\S"), " back"))
 _LAST: Final = "~"  # sorts a draft behind every time
 _SOUNDS: Final = ("audio/mpeg", "audio/ogg", "audio/webm", "audio/mp4")
 _PICTURES: Final = re.compile(r"image/(png|jpeg|gif|webp)\Z")
@@ -190,7 +193,7 @@ class Log(Struct, kw_only=True):
         body: list[Child] = [shown] if said.text.strip() else []
         return Entry.of(
             said.event_id,
-            _place(after, said.at, 0, said.event_id),
+            f"{_place(after, said.at, 0, said.event_id)}{_begins(said.text)}",
             _article("said", "You", said.at, [*body, [_file(each) for each in said.files]], _versions(branch)),
             (said, after, branch),
         )
@@ -262,6 +265,10 @@ def _is_set_back(before: float, now: float) -> bool:
 
 def _place(after: int, at: float, rank: int, id_: str) -> str:
     return f"{after} {at:017.6f} {rank} {id_}"
+
+
+def _begins(text: str) -> str:
+    return next((end for pattern, end in _BEGINS if pattern.match(text)), "")
 
 
 def _plain(text: str) -> Html:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from adapters.web.charts import bar, columns, days, lineage, meter
 from adapters.web.icons import icon
-from adapters.web.log import Entry, State, cut, joined_entries, moment
+from adapters.web.log import MOST_SHOWN, Entry, State, cut, joined_entries, moment
 from adapters.web.markup import Child, Html, el, joined
 from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import verbatim
@@ -93,7 +93,11 @@ def chat(
     problem: str = "",
 ) -> bytes:
     """The chat. `full`: there is more than `most` entries. `text` and `problem`: what was not taken, and why."""
-    earlier = el("p", el("a", "Show earlier messages", href=f"?n={2 * most}"), class_="earlier") if full else None
+    earlier = el(
+        "p",
+        el("a", "Show earlier messages", href=f"?n={2 * most}"),
+        class_="earlier" if full else "earlier before",
+    )
     newest = el("noscript", el("p", el("a", "To the newest message", href="#end"), class_="earlier"))
     shown = {entry.id for entry in state.entries}
     log = el(
@@ -108,7 +112,7 @@ def chat(
     main = el(
         "main",
         el("h1", "Chat", class_="vh"),
-        [newest, earlier],
+        [newest, earlier if most < MOST_SHOWN else None],
         log,
         _beginning(frame, commands),
         el("button", icon("down"), type="button", id="to-end", aria_label="To the newest message", hidden=True),
@@ -312,9 +316,11 @@ def side(frame: Frame, inner: Html) -> Html:
         action="/logout",
     )
     top = el("p", el("strong", "Legato"), el("span", frame.person, class_="person"), class_="brand")
+    new = el("button", icon("plus"), type="submit", form="command", name="text", value="/new", aria_label="New chat")
     return el(
         "nav",
         el("details", el("summary", icon("menu"), "Menu"), class_="fold", id="fold"),
+        new if frame.role != "reader" else None,
         el("div", top, search, el("div", inner, id="side"), links, leave, class_="panel"),
         aria_label="Sessions and pages",
     )
@@ -399,9 +405,14 @@ def _address(each: Word) -> str:
     return f"/s/{quote(each.session_id, safe='')}?at={quote(each.id, safe='')}#m-{each.id}"
 
 
-def to_do(session_id: str) -> Html:
-    """What can be done with an earlier conversation."""
-    return el("p", _command("Go on from here", f"/resume {session_id}"), " ", share("Share", session_id))
+def go_on(session_id: str, frame: Frame) -> Html:
+    """A field below an earlier conversation: what is written there goes on from it."""
+    field = el(
+        "textarea", name="text", rows=1, dir="auto", placeholder="Go on from here", aria_label="Message", required=True
+    )
+    send = el("button", icon("send"), el("span", "Send", class_="vh"), type="submit", class_="send", title="Send")
+    hidden = [*_hidden(frame), el("input", type="hidden", name="back", value=session_id)]
+    return el("form", hidden, el("div", field, send, class_="row"), method="post", action="/say", class_="go-on")
 
 
 def _worded(frame: Frame, label: str, command: str, value: str = "", hint: str = "") -> Html:
@@ -845,9 +856,13 @@ def _costs(what: str, costs: Sequence[Cost]) -> Child:
     return _table((what, "calls", "tokens", "cost"), rows)
 
 
+def _side_of(number: int, content: Child) -> str | None:
+    """The class of a cell: figures stand to the right, but in the first column."""
+    return "right" if number and isinstance(content, str) and content.startswith(_FIGURES) else None
+
+
 def _cell(content: Child, number: int) -> Html:
-    is_figure = number and isinstance(content, str) and content.startswith(_FIGURES)
-    return el("td", content, dir="auto", class_="right" if is_figure else None)
+    return el("td", content, dir="auto", class_=_side_of(number, content))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Child]]) -> Child:
@@ -855,7 +870,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Child]]) -> Child:
     if not rows:
         return None
     cells = [[_cell(each, number) for number, each in enumerate(row)] for row in rows]
-    first = el("tr", [el("th", name) for name in head])
+    first = el("tr", [el("th", name, class_=_side_of(number, rows[0][number])) for number, name in enumerate(head)])
     return el("div", el("table", first, [el("tr", row) for row in cells]), class_="table", tabindex=0)
 
 

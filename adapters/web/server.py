@@ -282,7 +282,8 @@ class Server(Struct, kw_only=True):
             id_ = path.removeprefix("/s/")
             title, body = await self._session(source, id_, query)
             if writes:
-                body = [pages.to_do(id_), await self._shares(login, source, id_), body]
+                made = [el("p", pages.share("Share", id_)), await self._shares(login, source, id_)]
+                body = [made, body, pages.go_on(id_, frame)]
         elif path.startswith("/answer/"):
             event = unquote(request.rel_url.raw_path.removeprefix("/answer/"))
             title, body = "What this answer took", pages.spent(await self.views.spent(source, event))
@@ -311,7 +312,7 @@ class Server(Struct, kw_only=True):
         elif path.startswith("/as/"):
             title, body = await self._as(source, path.removeprefix("/as/"), login, rehearsal.SAMPLE)
         elif path == "/settings" and frame.role == "admin" and self.desk is not None:
-            title, body = "Settings", await self._settings(frame, query)
+            title, body = await self._settings(frame, query)
         elif path == "/inside" and frame.role == "admin":
             title, body = "Operator", await self._inside_page("")
         else:
@@ -390,24 +391,27 @@ class Server(Struct, kw_only=True):
         )
         return pages.inside(seen, told)
 
-    async def _settings(self, frame: pages.Frame, asked: Mapping[str, str], last: settings.Done | None = None) -> Child:
-        """All of them, or the section `at` that is asked for."""
+    async def _settings(
+        self, frame: pages.Frame, asked: Mapping[str, str], last: settings.Done | None = None
+    ) -> tuple[str, Child]:
+        """All of them, or the section `at` that is asked for, with a title."""
         assert self.desk is not None, "its caller looked"
-        desk, last, at = self.desk(), last or settings.Done(), asked.get("at")
+        desk, last = self.desk(), last or settings.Done()
+        at = "keys" if last.where == "keys" else asked.get("at")
         try:
             seen = await desk.seen()
             if at == "keys":
-                return settings.keys_page(seen, frame.csrf, last)
+                return "Keys", settings.keys_page(seen, frame.csrf, last)
             if at is not None:
                 removed = asked.get("verb") == "remove"
                 part = await desk.part(at, "" if removed else asked.get("name", "").strip())
                 if part is None:
                     raise Problem(404, "There is no such section.")
-                return settings.part_page(part, seen, frame.csrf, last)
+                return settings.title_of(at, part.name), settings.part_page(part, seen, frame.csrf, last)
         except ConfigError as error:
-            return [el("p", each, class_="reason", role="alert") for each in error.problems]
+            return "Settings", [el("p", each, class_="reason", role="alert") for each in error.problems]
         served, provider = (await self.inside.report())["platforms"], asked.get("provider", "")[:_LONGEST_NAME]
-        return settings.page(seen, frame, provider, last, served)
+        return "Settings", settings.page(seen, frame, provider, last, served)
 
     async def _chat(
         self, login: Login, source: Source, *, most: int = SHOWN, text: str = "", problem: str = "", status: int = 200
@@ -515,8 +519,8 @@ class Server(Struct, kw_only=True):
         if request.path == "/settings" and self.desk is not None and await self.views.role(source) == "admin":
             last = await settings.done(self.desk(), form.fields, owner=login.person == OWNER)
             frame = await self._frame(login, source)
-            body = await self._settings(frame, form.fields, last)
-            return _page(pages.page(frame, "Settings", body, await self._side(source, writes=True)))
+            title, body = await self._settings(frame, form.fields, last)
+            return _page(pages.page(frame, title, body, await self._side(source, writes=True)))
         if request.path == "/inside" and await self.views.role(source) == "admin":
             verb, _, id_ = form.fields.get("order", "").partition(" ")
             done = await self.inside.order(verb, id_)
@@ -563,6 +567,8 @@ class Server(Struct, kw_only=True):
                 branched = await self._take(source, f"{login.person}:{id_}.branch", f"/resume {branch[:200]}")
                 problem = branched.told if branched.status == "refused" else ""
                 status = 409 if problem else 200
+            if back := form.fields.get("back", ""):  # an earlier conversation, from which these words go on
+                await self._take(source, f"{login.person}:{id_}.back", f"/resume {back[:200]}")
             kept = [await self._kept(source, id_, *file) for file in form.files]
             if text.strip() or kept:
                 # Pages without the script give all their buttons one id.

@@ -166,7 +166,7 @@ def _links(parts: Sequence[Part]) -> Html:
         el(
             "li",
             el("a", each.at or "general", href=f"/settings?{urlencode({'at': each.at})}"),
-            el("small", _first(each)),
+            el("small", _coded(_first(each))),
         )
         for each in parts
     ]
@@ -178,9 +178,24 @@ def _first(part: Part) -> str:
     return part.about.partition(". ")[0].removesuffix(".").partition(" (docs/")[0]
 
 
+def title_of(at: str, name: str = "") -> str:
+    """The title of a section's page."""
+    return name or next((title for key, _, title, _ in _FIRST if key == at), at or "general")
+
+
+def _way(at: str) -> Html:
+    """The way back."""
+    address = f"/settings?{urlencode({'at': at})}" if at else "/settings"
+    return el("p", el("a", icon("left"), title_of(at) if at else "Settings", href=address), class_="way")
+
+
+def _coded(text: str) -> list[Child]:
+    """A text whose words between backticks are code."""
+    return [el("code", each) if number % 2 else each for number, each in enumerate(text.split("`"))]
+
+
 def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
     """A section, with the form of its fields. Of one that holds several, a list of these and the form of one."""
-    title = next((each[2] for each in _FIRST if each[0] == part.at), part.at or "general")
     inner = [each for each in settings.parts if part.at and each.at.startswith(f"{part.at}.")]
     several = part.names is not None
     hidden = [el("input", type="hidden", name="at", value=part.at)]
@@ -192,11 +207,10 @@ def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
     shown = [_asked(each) for each in part.fields]
     form = _form("part", csrf, [hidden, shown], verbs)
     return [
-        el("p", el("a", icon("left"), "Settings", href="/settings"), class_="way"),
-        el("h2", f"{title}: {part.name}" if part.name else title),
-        el("p", part.about) if part.about else None,
+        _way(part.at if part.name else ""),
+        el("p", _coded(part.about)) if part.about else None,
         last.told,
-        _names(part) if several else None,
+        _names(part) if several and not part.name else None,
         el("section", el("h3", "Add one"), form) if several and not part.name else form if part.fields else None,
         el("section", el("h3", "More of this"), _links(inner)) if inner else None,
         _more(part.at),
@@ -233,8 +247,7 @@ def keys_page(settings: Settings, csrf: str, last: Done) -> Child:
         for name, line in settings.keys.items()
     ]
     return [
-        el("p", el("a", icon("left"), "Settings", href="/settings"), class_="way"),
-        el("h2", "Keys"),
+        _way(""),
         el("p", "Who has a key may talk to the bot over its API, as the person that it is named after."),
         last.told,
         el("ul", items, class_="facts") if items else el("p", "There are none yet."),
@@ -258,7 +271,8 @@ def _providers(settings: Settings, at: ProviderBlank | None) -> Html:
         )
         for label, own in groups
     ]
-    choice = el("select", options, name="provider", aria_label="Provider", id="provider")
+    none = el("option", "Choose a provider", value="", selected=True) if at is None else None
+    choice = el("select", none, options, name="provider", aria_label="Provider", id="provider")
     return el("form", choice, el("button", "Choose", type="submit"), action="/settings", class_="orders")
 
 
@@ -326,7 +340,8 @@ def _step(each: PlatformBlank, frame: Frame, served: Any, *, again: bool) -> Chi
         way = _form("again", frame.csrf, None, _button("Start again now")) if again else None
         return [el("p", f"{each.title} is served from the next start on.", class_="step"), way]
     if served["reader"] != "reads":
-        return el("p", f"{each.title} is not connected yet: {served['reader']}.", class_="step reason")
+        told = f"{each.title} is not connected yet ({served['reader']}): Check says why."
+        return el("p", told, class_="step reason")
     code = el("input", type="text", name="more", placeholder="their code", aria_label="Code", required=True)
     let_in = el(
         "form",
@@ -372,7 +387,9 @@ def _asked(blank: Blank, example: str = "") -> Child:
     changes is written."""
     usual = "" if blank.usual in ("null", "[]", "{}") else blank.usual
     hint = f"such as {example}" if example and blank.name.startswith("access.") else usual
-    name, more = (blank.label, None) if "." in blank.name else (blank.name.replace("_", " "), el("small", blank.label))
+    name, more = blank.label, None
+    if "." not in blank.name:
+        name, more = blank.name.replace("_", " ").capitalize(), el("small", _coded(blank.label))
     if blank.kind == "secret":
         hint = f"{usual} is set; leave it empty to keep it".strip() if blank.is_set else ""
         field = el("input", type="password", name=f"new {blank.name}", placeholder=hint, autocomplete="new-password")

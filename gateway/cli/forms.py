@@ -99,17 +99,14 @@ class Present(Struct, frozen=True, kw_only=True):
             nullable = types.NoneType in kinds
             if (any(map(is_section, kinds)) and not nullable) or named_section(declared):
                 continue
-            blank = Blank(
-                name=name,
-                label=declared.description or "",
-                usual="" if declared.is_required() else default_of(declared),
-            )
+            usual = "" if declared.is_required() else default_of(declared)
+            blank = Blank(name=name, label=declared.description or "", usual=usual)
             words = words_at(where, self.shape) + (["true", "false"] if bool in kinds and kinds != [bool] else [])
             if self.shape.is_secret(where) or name in hidden:
                 is_set = self._in_force(where) not in (None, ())
                 yield replace(blank, kind="secret", is_set=is_set, usual=hidden.get(name, ""))
                 continue
-            value = self.text(where)
+            value = self.text(where) if made is not None or (bool not in kinds and not words) else usual
             if kinds == [bool]:
                 yield replace(blank, kind="flag", value=value)
             elif words and not {str, int, float}.intersection(kinds):

@@ -16,6 +16,7 @@ from playwright.async_api import Page, expect
 
 from gateway.app.config import set_up
 from gateway.app.config.models import Config
+from gateway.app.gateway import Gateway
 from gateway.app.reload import Reloader
 from gateway.cli.desk import Desk
 from tests.support.browser import browser, person, say
@@ -55,7 +56,8 @@ The cheapest leaves at **09:30**. A few things to know:
 
 > Tickets can be returned until one day before you travel.
 
-Sources: [1] [Trains from Munich to Vienna](https://www.example.org/trains) · [2] [Bikes on board](https://rail.example.com/bikes)"""
+Sources: [1. Trains from Munich to Vienna, example.org](https://www.example.org/trains) · [2. Bikes on \
+board, rail.example.com](https://rail.example.com/bikes)"""
 CODE: Final = '''The shortest way is a **running sum**. In Python:
 
 ```python
@@ -87,7 +89,22 @@ SAID: Final = (
     ("How do I compute a running mean? Show the formula, too.", CODE),
     ("你能说中文吗？ وهل تتكلم العربية؟", WORLD),
 )
-EARLIER: Final = ("Plan the garden for spring", "Why is my sourdough flat?", "Draft a letter to the landlord about heating")
+EARLIER: Final = (
+    "Plan the garden for spring",
+    "Why is my sourdough flat?",
+    "Draft a letter to the landlord about heating",
+)
+
+
+def _now() -> Config:
+    return set_up(None, os.environ).config
+
+
+_SCROLLED: Final = (
+    "at => [...document.querySelectorAll('#log .said')].filter(e => e.checkVisibility())[at].scrollIntoView()"
+)
+    "at => [...document.querySelectorAll('#log .said')].filter(e => e.checkVisibility())[at].scrollIntoView()"
+)
 
 
 async def _nothing(_: Config) -> None:
@@ -109,11 +126,12 @@ async def full(folder: Path) -> AsyncIterator[tuple[LivePage, Gate]]:
         Say(text="The folder is empty so far."),
         Say(first="Let me think about", gate=gate),
     ]
-    async with page(folder, config=config, model=FakeModel(in_turn(*answers))) as live:
-        read = lambda: set_up(None, os.environ).config  # noqa: E731
-        reloader = Reloader(config=config, read=read, reconfigure=_nothing, relog=lambda _: None)
-        desk = Desk(path=None, reloader=reloader, store=live.gateway.store, again=lambda: None)
-        live.adapter.setting_up = lambda: desk
+    reloader = Reloader(config=config, read=_now, reconfigure=_nothing, relog=lambda _: None)
+
+    def desk(gateway: Gateway) -> Desk:
+        return Desk(path=None, reloader=reloader, store=gateway.store, again=lambda: None)
+
+    async with page(folder, config=config, model=FakeModel(in_turn(*answers)), desk=desk) as live:
         for words in EARLIER:
             await live.me.say(words)
             await live.me.until("Gladly")
@@ -154,10 +172,9 @@ async def photograph(folder: Path, names: list[str]) -> None:
 async def _rounds(folder: Path, names: list[str], me: Page, live: LivePage, suffix: str) -> None:
     await _take(folder, names, me, f"chat-{suffix}", "/#end", live)
     for at, name in enumerate(("table", "code")):
-        if not names or f"{name}-{suffix}" in names or name in names:
+        if not names or name in names:
             await me.goto(f"{live.adapter.at}/")
-            await me.locator("#log .reply").nth(at).scroll_into_view_if_needed()
-            await me.evaluate("at => document.querySelectorAll('#log .said')[at].scrollIntoView()", at)
+            await me.evaluate(_SCROLLED, at)
             await me.wait_for_timeout(300)
             await me.screenshot(path=folder / f"{name}-{suffix}.png")
     earlier = next(each.id for each in await live.adapter.views.sessions(_source()) if not each.present)
@@ -175,7 +192,9 @@ async def _rounds(folder: Path, names: list[str], me: Page, live: LivePage, suff
         "rehearsal": "/as/telegram",
         "search": "/search?q=garden",
         "session": f"/s/{earlier}",
-        "answer": "/models",
+        "models": "/models",
+        "model": "/settings?provider=ollama",
+        "earlier": "/?n=160",
     }
     for name, path in paths.items():
         await _take(folder, names, me, f"{name}-{suffix}", path, live, whole=True)

@@ -369,8 +369,13 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await expect(me.locator("#log")).to_contain_text("echo: the train")
         await say(me, "/title Vienna trip")
         await expect(me.locator(".sessions .present")).to_contain_text("Vienna trip")
-        await me.get_by_role("button", name="New chat").click()
+        await me.locator(".fresh").click()
         await expect(me.locator("#log")).to_contain_text("Started a fresh session")
+        await expect(me.locator("#empty")).to_be_visible()  # what was said before is out of the way
+        await expect(me.locator("#log .said").first).to_be_hidden()
+        await me.get_by_role("link", name="Show earlier messages").click()
+        await expect(me.locator("#log .said").first).to_be_visible()
+        await me.goto(live.adapter.at)
         await say(me, "something else entirely")
         await expect(me.locator(".sessions li")).to_have_count(2)
         await me.get_by_role("searchbox").fill("Vienna train")
@@ -378,8 +383,11 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await expect(me.locator(".log")).to_contain_text("leaves at nine")
         await me.locator(".log a").first.click()
         await expect(me.locator("h1")).to_have_text("Vienna trip")
-        await me.get_by_role("button", name="Go on from here").click()
+        await me.get_by_placeholder("Go on from here").fill("and the way back?")
+        await me.keyboard.press("Enter")
         await expect(me.locator("#log")).to_contain_text("Went back to “Vienna trip”")
+        await expect(me.locator("#log")).to_contain_text("echo: and the way back?")
+        assert "leaves at nine" in str(live.model.requests[-1].messages)
         await expect(me.locator(".sessions .present")).to_contain_text("Vienna trip")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -10,35 +11,41 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, expect
 
 from tests.emulators.llm import LlmServer
+from tests.emulators.telegram import TelegramServer
 from tests.support.browser import say, tab
+from tests.support.console_terminal import chatting
 from tests.support.page import page
-from tests.support.program import legato_run
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # as the browser's
 
-CONFIG = """# what I wrote myself
-adapters:
-  web: {enabled: true, port: 0}  # any port
-  telegram: {base_url: "http://127.0.0.1:9"}
-"""
-TOKEN = "123456789:AAF-not-a-real-token-but-long-enough12"
 
-
-async def test_a_newcomer_reaches_a_model_without_leaving_the_browser(tmp_path: Path, chromium: Browser) -> None:
-    (tmp_path / "config.yaml").write_text(CONFIG)
+async def test_a_newcomer_reaches_a_model_and_telegram_without_leaving_the_browser(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    """From `make run` in an empty folder to the first message on Telegram: no file is edited."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
     context = await chromium.new_context()
     me = await tab(context, wrong := [])
     async with (
         LlmServer(api_key="sk-the-right-key") as server,
-        legato_run(tmp_path, LEGATO_HOME=str(tmp_path)) as program,
+        TelegramServer() as telegram,
+        chatting(
+            tmp_path,
+            "--page",
+            columns=200,
+            LEGATO__ADAPTERS__WEB__PORT=port,
+            LEGATO__ADAPTERS__TELEGRAM__BASE_URL=telegram.base_url,
+        ) as terminal,
     ):
-        assert program.stderr is not None
-        while not (link := re.search(rb"http://\S+key=\S+", await program.stderr.readline())):
-            pass
-        await me.goto(link[0].decode())
+        await terminal.sees("key=")
+        await eventually(lambda: re.search(r"http://\S+key=\S+\s", terminal.text))
+        link = re.search(r"http://\S+key=\S+", terminal.text)
+        assert link is not None
+        await me.goto(link[0])
         await expect(me.get_by_role("heading", name="Settings")).to_be_visible()  # there is no model yet
         await me.select_option("#provider", "litellm")
-        await me.get_by_role("button", name="Choose").click()
         model = me.locator("#model")
         await model.get_by_label("Address").fill(server.url)
         await model.get_by_label("Key").fill("sk-a-wrong-key-of-mine")
@@ -52,35 +59,43 @@ async def test_a_newcomer_reaches_a_model_without_leaving_the_browser(tmp_path: 
         await model.get_by_role("button", name="Save").click()  # the key that was tried need not be typed again
         await expect(model.get_by_role("status")).to_contain_text("In force now: model")
         assert not (await Axe().run(me)).response["violations"]
-        assert "sk-the-right-key" not in await me.content()
         before = (tmp_path / "config.yaml").read_text()
         for cap, problem in (("-3", "budgets.daily_usd"), ("2", "no price is known for any-model")):
             await me.get_by_label("What all may spend in a day").fill(cap)
             await me.locator("#people").get_by_role("button", name="Save").click()
             await expect(me.locator("#people [role=alert]")).to_contain_text(problem)
             assert (tmp_path / "config.yaml").read_text() == before
-        await me.get_by_label("Who may talk").fill("telegram:12, telegram:34")
-        await me.locator("#people").get_by_role("button", name="Save").click()
-        await expect(me.locator("#people [role=status]")).to_contain_text("In force now: access.allow")
-        await me.locator("#telegram summary").click()
-        await me.locator("#telegram input[type=password]").fill(TOKEN)
-        await me.locator("#telegram").get_by_role("button", name="Save and switch on").click()
-        await expect(me.locator("#telegram [role=status]")).to_contain_text("From the next start on: adapters.telegram")
-        await me.locator("#telegram").get_by_role("button", name="Check").click()
-        await expect(me.locator("#telegram [role=alert]")).to_contain_text("telegram")  # nothing is at that address
-        assert TOKEN not in await me.content()
-        await me.goto(link[0].decode().partition("/login")[0])
+        await me.goto(f"http://127.0.0.1:{port}/")
         await say(me, "are you there?")
         await expect(me.locator("article.reply:not(.draft)")).to_have_count(1)
         assert server.calls >= 2
+        await me.get_by_role("link", name="Settings").click()
+        await me.locator("#telegram summary").click()
+        await me.locator("#telegram input[type=password]").fill(telegram.token)
+        await me.locator("#telegram").get_by_role("button", name="Save and switch on").click()
+        await expect(me.locator("#telegram [role=status]")).to_contain_text("From the next start on: adapters.telegram")
+        await me.locator("#telegram").get_by_role("button", name="Start again now").click()
+        await expect(me.locator("#telegram .step")).to_contain_text("Write to the bot on Telegram now")
+        anna = telegram.people.person("Anna")
+        chat = telegram.people.private(anna)
+        telegram.people.say(chat, anna, "hello")
+        await expect(me.locator("#telegram .step")).to_contain_text("Messages come in")  # the page notices by itself
+        await telegram.until(lambda: telegram.shown(chat))
+        code = re.search(r"/pair (\S+)", telegram.shown(chat)[0].text)
+        assert code is not None
+        await me.get_by_label("Code").fill(code[1])
+        await me.get_by_role("button", name="Let in").click()
+        await expect(me.locator("#log")).to_contain_text("Let in: telegram:")
+        assert "It serves Telegram and the page" in terminal.text
+        for path in ("?at=tools.mcp", "?at=keys", "?at=chats&name=x"):
+            await me.goto(f"http://127.0.0.1:{port}/settings{path}")
+            assert not (await Axe().run(me)).response["violations"], path
     await context.close()
     assert wrong == []
-    written, secrets = (tmp_path / "config.yaml").read_text(), tmp_path / ".env"
-    assert written.startswith("# what I wrote myself\nadapters:\n  web: {enabled: true, port: 0}  # any port\n")
-    assert "telegram:34" in written
-    assert not re.search("sk-|AAF", written)
-    assert secrets.read_text() == f"LITELLM_API_KEY=sk-the-right-key\nTELEGRAM_BOT_TOKEN={TOKEN}\n"
+    secrets = tmp_path / ".env"
+    assert secrets.read_text() == f"LITELLM_API_KEY=sk-the-right-key\nTELEGRAM_BOT_TOKEN={telegram.token}\n"
     assert secrets.stat().st_mode & 0o077 == 0
+    assert telegram.token not in (tmp_path / "config.yaml").read_text()
 
 
 async def test_settings_are_an_admins_and_a_form_of_the_page(tmp_path: Path) -> None:

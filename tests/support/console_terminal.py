@@ -62,11 +62,13 @@ class Terminal:
 
 
 @asynccontextmanager
-async def chatting(folder: Path, *arguments: str, rows: int = 24, columns: int = 80) -> AsyncIterator[Terminal]:
-    """`legato chat` with `arguments` started in `folder`, in a terminal."""
+async def chatting(
+    folder: Path, *arguments: str, rows: int = 24, columns: int = 80, **more: str
+) -> AsyncIterator[Terminal]:
+    """`legato chat` with `arguments` started in `folder`, in a terminal, with `more` variables."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (rows, columns))
-    variables = environment(TERM="xterm", PROMPT_TOOLKIT_NO_CPR="1")
+    variables = environment(TERM="xterm", PROMPT_TOOLKIT_NO_CPR="1", **more)
     program = await forks().start(
         "gateway", "chat", *arguments, descriptors=(theirs,) * 3, cwd=folder, environment=variables, leads=True
     )

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from gateway.app.config import Config
 from gateway.app.gateway import Gateway
 from gateway.app.plugins import all_commands
 from gateway.domain.platform import AdapterHost
+from gateway.domain.views import SettingUp
 from gateway.runtime.clock import Clock, SystemClock, SystemIds
 from gateway.runtime.structs import replace
 from tests.support.gateway import config_in
@@ -207,6 +209,7 @@ async def page(
     settings: WebSettings | None = None,
     tools: Sequence[Tool] = (),
     port: int = 0,
+    desk: Callable[[Gateway], SettingUp] | None = None,
     **parts: Any,
 ) -> AsyncIterator[LivePage]:
     """A gateway with a page, whose owner is logged in; stopped in order at the end."""
@@ -214,6 +217,8 @@ async def page(
     adapter, model = WebAdapter(settings, host_in(folder)), model or FakeModel()
     made = bootstrap.Parts(providers={"offline": model, "openai": model}, tools=tools)
     gateway = bootstrap.build(config or config_in(folder), [adapter], replace(made, **parts))
+    if desk is not None:
+        adapter.setting_up = partial(desk, gateway)
     serving = asyncio.create_task(gateway.run())
     try:
         async with asyncio.timeout(PATIENCE):

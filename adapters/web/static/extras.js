@@ -28,7 +28,9 @@
   }, true);
 
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !event.target.closest(".menu .name")) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    const goesOn = event.target.closest(".go-on textarea") && !matchMedia("(pointer: coarse)").matches;
+    if (!goesOn && !event.target.closest(".menu .name")) return;
     event.preventDefault();  // else the first button of all menus would be pressed
     event.target.nextElementSibling.click();
   });
@@ -70,6 +72,7 @@
   });
 
   // -- settings: a platform that waits for its first message is looked at again, and a restart waited for ---------
+  $("provider")?.addEventListener("change", (event) => event.target.form.requestSubmit());
   async function look() {
     const waits = document.querySelector("[data-waits]"), again = document.querySelector(".back");
     if (!waits && !again) return;

@@ -14,7 +14,7 @@ from telegramify_markdown import RenderConfig, convert
 
 _LONGEST: Final = 1_000  # characters; the converter calls itself for every brace
 _SIGNS: Final = re.compile(r"\\[A-Za-z]+|[\^_]|[\w)}\]]\s*[=<>+*≤≥≈≠-]\s*[\w(\\{\[-]")
-_SINGLE: Final = re.compile(r"[A-Za-zα-ωΑ-Ω]'?")
+_SINGLE: Final = re.compile(r"[A-Za-zα-ωΑ-Ω](?:'?|\([\w +-]{1,20}\))")  # x, or O(n)
 _COMMAND: Final = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+")
 _ROOT: Final = re.compile("([√∛∜])((?:.\u0305)+)")  # the converter draws the bar of a root over each character
 _SCRIPT: Final = re.compile(r"(?P<sign>[\^_])(?:\{(?P<several>[^{}]+)\}|(?P<one>[A-Za-z0-9]))")
