@@ -26,6 +26,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -372,13 +373,14 @@ def _open_streams() -> None:
 
 def _warm_everything() -> None:
     """All modules of the product, and what each program would make anew: the vocabulary (0.25 s), the prices of models,
-    the certificates, the names of plug-ins and the commands of the program."""
+    the certificates, the names of plug-ins, the validators of settings and the commands of the program."""
     gc.disable()  # next to nothing of it is garbage, and looking takes a third of the time
     for package in ("gateway", "adapters"):
         found = importlib.import_module(package)
         for each in pkgutil.walk_packages(found.__path__, f"{package}."):
             if not each.name.endswith("__main__"):
                 importlib.import_module(each.name)
+    from gateway.app.config.loading import load_config
     from gateway.cli.main import program
     from gateway.providers.catalog import PriceTable
     from gateway.runtime import connections, plugins, tokens
@@ -388,6 +390,9 @@ def _warm_everything() -> None:
     PriceTable({}).context_window("warm")
     connections.trusting()
     plugins.installed("legato.providers")
+    load_config(None, {f"LEGATO__MODEL__{name}": "openai" for name in ("PROVIDER", "NAME", "API_KEY")})
+    if hasattr(typing, "_get_protocol_attrs"):  # Python 3.12 itself remembers them
+        typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
     typer.main.get_command = functools.cache(typer.main.get_command)
     typer.main.get_command(program([]))
     _freeze()

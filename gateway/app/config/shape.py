@@ -6,6 +6,7 @@ import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final, TypeGuard, Union
 
 from pydantic import BaseModel, SecretStr, create_model
@@ -158,13 +159,13 @@ def is_section(kind: Any) -> TypeGuard[type[BaseModel]]:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def alternatives(kind: Any) -> Iterator[Any]:
-    """The members of a union, without the wrapping of `Annotated`."""
+@cache
+def alternatives(kind: Any) -> tuple[Any, ...]:
+    """The members of a union, without the wrapping of `Annotated`. A start asks for the same few types thousands of
+    times."""
     origin = typing.get_origin(kind)
     if origin is typing.Annotated:
-        yield from alternatives(typing.get_args(kind)[0])
-    elif origin in (Union, types.UnionType):
-        for member in typing.get_args(kind):
-            yield from alternatives(member)
-    else:
-        yield kind
+        return alternatives(typing.get_args(kind)[0])
+    if origin in (Union, types.UnionType):
+        return tuple(each for member in typing.get_args(kind) for each in alternatives(member))
+    return (kind,)
