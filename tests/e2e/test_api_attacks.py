@@ -219,7 +219,7 @@ async def problems_of(live: LiveApi, path: str, table: list[tuple[Any, int, str 
     """What is wrong with the answers to these bodies, one after the other, as mallory sends them."""
     problems = {}
     headers = {"Authorization": f"Bearer {live.secrets['mallory']}", "Content-Type": "application/json"}
-    async with httpx.AsyncClient(base_url=live.adapter.at, headers=headers, timeout=60) as http:
+    async with httpx.AsyncClient(base_url=live.adapter.at, headers=headers, timeout=60, verify=False) as http:
         for at, (body, status, param) in enumerate(table):
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
             try:
@@ -273,7 +273,7 @@ async def test_nobody_speaks_for_somebody_else(live: LiveApi) -> None:
     """Wrong keys, other people's names, and names that would lead out of a front end's people."""
     problems = {}
     secrets = {"SECRET": live.secrets["mallory"], "FRONT": live.secrets["front"]}
-    async with httpx.AsyncClient(base_url=live.adapter.at, timeout=60) as http:
+    async with httpx.AsyncClient(base_url=live.adapter.at, timeout=60, verify=False) as http:
         for at, (headers, fields, status) in enumerate(WHO):
             sent = {each: re.sub("SECRET|FRONT", lambda found: secrets[found[0]], headers[each]) for each in headers}
             answer = await http.post(CHAT, json=said(person("What is my secret?"), **fields), headers=sent)

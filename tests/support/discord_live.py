@@ -28,6 +28,7 @@ from tests.emulators.discord import Channel, DiscordServer, User
 from tests.support.gateway import config_in
 from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
+from tests.support.waiting import pauses
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,11 +64,12 @@ class Bot(LiveBot):
         user = None if place.guild is None else str(self.anna.id)
         key = SessionKey(platform="discord", chat=str(place.id), user=user)
         async with asyncio.timeout(PATIENCE):
+            pause = pauses()
             while True:
                 waiting = await self.gateway.store.waiting(key, len(texts) + 1)
                 if [item.inbound.text for item in waiting] == list(texts):
                     return
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(next(pause))
 
 
 @asynccontextmanager

@@ -36,6 +36,7 @@ from gateway.store.sqlite.store import SqliteStore
 from tests.support.empty_store import put_empty_store
 from tests.support.fakes import ManualClock
 from tests.support.model import PATIENCE, Changing, FakeModel, Gate, Say, echo, in_turn
+from tests.support.waiting import pauses
 
 __all__ = [
     "FakeAdapter",
@@ -255,12 +256,13 @@ class Live:
     async def quiet(self) -> None:
         """Return when nothing is accepted, running or being shown, and no hook is owed any more."""
         async with asyncio.timeout(PATIENCE):
+            pause = pauses()
             while True:
                 status = await self.store.status()
                 busy = self.gateway.lanes.active or self.gateway.outbox.in_flight
                 if not (status.waiting or status.unsent or busy or await self.store.pending_hooks(1)):
                     return
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(next(pause))
 
 
 FEW_TOOLS: Final = ToolSettings(offered={"*": ("clock", "read_file", "search_history", "send_file", "todo")})

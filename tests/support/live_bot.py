@@ -11,6 +11,7 @@ from typing import Any
 from gateway.app.gateway import Gateway
 from gateway.domain.notes import QUOTES_END, TALK
 from tests.support.model import PATIENCE, FakeModel
+from tests.support.waiting import pauses
 
 
 def talk_in(text: str) -> list[str]:
@@ -50,9 +51,10 @@ class LiveBot(ABC):
     async def quiet(self) -> None:
         """Return when nothing is accepted, running or being shown any more."""
         async with asyncio.timeout(PATIENCE):
+            pause = pauses()
             while True:
                 status = await self.gateway.store.status()
                 busy = self.gateway.lanes.active or self.gateway.outbox.in_flight
                 if not (status.waiting or status.unsent or busy):
                     return
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(next(pause))

@@ -32,6 +32,7 @@ from gateway.runtime.clock import Clock, SystemClock, SystemIds
 from gateway.runtime.structs import replace
 from tests.support.gateway import config_in
 from tests.support.model import PATIENCE, FakeModel
+from tests.support.waiting import pauses
 
 ENTRY = re.compile(r'<li id="e-([^"]*)" data-place="([^"]*)">(.*?)</li>(?=<li id="e-|</ol>\Z)', re.DOTALL)
 
@@ -131,11 +132,12 @@ class Visitor:
     async def until(self, words: str) -> Shown:
         """The page, once it shows these words and nothing is being written."""
         async with asyncio.timeout(PATIENCE):
+            pause = pauses()
             while True:
                 shown = await self.shown()
                 if words in shown.text and shown.is_quiet:
                     return shown
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause))
 
     @asynccontextmanager
     async def events(self, last: str, *, header: bool = False) -> AsyncIterator[AsyncIterator[tuple[str, Any, str]]]:

@@ -25,6 +25,7 @@ from tests.emulators.slack import Channel, Message, SlackServer, User
 from tests.support.gateway import config_in
 from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
+from tests.support.waiting import pauses
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,11 +62,12 @@ class Bot(LiveBot):
         """Return once these texts of Anna's wait in her chat's lane."""
         key = SessionKey(platform="slack", chat=self.chat.id)
         async with asyncio.timeout(PATIENCE):
+            pause = pauses()
             while True:
                 waiting = await self.gateway.store.waiting(key, len(texts) + 1)
                 if [item.inbound.text for item in waiting] == list(texts):
                     return
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(next(pause))
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from tests.emulators.whatsapp import Message, Person, WhatsAppServer
 from tests.support.gateway import config_in
 from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
+from tests.support.waiting import pauses
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,10 +52,11 @@ class Bot(LiveBot):
     async def until_withheld(self, count: int) -> None:
         """Return once so many rows wait for somebody to write."""
         async with asyncio.timeout(PATIENCE):
+            pause = pauses()
             while True:
                 if len(await self.gateway.store.outbox(None, 9, (OutboundState.WITHHELD,))) >= count:
                     return
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(next(pause))
 
 
 def free_port() -> int:
