@@ -509,3 +509,8 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     *(ALARM, PINNED, FACT, SCOPE, NOTE, FILE, CONTENT, CALL, SUM, ACCOUNT, RESERVED, REST, DEED),
     *(BUCKET, TICKET, HOLD),
 )
+
+
+def names() -> list[str]:
+    """The names of all kinds and indexes: a store that was written without one of them makes it when it is opened."""
+    return [name for kind in KINDS for name in (kind.name, *(f"{kind.name}.{each.name}" for each in kind.indexes))]

@@ -26,7 +26,7 @@ from gateway.app.monitor import answering
 from gateway.runtime.errors import UserError
 from gateway.runtime.supervisor import Supervisor
 from gateway.store.sqlite import database
-from gateway.store.sqlite.migrations import MIGRATIONS, migrate
+from gateway.store.sqlite.migrations import VERSION, migrate
 from tests.emulators.llm import LlmServer
 from tests.emulators.telegram import TelegramServer
 from tests.support.gateway import FakeAdapter, FakeModel, config_in, running
@@ -103,7 +103,7 @@ async def test_a_store_is_brought_forward_before_the_gateway_is_ready(
 
     await eventually(ready)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
     gateway.stop()
     await serving
 

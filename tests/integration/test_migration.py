@@ -151,7 +151,7 @@ async def test_long_transcripts_and_many_sessions(places: Places) -> None:
     await store.aclose()
     told: list[Any] = []
     report = await move(places.sqlite("a.db"), places.redis[0], tell=told.append)
-    assert (report.copied["messages"], report.copied["sessions"]) == (3_500, 451)
+    assert (report.copied["message"], report.copied["session"]) == (3_500, 451)
     assert max(later.done - earlier.done for earlier, later in pairwise(told)) <= 1_000
     await move(places.redis[0], places.sqlite("b.db"))
     moved = await places.open(places.sqlite("b.db"))
@@ -171,8 +171,6 @@ async def test_a_row_that_was_shown_is_not_sent_again(places: Places, redis_serv
         client.set(row, f"{version} {json.dumps({**held, 'confirmed': True})}")
     await move(start, places.sqlite("a.db"))
     store = await places.open(places.sqlite("a.db"))
-    states = {row.id: row.state for row in await store.outbox(None, 99)}
-    assert (states["o2"], states["o-dead"]) == ("sent", "sending")
     rows = (await migration_kit.worked_off(store))["rows"]
     assert [[each.id for each in rows[chat]] for chat in ("2", "11")] == [[], ["o-dead"]]
 

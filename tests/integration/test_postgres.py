@@ -10,7 +10,13 @@ import pytest
 
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
+from gateway.store.draft import Draft
+from gateway.store.kinds import NOTE
+from gateway.store.shared.platforms import Platforms
+from gateway.store.space import Caller
+from gateway.store.steps import members
 from gateway.store.transactional import SharedStore
+from tests.support.growing import GROWN, coloured, later_version, noted, seen
 from tests.support.store_kit import key, outbound, put
 from tests.support.waiting import eventually
 
@@ -115,3 +121,39 @@ async def test_what_a_silent_process_held_is_taken_over(process: Opener) -> None
         claim = await other.claim_next("w")
     assert claim.item.attempts == 2
     assert claim.lease.key == key()
+
+
+async def test_a_kind_and_an_index_are_added_to_a_filled_database(server: PostgresServer) -> None:
+    from gateway.store.postgres import records
+    from gateway.store.postgres import server as module
+
+    place = module.PostgresPlace(server.url)
+    connection = place.connect(writes=True)
+
+    def run(step: Any, *args: Any) -> None:
+        draft = Draft(connection)
+        step(draft, *args)
+        connection.write(draft)
+        connection.commit()
+        connection.begin()
+
+    connection.lay_out()
+    run(noted, NOTE, "fine", "so so")
+    with later_version(records, module):
+        store = SharedStore(place, clock=SystemClock())
+        run(members.join, caller(), 4_000_000_000.0)
+        with pytest.raises(StoreUnavailable, match="An earlier Legato uses the PostgreSQL database: stop every"):
+            await store.open()
+        await store.aclose()
+        run(members.leave, "earlier")
+        connection.lay_out()
+        run(coloured)
+        run(noted, GROWN, "splendid")
+        assert seen(Draft(connection)) == (["fine", "so so", "splendid"], ["red", "blue"])
+    connection.close()
+
+
+def caller() -> Caller:
+    """A process of the earlier version."""
+    every = Platforms()
+    return Caller(owner="earlier", now=0.0, uptime=0.0, runs=every, sends=every, pauses=())

@@ -336,10 +336,10 @@ BUGS: Final = (
     ),
     Bug(
         name="a migration verifies how many, and not what",
-        file="gateway/store/shared/facts.py",
-        old="if self._digests[kind].digest() != other._digests[kind].digest()",
-        new="if self.counts[kind] != other.counts[kind]",
-        tests=("tests/integration/test_migration_refused.py",),
+        file="gateway/store/steps/copying.py",
+        old="if self._sums[name] != other._sums[name]",
+        new="if self.counts[name] != other.counts[name]",
+        tests=("tests/unit/store/test_transfer_records.py",),
     ),
     Bug(
         name="a torn row of a killed run over trajectories stays",

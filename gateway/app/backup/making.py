@@ -23,7 +23,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError
 from gateway.runtime.inside import marked
 from gateway.store.sqlite.copying import check_there, copy_store, fill, made_whole, scratch, written
-from gateway.store.sqlite.holdings import counts
+from gateway.store.sqlite.migrations import counts
 from gateway.store.transfer import export
 
 _HALF: Final = "legato-backup"  # the beginning of the name of one that is not whole yet

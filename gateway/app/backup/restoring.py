@@ -29,10 +29,9 @@ from gateway.store.port import SessionStore, Store
 from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite.connection import check_undamaged, connect_reader, connect_writer, unavailable
 from gateway.store.sqlite.copying import written
-from gateway.store.sqlite.holdings import counts
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.mark import check_whole
-from gateway.store.sqlite.migrations import check_known, check_readable, check_unaltered, migrate
+from gateway.store.sqlite.migrations import check_known, check_readable, check_unaltered, counts, migrate
 from gateway.store.sqlite.swapping import Swap, swap
 from gateway.store.transfer import migrate as migrate_store
 from gateway.store.transfer import source_at, target_at

@@ -14,34 +14,37 @@ from psycopg import Connection
 
 from gateway.store.draft import Draft
 from gateway.store.kinds import KINDS
-from gateway.store.space import Index, Key, Kind, Order
+from gateway.store.space import Entry, Index, Key, Kind, Order
 
 T = TypeVar("T")
 
 _STEP: Final = 1_024  # numbers that the server gives at once, to one step: those of a later step are above them
+_TOGETHER: Final = 1_000  # records that are read together
 _EXTEND: Final = (
     "INSERT INTO series(name, place, number)"
     " SELECT %s, %s + place, number FROM unnest(%s::bigint[]) WITH ORDINALITY AS added(number, place)"
 )
 _META: Final = (
-    f"CREATE SEQUENCE numbers INCREMENT BY {_STEP} START WITH {_STEP}",
-    "CREATE TABLE meta(name text PRIMARY KEY, value text NOT NULL)",
-    'CREATE TABLE series(name text COLLATE "C", place integer, number bigint NOT NULL, PRIMARY KEY (name, place))',
+    "CREATE SCHEMA IF NOT EXISTS legato",
+    f"CREATE SEQUENCE IF NOT EXISTS numbers INCREMENT BY {_STEP} START WITH {_STEP}",
+    "CREATE TABLE IF NOT EXISTS meta(name text PRIMARY KEY, value text NOT NULL)",
+    'CREATE TABLE IF NOT EXISTS series(name text COLLATE "C", place integer, number bigint NOT NULL,'
+    " PRIMARY KEY (name, place))",
 )
 
 
 def statements() -> Iterator[str]:
-    """What makes the tables of all kinds. Nothing that was said gets into the server's statistics."""
+    """What makes the tables and indexes that are not there. Nothing that was said gets into the server's statistics."""
     yield from _META
     for kind in KINDS:
         key, doc = "bigint" if kind.numbered else 'text COLLATE "C"', "bytea" if kind.raw else "json"
-        columns = [f'"{each.name}" text COLLATE "C", "{each.name}_at" double precision' for each in kind.indexes]
-        columns = [f"key {key} PRIMARY KEY", f"doc {doc} NOT NULL", *columns]
-        yield f'CREATE TABLE "{kind.name}"({", ".join(columns)})'
+        yield f'CREATE TABLE IF NOT EXISTS "{kind.name}"(key {key} PRIMARY KEY, doc {doc} NOT NULL)'
         yield f'ALTER TABLE "{kind.name}" ALTER COLUMN doc SET STATISTICS 0'
         for each in kind.indexes:
+            columns = f'"{each.name}" text COLLATE "C", ADD COLUMN IF NOT EXISTS "{each.name}_at" double precision'
+            yield f'ALTER TABLE "{kind.name}" ADD COLUMN IF NOT EXISTS {columns}'
             where = f'("{each.name}", "{each.name}_at", key) WHERE "{each.name}" IS NOT NULL'
-            yield f'CREATE INDEX "{kind.name}_{each.name}" ON "{kind.name}"{where}'
+            yield f'CREATE INDEX IF NOT EXISTS "{kind.name}_{each.name}" ON "{kind.name}"{where}'
 
 
 def sql(text: str) -> LiteralString:
@@ -102,6 +105,21 @@ class ServerRecords:
         )
         return [kind.record(each) for each in self.all(query, sought)] if sought else []
 
+    def every(self, kind: Kind[T]) -> Iterator[T]:
+        """The records of a kind by their keys."""
+        keys = self.all(f'SELECT key FROM "{kind.name}" ORDER BY key')
+        some = 1 if kind.raw else _TOGETHER
+        for start in range(0, len(keys), some):
+            yield from self.many(kind, keys[start : start + some])
+
+    def fill(self, kind: Kind[Any], indexes: Sequence[Index[Any]]) -> None:
+        """Enter the records of a kind into indexes that the program did not have which wrote them."""
+        changes = ", ".join(f'"{each.name}" = %s, "{each.name}_at" = %s' for each in indexes)
+        for record in self.every(kind) if indexes else ():
+            values = _entries([each.entry(record) for each in indexes])
+            query = sql(f'UPDATE "{kind.name}" SET {changes} WHERE key = %s')
+            self.connection.execute(query, (*values, _text(kind.key(record))))
+
     def look(
         self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool
     ) -> list[T]:
@@ -148,7 +166,9 @@ class ServerRecords:
 
 def _values(kind: Kind[T], key: Key, record: T) -> list[Any]:
     document = kind.document(record)
-    values: list[Any] = [_text(key), document if kind.raw else document.decode()]
-    for entry in kind.entries(record):
-        values += (None, None) if entry is None else (_text(entry[0]), float(entry[1]))
-    return values
+    return [_text(key), document if kind.raw else document.decode(), *_entries(kind.entries(record))]
+
+
+def _entries(entries: Sequence[Entry]) -> Iterator[Any]:
+    for entry in entries:
+        yield from (None, None) if entry is None else (_text(entry[0]), float(entry[1]))

@@ -7,7 +7,7 @@ others from coming between. Where one does, the server says so, and the step run
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -17,7 +17,7 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.draft import Draft
-from gateway.store.kinds import KINDS
+from gateway.store.kinds import KINDS, names
 from gateway.store.postgres.entries import ENTRIES, ServerEntries
 from gateway.store.postgres.records import sql, statements
 from gateway.store.transactional import ServerAway, UnknownEnd
@@ -28,6 +28,7 @@ _NOT_READY: Final = ("the database system is", "too many", "remaining connection
 _SETTINGS: Final[dict[str, Any]] = {"connect_timeout": 5, "keepalives_idle": 5, "tcp_user_timeout": 10_000}
 # A process that froze in the midst of a step must not hold the others up.
 _SETUP: Final = "SET search_path TO legato; SET idle_in_transaction_session_timeout TO '10s'; SET lock_timeout TO '60s'"
+_NOTE_KINDS: Final = "INSERT INTO meta VALUES ('kinds', %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _VACUUM: Final = "VACUUM " + ", ".join(f'"{name}"' for name in (*(kind.name for kind in KINDS), "entry"))
 
 
@@ -43,14 +44,32 @@ class ServerConnection(ServerEntries):
     def lay_out(self) -> None:
         self.connection.execute("SELECT pg_advisory_lock(hashtext('legato'))")
         self.connection.commit()  # what follows sees what others did meanwhile
-        if self.all("SELECT to_regclass('legato.meta')") == [None]:
-            for each in ("CREATE SCHEMA legato", *statements(), *ENTRIES):
+        is_new = self.all("SELECT to_regclass('legato.meta')") == [None]
+        filled = [] if is_new else "".join(self.all("SELECT value FROM meta WHERE name = 'kinds'")).split()
+        if filled != names():
+            self._grow(filled)
+        if is_new:
+            for each in ENTRIES:
                 self.connection.execute(sql(each))
             self.connection.execute("INSERT INTO meta VALUES ('layout', %s)", (_LAYOUT,))
         if self.all("SELECT value FROM meta WHERE name = 'layout'") != [_LAYOUT]:
             raise StoreUnavailable("The PostgreSQL database was laid out by another version of Legato: run that one.")
         self.connection.execute("SELECT pg_advisory_unlock_all()")
         self.connection.commit()
+
+    def _grow(self, filled: Sequence[str]) -> None:
+        """Make what the program did not have which filled these indexes, if any. Raises StoreUnavailable while one such
+        runs."""
+        if filled and self.all("SELECT 1 FROM member WHERE members_at > extract(epoch FROM clock_timestamp()) LIMIT 1"):
+            raise StoreUnavailable(
+                "An earlier Legato uses the PostgreSQL database: stop every process of it, wait ten seconds, and start "
+                "this one again."
+            )
+        for each in statements():
+            self.connection.execute(sql(each))
+        for kind in KINDS if filled else ():
+            self.fill(kind, [each for each in kind.indexes if f"{kind.name}.{each.name}" not in filled])
+        self.connection.execute(_NOTE_KINDS, (" ".join(names()),))
 
     def write(self, draft: Draft) -> None:
         super().write(draft)

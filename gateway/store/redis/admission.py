@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Final
 
 import structlog
@@ -16,9 +17,8 @@ from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreOutdated, StoreUnavailable
 from gateway.store.kinds import ALL, MEMBERS
-from gateway.store.redis.bringing import BROUGHT, bring
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
-from gateway.store.redis.keyspace import META, SEARCH, connect_meta, of_meta
+from gateway.store.redis.keyspace import BROUGHT, META, SEARCH, connect_meta, of_meta
 from gateway.store.redis.mark import check_free, check_whole
 from gateway.store.redis.partitions import PARTITIONS, prefix
 from gateway.store.redis.records import index_key
@@ -26,6 +26,7 @@ from gateway.store.shared import searchable
 
 log = structlog.get_logger(__name__)
 
+_BRINGING: Final = "gateway.store.redis.bringing"  # which few starts need
 RECORDS: Final = 2  # from this format on there are records of kinds; those before are brought over
 FORMAT: Final = 2  # of the records
 _OLDEST: Final = (7, 0)
@@ -163,7 +164,7 @@ async def _bring_forward(
         try:
             await _outlast(endpoint, clock, told)
             if int(meta.get("format", "1")) < RECORDS:
-                await bring(endpoint, clock, told)
+                await import_module(_BRINGING).bring(endpoint, clock, told)
         except BaseException:
             if not await of_meta(endpoint, "HEXISTS", META, BROUGHT):  # the records are as they were
                 await _set(endpoint, "readable_from", meta.get("readable_from", "1"))

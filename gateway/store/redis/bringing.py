@@ -10,9 +10,10 @@ Several processes may do all of this at once: each has an attempt of its own, an
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from itertools import count
 from typing import Final
 
@@ -24,30 +25,38 @@ from gateway.runtime.tasks import Background
 from gateway.store.redis.connection import Caller
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.former import Reading
-from gateway.store.redis.holdings import Filling, facts
-from gateway.store.redis.keyspace import META, SEARCH, keys, of_meta, remove
+from gateway.store.redis.keyspace import BROUGHT, LOCK, META, SEARCH, keys, of_meta, remove
 from gateway.store.redis.partitions import EVERYWHERE
+from gateway.store.redis.whole import Filling, Whole
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.facts import Record, Tally
-from gateway.store.steps import moving
+from gateway.store.sqlite.bringing import TOLD_EACH, Filled, scratch
+from gateway.store.steps.copying import Tally
 
 log = structlog.get_logger(__name__)
 
-BROUGHT: Final = "brought"  # a field of the facts about the store: the attempt that was decided for
-LOCK: Final = f"{{{META}}}:bringing"  # beside the facts: who tries now, so that no other tries meanwhile
 _LOCKED: Final = 10_000  # milliseconds
 _LOOK_AGAIN: Final = 1.0  # seconds
 _PATIENCE: Final = 30.0  # seconds that a step waits for a server that is away
 _MANY: Final = 500  # keys of a script
 _LEFT_OUT: Final = ("unindexed", "commits:")  # what is made anew
 
-Pages = AsyncGenerator[Sequence[Record], None]
+
+@asynccontextmanager
+async def former_records(endpoint: Endpoint, wire: Wire, tell: Callable[[int], None]) -> AsyncIterator[Filled]:
+    """What a database of the earlier layout holds, as records, which lie in a file that nobody sees. `tell` is given
+    how many facts are in it by now."""
+    with scratch() as filled:
+        async with aclosing(Reading(endpoint, wire).pages()) as facts:
+            async for page in facts:
+                await asyncio.to_thread(filled.put, page)
+                tell(filled.count)
+        yield filled
 
 
 async def bring(endpoint: Endpoint, clock: Clock, told: Callable[[str], None]) -> None:
     """Bring a database over that no process of an earlier version uses. Raises StoreError, StoreUnavailable or
     UNREACHABLE: the next start goes on with it."""
-    attempt = Attempt(endpoint, clock)
+    attempt = Attempt(endpoint, clock, told)
     try:
         for look in count():
             if decided := await of_meta(endpoint, "HGET", META, BROUGHT):
@@ -67,8 +76,10 @@ async def bring(endpoint: Endpoint, clock: Clock, told: Callable[[str], None]) -
 class Attempt:
     """One process's attempt to bring a database over."""
 
-    def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
+    def __init__(self, endpoint: Endpoint, clock: Clock, told: Callable[[str], None]) -> None:
         self.name = os.urandom(8).hex()
+        self._told = told
+        self._next_told = TOLD_EACH
         self._endpoint = endpoint
         self._clock = clock
         self._background = Background()
@@ -112,27 +123,30 @@ class Attempt:
             holding.cancel()
 
     async def _fill(self) -> None:
-        now = self._clock.now()
-        filling, put = Filling(self._new, self.name), Tally()
-        async with aclosing(Reading(self._endpoint, self._old, now).pages()) as pages:
-            async for page in pages:
+        filling, put, found = Filling(self._new, self.name), Tally(), Tally()
+        async with former_records(self._endpoint, self._old, self._tell) as filled:
+            for page in filled.pages():
                 await filling.restore(page)
-                put.add(map(moving.normal, page))
-        await filling.complete()
-        found = Tally()
-        async with aclosing(facts(self._endpoint, self._new)) as pages:
+                put.add(page)
+            await filling.complete(filled.last_number())
+        async with aclosing(Whole(self._endpoint, self._new).pages()) as pages:
             async for page in pages:
-                found.add(map(moving.normal, page))
+                found.add(page)
         kind = put.differing(found)
         if kind is not None:
             raise StoreError(
-                f"The database at {self._endpoint} cannot be brought to this version: {put.counts[kind]:,} {kind} "
-                f"became {found.counts[kind]:,}, or others; use the earlier version, for which all is as it was, and "
-                "report this."
+                f"The database at {self._endpoint} cannot be brought to this version: {put.counts[kind]:,} records of "
+                f"the kind {kind!r} became {found.counts[kind]:,}, or others; use the earlier version, for which all "
+                "is as it was, and report this."
             )
         for partition in EVERYWHERE:
             await self._do(self.name, partition, "", "next", ["removing"])
-        log.info("store_is_compared", server=str(self._endpoint), records=put.total)
+        log.info("store_is_compared", server=str(self._endpoint), records=put.counts.total())
+
+    def _tell(self, done: int) -> None:
+        if done >= self._next_told:
+            self._next_told = done + TOLD_EACH
+            self._told(f"{done:,} records of the database at {self._endpoint} are read.")
 
     async def _hold(self) -> None:
         """Keep others from trying, for as long as this process lives."""

@@ -25,7 +25,7 @@ from gateway.store.redis.keyspace import keys
 from gateway.store.redis.partitions import PARTITIONS, partition_of_name
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import dumps, file_from, storable
-from gateway.store.shared.facts import FIELDS, FORGOTTEN, PAGE, Record, lost
+from gateway.store.shared.facts import FIELDS, PAGE, Record, lost
 from gateway.store.shared.fields import COMPACTION, FILE, OUTBOUND, SESSION, USAGE
 
 Place = tuple[int, str, float]  # a partition, a name in it, and the number that it is sorted by there
@@ -75,12 +75,11 @@ class Numbers:
 
 
 class Reading:
-    """Reads a store that nobody writes to. What is forgotten by `now` is left out."""
+    """Reads a store that nobody writes to."""
 
-    def __init__(self, endpoint: Endpoint, wire: Wire, now: float) -> None:
+    def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
         self._endpoint = endpoint
         self._wire = wire
-        self._kept_from = (now + FORGOTTEN) * 1_000
         self._numbers = Numbers(())
 
     async def pages(self) -> AsyncGenerator[Sequence[Record], None]:
@@ -288,7 +287,7 @@ class Reading:
             yield [
                 Record("spending", {"account": name, "spent": int(total), "forget_at": at if at >= 0 else None})
                 for (_, name, _), total, at in zip(places, spent, until, strict=True)
-                if total is not None and not 0 <= at < self._kept_from
+                if total is not None
             ]
 
     async def _pins(self) -> AsyncIterator[list[Record]]:

@@ -14,6 +14,8 @@ from gateway.store.redis.endpoint import Endpoint, ask, used
 
 META: Final = "legato:meta"  # the facts about the store
 SEARCH: Final = "search"  # the fact that says by which version's way all entries of the search index were made
+BROUGHT: Final = "brought"  # the same, of a database that is brought over: the attempt that was decided for
+LOCK: Final = f"{{{META}}}:bringing"  # beside the facts: who brings it over now, so that no other tries meanwhile
 _SECONDS: Final = 30.0  # one page's answer may take
 _COUNT: Final = "2000"  # keys looked at for one page
 

@@ -1,20 +1,16 @@
-"""A store's facts as plain records, the same whichever store they lie in, and the proof that all arrived.
+"""What a store of an earlier layout holds, as plain facts, the same whichever store they lie in.
 
-A record is a kind and the kind's fields. JSON that a store keeps as text stays text; a flag is 0 or 1. A store
-gives the records of a kind in an order that is the same wherever they lie: sessions as they were opened, their
-messages as they were said, items as they were accepted, rows as they were emitted, and what has no order of its
-own by name. So one digest for each kind proves a copy, order included.
+A fact is a kind and the kind's fields. JSON that was kept as text stays text; a flag is 0 or 1. A reader gives the
+facts of a kind in an order: sessions as they were opened, their messages as they were said, items as they were
+accepted, rows as they were emitted. `gateway.store.steps.moving` makes records of them.
 
-What belongs to a running process (leases, fences, claims) is no fact: a target is as if the source's last
-process had been killed. What follows from facts (search entries, counters, what is due) a target makes anew.
+What belongs to a running process (leases, fences, claims) is no fact, nor is what follows from facts.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from hashlib import sha256
-from typing import Any, Final, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -23,7 +19,6 @@ from gateway.store.shared.fields import COMPACTION, FACT, FILE, OUTBOUND, SESSIO
 
 PAGE: Final = 1_000  # records at most that are in memory at a time
 PAGE_TEXT: Final = 8_000_000  # characters and bytes at most of these, unless one record alone has more
-FORGOTTEN: Final = 86_400.0  # an account that is forgotten within this many seconds is not moved
 
 _SESSION, _COMPACTION, _ROW, _FILE, _FACT, _USAGE = (
     " ".join(shape.names) for shape in (SESSION, COMPACTION, OUTBOUND, FILE, FACT, USAGE)
@@ -76,14 +71,9 @@ class Record(Struct, frozen=True):
     kind: str
     data: dict[str, Any]
 
-    def canonical(self) -> bytes:
-        """A text that is equal for equal facts, and only for those. Raises KeyError if a field is missing."""
-        fields = [self.data[name] for name in FIELDS[self.kind]]
-        return json.dumps(fields, default=lambda content: sha256(content).hexdigest()).encode("ascii")
-
 
 def in_pages(records: Iterable[Record]) -> Iterator[Sequence[Record]]:
-    """Records in pages that fit into memory."""
+    """Facts, as many together as may be in memory at a time."""
     page: list[Record] = []
     size = 0
     for record in records:
@@ -97,73 +87,9 @@ def in_pages(records: Iterable[Record]) -> Iterator[Sequence[Record]]:
         yield page
 
 
-def lost(message_id: str, session_id: str) -> StoreError:
-    """The error for a transcript that names a missing message."""
+def lost(message: int | str, session_id: str) -> StoreError:
+    """The error for a transcript that names a message which is not there."""
     return StoreError(
-        f"The store is damaged: message {message_id} of session {session_id} is missing; "
+        f"The store is damaged: message {message} of session {session_id} is missing; "
         "restore a backup, then migrate that."
     )
-
-
-class Source(Protocol):
-    """A store whose facts are read. `name` is its address without credentials."""
-
-    name: str
-
-    @property
-    def identity(self) -> str:
-        """The same for two addresses of one store; known once it is open."""
-
-    async def open(self) -> None:
-        """Take the store, so that no gateway opens it. Raises StoreLocked if one uses it, or StoreUnavailable."""
-
-    def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
-        """All records, in pages of at most PAGE. Kinds may be mixed, but each kind comes in its own order. Records that
-        are FORGOTTEN by `now` (seconds since the epoch) are left out."""
-
-    async def check(self) -> None:
-        """Raises StoreUnavailable if a gateway may be using the store after all."""
-
-    async def aclose(self) -> None:
-        """Give the store up. Idempotent."""
-
-
-class Target(Source, Protocol):
-    """A store to fill. `open` refuses one that is neither empty nor half filled by a migration."""
-
-    async def begin(self, origin: str) -> None:
-        """Mark the store as half filled from `origin`, so that no gateway opens it, and remove what an earlier
-        migration left."""
-
-    async def restore(self, page: Sequence[Record]) -> None:
-        """Store records, in the order in which a source gives them."""
-
-    async def complete(self) -> None:
-        """All records are there: make everything that needs all of them."""
-
-    async def publish(self) -> None:
-        """Remove the mark: from now on this is a store like any other."""
-
-
-class Tally:
-    """Counts records, and digests each kind in the order in which they are added."""
-
-    def __init__(self) -> None:
-        self.counts = dict.fromkeys(FIELDS, 0)
-        self._digests = {kind: sha256() for kind in FIELDS}
-
-    def add(self, page: Iterable[Record]) -> None:
-        """The next records."""
-        for record in page:
-            self.counts[record.kind] += 1
-            self._digests[record.kind].update(record.canonical())
-
-    @property
-    def total(self) -> int:
-        """How many records there are, of all kinds."""
-        return sum(self.counts.values())
-
-    def differing(self, other: Tally) -> str | None:
-        """The first kind in which the other tally has seen different records."""
-        differing = (kind for kind in FIELDS if self._digests[kind].digest() != other._digests[kind].digest())
-        return next(differing, None)

@@ -10,13 +10,12 @@
                   swapping        another one in its place, whole or not at all
                   mark            the sign that `legato migrate` is filling it
     a search      search          the full-text index (vectors: of what messages mean), from `messages`
-    its layout    migrations      the steps to this version of it
+    its layout    migrations      brings it to this version
                   former          the tables with columns that it had before
                   bringing        the step from them to tables of kinds
-                  holdings        what it holds: counts and samples, to compare
                   rehearsal       an upgrade tried on a copy
 
-`schema/` holds the steps from one version of the file to the next, up to the one that `bringing` takes.
+Another process may read a file beside its owner, and write notes and facts.
 """
 
 from gateway.store.sqlite.store import SqliteStore

@@ -6,67 +6,113 @@ All of it happens in the transaction of its caller, so a file is of the one layo
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import apsw
 
-from gateway.store.kinds import REST, Rest
+from gateway.runtime.errors import StoreError
+from gateway.store.kinds import ITEM, MESSAGE, REST, Rest
+from gateway.store.shared.facts import Record
 from gateway.store.space import Space
 from gateway.store.sqlite import former
-from gateway.store.sqlite.connection import Connection, many, one
-from gateway.store.sqlite.records import WrittenRecords, lay_out
+from gateway.store.sqlite.connection import Connection, connect_writer, many, one
+from gateway.store.sqlite.migrations import migrate
+from gateway.store.sqlite.records import FileRecords, WrittenRecords, lay_out
 from gateway.store.steps import moving
+from gateway.store.steps.copying import Copied, pages
 
-# Messages of a Redis store have numbers above all others, which count on from there no more.
-_FOREIGN: Final = f"""
-CREATE TEMP TABLE renumbered AS
-    SELECT id AS old, row_number() OVER (ORDER BY id) + (SELECT coalesce(max(id), 0) FROM messages
-    WHERE id < {former.FOREIGN}) AS new FROM messages WHERE id >= {former.FOREIGN};
-CREATE UNIQUE INDEX temp.renumbered_old ON renumbered(old);
-UPDATE transcript SET message_id = (SELECT new FROM renumbered WHERE old = message_id)
-    WHERE message_id IN (SELECT old FROM renumbered);
-UPDATE facts SET message_id = coalesce(
-    (SELECT CAST(new AS TEXT) FROM renumbered WHERE old = message_number(message_id)), message_id)
-    WHERE message_id GLOB '[0-9]*p[0-9][0-9]';
-UPDATE messages SET id = (SELECT new FROM renumbered WHERE old = id) WHERE id IN (SELECT old FROM renumbered);
-DROP TABLE renumbered;
-INSERT INTO message_search(message_search) VALUES ('delete-all');
-DELETE FROM message_vectors;
-DELETE FROM meta WHERE name IN ('search_made', 'vectors');
-"""
-_MISSING: Final = (
-    "CREATE TABLE IF NOT EXISTS renamed_chats(lane TEXT PRIMARY KEY, first TEXT, later TEXT) WITHOUT ROWID"
-)
-_HIGHEST: Final = "SELECT max((SELECT coalesce(max(id), 0) FROM inbox), (SELECT coalesce(max(id), 0) FROM messages))"
+TOLD_EACH: Final = 20_000  # facts, after which somebody who waits for them is told
+Tell = Callable[[int, int], None]  # how many facts are brought over, and of how many
 
 
-def prepare(connection: apsw.Connection) -> None:
-    """Make a file of the layout 31 ready to be read: a file of an early commit lacks a table, and messages get the
-    numbers that they are to have."""
-    former.prepare(connection)
-    former.widen(connection)
-    connection.execute(_MISSING)
-    if one(connection, f"SELECT 1 FROM messages WHERE id >= {former.FOREIGN} LIMIT 1"):
-        connection.execute(_FOREIGN).fetchall()
-
-
-def bring(connection: apsw.Connection) -> None:
-    """Bring what a file of the layout 31 holds over, beside the tables in which it lay."""
-    prepare(connection)
-    highest = one(connection, _HIGHEST)
-    rests = [Rest(account=a, bucket=b, until=u, seconds=s) for a, b, u, s in many(connection, "SELECT * FROM rests")]
-    lay_out(connection, from_number=0 if highest is None else int(highest[0]))
+def bring(connection: apsw.Connection, tell: Tell) -> None:
+    """Bring what a file of an earlier layout holds over, and let its tables go. Raises StoreError if less than all came
+    over."""
     assert isinstance(connection, Connection)
-    written = WrittenRecords(connection)
-    for page in former.dump(connection, 0.0):
-        written.run(moving.put, page)
-        connection.stored = ()  # they are in the index, or were not meant to be
-    written.run(_put_rests, rests)
+    former.prepare(connection)
+    total = former.size(connection)
+    rests = [
+        Rest(account=a, bucket=b, until=u, seconds=s)
+        for a, b, u, s in many(connection, "SELECT account, bucket, until, seconds FROM rests")
+    ]
+    lay_out(connection, from_number=max(_highest(connection, "inbox", "id"), _highest(connection, "messages", "id")))
+    filled = Filled(connection)
+    for page in former.dump(connection):
+        filled.put(page)
+        tell(filled.count, total)
+    filled.check()
+    filled.written.run(_put_rests, rests)
     connection.set_rollback_hook(None)
+    for table in former.TABLES:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    connection.execute("DELETE FROM meta WHERE name = 'search_stemmed_from'")
     # The parts of the file that the tables left are given back when it is rewritten.
     connection.execute(
         "INSERT INTO meta(name, value) VALUES ('scrub_owed', 3) ON CONFLICT (name) DO UPDATE SET value = 3"
     )
+
+
+@contextmanager
+def scratch() -> Iterator[Filled]:
+    """A file of this version that nobody sees, to be filled with what a server holds."""
+    with TemporaryDirectory(prefix="legato-") as folder:
+        path = Path(folder, "legato.db")
+        with closing(connect_writer(path)) as connection:
+            connection.execute("PRAGMA synchronous = OFF").fetchall()
+            migrate(connection, path)
+            yield Filled(connection)
+
+
+def _highest(connection: apsw.Connection, table: str, column: str) -> int:
+    row = one(connection, f"SELECT max({column}) FROM {table}")
+    return int(row[0] or 0) if row else 0
+
+
+class Filled:
+    """A file that is filled with facts."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.written = WrittenRecords(connection)
+        self._counts = Counter[str]()
+
+    @property
+    def count(self) -> int:
+        """Count the facts that were put."""
+        return self._counts.total()
+
+    def put(self, page: Sequence[Record]) -> None:
+        """Put facts, in the order in which they are read."""
+        connection = self.written.connection
+        with connection:
+            self.written.run(moving.put, page)
+        connection.stored = ()  # they are in the index, or were not meant to be
+        self._counts.update(record.kind for record in page)
+
+    def pages(self) -> Iterator[Sequence[Copied]]:
+        """All that was put, as records in pages."""
+        self.check()
+        return pages([FileRecords(self.written.connection)])
+
+    def last_number(self) -> int:
+        """A number that is not below any of them."""
+        connection = self.written.connection
+        return max(self.written.last_number(), *(_highest(connection, each.name, "key") for each in (ITEM, MESSAGE)))
+
+    def check(self) -> None:
+        """Raises StoreError unless there are as many records as there were facts."""
+        for fact, kind in moving.BECOMES.items():
+            row = one(self.written.connection, f'SELECT count(*) FROM "{kind}"')
+            found = 0 if row is None else int(row[0])
+            if found != self._counts[fact]:
+                raise StoreError(
+                    f"The store cannot be brought to this version: {self._counts[fact]:,} {fact} became {found:,}. "
+                    "Nothing of it was changed: use the earlier version, and report this."
+                )
 
 
 def _put_rests(space: Space, rests: list[Rest]) -> None:

@@ -23,7 +23,7 @@ from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import Connection, check_undamaged, connect_reader, connect_writer, unavailable
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.mark import check_whole
-from gateway.store.sqlite.migrations import MIGRATIONS, check_readable, migrate, next_generation
+from gateway.store.sqlite.migrations import VERSION, check_readable, migrate, next_generation
 from gateway.store.sqlite.writer import Writer
 
 log = structlog.get_logger(__name__)
@@ -37,6 +37,7 @@ Query: TypeAlias = Callable[Concatenate[apsw.Connection, P], T]
 
 # Connections that read: for single rows, for long queries, for searches.
 HERE, _READER, _SEARCHER = range(_READERS := 3)
+_TOLD_EACH = 20_000  # records of an older store that are brought over
 _COPY = ".version-"  # and a number: the end of the name of a copy that an upgrade kept
 _ASIDE = ".before-"  # and a time: the same of the folder that a restore kept
 
@@ -66,6 +67,7 @@ class Database:
     ) -> None:
         self.generation = 0
         self._told = told
+        self._last_told = 0  # records
         self._keeps_copy = keeps_copy
         self._broken = broken
         self._path = path
@@ -170,7 +172,7 @@ class Database:
                 check_undamaged(writing, self._path)
                 self._lock.was_left = False
             check_whole(writing, self._path)
-            migrate(writing, self._path, self._keep)
+            migrate(writing, self._path, self._keep, self._brought)
             self.generation = next_generation(writing)
             self._connections = [*(connect_reader(self._path) for _ in range(_READERS)), writing]
         except apsw.CantOpenError as error:
@@ -189,10 +191,15 @@ class Database:
             import_module(_COPYING).copy_store(self._path, copy)
             kept = f"; {copy} is as it was"
         # A warning, because nothing else tells a service's operator, and the copy holds what is forgotten later.
-        log.warning(
-            "store_upgraded", path=str(self._path), version=version, to=len(MIGRATIONS), copy=copy and str(copy)
-        )
-        self._told(f"{self._path} is brought from version {version} to {len(MIGRATIONS)}{kept}.")
+        log.warning("store_upgraded", path=str(self._path), version=version, to=VERSION, copy=copy and str(copy))
+        self._told(f"{self._path} is brought from version {version} to {VERSION}{kept}.")
+
+    def _brought(self, done: int, total: int) -> None:
+        """So much of an older store is brought over: whoever waits for a long one sees it."""
+        if done // _TOLD_EACH > self._last_told // _TOLD_EACH:
+            log.info("store_is_brought_over", path=str(self._path), done=done, of=total)
+            self._told(f"{done:,} of about {total:,} records are brought over.")
+        self._last_told = done
 
     def _written(self, work: Callable[[apsw.Connection], T]) -> T:
         try:

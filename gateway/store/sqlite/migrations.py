@@ -1,129 +1,127 @@
-"""Brings a file to the schema of this version: forward only, all missing steps in one transaction.
+"""Brings a file to the layout of this version, in one transaction.
 
-A step is one more file in `schema/`; files that are there never change.
-"""
+Files of the version 32 have a table for each kind of record, and grow by themselves when a kind or an index is added
+(`records.lay_out`). What earlier ones hold is read and put as records (`bringing`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from importlib import import_module, resources
+from collections.abc import Callable, Collection
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 import apsw
 
 from gateway.runtime.errors import StoreOutdated, StoreUnavailable
+from gateway.store.kinds import KINDS
 from gateway.store.sqlite.connection import APPLICATION_ID, check_ours, many, one
-from gateway.store.sqlite.records import lay_out, lay_views
+from gateway.store.sqlite.records import BESIDE, VIEWS, columns, has_all, lay_out
 
+VERSION: Final = 32
 OUTDATED: Final = "{path} has version {version}: a run will bring this store to {known}; back up first."
 
-_FORMER: Final = ("chat_names", "sqlite_stat1", "sqlite_stat4")  # of an early commit; and what SQLite itself makes
+_VIRTUAL: Final = (
+    "CREATE VIRTUAL TABLE message_search USING fts5(",
+    "CREATE VIRTUAL TABLE search_words USING fts5vocab(",
+)
+_OWN: Final = ("meta", "search_words", "rests", "rest", "member")  # tables that say nothing of conversations
 _MOST_NAMED: Final = 5
-# In the order of their numbers; a file's version says how many steps were applied.
-COLUMNS: Final = tuple(
-    sorted(
-        each.name for each in resources.files(__package__).joinpath("schema").iterdir() if each.name.endswith(".sql")
-    )
-)
-_KINDS: Final = "0032_kinds"  # from there on a file has a table for each kind of record
-_BRINGING: Final = "gateway.store.sqlite.bringing"  # which few starts need
-MIGRATIONS: Final = (*COLUMNS, _KINDS)
-_HOLDS: Final = "SELECT 1 FROM inbox UNION ALL SELECT 1 FROM sessions UNION ALL SELECT 1 FROM notes LIMIT 1"
-_TABLES: Final = (
-    *("inbox", "turns", "signals", "approvals", "sessions", "prompts", "tips", "owed_hooks", "messages", "transcript"),
-    *("compactions", "outbox", "closed_chats", "renamed_chats", "ledger", "ledger_days", "spending", "reservations"),
-    *("rests", "pins", "files", "contents", "notes", "forgotten", "facts", "memory_versions", "reminders"),
-    "chat_names",  # of an early commit
-)
+_BRINGING, _FORMER = "gateway.store.sqlite.bringing", "gateway.store.sqlite.former"  # which few starts need
+
+
+def _nothing(*_: int) -> None:
+    """The default of a callback."""
 
 
 def migrate(
     connection: apsw.Connection,
     path: Path,
-    before: Callable[[int], None] = lambda _: None,
-    *,
-    to: int = len(MIGRATIONS),
+    before: Callable[[int], None] = _nothing,
+    tell: Callable[[int, int], None] = _nothing,
 ) -> None:
-    """Apply the steps that are missing, up to a version; `before` is called with the version of an older store first.
-    Raises StoreUnavailable for a newer file or another program's."""
+    """Bring a file to this version; `before` is called with the version of an older store first, and `tell` with how
+    many of its facts are brought over, and of how many. Raises StoreUnavailable for a newer file or another
+    program's."""
     version = _version(connection, path)
-    missing = MIGRATIONS[version:to]
-    if not missing:
+    if version == VERSION and has_all(connection):
         return
-    if version:
+    if 0 < version < VERSION:
         before(version)
     connection.execute("BEGIN IMMEDIATE")
     try:
-        _apply(connection, missing)
-        connection.execute(f"PRAGMA user_version = {to}")
+        for each in BESIDE:
+            connection.execute(each)
+        if 0 < version < VERSION:
+            import_module(_BRINGING).bring(connection, tell)
+        else:
+            lay_out(connection, from_number=0)
+        if version < VERSION:
+            for each in VIEWS:
+                connection.execute(each)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    if not version:
-        connection.execute("VACUUM").fetchall()  # without the parts that tables of earlier layouts had
-
-
-def empty(connection: apsw.Connection) -> None:
-    """Make a new file of one of this version. It holds nothing."""
-    if connection.pragma("user_version") != len(MIGRATIONS):
-        return
-    made = "SELECT type, name FROM sqlite_schema WHERE sql LIKE ? AND type IN ('table', 'view')"
-    with connection:
-        for form in ("CREATE VIRTUAL TABLE%", "CREATE%"):
-            for kind, name in many(connection, f"{made} AND name NOT GLOB 'sqlite_*' ORDER BY rowid DESC", (form,)):
-                connection.execute(f'DROP {kind} "{name}"')
-        connection.execute("PRAGMA user_version = 0")
 
 
 def check_readable(connection: apsw.Connection, path: Path) -> None:
-    """Raises StoreUnavailable unless the file has exactly the schema this version knows."""
+    """Raises StoreUnavailable unless the file has exactly the layout this version knows."""
     if (version := _version(connection, path)) == 0:
         raise StoreOutdated(f"{path} is empty yet: the first run fills it.")
-    if version < len(MIGRATIONS):
-        raise StoreOutdated(OUTDATED.format(path=path, version=version, known=len(MIGRATIONS)))
+    if version < VERSION:
+        raise StoreOutdated(OUTDATED.format(path=path, version=version, known=VERSION))
+    if not has_all(connection):
+        raise StoreOutdated(f"{path} was laid out by an earlier version 32: the next run of Legato completes it.")
 
 
 def check_unaltered(connection: apsw.Connection, path: Path) -> None:
     """Raises StoreUnavailable for a file with a table, a trigger, a view or an index that is not one of its version's:
     a trigger, say, would do something with every message."""
-    made = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
-    with closing(apsw.Connection(":memory:")) as own:
-        _apply(own, MIGRATIONS[: _version(connection, path)])
-        known = {*many(own, made)}
-    foreign = [each for each in many(connection, made) if each not in known and each[1] not in _FORMER]
+    former = import_module(_FORMER) if _version(connection, path) < VERSION else None
+    tables: dict[str, Collection[str] | None] = dict.fromkeys(("meta", "series", "message_vectors"))
+    tables |= dict.fromkeys(former.TABLES) if former else {kind.name: columns(kind) for kind in KINDS}
+
+    def is_ours(kind: str, name: str, table: str, sql: str) -> bool:
+        if kind in ("trigger", "view"):
+            return sql in VIEWS or (former is not None and kind == "trigger" and name in former.TRIGGERS)
+        if sql.startswith("CREATE VIRTUAL"):
+            return sql.startswith(_VIRTUAL)
+        if table.startswith(("message_search_", "sqlite_")):
+            return True
+        if kind == "index":
+            return table in tables and not sql.startswith("CREATE UNIQUE")
+        known = tables.get(table, ())
+        return known is None or {row[1] for row in many(connection, f'PRAGMA table_info("{table}")')} <= {*known}
+
+    made = many(connection, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema")
+    foreign = [f"the {each[0]} {each[1]!r}" for each in made if not is_ours(*each)]
     if foreign:
-        named = ", ".join(f"the {kind} {name!r}" for kind, name, _, _ in foreign[:_MOST_NAMED])
         raise StoreUnavailable(
-            f"{path} holds what no store of Legato holds: {named}. Another program changed it; nothing of it was used."
+            f"{path} holds what no store of Legato holds: {', '.join(foreign[:_MOST_NAMED])}. Another program changed "
+            "it; nothing of it was used."
         )
 
 
-def _apply(connection: apsw.Connection, names: Sequence[str]) -> None:
-    for name in names:
-        if name == _KINDS:
-            _lay_out_kinds(connection)
-            continue
-        connection.execute(resources.files(__package__).joinpath("schema", name).read_text("utf-8")).fetchall()
+def tables(connection: apsw.Connection) -> list[str]:
+    """The tables that a gateway's conversations fill, whatever the file's layout. Others are made from these."""
+    query = (
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+        " AND name NOT GLOB 'message_search*' ORDER BY name"
+    )
+    return [name for (name,) in many(connection, query) if name not in _OWN]
 
 
-def _lay_out_kinds(connection: apsw.Connection) -> None:
-    """Make a table for each kind of record, in place of the tables of before, and bring over what they hold."""
-    if one(connection, _HOLDS):
-        import_module(_BRINGING).bring(connection)
-    else:
-        lay_out(connection, from_number=0)
-    for table in _TABLES:
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
-    lay_views(connection)
+def counts(connection: apsw.Connection) -> dict[str, int]:
+    """How many rows each table has."""
+    found = {table: one(connection, f'SELECT count(*) FROM "{table}"') for table in tables(connection)}
+    return {table: int(row[0]) for table, row in found.items() if row is not None}
 
 
 def check_known(connection: apsw.Connection, path: Path) -> None:
-    """Raises StoreUnavailable for another program's file or a newer schema."""
+    """Raises StoreUnavailable for another program's file or a newer layout."""
     _version(connection, path)
 
 
@@ -144,9 +142,8 @@ def next_generation(connection: apsw.Connection) -> int:
 def _version(connection: apsw.Connection, path: Path) -> int:
     check_ours(connection, path)
     version = int(connection.pragma("user_version"))
-    if version > len(MIGRATIONS):
+    if version > VERSION:
         raise StoreUnavailable(
-            f"{path} was written by a newer Legato (schema {version}, this one knows {len(MIGRATIONS)}):"
-            " upgrade Legato."
+            f"{path} was written by a newer Legato (schema {version}, this one knows {VERSION}): upgrade Legato."
         )
     return version

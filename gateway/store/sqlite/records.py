@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
+from gateway.domain.chat import MOST_PLACE
 from gateway.store.draft import Draft
 from gateway.store.kinds import (
     ALARMS,
@@ -35,10 +36,12 @@ from gateway.store.kinds import (
     SCOPE,
     SESSIONS,
     UNSENT_ROWS,
+    names,
 )
 from gateway.store.space import Entry, Index, Key, Kind, Order
 from gateway.store.sqlite import forgetting, search
 from gateway.store.sqlite.connection import Connection, Row, many, one
+from gateway.store.steps.outbox import ROUND
 from gateway.store.steps.sessions import message
 
 T = TypeVar("T")
@@ -61,21 +64,65 @@ _AHEAD: Final = 1_000  # numbers that are noted in the file as given before they
 _UNKNOWN: Final[Any] = object()  # it has to be looked for
 _NONE: Final = (None, None)
 _SERIES: Final = (
-    "CREATE TABLE series(name TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL,"
+    "CREATE TABLE IF NOT EXISTS series(name TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL,"
     " PRIMARY KEY (name, place)) WITHOUT ROWID"
 )
 
 
+# What the file has beside the tables of kinds: the full-text index, whose terms `gateway.words` makes, so that the
+# tokenizer has only to split at spaces (contentless: the text is in `message` already; without positions: what needs
+# adjacency is checked against the text itself), its words, and what messages mean: the signs of a vector, its numbers.
+BESIDE: Final = (
+    "CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value ANY) WITHOUT ROWID",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS message_search USING fts5("
+    "owner, terms, content='', contentless_delete=1, detail=column, tokenize='ascii')",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS search_words USING fts5vocab('message_search', 'row')",
+    "CREATE TABLE IF NOT EXISTS message_vectors(id INTEGER PRIMARY KEY, signs BLOB NOT NULL, numbers BLOB NOT NULL)"
+    " STRICT",
+)
+
+
+def has_all(connection: apsw.Connection) -> bool:
+    """Say whether the file has a table for each kind of this version, and all their indexes are filled."""
+    return _filled(connection) == names()
+
+
+def _filled(connection: apsw.Connection) -> list[str]:
+    row = one(connection, "SELECT value FROM meta WHERE name = 'kinds'")
+    return [] if row is None else row[0].split()
+
+
 def lay_out(connection: apsw.Connection, *, from_number: int) -> None:
-    """Make the tables of all kinds, in a file that has none of them. Numbers count on from there."""
+    """Make the tables and indexes that the file lacks, and fill the indexes. In a new file numbers count on from
+    there."""
+    filled = _filled(connection)
     for kind in KINDS:
-        connection.execute(_table(kind))
+        there = {row[1] for row in many(connection, f'PRAGMA table_info("{kind.name}")')}
+        if not there:
+            connection.execute(_table(kind))
         for index in kind.indexes:
+            if there and index.name not in there:
+                connection.execute(f'ALTER TABLE "{kind.name}" ADD COLUMN "{index.name}" TEXT')
+                connection.execute(f'ALTER TABLE "{kind.name}" ADD COLUMN "{index.name}_at" NUMERIC')
             if index not in (*_SCANNED, *_ROWIDS, *_SHARED):
                 by = f'"{index.name}", "{index.name}_at", key'
-                connection.execute(f'CREATE INDEX {_name(index)} ON "{kind.name}"({by}) WHERE {_there(index)}')
+                made = f'CREATE INDEX IF NOT EXISTS {_name(index)} ON "{kind.name}"({by}) WHERE {_there(index)}'
+                connection.execute(made)
+        if there and filled:
+            _fill(connection, kind, [index for index in kind.indexes if f"{kind.name}.{index.name}" not in filled])
     connection.execute(_SERIES)
-    connection.execute("INSERT INTO meta(name, value) VALUES ('numbers', ?)", (from_number,))
+    connection.execute("INSERT INTO meta(name, value) VALUES ('numbers', ?) ON CONFLICT DO NOTHING", (from_number,))
+    connection.execute("INSERT OR REPLACE INTO meta(name, value) VALUES ('kinds', ?)", (" ".join(names()),))
+
+
+def _fill(connection: apsw.Connection, kind: Kind[Any], indexes: Sequence[Index[Any]]) -> None:
+    """Enter the records of a kind into indexes that the program did not have which wrote them."""
+    if not indexes:
+        return
+    columns = ", ".join(f'"{index.name}" = ?, "{index.name}_at" = ?' for index in indexes)
+    for record in FileRecords(connection).every(kind):
+        values: list[Any] = [value for index in indexes for value in (index.entry(record) or _NONE)]
+        connection.execute(f'UPDATE "{kind.name}" SET {columns} WHERE key = ?', (*values, kind.key(record)))
 
 
 def _table(kind: Kind[Any]) -> str:
@@ -103,13 +150,8 @@ def _source(index: Index[Any]) -> str:
     return f'"{index.kind.name}"{by} WHERE {_there(index)}'
 
 
-def lay_views(connection: apsw.Connection) -> None:
-    """Make what a search reads the records by."""
-    for view in _VIEWS:
-        connection.execute(view)
-
-
-_VIEWS: Final = (
+# What a search reads the records by.
+VIEWS: Final = (
     "CREATE VIEW messages AS SELECT key AS id, messages AS key, doc ->> '$.session_id' AS session_id,"
     " doc ->> '$.message.role' AS role, doc -> '$.message' AS body, nullif(doc -> '$.note', 'null') AS note,"
     " doc ->> '$.tokens' AS tokens, doc ->> '$.at' AS at FROM message",
@@ -129,15 +171,15 @@ def dangling(connection: apsw.Connection) -> dict[str, int]:
     return {what: row[0] if row else 0 for what, row in counts.items()}
 
 
-@cache
-def _columns(kind: Kind[Any]) -> str:
-    return ", ".join(f'"{index.name}", "{index.name}_at"' for index in kind.indexes)
+def columns(kind: Kind[Any]) -> tuple[str, ...]:
+    """The columns of a kind's table."""
+    return ("key", "doc", *(f"{index.name}{of}" for index in kind.indexes for of in ("", "_at")))
 
 
 @cache
 def _insert(kind: Kind[Any]) -> str:
-    columns = f"key, doc, {_columns(kind)}" if kind.indexes else "key, doc"
-    return f'INSERT INTO "{kind.name}"({columns}) VALUES ({", ".join("??" * (1 + len(kind.indexes)))})'
+    names = [f'"{name}"' for name in columns(kind)]
+    return f'INSERT INTO "{kind.name}"({", ".join(names)}) VALUES ({", ".join("?" * len(names))})'
 
 
 @cache
@@ -175,18 +217,17 @@ class FileRecords:
         query = f'SELECT t.doc FROM json_each(?) k JOIN "{kind.name}" t ON t.key = k.value ORDER BY k.rowid'
         return [kind.record(row[0]) for row in many(self.connection, query, (json.dumps(list(keys)),))]
 
-    def every(self, kind: Kind[T], index: Index[T] | None = None) -> Iterator[T]:
-        """The records of a kind by their keys; or those that stand in an index, by name, place and key."""
-        order = "key" if index is None else f'"{index.name}", "{index.name}_at", key'
-        where = "TRUE" if index is None else f'"{index.name}" IS NOT NULL'
-        query = f'SELECT key FROM "{kind.name}" WHERE {where} ORDER BY {order}'
-        keys = [row[0] for row in many(self.connection, query)]
-        for start in range(0, len(keys), _TOGETHER):
-            yield from self.many(kind, keys[start : start + _TOGETHER])
+    def every(self, kind: Kind[T]) -> Iterator[T]:
+        """The records of a kind by their keys."""
+        keys = [row[0] for row in many(self.connection, f'SELECT key FROM "{kind.name}" ORDER BY key')]
+        some = 1 if kind.raw else _TOGETHER
+        for start in range(0, len(keys), some):
+            yield from self.many(kind, keys[start : start + some])
 
-    def series(self, names: Sequence[str]) -> list[list[int]]:
-        """All numbers of each of these series."""
-        return [self.members(name) for name in names]
+    def last_number(self) -> int:
+        """A number that is not below any that was given."""
+        row = one(self.connection, "SELECT value FROM meta WHERE name = 'numbers'")
+        return 0 if row is None else int(row[0])
 
     def look(
         self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool
@@ -234,8 +275,10 @@ class WrittenRecords(FileRecords):
         self._known: dict[tuple[str, Key], Any] = {}  # None: there is no such record
         self._entries: dict[tuple[str, Key], Sequence[Entry]] = {}  # of records that were written
         self._places: dict[tuple[Index[Any], str], dict[Key, Order]] = {}  # all that stands under a name
-        row = one(connection, "SELECT value FROM meta WHERE name = 'numbers'")
-        self._last = self._noted = self._begun = self._sure = 0 if row is None else int(row[0])
+        self._last = self._noted = self._begun = self._sure = self.last_number()
+        # A file that was filled from a server goes on as far apart as the numbers are there.
+        self.dense = self._last * ROUND < MOST_PLACE
+        self._apart = 1 if self.dense else ROUND
         connection.set_rollback_hook(self._forget_all)
 
     def run(self, step: Callable[..., T], *args: Any) -> tuple[T, list[tuple[str, ...]]]:
@@ -270,7 +313,7 @@ class WrittenRecords(FileRecords):
             rows = zip(repeat(name), counting(place), numbers, strict=False)
             self.connection.executemany("INSERT INTO series(name, place, number) VALUES (?,?,?)", rows)
         if self._last > self._noted:
-            self._noted = self._last + _AHEAD
+            self._noted = self._last + _AHEAD * self._apart
             self.connection.execute("UPDATE meta SET value = ? WHERE name = 'numbers'", (self._noted,))
         if ("forgotten",) in draft.told:
             forgetting.owe_scrub(self.connection)
@@ -419,5 +462,5 @@ class WrittenRecords(FileRecords):
             self._known[kind.name, key] = None
 
     def number(self) -> int:
-        self._last += 1
+        self._last += self._apart
         return self._last

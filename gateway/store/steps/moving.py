@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 from urllib.parse import unquote
 
-from gateway.domain.chat import MOST_PLACE, PLACED, OutboundState, SessionKey
+from gateway.domain.chat import MOST_PLACE, PLACED, SessionKey
 from gateway.domain.usage import LedgerEntry
 from gateway.runtime.structs import replace
 from gateway.store.kinds import (
     ACCOUNT,
     ALARM,
+    CALL,
     CHAT,
     COMPACTION,
     CONTENT,
@@ -60,20 +61,16 @@ from gateway.store.shared import fields
 from gateway.store.shared.documents import (
     ERASED,
     approval_from,
-    approval_json,
-    dumps,
-    inbound_json,
     intents_from,
     loads,
     pins_from,
-    pins_json,
     readable_inbound,
     reminder_from,
-    reminder_json,
 )
 from gateway.store.shared.facts import Record
 from gateway.store.space import Space
 from gateway.store.steps import spending
+from gateway.store.steps.copying import look
 
 Data = dict[str, Any]
 
@@ -177,10 +174,7 @@ def _row(space: Space, data: Data) -> None:
     row = Row(seq=space.number(), place=(data["ahead"] or 0) + behind, out=out)
     space.put(ROW, row)
     if out.state in PLACED:
-        look_at = out.due_at if out.state is OutboundState.PENDING else 0.0
-        known = space.get(CHAT, row.chat) or Chat(name=row.chat, platform=out.to.platform)
-        earliest = look_at if known.look_at is None else min(known.look_at, look_at)
-        space.put(CHAT, replace(known, look_at=earliest))
+        look(space, row)
 
 
 def _call(space: Space, data: Data) -> None:
@@ -216,7 +210,7 @@ def _fact(space: Space, data: Data) -> None:
 
 def _scope(space: Space, data: Data) -> None:
     scope = SessionKey.parse(data["scope"])
-    space.put(SCOPE, Scope(scope=scope, version=data["version"], last_number=data["last_number"]))
+    space.put(SCOPE, Scope(scope=scope, version=data["version"], last_number=data["last_number"] or 0))
 
 
 def _reminder(space: Space, data: Data) -> None:
@@ -271,32 +265,22 @@ _PUT: Final[dict[str, Callable[[Space, Data], None]]] = {
     "renamed chats": _renamed,
 }
 
-
-# -- to compare ----------------------------------------------------------------------------------------
-
-
-def normal(record: Record) -> Record:
-    """A fact as this version writes it. Earlier versions stored defaults, or left some fields out."""
-    write = _NORMAL.get(record.kind)
-    return record if write is None else Record(record.kind, record.data | write(record.data))
-
-
-def _normal_event(data: Data) -> Data:
-    if data["inbound"] == ERASED:
-        return data
-    inbound = loads(inbound_json(readable_inbound(data["inbound"], _key(data), str(data["id"]))))
-    return {"inbound": dumps({name: value for name, value in inbound.items() if (name, value) != ("kind", "message")})}
-
-
-def _normal_reminder(data: Data) -> Data:
-    return {"reminder": reminder_json(reminder_from(data["reminder"], data["number"], parked=bool(data["parked"])))}
-
-
-_NORMAL: Final[dict[str, Callable[[Data], Data]]] = {
-    "sessions": lambda data: fields.SESSION.facts(fields.SESSION.of_texts(data)),
-    "outbox": lambda data: fields.OUTBOUND.facts(fields.OUTBOUND.of_texts(data)),
-    "events": _normal_event,
-    "approvals": lambda data: {"asked": approval_json(approval_from(data["asked"], str(data["item"]), None))},
-    "pins": lambda data: {"rules": pins_json(pins_from(data["rules"]))},
-    "reminders": _normal_reminder,
+# The facts of which each becomes one record, and the kind of that.
+BECOMES: Final[dict[str, str]] = {
+    "sessions": SESSION.name,
+    "messages": MESSAGE.name,
+    "transcripts": "series",
+    "compactions": COMPACTION.name,
+    "events": ITEM.name,
+    "outbox": ROW.name,
+    "ledger": CALL.name,
+    "spending": ACCOUNT.name,
+    "pins": PINNED.name,
+    "forgotten": DEED.name,
+    "memory": FACT.name,
+    "memory counters": SCOPE.name,
+    "reminders": ALARM.name,
+    "files": FILE.name,
+    "notes": NOTE.name,
+    "renamed chats": NAME.name,
 }

@@ -30,7 +30,7 @@ from gateway.store.shared.platforms import chat_name
 from gateway.store.space import MANY, Caller, Space, served
 
 FORGOTTEN: Final = "forgotten"  # why a row was refused
-_ROUND: Final = 2 * MOST_IN_ROUND
+ROUND: Final = 2 * MOST_IN_ROUND
 _FEW: Final = 8  # rows at the beginning of a chat's
 
 Rows = tuple[Outbound, ...]
@@ -80,10 +80,9 @@ def insert(space: Space, out: Outbound, place: int | None = None) -> None:
 
 
 def _place(space: Space, out: Outbound, number: int) -> int:
-    """Where a row stands among those of its chat. If none waits, after all that were shown; otherwise conversations
-    take turns, so it stands in the first round in which its conversation has none. Rows that nobody waits for come
-    last."""
-    behind_all = number * _ROUND if space.dense else number
+    """Where a row stands among those of its chat: behind all that were shown where none waits, else in the first round
+    behind the next row's in which its conversation has none. What nobody waits for stands behind all others."""
+    behind_all = number * ROUND if space.dense else number
     if out.unasked:
         return behind_all + MOST_PLACE
     chat = chat_name(out.to)
@@ -93,7 +92,7 @@ def _place(space: Space, out: Outbound, number: int) -> int:
     many = waiting if len(waiting) < _FEW else space.first(OUT, chat, MANY, before=MOST_PLACE)
     mine = [row.place for row in many if row.out.key == out.key]
     after = max((_in_hand(waiting) or waiting[0]).place, mine[-1] if mine else 0)
-    first = (after // _ROUND + 1) * _ROUND + (MOST_IN_ROUND if out.kind == "notice" else 0)
+    first = (after // ROUND + 1) * ROUND + (MOST_IN_ROUND if out.kind == "notice" else 0)
     there = space.last(OUT, chat, since=first, before=first + MOST_IN_ROUND)
     return there[0].place + 1 if there else first
 

@@ -7,16 +7,16 @@ no gateway opens and that the next migration fills again from its start.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
-from gateway.store.shared.facts import Source, Tally, Target
+from gateway.store.steps.copying import Copied, Tally
 from gateway.store.transfer.redis_database import RedisSnapshot, RedisSource, RedisTarget
 from gateway.store.transfer.sqlite_file import SqliteSource, SqliteTarget
 
@@ -24,6 +24,48 @@ _SQLITE: Final = "sqlite:///"
 _POSTGRES: Final = ("postgresql://", "postgres://")
 
 Stage = Literal["copying", "verifying"]
+
+
+class Source(Protocol):
+    """A store whose records are read. `name` is its address without credentials."""
+
+    name: str
+
+    @property
+    def identity(self) -> str:
+        """The same for two addresses of one store; known once it is open."""
+
+    async def open(self) -> None:
+        """Take it, so that no gateway opens it meanwhile. Raises StoreLocked if one uses it, or StoreUnavailable."""
+
+    def dump(self) -> AsyncGenerator[Sequence[Copied], None]:
+        """All records in pages."""
+
+    async def last_number(self) -> int:
+        """A number that is not below any that the store gave."""
+
+    async def check(self) -> None:
+        """Raises StoreUnavailable if it is no longer certain that no gateway uses it."""
+
+    async def aclose(self) -> None:
+        """Let go of it. Idempotent."""
+
+
+class Target(Source, Protocol):
+    """A store that is filled. `open` refuses any that is neither empty nor half-filled by a migration."""
+
+    async def begin(self, origin: str) -> None:
+        """Mark it as half-filled from `origin`, so that no gateway opens it, and empty it of what an earlier migration
+        left."""
+
+    async def restore(self, page: Sequence[Copied]) -> None:
+        """Store records, in the order in which a source gives them."""
+
+    async def complete(self, last_number: int) -> None:
+        """Every record is there; numbers count on from there."""
+
+    async def publish(self) -> None:
+        """Take the mark away: from now on it is a store like any other."""
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -84,17 +126,17 @@ async def migrate(source: Source, target: Target, *, clock: Clock, tell: Tell = 
         await _open_target(source, target)
         started = clock.monotonic()
         await target.begin(source.name)
-        now = clock.now()
-        copied = await _copy(source, target, now, tell)
-        await target.complete()
+        copied = await _copy(source, target, tell)
+        await target.complete(await source.last_number())
         between = clock.monotonic()
-        verified = await _read_back(target, copied.total, now, tell)
+        verified = await _read_back(target, copied.counts.total(), tell)
         kind = copied.differing(verified)
         if kind is not None:
             raise StoreError(
-                f"{target.name} does not hold what {source.name} does: {copied.counts[kind]:,} {kind} were copied, and "
-                f"the {verified.counts[kind]:,} that it gives back are not the same; no gateway will open it, and the "
-                "source is as it was. Run `legato migrate` again, and report this if it comes again."
+                f"{target.name} does not hold what {source.name} does: {copied.counts[kind]:,} records of the kind "
+                f"{kind!r} were copied, and the {verified.counts[kind]:,} that it gives back are not the same; no "
+                "gateway will open it, and the source is as it was. Run `legato migrate` again, and report "
+                "this if it comes again."
             )
         await source.check()
         await target.check()
@@ -106,8 +148,8 @@ async def migrate(source: Source, target: Target, *, clock: Clock, tell: Tell = 
     return Report(
         source=source.name,
         target=target.name,
-        copied=copied.counts,
-        verified=verified.counts,
+        copied=dict(copied.counts),
+        verified=dict(verified.counts),
         copying_seconds=between - started,
         verifying_seconds=ended - between,
     )
@@ -132,22 +174,22 @@ async def _open_target(source: Source, target: Target) -> None:
         raise same
 
 
-async def _copy(source: Source, target: Target, now: float, tell: Tell) -> Tally:
+async def _copy(source: Source, target: Target, tell: Tell) -> Tally:
     tally = Tally()
-    async with aclosing(source.dump(now)) as pages:
+    async with aclosing(source.dump()) as pages:
         async for page in pages:
             await source.check()
             await target.check()
             await target.restore(page)
             tally.add(page)
-            tell(Progress(stage="copying", done=tally.total, total=None))
+            tell(Progress(stage="copying", done=tally.counts.total(), total=None))
     return tally
 
 
-async def _read_back(target: Target, total: int, now: float, tell: Tell) -> Tally:
+async def _read_back(target: Target, total: int, tell: Tell) -> Tally:
     tally = Tally()
-    async with aclosing(target.dump(now)) as pages:
+    async with aclosing(target.dump()) as pages:
         async for page in pages:
             tally.add(page)
-            tell(Progress(stage="verifying", done=tally.total, total=total))
+            tell(Progress(stage="verifying", done=tally.counts.total(), total=total))
     return tally

@@ -24,16 +24,15 @@ from gateway.store.redis.admission import (
     refusal,
     survey,
 )
-from gateway.store.redis.bringing import BROUGHT, LOCK
+from gateway.store.redis.bringing import former_records
 from gateway.store.redis.connection import Caller
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
-from gateway.store.redis.former import Reading
-from gateway.store.redis.holdings import Filling, facts
-from gateway.store.redis.keyspace import META, clients, keys, of_meta
+from gateway.store.redis.keyspace import BROUGHT, LOCK, META, clients, keys, of_meta
 from gateway.store.redis.mark import LEASE, MARK, check_whole
 from gateway.store.redis.partitions import partition_of_name
+from gateway.store.redis.whole import Filling, Whole
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.facts import Record
+from gateway.store.steps.copying import Copied, copied_from
 
 _CLIENT: Final = "legato-migrate"  # the name of a migration in the server's list, to tell it from gateways
 _LEASE_SECONDS: Final = 10.0
@@ -61,6 +60,7 @@ class RedisSource:
         self._open_wire: Wire | None = None
         self._store_id = ""
         self._is_former = False  # of the layout that is brought over
+        self._last_number = 0
         self._is_lost = False
 
     @property
@@ -149,12 +149,22 @@ class RedisSource:
             "store.url (one that was killed is forgotten after ten seconds), then run `legato migrate` again."
         )
 
-    async def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
+    async def dump(self) -> AsyncGenerator[Sequence[Copied], None]:
         with self._reached():
-            former = Reading(self._endpoint, self._wire, now).pages() if self._is_former else None
-            async with aclosing(former or facts(self._endpoint, self._wire)) as pages:
+            if self._is_former:
+                async with former_records(self._endpoint, self._wire, lambda _: None) as filled:
+                    self._last_number = filled.last_number()
+                    for page in filled.pages():
+                        yield page
+                return
+            whole = Whole(self._endpoint, self._wire)
+            self._last_number = await whole.last_number()
+            async with aclosing(whole.pages()) as pages:
                 async for page in pages:
                     yield page
+
+    async def last_number(self) -> int:
+        return self._last_number
 
     async def aclose(self) -> None:
         wire, self._open_wire = self._open_wire, None
@@ -195,29 +205,29 @@ class RedisSnapshot(RedisSource):
             await self._take()
             await self._check_unused()
 
-    async def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
+    async def dump(self) -> AsyncGenerator[Sequence[Copied], None]:
         if not self._beside:
-            async for page in super().dump(now):
+            async for page in super().dump():
                 yield page
             return
         with TemporaryFile() as kept:  # what is done with a page takes longer than reading it
-            await self._read_into(kept, now)
+            await self._read_into(kept)
             kept.seek(0)
             with suppress(EOFError):
                 while True:
-                    yield pickle.load(kept)
+                    yield [copied_from(*each) for each in pickle.load(kept)]
 
-    async def _read_into(self, kept: IO[bytes], now: float) -> None:
+    async def _read_into(self, kept: IO[bytes]) -> None:
         began = self._clock.monotonic()
         await self._ask_primaries("CLIENT", "PAUSE", str(int(_PAUSE_SECONDS * 1_000)), "WRITE")
         try:
-            async for page in super().dump(now):
+            async for page in super().dump():
                 if self._clock.monotonic() - began >= _PAUSE_SECONDS:
                     raise StoreUnavailable(
                         f"{self.name} cannot be read in {_PAUSE_SECONDS:g} seconds, which is as long as the gateways "
                         "there can be held up: stop them, or back up the files of the server."
                     )
-                pickle.dump(page, kept)
+                pickle.dump([(each.name, each.key, each.document) for each in page], kept)
         finally:
             await self._ask_primaries("CLIENT", "UNPAUSE")
 
@@ -281,11 +291,11 @@ class RedisTarget(RedisSource):
                     doomed.clear()
         await self._wire.ask_all(doomed)
 
-    async def restore(self, page: Sequence[Record]) -> None:
+    async def restore(self, page: Sequence[Copied]) -> None:
         await self._filling.restore(page)
 
-    async def complete(self) -> None:
-        await self._filling.complete()
+    async def complete(self, last_number: int) -> None:
+        await self._filling.complete(last_number)
 
     async def publish(self) -> None:
         with self._reached():
