@@ -103,8 +103,6 @@ def _now() -> Config:
 _SCROLLED: Final = (
     "at => [...document.querySelectorAll('#log .said')].filter(e => e.checkVisibility())[at].scrollIntoView()"
 )
-    "at => [...document.querySelectorAll('#log .said')].filter(e => e.checkVisibility())[at].scrollIntoView()"
-)
 
 
 async def _nothing(_: Config) -> None:
