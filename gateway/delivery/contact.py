@@ -1,7 +1,7 @@
-"""The test whether a platform answers, by calls that do no harm.
+"""Asks whether a platform answers, with calls that do no harm.
 
-A send whose outcome is unknown is repeated only after its platform answered such a call. Else an outage would use up
-every try that a message has, and nobody would ever see the message.
+If the outcome of a send is unknown, it is repeated only after its platform has answered such a call. Otherwise an
+outage would use up all tries of a message, and nobody would ever see it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOK_AGAIN: Final = 0.5  # seconds between a call and the moment at which its a
 
 
 class Contact(Struct, kw_only=True):
-    """The state of one platform. Rows are put off, not kept in hand, while it is asked."""
+    """Whether one platform answers. While it is asked, rows are put off rather than held."""
 
     name: str
     adapter: CanPing
@@ -37,12 +37,12 @@ class Contact(Struct, kw_only=True):
     _asked_at: float = -inf  # monotonic: when it is asked next, or was asked last
 
     def doubt(self) -> None:
-        """Doubt the platform: the answer to a send was lost, so earlier answers prove nothing any more."""
+        """Doubt the platform: the answer to a send was lost, so earlier answers prove nothing."""
         self._answered_at = -inf
         self._ask()
 
     def wait(self) -> float:
-        """Seconds after which to look again. 0.0: the platform has answered since the last doubt."""
+        """Seconds after which to look again; 0.0 if the platform has answered since the last doubt."""
         now = self.clock.monotonic()
         if now - self._answered_at <= _FRESH:
             return 0.0

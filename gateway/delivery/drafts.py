@@ -43,8 +43,8 @@ class Editor(Adapter, CanEdit, Protocol):
 
 
 class Draft(Struct, kw_only=True):
-    """The draft of one reply. `row` is the reply's row without a text; `previewer` is the editor, if that can show
-    previews, too. `run` is a task until `end`."""
+    """The draft of one reply. `row` is its row, without a text; `previewer` is the editor if it can also show previews.
+    `run` is a task until `end`."""
 
     editor: Editor
     previewer: CanPreview | None
@@ -71,20 +71,20 @@ class Draft(Struct, kw_only=True):
         self._free.set()
 
     def show(self, text: str) -> None:
-        """Show the reply so far. A shorter text than before is a new reply, which takes the place of the first."""
+        """Show the reply so far. A shorter text than before is a new reply, which replaces the first."""
         if len(text) < len(self._text):
             self._full = None
         self._text, self._standing_in = text, False
         self._grown.set()
 
     def stand_in(self, line: str) -> None:
-        """Show a line in the place of the reply until there is one."""
+        """Until there is a reply, show a line in its place."""
         self._text, self._standing_in = line, True
         self._grown.set()
 
     async def end(self) -> None:
-        """Show no more. Returns when the last edit is noted, so that the reply can take its place. A slow preview is
-        waited for only for a moment."""
+        """Stop showing. Returns when the last edit is noted, so that the reply can take its place. Waits only a moment
+        for a slow preview."""
         self._ended.set()
         self._grown.set()
         if not self._previewing:
@@ -116,19 +116,19 @@ class Draft(Struct, kw_only=True):
 
     @property
     def _previews(self) -> Sequence[Rate] | None:
-        """Limits of previews. None: the platform has none, or the reply has a message already."""
+        """Limits of previews; None if the platform has none, or the reply already has a message."""
         if self.previewer is None or self.row.platform_message_id is not None:
             return None
         return self.previewer.preview_rates(self.row.to)
 
     @property
     def _rates(self) -> Sequence[Rate] | None:
-        """Limits for the next call. None: the reply is not shown before it is finished."""
+        """Limits for the next call; None if the reply is not shown before it is finished."""
         previews = self._previews
         return self.editor.draft_rates(self.row.to) if previews is None else previews
 
     async def _may_be_shown(self) -> bool:
-        """Store the row if the chat is open, and say whether it is."""
+        """Store the row if the chat is open. Returns whether it is."""
         if await self.store.closed(self.row.to) is not None:
             return False
         if self._opened or self._ended.is_set():
@@ -143,7 +143,7 @@ class Draft(Struct, kw_only=True):
 
     async def _turn_comes(self) -> None:
         """Wait for a moment that the platform leaves to drafts. A reply's first message also waits for all other rows
-        of its chat: else it would stand above them for good."""
+        of its chat, or it would stand above them for good."""
         while not self._ended.is_set():
             if not await self._others_come_first():  # asked before, too: a moment that is taken is missing to them
                 await self._moment_comes()
@@ -171,7 +171,7 @@ class Draft(Struct, kw_only=True):
         return left or await self.store.take(account_of(self.editor), ticket, self._rates or ())
 
     async def _step(self) -> None:
-        """One call of the platform. Nothing may break it off: its outcome would not be known."""
+        """One call of the platform. Nothing may interrupt it, because then its outcome would be unknown."""
         text = await self._beginning()
         fades = self._renewed_at is not None and self._renewed_at <= self.clock.monotonic()
         if self._ended.is_set() or (text == self._shown and not fades):
@@ -219,7 +219,7 @@ class Draft(Struct, kw_only=True):
             await insist(lambda: self.store.note_streamed(self.row.id, noted), clock=self.clock, what="note_streamed")
 
     async def _begun(self, text: str) -> str:
-        """Send the reply's first message. If its fate is unknown, that is noted, and the reply marked as a repeat."""
+        """Send the reply's first message. If its fate is unknown, note that, and mark the reply as a repeat."""
         try:
             return await self.editor.send(replace(self.row, text=text))
         except Ambiguous:
@@ -227,8 +227,8 @@ class Draft(Struct, kw_only=True):
             raise
 
     async def _beginning(self) -> str:
-        """As much as one message holds. Only the beginning of the text is looked at, and only until the message is
-        full: splitting all of a long text at every look would hold up everybody else."""
+        """As much as fits into one message. Only the beginning of the text is read: splitting all of a long text at
+        every look would hold up everybody else."""
         if self._full is None:
             limits = self.editor.limits
             text = self._text if limits.text_units is None else self._text[: 2 * limits.text_units]

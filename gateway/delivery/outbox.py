@@ -86,8 +86,8 @@ _UNKNOWN = Limits()  # of a platform that nothing is known of here
 
 
 class Outbox:
-    """Splits, delivers and retries; the sole caller of `Adapter.send`. `limits` has every platform whose turns
-    run here, also one that another process sends to. `aside` carries out the functions that read Markdown."""
+    """Splits, delivers and retries; only this calls `Adapter.send`. `limits` has every platform whose turns run here,
+    even if another process sends to it. `aside` runs the functions that read Markdown."""
 
     def __init__(
         self,
@@ -144,11 +144,11 @@ class Outbox:
         first_id: str | None = None,
         parts: Sequence[str] | None = None,
     ) -> list[Outbound]:
-        """The rows that show `text` in a chat: one for each part the platform's limits ask for, or for each of
-        `parts`. `first_id` is the id of the first one, where that was given out already.
+        """The rows that show `text` in a chat: one for each part that the platform's limits need, or for each of
+        `parts`.
 
-        The id of a notice about an event is made of both. So a turn that starts again after a crash does
-        not repeat its notices: the store keeps each id once.
+        `first_id` is the id of the first one, if it was already given out. The id of a notice about an event is made of
+        both, so that a turn which starts again after a crash does not repeat its notices.
         """
         limits = self._limits.get(to.platform, _UNKNOWN)
         if not parts:
@@ -177,7 +177,7 @@ class Outbox:
         session_id: str | None = None,
         first_id: str | None = None,
     ) -> list[Outbound]:
-        """`rows`; a reply or a remark is Markdown, and is cut as such if that can be done in time."""
+        """Like `rows`; a reply or a remark is Markdown, and is cut as such if there is time."""
         split = self._limits.get(about.inbound.source.platform, _UNKNOWN).split_reply
         parts: Sequence[str] | None = None
         if kind in ("reply", "remark") and split is not None:
@@ -197,7 +197,7 @@ class Outbox:
         first_id: str | None = None,
         parts: Sequence[str] | None = None,
     ) -> list[Outbound]:
-        """`compose` about an Inbound, for the place that it came from."""
+        """`compose` for the place that an Inbound came from."""
         inbound = about.inbound
         answers = inbound.event_id if inbound.kind not in ("expiry", "forget") else None
         return self.compose(
@@ -209,8 +209,8 @@ class Outbox:
         )
 
     async def with_file(self, about: InboxItem, file: KeptFile, caption: str, row_id: str) -> list[Outbound]:
-        """The rows that show a file in the chat of an item, the first of them under this id. The caption is
-        Markdown. Where the platform has no room for it beside the file, it follows in messages of its own."""
+        """The rows that show a file in the chat of an item, the first of them under this id. The caption is Markdown.
+        If the platform has no room for it beside the file, it follows in messages of its own."""
         fits = self._limits.get(about.inbound.source.platform, _UNKNOWN).fits_caption
         short = caption
         with suppress(TookTooLong):
@@ -222,7 +222,7 @@ class Outbox:
         return [replace(shown, text=short, file=file), *others]
 
     def direct_chat(self, platform: str, user: str) -> str | None:
-        """The chat in which a person is alone with the bot; None: it is not known."""
+        """The chat in which a person is alone with the bot; None if it is unknown."""
         chat_of = self._limits.get(platform, _UNKNOWN).direct_chat
         return None if chat_of is None else chat_of(user)
 
@@ -235,19 +235,20 @@ class Outbox:
         return platform in self._tokens
 
     def album(self, platform: str) -> int:
-        """Return how many files one message of a platform shows."""
+        """How many files one message of a platform can show."""
         return self._limits.get(platform, _UNKNOWN).album
 
     def largest_file(self, platform: str) -> int | None:
-        """Bytes of the largest file that a platform shows. None: it shows no files."""
+        """The largest file that a platform shows, in bytes; None: it shows none."""
         return self._limits.get(platform, _UNKNOWN).file_bytes
 
     def reach(self, platform: str) -> float | None:
-        """Seconds after a person's words in which a platform shows them what comes by itself. None: it always does."""
+        """For how many seconds after a person's words a platform shows them what the bot sends unasked; None:
+        always."""
         return self._limits.get(platform, _UNKNOWN).reach
 
     def speaks_in_room(self, to: ChatAddress) -> bool:
-        """Whether the answers of a chat are said in a room, by this process."""
+        """Whether this process says the answers of a chat aloud in a room."""
         return to.platform in self.rooms and self.rooms[to.platform].speaks(to)
 
     def voice_form(self, platform: str) -> str:
@@ -264,11 +265,11 @@ class Outbox:
         return self._ids.new("o")
 
     def grows(self, platform: str) -> bool:
-        """Whether a platform shows replies while they are being written."""
+        """Whether a platform shows replies while they grow."""
         return platform in self._editors
 
     def draft(self, lease: Lease, item: InboxItem, reply_id: str) -> Draft | None:
-        """Show the item's reply, which will have this id, while it grows, from now on. None: the platform cannot."""
+        """Start showing the item's reply, which will have this id, while it grows; None if the platform cannot."""
         to = item.inbound.source.address
         editor = self._editors.get(to.platform)
         if editor is None:
@@ -299,7 +300,7 @@ class Outbox:
         self.deliver(await self._store.emit(rows))
 
     async def tell_withheld(self, about: InboxItem | Arrival) -> None:
-        """The chat of an Inbound was closed until now: say how many answers wait to be asked for there."""
+        """The chat of an Inbound was closed until now: say how many answers can be asked for there."""
         to = about.inbound.source.address
         rows = await self._store.outbox(to, _MOST_COUNTED, (OutboundState.WITHHELD,))
         if answers := len({row.answers or row.id for row in rows}):
@@ -311,7 +312,7 @@ class Outbox:
         await self.emit(self.rows(about, "notice", text))
 
     def announce(self, about: InboxItem | Arrival, kind: OutboundKind, text: str) -> None:
-        """Show a text once without storing it, while the store is what fails. Best effort."""
+        """Show a text once without storing it, while the store is failing. Best effort."""
         (row, *_) = self.rows(about, kind, text)
         self._background.start(self.show_unstored(row), name=f"announce {row.id}")
 
@@ -321,7 +322,7 @@ class Outbox:
             await best_effort(adapter.send(row), what="announce")
 
     def look(self) -> None:
-        """Ask the store for rows again: another process may have put some there."""
+        """Ask the store for rows again, because another process may have put some there."""
         self._wake.set()
 
     async def serve(self) -> None:
@@ -360,7 +361,7 @@ class Outbox:
                     self._wake.set()
 
     async def _attempt(self, row: Outbound) -> Outbound | None:
-        """Send a row once. Returns the chat's next row, if that is to be sent now."""
+        """Send a row once. Returns the chat's next row, if it is to be sent now."""
         if (row.key.platform, row.key.chat) != (row.to.platform, row.to.chat):
             # The last wall against mixing conversations up: never send across keys.
             log.error("isolation_abort", outbound=row.id)
@@ -435,8 +436,8 @@ class Outbox:
         return platform_id
 
     def _fails(self, to: ChatAddress, error: AdapterError) -> None:
-        """Count a failed send. The first of a chat is logged, and the one that works again; those between would be a
-        line a minute for hours."""
+        """Count a failed send. Only the first of a chat is logged, and the one that works again; otherwise there would
+        be a line a minute for hours."""
         failed = self._failing[to] = self._failing.get(to, 0) + 1
         if failed == 1:
             log.warning("delivery_fails", platform=to.platform, chat=to.chat, error=str(error))
@@ -475,7 +476,7 @@ class Outbox:
         return content
 
     async def _marked(self, limits: Limits, row: Outbound) -> Outbound:
-        """The row, with the mark of what may stand there already."""
+        """The row, marked as a possible repeat."""
         # The mark must not stand before a list, a heading or a fence.
         plain = row.kind not in ("reply", "remark") or row.text[:1].isalpha()
         text = f"{REPEATED.strip()} {row.text}" if plain else f"{REPEATED}{row.text}".rstrip()
@@ -491,7 +492,7 @@ class Outbox:
         return await insist(step, clock=self._clock, what="mark_sent")
 
     async def _refuse(self, row: Outbound, reason: str, *, gone: bool = False, told: bool = False) -> Outbound | None:
-        """`told`: the chat is told, unless the row is such a sentence itself."""
+        """Give a row up. `told`: the chat is told, unless the row is itself such a notice."""
         self._failing.pop(row.to, None)
         log.warning("delivery_refused", outbound=row.id, reason=reason, chat_gone=gone)
         instead: Outbound | None = None
@@ -502,8 +503,8 @@ class Outbox:
         )
 
     async def _lose(self, row: Outbound) -> Outbound | None:
-        """Repeat the row no more. Nobody knows whether it was shown, and the chat is told so, unless the row is a
-        mere notice."""
+        """Stop repeating the row. Nobody knows whether it was shown, and the chat is told so, unless the row is only a
+        notice."""
         log.warning("delivery_unknown", outbound=row.id, attempts=row.attempts)
         instead = self._told(row, MAYBE_MISSING) if row.kind != "notice" or row.file is not None else None
         return await insist(
@@ -513,7 +514,7 @@ class Outbox:
         )
 
     def _told(self, row: Outbound, sentence: str) -> Outbound | None:
-        """The sentence that takes the place of a row, unless the row is such a sentence itself."""
+        """The sentence in place of a row, unless the row is itself such a notice."""
         if row.kind == "error":
             return None
         told, *_ = self.compose(row.key, row.to, "error", sentence, session_id=row.session_id, answers=row.answers)
@@ -528,7 +529,8 @@ class Outbox:
         anew: bool = False,
         counted: bool = True,
     ) -> Outbound | None:
-        """`seconds` None: a pause that grows with every attempt. None of the chat's later rows is next."""
+        """Try the row again later. `seconds` None: after a pause that grows with every attempt. Returns no next row of
+        the chat."""
         longest = _LAST_RETRY if row.ambiguous < MOST_DOUBTS else _LAST_REPEAT
         pause = Backoff(_FIRST_RETRY, longest, failures=row.attempts).pause() if seconds is None else seconds
         return await insist(

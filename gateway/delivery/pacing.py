@@ -1,7 +1,5 @@
-"""The pace of calls to a platform: its rates, and the silence that it asked for.
-
-Both stand in the store, so that all processes together keep them.
-"""
+"""The pace of calls to a platform: its rates, and silences that it asked for. Both are in the store, so that all
+processes keep them together."""
 
 from __future__ import annotations
 
@@ -19,14 +17,14 @@ from gateway.store.port import Store
 
 
 class Pacing(Struct, frozen=True, kw_only=True):
-    """`rated` are the adapters that declare rates, by platform. Other platforms are never waited for."""
+    """`rated` are the adapters that declare rates, by platform. Nobody waits for other platforms."""
 
     store: Store
     clock: Clock
     rated: Mapping[str, HasRates]
 
     async def wait(self, row: Outbound) -> float:
-        """Seconds until the row may be sent. 0.0: now, and the send is counted."""
+        """Seconds until the row may be sent; at 0.0 the send is counted."""
         rated = self.rated.get(row.to.platform)
         if rated is None:
             return 0.0
@@ -42,7 +40,7 @@ class Pacing(Struct, frozen=True, kw_only=True):
         return max([0.0, *[await self.store.resting(account, rate.bucket) for rate in rated.rates(to)]])
 
     async def keep(self, to: ChatAddress, error: RateLimited) -> None:
-        """Let every process keep the silence that the platform asked for in `to`."""
+        """Make every process keep the silence that the platform asked for in `to`."""
         rated = self.rated.get(to.platform)
         if rated is None or not (rates := rated.rates(to)):
             return
@@ -50,7 +48,7 @@ class Pacing(Struct, frozen=True, kw_only=True):
         await insist(lambda: self.store.hold_off(account, bucket, error.retry_after), clock=self.clock, what="hold_off")
 
     async def rests(self, to: ChatAddress) -> bool:
-        """Whether a chat is gone or silent: such a chat is shown nothing that can be spared."""
+        """Whether a chat is gone or silent, so that it is shown only what cannot be spared."""
         if to.platform not in self.rated:
             return False
         with suppress(StoreError):

@@ -1,8 +1,7 @@
-"""The turn of a helper: a task from its lane to an answer, which nobody but its caller reads.
+"""The turn of a helper: from a task in its lane to an answer, which only its caller reads.
 
-It runs as a person's message does, step by step and each of them stored, but shows nothing: no chat is told what a
-helper does. Its end is its session's end. Then its caller, who waits, reads the last message of that session; a
-caller that does not wait is woken with it.
+Like a person's turn it runs step by step, each of them stored, but it shows nothing to any chat. It ends with its
+session. A caller who waits then reads the session's last message; one who does not wait gets it as an item.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class HelperTurn(Struct, kw_only=True):
     points: Points
 
     async def run(self) -> ItemOutcome:
-        """Bring the helper to its end, from wherever an earlier attempt at it came to."""
+        """Bring the helper to its end, from wherever an earlier attempt got to."""
         item, helpers = self.recorder.item, self.agents.sessions.helpers
         self.points("turn.claimed")
         order = order_in(item.inbound.text)
@@ -141,7 +140,7 @@ class HelperTurn(Struct, kw_only=True):
         return outcome, sentence
 
     async def _obey_signals(self) -> None:
-        """End what was stopped before it ran here, or whose person may not talk here any more."""
+        """End it if it was stopped before it ran here, or if its person may not talk here any more."""
         item, running = self.recorder.item, self.time.running_turns
         for kind in await self.store.signals(item):
             running.deliver(item.key, kind)
@@ -199,7 +198,7 @@ class HelperTurn(Struct, kw_only=True):
         return TurnFiles(item=at_home, store=self.store, outbox=self.outbox, clock=self.clock)
 
     async def _wake(self, order: Order, session: Session) -> None:
-        """Have the caller's conversation go on with the answer. A long one is kept as a file, as a tool's result is."""
+        """Let the caller's conversation continue with the answer. A long one becomes a file, like a tool's result."""
         item = self.recorder.item
         at_home = replace(item, key=item.key.caller)
         said = await self.agents.sessions.helpers.said(session)
@@ -213,7 +212,7 @@ class HelperTurn(Struct, kw_only=True):
 
 
 class _Unseen(Struct, kw_only=True):
-    """The `Observer` and the `Reply` of a helper: a sign of life in this process, and nothing else."""
+    """The `Observer` and `Reply` of a helper, which only show that it is alive."""
 
     time: TurnTime
 

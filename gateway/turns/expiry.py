@@ -1,9 +1,9 @@
-"""The sweep for sessions whose time is over: it puts a request to end each into its lane, and ends nothing itself.
+"""Finds sessions whose time is over, and puts a request to end each into its lane; it ends nothing itself.
 
-The store is asked, so the sweep finds sessions that no agent has in memory and sessions that became due while the
-process was down. A request is an ordinary inbox item whose event id names the session, its deadline and the hour. So
-two sweeps or two processes make one item, and a request without effect (after a clock that had jumped ahead, say) is
-made again later. The lane checks the deadline again, so no session ends under a running turn.
+It asks the store, so it also finds sessions that no agent has in memory, or that expired while the process was down. A
+request is an ordinary inbox item whose event id names the session, its deadline and the hour. So two sweeps or two
+processes make one item, and a request that had no effect (after a clock had jumped ahead, for example) is made again
+later. The lane checks the deadline again, so no session ends under a running turn.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_CAP = 1_000_000  # the gateway's own requests are never refused
 
 
 class Expiry:
-    """Sweeps the store for sessions whose time is over."""
+    """Looks through the store for sessions whose time is over."""
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store

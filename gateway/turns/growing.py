@@ -1,4 +1,4 @@
-"""The reply of a turn while it grows, and the line that says, in its place, why there is none yet."""
+"""The reply of a turn while it grows, and the line in its place that says why there is none yet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOOK = "That took me {seconds:.0f} s."
 
 
 class GrowingReply(Struct, kw_only=True):
-    """The agent's `Reply` for the turn of one item. It is stored under `lease`, and has the id `id`."""
+    """The agent's `Reply` for the turn of one item. It is stored under `lease` with this `id`."""
 
     item: InboxItem
     time: TurnTime
@@ -36,13 +36,13 @@ class GrowingReply(Struct, kw_only=True):
     _stands_in: bool = False  # a line may stand in the place of the reply
 
     def begin(self) -> None:
-        """From now on a long wait is told of in the reply's place, where the platform can show that."""
+        """From now on, say in the reply's place why a long wait is long, if the platform can show that."""
         if self.lease is not None and self.outbox.grows(self.item.inbound.source.platform):
             self._stands_in = True
             self.outbox.stand_ins.call(self.item.id, self._stand_in_again)
 
     async def end(self) -> None:
-        """Show no more of the reply; the shown part is on record then."""
+        """Stop showing the reply. Afterwards it is stored what is shown."""
         self.lease = None
         if self._stands_in:
             self.outbox.stand_ins.take_back(self.item.id)
@@ -51,7 +51,7 @@ class GrowingReply(Struct, kw_only=True):
             await self._draft.end()
 
     async def text(self, so_far: str) -> None:
-        """Show the reply as it grows, where the platform can."""
+        """Show the reply as it grows, if the platform can."""
         self.time.alive()
         begins, self._so_far = not self._so_far, so_far
         if self._draft is not None:
@@ -73,7 +73,7 @@ class GrowingReply(Struct, kw_only=True):
                 self.stream = None
 
     async def set_aside(self) -> str:
-        """End the reply as far as it is shown; the next words begin another message."""
+        """End the reply with what is shown; the next words begin another message."""
         if self._draft is not None:
             await self._draft.end()
             self.lease, self._draft = self._draft.lease, None
@@ -97,7 +97,7 @@ class GrowingReply(Struct, kw_only=True):
         self.outbox.stand_ins.call(self.item.id, self._stand_in_again)
 
     def stand_in(self) -> None:
-        """Show, in place of the reply, the reason why there is none yet. The reply takes the place of the line."""
+        """Until there is a reply, show in its place the reason why. The reply then replaces the line."""
         if self._so_far or not self._stands_in or self.time.turn.phase == "waiting for your yes or no":
             return
         self._open_draft()
@@ -109,7 +109,7 @@ class GrowingReply(Struct, kw_only=True):
             self._draft.stand_in(line or STANDS_IN.format(doing=self.time.turn.doing, seconds=seconds))
 
     def standing_in(self) -> str:
-        """Return the text that may stay in place of such a line; "" where there is no such line."""
+        """The text that may stay in place of such a line; "" if there is no such line."""
         if self._draft is None or self._so_far:
             return ""
         return TOOK.format(seconds=self.clock.monotonic() - self.time.turn.started_at)

@@ -1,8 +1,8 @@
 """Quiet listening: now and then a model looks at what a group says, and decides whether the bot speaks unasked.
 
-A look is one small call, paid by the conversation of whoever spoke last, and there are at most so many in an hour as
-`joins` of the group says, evenly spaced. Silence leaves nothing but its cost. To speak, the last message is put into
-its lane as if it had been said to the bot, and says that it was not; the answer points at nothing and makes no sound.
+A look is one small call, charged to whoever spoke last. `joins` of the group says how many there may be in an hour;
+they are evenly spaced. Silence leaves nothing but its cost. To speak, the last message goes into its lane as if it had
+been said to the bot, marked that it was not; the answer points at nothing and makes no sound.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ silent. Answer with one word: speak or silent."""
 
 
 class Joining(Struct, kw_only=True):
-    """Decides for the groups with `joins`. Only `_looked` changes: when each was looked at last (monotonic)."""
+    """Decides for the groups with `joins`. Only `_looked` changes: when each group was last looked at (monotonic)."""
 
     store: Store
     metering: Metering
@@ -60,7 +60,7 @@ class Joining(Struct, kw_only=True):
     _looked: dict[tuple[str, str, str | None], float] = field(default_factory=dict)
 
     def consider(self, said: Inbound) -> None:
-        """Look at a group in which somebody has just spoken, beside everything else, if it is time for that."""
+        """Look at a group in which somebody has just spoken, in the background, if it is time."""
         source, most, now = said.source, self.rules.looks(said.source), self.clock.monotonic()
         place = source.platform, source.chat, source.thread
         if most and said.own != "" and now - self._looked.get(place, -_HOUR) >= _HOUR / most:

@@ -33,8 +33,8 @@ _CLAIMERS = 32
 
 
 class Lanes:
-    """Claims lanes and drains them. `rest`: seconds until a lane may go on, whose writers keep it full: their turns
-    must not take the place of everybody else's."""
+    """Claims lanes and drains them. `rest`: seconds for which a lane pauses if its writers keep it full, so that they
+    do not take everybody else's place."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Lanes:
 
     @property
     def active(self) -> int:
-        """Return how many lanes are being drained."""
+        """How many lanes are being drained."""
         return len(self._running)
 
     @property
@@ -73,7 +73,7 @@ class Lanes:
 
     @contextmanager
     def aside(self, key: SessionKey) -> Iterator[None]:
-        """Let another lane have the place of the key's in the block, which waits for it. Afterwards more lanes than
+        """While this block waits for another lane, let that one have this lane's place. Afterwards more lanes than
         configured may run for a while."""
         self._aside[key] += 1
         if self._aside[key] == 1:
@@ -108,8 +108,8 @@ class Lanes:
             self._running[lease] = self._background.start(self._drain(claim), name=f"lane {lease.key.text}")
 
     async def stop(self, grace: float, *, waits: Callable[[SessionKey], bool] = lambda _: False) -> None:
-        """Give running lanes `grace` seconds to finish their present item, then give them back. A lane whose turn
-        `waits` for a person is given back at once: no grace is long enough for that."""
+        """Give running lanes `grace` seconds to finish their present item, then give them back. A lane whose turn waits
+        for a person is given back at once, because no grace is long enough for that."""
         self._stopping = True
         for claiming in self._claiming:
             claiming.cancel()  # a cancelled wait claims nothing

@@ -1,4 +1,4 @@
-"""The time of a turn: its deadline, the end of patience without a sign of life, and signals that end it early."""
+"""The time of a turn: its deadline, how long it may show no sign of life, and signals that end it early."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TurnTime(Struct, kw_only=True):
         await self._block.__aexit__(kind, error, trace)
 
     def over(self) -> None:
-        """The turn has come to its end: from here on no limit is moved any more, it would be one that is gone."""
+        """The turn has ended, so its limits no longer move."""
         self._limit = None
         self.turn.end = lambda _: None
 
@@ -56,18 +56,18 @@ class TurnTime(Struct, kw_only=True):
             self._limit = None  # no sign of life puts it off
 
     def alive(self) -> None:
-        """Something happened: inactivity counts from here."""
+        """Something happened: start counting inactivity again."""
         self.turn.alive_at = now = self.clock.monotonic()
         if self._limit is not None:
             self._limit.extend(min(self.inactivity, self.turn.started_at + self.deadline - now))
 
     def patient(self) -> None:
-        """The turn waits for a person: no sign of life is due before the deadline."""
+        """The turn waits for a person, so it need not show a sign of life before the deadline."""
         if self._limit is not None:
             self._limit.extend(self.turn.started_at + self.deadline - self.clock.monotonic())
 
     def why_ended(self) -> tuple[ItemOutcome, str]:
-        """Return the outcome of a turn that its limits cut short, and a sentence about the end."""
+        """The outcome of a turn that its limits ended, and a sentence about it."""
         if self.turn.ended_by is not None:
             return "stopped", STOPPED if self.turn.ended_by == "stop" else INTERRUPTED
         if self.clock.monotonic() - self.turn.alive_at >= self.inactivity:

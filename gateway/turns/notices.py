@@ -1,4 +1,4 @@
-"""Notices about the gateway's own troubles, and the limits on their repetition."""
+"""Notices about the gateway's own troubles, and limits on how often they are repeated."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _REMEMBERED = 10_000  # keys
 
 
 def tell_of_outage(outbox: Outbox, item: InboxItem, error: StoreUnavailable) -> None:
-    """Tell the person that their item waits for the store. The store cannot take this notice either."""
+    """Tell the person that their item waits for the store, which cannot store this notice either."""
     outbox.announce(item, "error", CANNOT_STORE.format(error=error))
 
 
 class Throttle(Struct, kw_only=True):
-    """A notice that a key is told at most once in `every` seconds. `told`: when each key was told last."""
+    """A notice that a key gets at most once in `every` seconds. `told`: when each key was last told."""
 
     every: float = 30.0
     told: dict[SessionKey, float] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Throttle(Struct, kw_only=True):
         return max(0.0, self.told.get(key, -self.every) + self.every - now)
 
     def forget(self, key: SessionKey) -> None:
-        """The key could not be told."""
+        """The key could not be told, so it may be told again."""
         self.told.pop(key, None)
 
 
@@ -53,7 +53,7 @@ class Quota(Struct, kw_only=True):
     _taken: dict[SessionKey, deque[float]] = field(default_factory=dict)
 
     def left(self, key: SessionKey, now: float) -> int:
-        """Return how many more times are allowed at `now` (monotonic)."""
+        """How many more times are allowed at `now` (monotonic)."""
         taken = self._taken.get(key)
         while taken and now - taken[0] >= self.seconds:
             taken.popleft()

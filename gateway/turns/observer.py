@@ -1,4 +1,4 @@
-"""What people see of a turn while it runs, beside its reply: that the bot types, what it does, and notices."""
+"""What people see of a running turn besides its reply: that the bot is typing, what it does, and notices."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TurnObserver:
 
     @asynccontextmanager
     async def limits(self) -> AsyncIterator[None]:
-        """The turn, within its time (see `TurnTime`). At its end nothing more is shown of the reply."""
+        """The turn, within its time (see `TurnTime`). When it ends, nothing more of the reply is shown."""
         async with self.time:
             try:
                 yield
@@ -66,7 +66,7 @@ class TurnObserver:
                 await self._typing(False)
 
     async def begin(self) -> None:
-        """Show that an answer is being made, and obey the signals that came before the turn ran here."""
+        """Show that an answer is being written, and obey signals that came before the turn ran here."""
         await self._typing(True)
         self.reply.begin()
         for kind in await self.store.signals(self.item):
@@ -97,7 +97,7 @@ class TurnObserver:
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
-        """The turn waits for a person: no sign of life is due, and the bot does not type."""
+        """The turn waits for a person, so it need not show a sign of life, and the bot does not type."""
         tools = self.time.turn.tools
         self.phase("waiting for your yes or no")
         self.time.patient()
@@ -120,7 +120,8 @@ class TurnObserver:
         works.working(to, self.time.turn.doing, self.time.turn.pause(now))
 
     async def tell_once(self, ref: str, text: str) -> None:
-        """Show a notice about what the turn was sent (`ref`: a file, say), once, however often the turn is begun."""
+        """Show a notice about something that the turn was sent (`ref`, such as a file) once, however often the turn
+        begins."""
         await self.tell(text, first_id=lasting_id("o", self.item.key, self.item.inbound.event_id, ref))
 
     async def tell(self, text: str, first_id: str | None = None) -> None:

@@ -1,9 +1,8 @@
-"""What was said in groups and not to the bot: the last messages of each, as long as this process runs.
+"""What people in groups said, but not to the bot: each group's last messages, as long as this process runs.
 
-They stand beside a message to the bot in the requests of its turn, as quotes do (`gateway.agent.quotes`), and nowhere
-else: they are written nowhere, no search finds them, and no memory is given them. Only the words of people are kept who
-may talk to the bot there, unless the settings name the group. Whoever has anything forgotten takes all of their words
-out of here.
+They appear beside a message to the bot in the requests of its turn, as quotes do (`gateway.agent.quotes`), and nowhere
+else: they are not stored, searched or remembered. Only words of people who may talk to the bot there are kept, unless
+the settings name the group. If somebody has anything forgotten, all of their words here go.
 """
 
 from __future__ import annotations
@@ -35,15 +34,14 @@ class _Heard(Struct, frozen=True):
 
 
 class Overheard(Struct, kw_only=True):
-    """Hears the groups. `redact` takes secrets out of what the model is shown. Only `_talks` changes."""
+    """Hears the groups. `redact` removes secrets from what the model sees. Only `_talks` changes."""
 
     rules: TurnRules
     redact: Callable[[str], str]
     _talks: OrderedDict[_Place, deque[_Heard]] = field(default_factory=OrderedDict)
 
     def hear(self, inbound: Inbound, key: SessionKey | None = None) -> None:
-        """Remember a message of a group; `key`: of the conversation that it belongs to. A new wording takes the place
-        of the old one."""
+        """Remember a message of a group; `key` is its conversation's. A new wording replaces the old one."""
         shown = self.rules.overheard(inbound.source)
         if not shown:
             return
@@ -54,7 +52,7 @@ class Overheard(Struct, kw_only=True):
         talk.append(_Heard(said, key))
 
     async def look_back(self, inbound: Inbound, may_talk: Callable[[Source], Awaitable[bool]]) -> None:
-        """Remember what an adapter has looked up before a message, in the place of what was heard."""
+        """Replace what was heard with what an adapter has looked up before a message."""
         talk = self._talk(inbound.source, self.rules.overheard(inbound.source))
         held = {each.said.place: each.key for each in talk}
         found = [
@@ -76,7 +74,7 @@ class Overheard(Struct, kw_only=True):
         return talk
 
     def note(self, arrival: Arrival) -> None:
-        """Take note of a message to the bot: others may ask about it, or its writer wants to be forgotten."""
+        """Note a message to the bot: others may ask about it, or its writer may want to be forgotten."""
         inbound, call = arrival.inbound, arrival.inbound.command
         if call is not None:
             if call.name == "forget" and (call.argument or inbound.reply_to):
@@ -85,19 +83,19 @@ class Overheard(Struct, kw_only=True):
             self.hear(inbound, arrival.key)
 
     def forget(self, person: Source) -> None:
-        """Forget all that a person said, in whatever group of their platform."""
+        """Forget everything that a person said, in all groups of their platform."""
         for (platform, *_), talk in self._talks.items():
             if platform == person.platform:
                 for each in [each for each in talk if each.said.source.user == person.user]:
                     talk.remove(each)
 
     def leave(self, platform: str, chat: str) -> None:
-        """Forget a group that the bot is no member of any more."""
+        """Forget a group that the bot has left."""
         for place in [place for place in self._talks if place[:2] == (platform, chat)]:
             del self._talks[place]
 
     def lines(self, inbound: Inbound, key: SessionKey | None, *, whole: bool = False) -> list[str]:
-        """What was said before a message, oldest first, each in a line; without what the conversation `key` holds.
+        """What was said before a message, oldest first, one line each, without what the conversation `key` holds.
         `whole`: with the message itself."""
         source = inbound.source
         shown = self.rules.overheard(source)

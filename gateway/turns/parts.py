@@ -32,7 +32,7 @@ _FIRST_READING: Final = 5.0  # seconds that a start may take until it has read w
 
 
 def following(head: InboxItem, behind: Sequence[InboxItem]) -> list[InboxItem]:
-    """The items of `behind`, oldest first, that go on with the message that `head` begins."""
+    """The items of `behind`, oldest first, that continue the message that begins with `head`."""
     parts = [head]
     for item in behind if head.inbound.part_of is not None and _may_begin(head) else ():
         if parts[-1].inbound.part_of is None or not (_is_plain(item) or _is_of_album(item, head)):
@@ -45,8 +45,9 @@ def following(head: InboxItem, behind: Sequence[InboxItem]) -> list[InboxItem]:
 
 
 def patience(head: InboxItem, behind: Sequence[InboxItem], now: float, age: float = inf) -> float:
-    """Seconds to wait for the next part of `head`'s message, at `now` (wall time). 0.0: the message is whole. `age`:
-    seconds for which this process runs. Of an album that an earlier one was told of, the platform may hold the rest."""
+    """Seconds to wait for the next part of `head`'s message, at `now` (wall time); 0.0 if it is complete. `age`: for
+    how many seconds this process has run. The platform may still hold the rest of an album that an earlier process
+    began to read."""
     parts = [head, *following(head, behind)]
     last = parts[-1]
     if last.inbound.part_of is None or not _may_begin(head):
@@ -88,7 +89,7 @@ def joined(head: Inbound, parts: Sequence[Inbound]) -> Inbound:
 
 
 def _labels(parts: Sequence[Inbound]) -> dict[str, str]:
-    """What stands before each of several captions, by event; nothing before one that may be about all files."""
+    """What stands before each of several captions, by event; nothing if a caption may be about all files."""
     captions: dict[str, str] = {}
     number = 1
     for part in parts:
@@ -100,7 +101,7 @@ def _labels(parts: Sequence[Inbound]) -> dict[str, str]:
 
 
 def is_continuation(event_id: str, items: Sequence[InboxItem]) -> bool:
-    """Whether the item of this event goes on with one before it. `items` is the lane from its head on."""
+    """Whether the item of this event continues one before it. `items` is the lane, from its head on."""
     return any(
         part.inbound.event_id == event_id
         for place, head in enumerate(items)
@@ -135,7 +136,7 @@ def _same_speaker(one: InboxItem, other: InboxItem) -> bool:
 
 
 def _note(inbound: Inbound) -> str:
-    """The line in brackets that a text begins with."""
+    """The bracketed line at the beginning of a text."""
     line, end, _ = inbound.text.partition("\n")
     return line + end if line.startswith("[") and line.endswith("]") and end else ""
 
@@ -150,13 +151,13 @@ _Album = tuple[SessionKey, str, str | None]  # the conversation, the sender, the
 
 
 class RecentAlbums:
-    """The files that were read lately and not meant for the bot, by album. `now` is monotonic."""
+    """Recently read files, by album, that were not meant for the bot. `now` is monotonic."""
 
     def __init__(self) -> None:
         self._albums: dict[_Album, tuple[float, list[Arrival]]] = {}  # the one used last, last
 
     def keep(self, arrival: Arrival, now: float) -> None:
-        """Remember a file that is not meant for the bot, as far as is known. A command is not remembered."""
+        """Remember a file that is not meant for the bot, as far as is known. Commands are not remembered."""
         if arrival.inbound.kind != "message" or not _is_file(arrival):
             return
         events = {each.inbound.event_id: each for each in [*self.before(arrival, now), arrival]}
@@ -165,8 +166,8 @@ class RecentAlbums:
             del self._albums[next(iter(self._albums))]
 
     def before(self, arrival: Arrival, now: float) -> list[Arrival]:
-        """The remembered files of the album of a file that is meant, oldest first. They are remembered further,
-        because a store that is away takes none of them yet."""
+        """The remembered files of an album that turns out to be meant, oldest first. They stay remembered, because a
+        store that is away takes none of them yet."""
         at, album = self._albums.get(_album(arrival), (now, []))
         if not album or not _is_file(arrival) or now - at > KEPT:
             return []
@@ -175,12 +176,12 @@ class RecentAlbums:
         return album
 
     def forget(self, arrival: Arrival) -> None:
-        """Forget the album of a file that is stored, for all of it is."""
+        """Forget the album of a stored file, because all of it is stored."""
         self._albums.pop(_album(arrival), None)
 
 
 def _is_file(arrival: Arrival) -> bool:
-    """Whether this is a file of an album, and no command but /steer or /queue came with it."""
+    """Whether this is a file of an album, without a command other than /steer or /queue."""
     return arrival.inbound.is_group_file and arrival.inbound.command is None
 
 

@@ -1,4 +1,4 @@
-"""Keeps an event that meets a bug at its receipt from stopping everything that comes after it."""
+"""Keeps one event that meets a bug when it is received from stopping everything after it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ _ALONE = 3  # tries between which others were stored, for an event whose writer 
 
 
 class PoisonGuard:
-    """Stands between one adapter and the reception. Every failure to store a batch, also a bug, looks to the adapter
-    like a store that is away: it confirms nothing, and tries again after a pause that grows. A platform's library
-    that met another error would end its reading, or go on without a pause.
+    """Stands between an adapter and the reception.
 
-    An event that meets a bug again and again, while others do not, is given up and its writer is told; else nothing
-    behind it would ever be read. It is given up only once the notice to the writer is stored, or other events were
-    stored again and again: a broken store is a bug to every event, and for hours."""
+    To the adapter, every failure to store a batch, even a bug, looks as if the store were away: it confirms nothing,
+    and tries again after a growing pause. (A platform's library that met another error would stop reading, or go on
+    without a pause.) If an event meets a bug again and again while others do not, it is given up and its writer is
+    told, so that what comes after it can be read. It is given up only once the notice to the writer is stored, or other
+    events were stored again and again: if the store is broken, every event meets a bug, maybe for hours.
+    """
 
     def __init__(self, reception: Reception, adapter: Adapter) -> None:
         self._reception = reception
@@ -53,8 +54,8 @@ class PoisonGuard:
         return accepted
 
     async def _one_by_one(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
-        """In their order. Those behind one that cannot be given up yet are tried, too: they may show that not every
-        event meets the bug."""
+        """Try events in order, also those after one that cannot be given up yet: they may show that not every event
+        meets the bug."""
         accepted: list[Accepted] = []
         held: StoreUnavailable | None = None
         for inbound in batch:
@@ -90,7 +91,7 @@ class PoisonGuard:
         return [Accepted(event_id=event, status="refused")]
 
     def _is_given_up(self, inbound: Inbound) -> bool:
-        """Whether this event was given up. It comes again while others of its batch are still tried."""
+        """Whether this event was given up. It may come again while others of its batch are still being tried."""
         trouble = self._troubles.get(inbound.event_id)
         return trouble is not None and trouble.given_up
 

@@ -1,7 +1,8 @@
-"""Reactions: the bot's own signs on the messages that it answers, and people's on the bot's messages.
+"""Reactions: the bot's on messages that it answers, and people's on the bot's messages.
 
-A person's reaction begins no turn. It waits under their conversation, one note for each message, until they write: then
-it stands before their words. The store is asked once about each conversation; after that a plain message costs nothing.
+A person's reaction begins no turn. It waits under their conversation, one note for each message, and is put before
+their words when they write next. The store is asked once about each conversation; after that, a plain message costs
+nothing.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _RESTS: Final = 3_600.0  # seconds without signs in a conversation where one fai
 
 
 class _Held(Struct):
-    """The reactions of one conversation as they are now, by message and person; those that are not written so, and when
-    each was written last (monotonic)."""
+    """A conversation's present reactions, by message and person; which of them are not stored like that, and when each
+    was last stored (monotonic)."""
 
     notes: dict[str, str]
     unwritten: set[str] = field(default_factory=set)
@@ -46,8 +47,9 @@ class _Held(Struct):
 
 
 class Reactions(Struct, kw_only=True):
-    """Reactions on the platforms that have them. `signs`: the bot puts its own somewhere. `none`: conversations without
-    any, of which the store is asked no more; `given`: those that messages hold, by event, until these are stored."""
+    """Reactions on platforms that have them. `signs`: somewhere, the bot reacts itself. `none`: conversations without
+    any, about which the store need not be asked. `given`: reactions that messages hold, by event, until these are
+    stored."""
 
     store: Store
     rules: TurnRules
@@ -65,8 +67,8 @@ class Reactions(Struct, kw_only=True):
     _failed: Throttle = field(default_factory=lambda: Throttle(every=_RESTS))
 
     def put(self, item: InboxItem, sign: Sign) -> None:
-        """Put a sign of the bot's on the message of an item, if it is one, beside everything else, and as well as it
-        can. The signs of one message come one after the other."""
+        """React to the message of an item, if it is one, in the background and as well as possible. Reactions to one
+        message come one after the other."""
         inbound, now = item.inbound, self.clock.monotonic()
         adapter = self.adapters.get(inbound.source.platform)
         if adapter is None or inbound.place is None or inbound.kind not in _PLAIN or inbound.command is not None:
@@ -94,7 +96,7 @@ class Reactions(Struct, kw_only=True):
             waiting.pop(0)
 
     async def take(self, inbound: Inbound) -> None:
-        """Note a reaction to a message of the bot's. Raises StoreUnavailable."""
+        """Note a reaction to one of the bot's messages. Raises StoreUnavailable."""
         source, message, changes = inbound.source, inbound.reply_to or "", inbound.text.split()
         key, name = self.rules.key(source), f"{message} {source.user}"
         if "+" in inbound.text and not await self.pairing.lets_in(source):
@@ -119,7 +121,7 @@ class Reactions(Struct, kw_only=True):
             await self._write(key, held)
 
     async def before(self, arrival: Arrival) -> Arrival:
-        """A person's message behind a line for each reaction of theirs. Raises StoreUnavailable."""
+        """A person's message, after a line for each of their reactions. Raises StoreUnavailable."""
         inbound, key = arrival.inbound, arrival.key
         source = inbound.source
         if source.platform not in self.adapters or inbound.kind not in _PLAIN or inbound.command or inbound.terms:
@@ -140,7 +142,7 @@ class Reactions(Struct, kw_only=True):
         return replace(arrival, inbound=replace(inbound, text="".join([*lines, inbound.text]), own=own))
 
     async def settle(self, receipts: Sequence[Receipt]) -> None:
-        """Forget the reactions that messages hold which are stored now. Raises StoreUnavailable."""
+        """Forget reactions that are in messages which are now stored. Raises StoreUnavailable."""
         for receipt in receipts:
             key, names = self.given.pop(receipt.event_id, (None, ()))
             if key is not None and receipt.status != "full":
@@ -166,7 +168,7 @@ class Reactions(Struct, kw_only=True):
             await self.store.set_notes(under(key, _FOLDER), changes)
 
     async def _text(self, chat: ChatAddress, message: str) -> str | None:
-        """The beginning of a message of the bot's; None: it is somebody else's, or an old one."""
+        """The beginning of one of the bot's messages; None if it is somebody else's, or old."""
         if (chat, message) in self._others:
             return None
         rows = await self.store.outbox(chat, _LOOKED_AT)

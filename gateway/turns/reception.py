@@ -95,9 +95,9 @@ class Reception(Struct, kw_only=True):
     # -- 1. a batch -------------------------------------------------------------------------
 
     async def receive(self, adapter: Adapter, batch: Sequence[Inbound]) -> list[Accepted]:
-        """Store a batch that an adapter read; only then may its platform be told. Nothing is stored of strangers, and
-        they learn nothing unless they may ask to be let in. Raises StoreUnavailable: then hand the batch over again;
-        the messages that were taken are known by then."""
+        """Store a batch that an adapter read; only then may it confirm the batch to its platform. Nothing of strangers
+        is stored, and they learn nothing unless they may ask to be let in. Raises StoreUnavailable: hand the batch over
+        again; messages that were already taken are then known."""
         self.points("accept.before")
         arrivals, too_many = await self.admission.admitted(adapter, await self._arrivals(batch))
         receipts = await self.store.accept(arrivals, cap=self.rules.turns.lane_cap) if arrivals else []
@@ -186,8 +186,8 @@ class Reception(Struct, kw_only=True):
         return arrivals
 
     def _if_called(self, inbound: Inbound) -> Inbound:
-        """What was said to others, as a message to the bot if it has one of the names that the bot goes by there.
-        Nobody calls it with words that are not their own, such as a channel's post."""
+        """Something said to others, as a message to the bot if it contains one of the bot's names there. It must be the
+        writer's own words, so a channel's post does not call the bot."""
         if self.rules.names and inbound.own != "" and self.rules.calls_bot(inbound.source, inbound.text):
             return replace(inbound, kind="message", only_as_part=False)
         return inbound
@@ -204,8 +204,8 @@ class Reception(Struct, kw_only=True):
         return self.rules.hears_everybody(source) or await self.pairing.lets_in(source)
 
     async def _looking_back(self, inbound: Inbound) -> Inbound:
-        """A message of a group without what was said before it, which is remembered. Who only calls the bot means
-        that."""
+        """A group's message without what was said before it, which is remembered. If somebody only calls the bot, they
+        mean what was said before."""
         if self.overheard is None or inbound.source.chat_type == "direct":
             return inbound
         if inbound.before:
@@ -216,8 +216,8 @@ class Reception(Struct, kw_only=True):
         return inbound
 
     async def _take_note(self, told: Inbound) -> None:
-        """Note at once that the bot left a chat or came back, or that a chat has another name now. No note is made
-        when the bot leaves a stranger: nothing is kept of strangers."""
+        """Note at once that the bot left a chat or came back, or that a chat was renamed. If the bot leaves a stranger,
+        nothing is noted: nothing is kept of strangers."""
         platform, chat = told.source.platform, told.source.chat
         if told.kind == "renamed":
             log.info("chat_renamed", platform=platform, before=told.text, after=chat)
@@ -234,7 +234,7 @@ class Reception(Struct, kw_only=True):
                 await self.outbox.tell_withheld(self.arrival(inbound))
 
     def _amends_one_of(self, arrivals: list[Arrival], inbound: Inbound) -> bool:
-        """Give a message of the same batch its new words, and say whether there was one."""
+        """Give a message of the same batch its new words; False if there is none."""
         for place, before in enumerate(arrivals):
             if before.inbound.event_id in inbound.amends:
                 arrivals[place] = self.arrival(_reworded(inbound, before.inbound.event_id))
@@ -242,7 +242,7 @@ class Reception(Struct, kw_only=True):
         return False
 
     async def _amends(self, inbound: Inbound) -> bool:
-        """Give a message that still waits its new words, and say whether it did wait."""
+        """Give a message that still waits its new words; False if none does."""
         for event in inbound.amends:
             if await self.store.amend(self.arrival(_reworded(inbound, event))):
                 return True
@@ -286,7 +286,7 @@ class Reception(Struct, kw_only=True):
         return Accepted(event_id=inbound.event_id, status="refused", told=told)
 
     def arrival(self, inbound: Inbound) -> Arrival:
-        """Return a message with its key and its place: in the lane, or past the lane."""
+        """A message with its key, and whether it waits in the lane or bypasses it."""
         call = inbound.command
         command = self.commands.registry.get(call.name) if call else None
         if call and call.argument and command and command.sends:
@@ -299,15 +299,15 @@ class Reception(Struct, kw_only=True):
         )
 
     def _as_typed(self, inbound: Inbound) -> Inbound:
-        """The press of a button that stands for a command with a proposed value, as if the presser had typed it: with
-        their rights alone."""
+        """A press of a button that stands for a command and a value, as if the presser had typed it, with only their
+        rights."""
         typed = replace(inbound, kind="message") if inbound.text.startswith("/") else None
         call = typed.command if typed is not None else None
         command = self.commands.registry.get(call.name) if call is not None and call.argument else None
         return typed if typed is not None and command is not None and command.proposals is not None else inbound
 
     async def _as_said(self, press: Inbound) -> Inbound:
-        """The press of a suggestion in the presser's own conversation, as if they had written it."""
+        """A press of a suggestion in the presser's own conversation, as if they had written it."""
         if not press.text.startswith(SAYS) or not await self.pairing.lets_in(press.source):
             return press
         key = self.rules.key(press.source)
@@ -315,8 +315,8 @@ class Reception(Struct, kw_only=True):
         return replace(press, kind="message", text=text, notice=f"“{text}”") if text else press
 
     async def _is_part(self, arrival: Arrival, before: Sequence[Arrival]) -> bool:
-        """Whether a message goes on with one that waits in its lane or comes `before` it in its batch. The store
-        is asked, because another process may have taken the part before."""
+        """Whether a message continues one that waits in its lane, or comes `before` it in its batch. The store is
+        asked, because another process may have taken the earlier part."""
         waiting = await self.store.waiting(arrival.key, self.rules.turns.lane_cap)
         running = await self.store.running(arrival.key)
         coming = [
@@ -331,8 +331,7 @@ class Reception(Struct, kw_only=True):
         return await self.pairing.lets_in((await self._at_home(said)).source)
 
     async def proposals(self, typed: Inbound) -> Sequence[Proposal]:
-        """Values for the argument of a command that a person is typing; none for a stranger. Raises
-        StoreUnavailable."""
+        """Values for the argument of a command that a person is typing; none for strangers. Raises StoreUnavailable."""
         inbound = await self._at_home(typed)
         if inbound.command is None or not await self.pairing.lets_in(inbound.source):
             return ()
@@ -357,7 +356,7 @@ class Reception(Struct, kw_only=True):
         return Accepted(event_id=receipt.event_id, status=receipt.status, answers=answers)
 
     async def _while_busy(self, arrival: Arrival) -> None:
-        """A message came while a turn runs: act by the busy mode, and say so now and then."""
+        """A message came during a turn: act by the busy mode, and say so now and then."""
         inbound = arrival.inbound
         if inbound.terms is not None and inbound.command is None:
             await self._deny(arrival)  # a program waits for its answer, so its person could never say yes
@@ -380,8 +379,8 @@ class Reception(Struct, kw_only=True):
             await self._say_busy(arrival, PASSED_ON if mode == "steer" else BUSY)
 
     async def _settles_questions(self, arrival: Arrival) -> bool:
-        """A command that its writer cannot mean to wait behind a question that they have before them: the question
-        counts as a no. Say whether there was one."""
+        """Take a command whose writer has a question before them as a no: they cannot want it to wait behind that
+        question. Returns whether there was one."""
         call = arrival.inbound.command
         command = self.commands.registry.get(call.name) if call else None
         if command is None or command.over_question is None:
@@ -399,7 +398,7 @@ class Reception(Struct, kw_only=True):
         return [each for each in there if each.key == arrival.key and each.person == source.user]
 
     async def _deny(self, arrival: Arrival) -> bool:
-        """Take what the writer sent for a no to their questions. Say whether there was one."""
+        """Take what the writer sent as a no to their questions. Returns whether there was one."""
         mine = await self._own_questions(arrival)
         for each in mine:
             await self.approvals.decide(each, "denied", arrival.inbound.source.user)
@@ -422,8 +421,8 @@ class Reception(Struct, kw_only=True):
         return bool(there)
 
     async def give_up(self, inbound: Inbound) -> bool:
-        """Tell the writer that a message cannot be taken in; False where there is nobody to tell. May raise anything
-        that `receive` may."""
+        """Tell the writer that a message cannot be received; False if there is nobody to tell. May raise anything that
+        `receive` may."""
         inbound = await self._at_home(inbound)
         if inbound.kind not in ("message", "steer") or inbound.only_as_part:
             return False
@@ -435,7 +434,7 @@ class Reception(Struct, kw_only=True):
     # -- 3. presses, and commands that do not wait in a lane ------------------------------------
 
     def run_bypassed(self, item: InboxItem) -> Awaitable[str]:
-        """Carry out, beside the lane, a press or a command that must reach a running turn. Gives the sentence that
+        """Carry out, outside the lane, a press or a command that must reach a running turn. Yields the sentence that
         the person is told, as soon as it is known."""
         said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         task = self.background.start(self._bypass(item, said), name=f"command {item.key.text} {item.id}")
@@ -444,7 +443,7 @@ class Reception(Struct, kw_only=True):
         return said
 
     async def bypassed_ended(self) -> None:
-        """Return when nothing is carried out beside the lanes."""
+        """Return when nothing runs outside the lanes."""
         if self._beside:
             await asyncio.wait(self._beside)
 
@@ -478,7 +477,7 @@ class Reception(Struct, kw_only=True):
             self.outbox.deliver(answered)
 
     async def _outcome(self, said: Awaitable[str], until: float) -> str:
-        """The outcome of a press; empty if it takes long, because nobody may be kept waiting for it."""
+        """The outcome of a press; empty if it takes long, so that nobody has to wait."""
         try:
             async with self._limit(until):
                 return await asyncio.shield(said)
@@ -486,17 +485,17 @@ class Reception(Struct, kw_only=True):
             return ""
 
     def _limit(self, until: float) -> AbstractAsyncContextManager[Deadline]:
-        """End the enclosed block by then (monotonic seconds) with TimeoutError."""
+        """End the enclosed block at this time (monotonic seconds) with TimeoutError."""
         return self.clock.limit(max(0.0, until - self.clock.monotonic()))
 
 
 def _reworded(inbound: Inbound, event: str) -> Inbound:
-    """The new wording in the place of an event of the message: of its first one it is simply the message."""
+    """The message in its new wording, in place of an event of it; if that is the first one, simply the message."""
     plain = event == inbound.amends[-1] or inbound.kind == "withdrawn"
     return replace(inbound if plain else _corrected(inbound), event_id=event)
 
 
 def _corrected(inbound: Inbound) -> Inbound:
-    """The new wording of a message that was read before, which says so."""
+    """The new wording of a message that was already read, which says so."""
     own = inbound.text if inbound.own is None else inbound.own
     return replace(inbound, text=CORRECTED + inbound.text, own=own, part_of=None)

@@ -1,7 +1,7 @@
-"""Stores the steps of one item's turn, one by one: the agent's `TranscriptWriter`.
+"""Stores the steps of one item's turn: the agent's `TranscriptWriter`.
 
-Every write is insisted on: while the disk is full the turn waits, and loses nothing that a model was paid
-for; the person is told once. No write is broken off by a /stop, so the store and the turn never differ.
+Every write is repeated until it works: while the disk is full the turn waits, the person is told once, and nothing is
+lost that a model was paid for. A /stop never interrupts a write, so store and turn always agree.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _Append = Callable[[SessionRef, StepRecord], Awaitable[tuple[Message, ...]]]
 
 
 class TurnRecorder(Struct, frozen=True, kw_only=True):
-    """Writes for one item under one lease. Every method may raise SessionConflict: another process runs the
-    lane by now, and nothing was written."""
+    """Writes for one item under one lease. Every method may raise SessionConflict: another process runs the lane now,
+    and nothing was written."""
 
     store: TurnStore
     sessions: Sessions
@@ -48,12 +48,12 @@ class TurnRecorder(Struct, frozen=True, kw_only=True):
         return await self._insist("open_session", partial(self.sessions.open, self.lease, source))
 
     async def follow(self, session: Session) -> Session:
-        """The session as its chat wants it to be now."""
+        """The session as its chat now wants it."""
         source = self.item.inbound.source
         return await self._insist("follow", partial(self.sessions.follow, self.lease, session, source))
 
     async def begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
-        """Store the step so far and the intents, before any tool runs."""
+        """Store the step so far, and the intents, before any tool runs."""
         await self._append(
             conversation, lambda ref, record: self.store.begin_tools(self.lease, ref, self.item, record, intents)
         )
@@ -65,8 +65,8 @@ class TurnRecorder(Struct, frozen=True, kw_only=True):
     async def continue_(
         self, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
     ) -> None:
-        """Open the continuation and move the conversation into it. The id of a command's continuation tells
-        another attempt at the command that it is done."""
+        """Open the continuation and move the conversation into it. The id of a command's continuation tells another
+        attempt that it is done."""
         if compaction.trigger == "manual":
             compaction = replace(compaction, child_id=opened_by(self.item))
         step = self._insist(
@@ -77,8 +77,8 @@ class TurnRecorder(Struct, frozen=True, kw_only=True):
     async def finish(
         self, conversation: Conversation | None, outcome: ItemOutcome, outbound: Sequence[Outbound]
     ) -> TurnEnd:
-        """End the item, with everything that is not stored yet and the rows to be shown. No /stop comes any more; only
-        the end of the process breaks this off, and then nobody goes on with what is in memory."""
+        """End the item, with everything that is not yet stored and the rows to show. No /stop comes any more; only the
+        end of the process can interrupt this, and then nobody uses what is in memory."""
         ref = conversation.stored.session.ref if conversation else None
         record = await self._record(conversation) if conversation else None
         end = await self._insist(

@@ -1,8 +1,9 @@
-"""The words of reminders in the conversation. They stand before the next words of the person, as the bot's own.
+"""Puts the words of reminders into the conversation, as the bot's own, before the person's next words.
 
-A person answers "done!" to a reminder, and the model must know to what. A reminder fires in no lane, so nothing can be
-written into the conversation at that moment. The rows of the chat say what was shown; those since the last request go
-in front of the next one, in the same step of the store, each with the row's id, by which it is never taken twice.
+If a person answers "done!" to a reminder, the model must know what they mean. A reminder fires in no lane, so nothing
+can be written into the conversation at that moment. Instead, the chat's rows say what was shown: those since the last
+request go in front of the next one, in the same step of the store, each with its row's id so that it is never taken
+twice.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _SLACK: Final = 120.0  # seconds by which the clocks of two processes may differ
 
 
 async def reminded(store: Store, conversation: Conversation) -> list[Message]:
-    """The messages that reminders showed under the conversation's key since its newest request, oldest first, as far as
-    it does not hold them yet. A store that does not answer costs them and not the turn."""
+    """What reminders showed under the conversation's key since its newest request, oldest first, unless it is already
+    there. If the store does not answer, they are left out and the turn goes on."""
     key = conversation.stored.session.key
     try:
         if not await store.has_reminders(key):
@@ -50,8 +51,7 @@ async def reminded(store: Store, conversation: Conversation) -> list[Message]:
 
 
 async def _since(store: ReportStore, conversation: Conversation) -> float:
-    """Return the time when the person last spoke here: in this session, or in the one before, unless they left it
-    themselves."""
+    """When the person last spoke here: in this session, or in the one before unless they left it themselves."""
     newest = next(filter(is_request, conversation.newest_first()), None)
     if newest is not None:
         return note_of(newest).get("at", 0.0)
@@ -63,7 +63,7 @@ async def _since(store: ReportStore, conversation: Conversation) -> float:
 
 
 def _known(conversation: Conversation, since: float) -> set[str]:
-    """The rows that stand in the conversation already, as far as they may be that young."""
+    """Rows that are already in the conversation, as far as they may be that young."""
     known = set()
     for message in conversation.newest_first():
         note = note_of(message)

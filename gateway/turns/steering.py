@@ -1,4 +1,4 @@
-"""Steering: messages that a person sends while a turn runs, and that reach it from its lane."""
+"""Steering: messages that a person sends during a turn, and that reach it from its lane."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ NOT_FETCHED = "which was not fetched: the turn was ended first"
 
 
 class Steering(Struct, kw_only=True):
-    """Steers the turn of one item. `takes_messages`: plain messages steer, too, not only those by /steer: those that
-    wait when the turn begins, those that come before any step, or none. `alive` is called while files are fetched,
-    `show` with their spoken words. `lets_in` is asked about each person whose words would enter the turn;
-    `shut_out` ends the turn of a person who may not talk here any more."""
+    """Steers the turn of one item. `takes_messages`: plain messages steer, too, not only /steer: those that wait when
+    the turn begins, those that come before any step, or none. `alive` is called while files are fetched, `show` with
+    their spoken words. `lets_in` is asked about each person whose words would enter the turn; `shut_out` ends the turn
+    of somebody who may no longer talk here."""
 
     item: InboxItem
     store: Store
@@ -50,8 +50,7 @@ class Steering(Struct, kw_only=True):
     _begun: bool = False  # before the first step the person was asked for just now
 
     async def __call__(self, conversation: Conversation) -> None:
-        """Add the lane's messages for this turn to the conversation, up to the first item that needs a turn of its
-        own."""
+        """Add the lane's messages for this turn to the conversation, up to the first item that needs its own turn."""
         if self._begun and not await self._may_talk(self.item.inbound.source):
             self.shut_out()
             return
@@ -68,8 +67,8 @@ class Steering(Struct, kw_only=True):
             self.takes_messages = "never"
 
     async def put_aside(self, conversation: Conversation, stopped_at: float) -> bool:
-        """Add the messages for this turn that came before a person stopped it (seconds since the epoch): they are kept
-        without an answer. Whether there were any."""
+        """Add the messages for this turn that came before a person stopped it (seconds since the epoch), without an
+        answer. Returns whether there were any."""
         before = len(conversation.fresh.absorbed)
         async with aclosing(self._messages(conversation, await self._waiting(conversation))) as messages:
             async for parts, said, _ in messages:
@@ -92,8 +91,8 @@ class Steering(Struct, kw_only=True):
     async def _messages(
         self, conversation: Conversation, waiting: list[InboxItem]
     ) -> AsyncGenerator[tuple[list[InboxItem], Inbound, list[InboxItem]]]:
-        """Of these items, those for this turn, up to the first one that needs a turn of its own: each with the items
-        that are its parts, and those behind its first one."""
+        """Those of these items that are for this turn, up to the first that needs its own turn: each with the items
+        that are its parts, and those after its first one."""
         while waiting:
             item, *behind = waiting
             parts = [item, *following(item, behind)]

@@ -1,5 +1,5 @@
-"""Suggestions: up to three next things that a person may say, as buttons under an answer. One small call makes them,
-which the person of the answer pays for; pressing one is as if the person wrote it."""
+"""Suggestions: up to three things that a person may say next, as buttons below an answer. One small call makes them,
+charged to the person who got the answer; pressing one is the same as writing it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Suggestions(Struct, frozen=True, kw_only=True):
     redact: Callable[[str], str]
 
     def begin(self, conversation: Conversation, rows: Sequence[Outbound], metering: Metering) -> None:
-        """Put some under the answer that these rows show, beside everything else."""
+        """Put suggestions below the answer that these rows show, in the background."""
         shown = [row for row in rows if row.kind == "reply" and row.file is None]
         if shown and self.outbox.has_buttons(shown[-1].to.platform):
             suggest = self._suggest(conversation, shown[-1], metering)
@@ -79,12 +79,12 @@ class Suggestions(Struct, frozen=True, kw_only=True):
 
 
 def _decides(text: str) -> bool:
-    """Whether these words do something, or answer a question that comes later: nobody may be led to say them."""
+    """Whether these words do something, or answer a later question: nobody should be led to say them."""
     return text.startswith("/") or command_meant(text) is not None
 
 
 async def taken(store: Documents, key: SessionKey, token: str) -> str:
-    """The words of a suggestion that is pressed, which are said once; "": it is over."""
+    """The words of a suggestion that was pressed, which work once; "" if it is over."""
     folder = under(key, _SUGGESTED)
     row, _, number = token.removeprefix(SAYS).partition(" ")
     noted = (await store.notes(folder)).get(row)

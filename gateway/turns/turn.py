@@ -127,7 +127,7 @@ COMPACTION_STOPPED = "The compression was stopped; the conversation is as it was
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """The end of an item, and the texts that its chat is shown."""
+    """How an item ends, and the texts that its chat is shown."""
 
     outcome: ItemOutcome
     shown: Sequence[tuple[OutboundKind, str]] = ()
@@ -139,7 +139,7 @@ class Ending(Struct, frozen=True, kw_only=True):
 
 
 class Beside(Struct, frozen=True, kw_only=True):
-    """What a gateway does beside answering, where it is wanted."""
+    """What a gateway does besides answering, if it is wanted."""
 
     overheard: Overheard | None = None
     reactions: Reactions | None = None
@@ -149,7 +149,7 @@ class Beside(Struct, frozen=True, kw_only=True):
 
 
 class Turns(Struct, kw_only=True):
-    """The parts that every turn needs. `began`: when this process did (monotonic). Only `_outages` changes: when each
+    """The parts that every turn needs. `began`: when this process began (monotonic). Only `_outages` changes: when each
     key was last told that the store is away."""
 
     store: Store
@@ -170,7 +170,7 @@ class Turns(Struct, kw_only=True):
 
     async def run(self, lease: Lease, item: InboxItem, begins: Beginning | None = None) -> InboxItem | None:
         """Bring one item to its end. Returns the lane's next item, already claimed. `begins`: what its turn begins
-        with, where the store has looked just now."""
+        with, if the store has just looked."""
         recorder = TurnRecorder(
             store=self.store,
             sessions=self.agents.sessions,
@@ -229,7 +229,7 @@ class Turns(Struct, kw_only=True):
         return await self._converse(recorder, item.inbound, begins)
 
     async def _shut_out(self, item: InboxItem) -> Ending:
-        """End the item of a person who may not talk here any more; a turn that a crash broke off says so."""
+        """End the item of somebody who may no longer talk here; if a crash interrupted its turn, say so."""
         log.info("shown_out_meanwhile", key=str(item.key), item=item.id)
         journal = await self.store.journal(item)
         if journal is None or not journal.begun:
@@ -278,8 +278,8 @@ class Turns(Struct, kw_only=True):
         raise AssertionError("a limit that strikes raises")
 
     async def _confirm(self, recorder: TurnRecorder, question: str, labels: Labels) -> bool:
-        """Ask the person whose command this is, and wait in the lane for the yes. A /stop is a no. After a crash the
-        question stands as it was asked, and so does its answer."""
+        """Ask the person whose command this is, and wait in the lane for the yes. A /stop is a no. After a crash, the
+        question and its answer are still there."""
         journal = await self.store.journal(recorder.item) or TurnJournal(session_id="")
         questions = self._questions(recorder, journal, labels)
         observer = self._observer(recorder)
@@ -330,8 +330,8 @@ class Turns(Struct, kw_only=True):
         return await self._turn(recorder, conversation, journal, new, reminders=begins.reminders)
 
     async def _parts(self, item: InboxItem) -> list[InboxItem]:
-        """The other parts of a message that its client had to send in several, when all have come. They end with
-        the step that stores their words; until then the lane would find them again."""
+        """The other parts of a message that its client had to split, once all have come. They end with the step that
+        stores their words; until then the lane would find them again."""
         while item.inbound.part_of is not None:
             behind = await self.store.waiting(item.key, self.rules.turns.lane_cap)
             seconds = patience(item, behind, self.clock.now(), self.clock.monotonic() - self.began)
@@ -341,7 +341,7 @@ class Turns(Struct, kw_only=True):
         return []
 
     async def _behind(self, recorder: TurnRecorder, present: Conversation, after: str) -> Conversation:
-        """The conversation behind the exchange that its client names."""
+        """The conversation after the exchange that its client names."""
         sessions = self.agents.sessions
         session = await sessions.behind(recorder.lease, present, after, opened_by(recorder.item))
         if session is None:
@@ -349,8 +349,7 @@ class Turns(Struct, kw_only=True):
         return await sessions.conversation(await recorder.follow(session))
 
     async def _session(self, recorder: TurnRecorder, present: Session | None, *, resumed: bool) -> Session:
-        """The key's session. One whose time is over ends here, in the same way as by the sweep, unless it is
-        `resumed`."""
+        """The key's session. If its time is over, it ends here just as in the sweep, unless it is `resumed`."""
         if present is not None and (resumed or not self.agents.sessions.is_due(present)):
             return await recorder.follow(present)
         if present is not None:
@@ -366,7 +365,7 @@ class Turns(Struct, kw_only=True):
         *,
         reminders: bool,
     ) -> Ending:
-        """Let the agent answer the message `said`, or go on with a turn that a crash broke off. `reminders`: the key
+        """Let the agent answer the message `said`, or continue a turn that a crash interrupted. `reminders`: the key
         has some."""
         if self.beside.reactions is not None and self.beside.reactions.signs:
             self.beside.reactions.put(recorder.item, "taken")
@@ -423,7 +422,7 @@ class Turns(Struct, kw_only=True):
     async def _add_message(
         self, observer: TurnObserver, conversation: Conversation, said: Inbound | None, *, reminders: bool
     ) -> None:
-        """Add the message to the conversation, behind what reminders said since the last one. If the turn is ended
+        """Add the message to the conversation, after what reminders said since the last one. If the turn is ended
         meanwhile, at least its words are added."""
         if said is None:
             return await observer.begin()
@@ -445,7 +444,7 @@ class Turns(Struct, kw_only=True):
                 conversation.add(each, self.clock.now())
 
     async def _tell_of_rules(self, observer: TurnObserver, conversation: Conversation, message: Message) -> None:
-        """Tell of the rules that a message takes back. Those that are pinned stay."""
+        """Tell which rules a message takes back. Pinned ones stay."""
         rules = ended([*conversation.stored.messages, *conversation.fresh.messages], message)[-_RULES_TOLD:]
         if rules:
             pinned = [each.text for each in (await self.store.pins(conversation.stored.session.key)).rules]
@@ -458,7 +457,7 @@ class Turns(Struct, kw_only=True):
             await observer.tell_once("rules", "\n".join(told))
 
     async def _clean(self, observer: TurnObserver, conversation: Conversation, fitting: Fitting) -> None:
-        """Compact before the turn where its own loop would come too late."""
+        """Compact before the turn, if its own loop would come too late."""
         await fitting.begin(conversation)
         result = await self.agents.hygiene.run(conversation, fitting.compactor)
         if result.failure:
@@ -470,7 +469,7 @@ class Turns(Struct, kw_only=True):
             await fitting.tell(result.report.outcome)
 
     async def _help(self, recorder: TurnRecorder) -> Ending:
-        """Let a helper do what a turn has handed on, or go on with that."""
+        """Let a helper do what a turn has handed on, or continue it."""
         item, access = recorder.item, self.people.pairing.access
         order, source = order_in(item.inbound.text), item.inbound.source
         metering = self._within_budget(self._metering(source), order.event)
@@ -498,7 +497,7 @@ class Turns(Struct, kw_only=True):
     # -- 4. the end of a quiet session ------------------------------------------------------
 
     async def _expire(self, recorder: TurnRecorder) -> Ending:
-        """End the session named by the sweep, if it is still open and still due."""
+        """End the session that the sweep named, if it is still open and still due."""
         session = await self.store.session(recorder.item.inbound.text)
         if session.ended_at is None and self.agents.sessions.is_due(session):
             await self._put_away(recorder, session)
@@ -508,8 +507,8 @@ class Turns(Struct, kw_only=True):
         return Ending(outcome="answered")
 
     async def _put_away(self, recorder: TurnRecorder, session: Session) -> None:
-        """End a session whose time is over, and tell its chat. The notice comes first, under an id made of the
-        session's own: after a crash in between it is neither forgotten nor repeated."""
+        """End a session whose time is over, and tell its chat. The notice comes first, under an id made from the
+        session's: after a crash in between, it is neither forgotten nor repeated."""
         if self.agents.sessions.policy.notify:
             rows = self.outbox.rows(recorder.item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
             await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
@@ -518,7 +517,7 @@ class Turns(Struct, kw_only=True):
     # -- 5. the end of an item --------------------------------------------------------------
 
     async def _give_up(self, recorder: TurnRecorder) -> Ending:
-        """A message that kills the process again and again ends as a dead letter, visibly."""
+        """A message that kills the process again and again ends visibly, as a dead letter."""
         item = recorder.item
         log.error("dead_letter", key=str(item.key), item=item.id, attempts=item.attempts)
         conversation, parts = None, list[InboxItem]()
@@ -621,8 +620,8 @@ class Turns(Struct, kw_only=True):
         return metering.within(of_key(source.cap, self.clock.now())) if source.cap is not None else metering
 
     def _within_budget(self, metering: Metering, event: str) -> Metering:
-        """Return the meter of what ran by the clock, which has a budget of its own: each run of a prompt, and all looks
-        of a day with what they begin."""
+        """The meter of what ran by the clock, which has its own budget: each run of a prompt, and all looks of a day
+        with what they start."""
         name: CapName = "schedule"
         budget, account = None, event
         if event.startswith(SCHEDULED):
@@ -708,7 +707,7 @@ class Turns(Struct, kw_only=True):
 
 
 def _returns(error: Exception, terms: Terms | None) -> Returns | None:
-    """What a program is told of an error, if the error is its request's or a cap's."""
+    """What a program is told of an error, if it is caused by its request or a cap."""
     asks = terms is not None and bool(terms.settings or terms.tools)
     refused = isinstance(error, ProviderRejected) and error.status in (400, 422) and not error.away and asks
     if terms is None or not (refused or isinstance(error, UserError)):
@@ -717,5 +716,5 @@ def _returns(error: Exception, terms: Terms | None) -> Returns | None:
 
 
 def _begun(text: str) -> list[tuple[OutboundKind, str]]:
-    """The reply of a turn that did not come to its end, as far as it goes."""
+    """The reply of an unfinished turn, as far as it got."""
     return [("reply", text)] if text else []

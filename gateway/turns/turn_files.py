@@ -1,4 +1,4 @@
-"""The files that a turn's tools may read and send, those of its own key, and the polls that they make in its chat."""
+"""The files of its own key that a turn's tools may read and send, and the polls that they make in its chat."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOO_LARGE = "That file has {size:,} bytes, and {platform} shows {most:,} at most
 
 
 class TurnFiles(Struct, frozen=True, kw_only=True):
-    """The tools' `Files` for the turn of one item. A file that is sent is kept, and is a row of the outbox."""
+    """The tools' `Files` for the turn of one item. A file that is sent is kept, and becomes a row of the outbox."""
 
     item: InboxItem
     store: Store
@@ -52,11 +52,11 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
         return await self.store.file_content(self.item.key, file.digest)
 
     async def output(self, name: str) -> KeptFile | None:
-        """The file of this name in which a tool's result was kept."""
+        """The file with this name, in which a tool's result was kept."""
         return await self.store.kept_file(self.item.key, f"{OUTPUT}{name}")
 
     async def keep(self, tool: str, text: str) -> str:
-        """Keep the result of a tool. Equal results are one file, and no two files have one name."""
+        """Keep a tool's result. Equal results are one file, and no two files share a name."""
         content, digest = await asyncio.to_thread(_encoded, text)
         name = f"{tool}-{digest[:12]}.txt"
         file = KeptFile(
@@ -71,11 +71,11 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
         return name
 
     async def add(self, name: str, mime: str, content: bytes) -> KeptFile:
-        """Keep a file among the key's. The same content of the same turn is kept once under a name."""
+        """Keep a file of the key. Within a turn, the same content is kept once under a name."""
         return await self._kept("kept", name, mime, content)
 
     def must_show(self, size: int) -> None:
-        """Raise ToolError where the platform shows no files of so many bytes."""
+        """Raise ToolError if the platform shows no files of this size."""
         platform = self.item.inbound.source.platform
         most = self.outbox.largest_file(platform)
         if most is None:
@@ -91,7 +91,7 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
     async def send_together(
         self, files: Sequence[tuple[str, str, bytes]], caption: str = "", *, kind: str = SENT
     ) -> None:
-        """The same of several, in one message where the platform can; the caption stands with the first."""
+        """The same for several files, in one message if the platform can; the caption goes with the first."""
         self.must_show(max(len(content) for _, _, content in files))
         for place, (name, mime, content) in enumerate(files):
             file = await self._kept(kind, name, mime, content)
@@ -168,7 +168,7 @@ class TurnPolls(Struct, frozen=True, kw_only=True):
         await insist(lambda: self.outbox.emit([replace(row, buttons=buttons)]), clock=self.clock, what="emit")
 
     async def close(self, question: str) -> str:
-        """End the newest poll of this question; returns its counts. Raises ToolError."""
+        """End the newest poll with this question; returns its counts. Raises ToolError."""
         rows = await self.store.outbox(self.item.inbound.source.address, _LOOKED_AT)
         for row in rows:
             if row.kind == "poll" and row.key == self.item.key and row.text.partition("\n")[0] == question:
@@ -180,6 +180,6 @@ class TurnPolls(Struct, frozen=True, kw_only=True):
 
 
 def _encoded(text: str) -> tuple[bytes, str]:
-    """A text's bytes and their digest."""
+    """A text's bytes, and their digest."""
     content = text.encode("utf-8", "replace")
     return content, sha256(content).hexdigest()

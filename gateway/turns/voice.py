@@ -1,10 +1,10 @@
-"""Answers said aloud, each behind its text.
+"""Answers said aloud, each after its text.
 
-What is to be said aloud is an item in a lane of its own, under its conversation's key: so the next message waits for no
-voice, and after a crash another process goes on. The item is stored before the turn's end, and names the rows of the
-answer. It waits for them; where that turn ended without them, another attempt at it has left an item of its own. Each
-part of the sound is kept before it is shown, in a row whose id is made of the answer's: so it is paid once, and shown
-once. A voice that fails takes nothing away: the text is there.
+What is to be said is an item in a lane of its own, under its conversation's key, so that the next message waits for no
+voice, and another process can continue after a crash. It is stored before the turn ends, and names the rows of the
+answer. It waits for them; if that turn ended without them, another attempt has left an item of its own. Each part of
+the sound is kept before it is shown, in a row whose id is made from the answer's, so it is paid once and shown once. If
+the voice fails, the text is still there.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MIME: Final = {"ogg": "audio/ogg", "mp3": "audio/mpeg", "m4a": "audio/mp4"}
 
 class Order(Struct, frozen=True, kw_only=True):
     """What is to be said: `rows` of the answer to an `event`, which the item `turn` gives in a `session`. `in_room`:
-    only in the room where the bot is."""
+    only in the room that the bot is in."""
 
     rows: Sequence[str]
     event: str
@@ -79,7 +79,7 @@ class Voice(Struct, kw_only=True):
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def ask(self, item: InboxItem, session: Session, rows: Sequence[Outbound]) -> None:
-        """Have the answer in these rows said aloud once they are stored, if it is wanted."""
+        """Have the answer in these rows said aloud once they are stored, if that is wanted."""
         inbound, replies = item.inbound, [row.id for row in rows if row.kind == "reply"]
         if not replies or inbound.terms is not None or self.outbox.largest_file(item.key.platform) is None:
             return
@@ -97,7 +97,7 @@ class Voice(Struct, kw_only=True):
         self.points("voice.asked")
 
     async def run(self, item: InboxItem, metering: Metering) -> None:
-        """Say an answer aloud, part by part, from wherever an earlier attempt came to."""
+        """Say an answer aloud, part by part, from wherever an earlier attempt got to."""
         order, key = decode(item.inbound.text, type=Order), item.key.caller
         with self.sessions.helpers.aside(item.key):
             try:
@@ -146,7 +146,7 @@ class Voice(Struct, kw_only=True):
             await self.clock.sleep(looks.pause())
 
     async def _forget(self, key: SessionKey, file: KeptFile) -> None:
-        """Take away a sound whose words were forgotten while it was made."""
+        """Remove a sound whose words were forgotten while it was being made."""
         while True:
             tip = await self.store.tip(key)
             deed = Forgetting(

@@ -1,4 +1,4 @@
-"""Single characters: their count, their visibility, and the places between them for a cut."""
+"""Single characters: how many there are, whether one sees them, and where to cut between them."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def reach(text: str, limit: int, unit: Unit) -> int:
 
 
 def sound(text: str) -> str:
-    """`text` with one kind of line end and no halves of characters, which could not even be sent."""
+    """`text` with one kind of line end, and without halves of characters, which could not be sent."""
     whole = text if text.isascii() else _HALVES.sub("\ufffd", text)
     return whole.replace("\r\n", "\n").replace("\r", "\n") if "\r" in whole else whole
 
 
 def is_visible(text: str) -> bool:
-    """Whether a reader sees anything in `text`: platforms refuse a message without visible characters."""
+    """Whether a reader sees anything in `text`. Platforms refuse messages without visible characters."""
     return any(unicodedata.category(character)[0] not in "ZC" for character in _BLANK.sub("", text))
 
 
 def last_boundary(text: str, end: int) -> int:
-    """The last place for a cut at or before `end` that tears neither a visible character, which may have several code
+    """The last place for a cut at or before `end` that splits neither a visible character, which may have several code
     points, nor an escaped one from its backslash; `end` if that would leave little."""
     at = grapheme_boundary_before(text, end + 1)
     while at and text[at - 1] == "\\" and text[at : at + 1].isascii():

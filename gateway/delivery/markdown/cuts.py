@@ -1,7 +1,5 @@
-"""Places where a long Markdown text may be cut, and the additions with which each half stands by itself.
-
-Offsets are bytes of the text in UTF-8, as the parser counts.
-"""
+"""Places where a long Markdown text may be cut, and what must be added so that each half stands by itself. Offsets are
+bytes of the text in UTF-8, as the parser counts."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from gateway.delivery.markdown.reading import OPTIONS, language
 
 
 class Rank(IntEnum):
-    """The kinds of places for a cut, the best first."""
+    """Kinds of places for a cut, best first."""
 
     BLOCKS = 0
     ITEMS = 1
@@ -29,9 +27,9 @@ class Rank(IntEnum):
 
 
 class Cut(Struct, frozen=True, kw_only=True):
-    """A place to cut: the text before `at` ends with `closing`, the text behind `at` begins with `opening`.
+    """A place to cut. The text before `at` gets `closing`, the text after it `opening`.
 
-    `indent`: the lines behind the cut move to the left by so many columns, as far as they can; their items are in the
+    `indent`: the lines after the cut move left by so many columns, as far as they can, because their items are in the
     other half. `midway`: the first of these lines has no indent of its own.
     """
 
@@ -63,13 +61,13 @@ _WHOLE: Final = frozenset(("Link", "Image", "Table", "Heading", "CodeBlock"))
 
 
 def cuts(source: str, end: int) -> list[Cut]:
-    """All good places in `source` at or before byte `end`, in no order; none if it cannot be read."""
+    """All good places in `source` up to byte `end`, in no order; none if it cannot be read."""
     survey = _Survey(source.encode(), end)
     return [cut for event in _events(source) for cut in survey.look(event) if 0 < cut.at <= end]
 
 
 def rough_cut(source: str, at: int) -> Cut:
-    """A cut at byte `at`, wherever that is: only code that is cut goes on as code."""
+    """A cut at byte `at`, wherever that is. Only code stays code."""
     data = source.encode()
     for event in _events(source):
         if event.edge == "start" and event.name == "CodeBlock" and event.start < at < event.end:
@@ -87,7 +85,7 @@ def _events(source: str) -> list[Event]:
 
 
 class _Fence(Struct, frozen=True, kw_only=True):
-    """The beginning of a block of code. `prefix`: the signs of quotes and items before each of its lines."""
+    """The beginning of a code block. `prefix`: the markers of quotes and items before each of its lines."""
 
     prefix: str
     marks: str
@@ -96,7 +94,7 @@ class _Fence(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, data: bytes, event: Event) -> _Fence | None:
-        """The fence of a block of code; None if it has none, or none that could be repeated."""
+        """The fence of a code block; None if it has none, or none that could be repeated."""
         match = _FENCE.match(data, event.start)
         if match is None or len(match[1]) > _LONGEST_MARKS or event.data == "Indented":
             return None
@@ -108,7 +106,7 @@ class _Fence(Struct, frozen=True, kw_only=True):
         )
 
     def cut(self, at: int) -> Cut:
-        """A cut between two lines of the block, or within one."""
+        """A cut between two lines of the block, or inside one."""
         quoted = self.prefix if ">" in self.prefix else ""
         return Cut(
             at=at,
@@ -120,7 +118,7 @@ class _Fence(Struct, frozen=True, kw_only=True):
 
 
 class _Survey:
-    """Reads the events of a text in order, and gives the places for a cut."""
+    """Reads the events of a text in order, and finds the places for a cut."""
 
     def __init__(self, data: bytes, end: int) -> None:
         self._data = data
@@ -186,7 +184,7 @@ class _Survey:
             self._after_heading = event.name == "Heading"
 
     def _before_block(self, event: Event) -> Iterator[Cut]:
-        """The line that a block begins in; not below a heading, which would be left alone."""
+        """The line at which a block begins; not below a heading, which would be left alone."""
         line = self._data.rfind(b"\n", 0, event.start) + 1
         if line <= self._seen or self._after_heading:
             return
@@ -255,6 +253,6 @@ class _Survey:
 
 
 def _prefix(data: bytes, at: int) -> str:
-    """The line of `at` as far as `at`, with spaces instead of the markers of items."""
+    """The line of `at`, up to `at`, with spaces in place of the markers of items."""
     line = data.rfind(b"\n", 0, at) + 1
     return re.sub(r"[^>\s]", " ", data[line:at].decode())

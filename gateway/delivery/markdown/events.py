@@ -19,10 +19,11 @@ _EDGES: Final = {"Start": "start", "End": "end"}
 
 
 class Event(NamedTuple):
-    """One thing that the parser reads. `edge`: "start" or "end" of a thing that holds others, "" of any other.
+    """One thing that the parser reads.
 
-    `name` and `data` are the parser's (https://docs.rs/pulldown-cmark: Event and Tag), with `Spoiler`,
-    `Underline`, `Subscript` and `Superscript` as further tags; `start` and `end` are byte offsets.
+    `edge`: "start" or "end" of something that contains more, otherwise "". `name` and `data` are the parser's
+    (https://docs.rs/pulldown-cmark: Event and Tag), with `Spoiler`, `Underline`, `Subscript` and `Superscript` as
+    additional tags; `start` and `end` are byte offsets.
     """
 
     edge: str
@@ -38,7 +39,7 @@ class Unreadable(ValueError):
 
 @contextmanager
 def contained() -> Iterator[None]:
-    """Makes a parser's panic, which would end the process, an Unreadable."""
+    """Turns a parser's panic, which would end the process, into Unreadable."""
     try:
         yield
     except BaseException as error:
@@ -65,7 +66,7 @@ def events(source: str, options: Options) -> list[Event]:
 
 
 def _named(event: Any) -> tuple[str, Any]:
-    """An event or a tag as its name and its data: the parser gives `"Rule"` or `{"Code": "x"}`."""
+    """An event or tag as name and data: the parser gives `"Rule"` or `{"Code": "x"}`."""
     if isinstance(event, str):
         return event, None
     ((name, data),) = event.items()

@@ -1,7 +1,7 @@
-"""LaTeX as a chat can show it: in Unicode where that is possible, as it was written where it is not.
+"""LaTeX as a chat can show it: in Unicode if possible, otherwise as written. telegramify-markdown turns `\frac{a}{b}`
+into a/b and `\alpha` into α, but drops some letters on the way.
 
-telegramify-markdown turns `\\frac{a}{b}` into a/b and `\\alpha` into α, and drops some letters on the way. So its
-text is taken only if every letter and digit of the formula is still there.
+So its text is used only if it still has every letter and digit of the formula.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def is_formula(latex: str) -> bool:
 
 
 def readable(latex: str) -> str:
-    """`latex` as people write it without LaTeX; `latex` itself if something would be lost by that."""
+    """`latex` as people write it without LaTeX; `latex` itself if that would lose something."""
     source = latex.strip()
     if not any(sign in source for sign in "\\^_") or "$" in source or "||" in source or len(source) > _LONGEST:
         return source
@@ -44,7 +44,8 @@ def readable(latex: str) -> str:
 
 
 def script(sign: str, text: str) -> str:
-    """`text` raised ("^") or lowered ("_") where Unicode has all of its characters so, for `x²` is not `x2`."""
+    """`text` raised ("^") or lowered ("_"), if Unicode has all of its characters in that form, because `x²` is not
+    `x2`."""
     table = _RAISED if sign == "^" else _LOWERED
     if all(ord(character) in table for character in text):
         return text.translate(table)
@@ -61,6 +62,6 @@ def _without_bar(root: re.Match[str]) -> str:
 
 
 def _holds(text: str, wanted: str) -> bool:
-    """Whether the letters and digits of `wanted` are all in `text`, in this order, however they are written."""
+    """Whether `text` has all letters and digits of `wanted`, in this order, however they are written."""
     shown = iter(unicodedata.normalize("NFKD", text.replace("∛", "3√").replace("∜", "4√")))
     return all(letter in shown for letter in unicodedata.normalize("NFKD", wanted) if letter.isalnum())

@@ -44,7 +44,7 @@ _LINKS: Final = frozenset(("Link", "Image"))
 
 
 class Medium(Struct, frozen=True, kw_only=True):
-    """The differences between platforms that matter to a layout."""
+    """How platforms differ in ways that matter to a layout."""
 
     cleaned: Callable[[str], str]  # a text as it will be shown
     linked: Callable[[str], str | None]  # a link's target as it is taken; None if it would be refused
@@ -52,7 +52,7 @@ class Medium(Struct, frozen=True, kw_only=True):
 
 
 def laid_out(markdown: str, medium: Medium) -> tuple[str, list[Span]]:
-    """The text of `markdown` and its marks, not tidied yet. Raises the errors of `reading.read`."""
+    """The text of `markdown` and its marks, not yet tidied. Raises the errors of `reading.read`."""
     source, events = read(sound(markdown))
     layout = _Layout(source, medium)
     layout.add(events)
@@ -60,7 +60,7 @@ def laid_out(markdown: str, medium: Medium) -> tuple[str, list[Span]]:
 
 
 class _Layout:
-    """Writes events on its `page`. `source`: the text that their offsets refer to."""
+    """Writes events onto its `page`. `source`: the text that their offsets refer to."""
 
     def __init__(self, source: bytes, medium: Medium) -> None:
         self.page = StyledText(medium.cleaned)
@@ -95,7 +95,7 @@ class _Layout:
         self.page.end()
 
     def _line_ends(self, event: Event) -> int:
-        """The line ends between the last block and this one: as in the source, with an empty line between or none."""
+        """The line ends between the last block and this one: as in the source, with or without an empty line."""
         line = self._source.rfind(b"\n", 0, event.start) + 1
         above = self._source[self._source.rfind(b"\n", 0, max(line - 1, 0)) + 1 : line]
         return 1 if above.strip(b" \t>\n") else 2
@@ -145,7 +145,7 @@ class _Layout:
             self.page.end()
 
     def _add_marker(self, marker: str) -> None:
-        """Begin an item or a quote: on a line of its own, unless another item or quote begins there."""
+        """Begin an item or a quote on a line of its own, unless another one begins there."""
         if not self.page.marker:
             self.page.settle()
         self.page.marker += marker
@@ -247,7 +247,8 @@ class _Layout:
         self.page.write(_PICTURE)
 
     def _end_link(self, event: Event) -> None:
-        """A link; or its target in brackets if the platform cannot link there, to a path or an e-mail address, say."""
+        """A link, or its target in brackets if the platform cannot link there, for example to a path or an e-mail
+        address."""
         start, target = self._closed(event)
         address = self._medium.linked(target)
         shown = self.page.since(start).removeprefix(_PICTURE)
@@ -286,7 +287,7 @@ class _Layout:
         self.page.end()
 
     def _rows(self, events: Iterable[Event]) -> list[list[StyledText]]:
-        """The cells of a table, the row of its headers first, each laid out by itself."""
+        """The cells of a table, each laid out by itself; the first row has the headers."""
         rows: list[list[StyledText]] = []
         cell = _Layout(self._source, self._medium)
         for event in events:

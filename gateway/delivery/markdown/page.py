@@ -1,4 +1,4 @@
-"""A text while it is written: line ends, markers and margins are added when more text follows."""
+"""A text while it is written. Line ends, markers and margins are added when more text follows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Span(Struct, frozen=True, kw_only=True):
 
 
 class StyledText:
-    """`spans` are marked so far, `length` counts the characters. `cleaned` gives a text as its platform shows it."""
+    """The text so far, with its marked `spans`; `length` counts characters. `cleaned` gives a text as its platform
+    shows it."""
 
     def __init__(self, cleaned: Callable[[str], str]) -> None:
         self._cleaned = cleaned
@@ -37,11 +38,11 @@ class StyledText:
 
     @property
     def text(self) -> str:
-        """All that has been written."""
+        """Everything written so far."""
         return "".join(self._parts)
 
     def begin(self, line_ends: int, *, own_line: bool = False) -> None:
-        """A block begins, `line_ends` below the last one; beside a marker, unless it needs its `own_line`."""
+        """Begin a block, `line_ends` below the last one, or beside a marker unless it needs its `own_line`."""
         if self.marker and own_line:
             self.settle()
             self._due = 1
@@ -49,18 +50,18 @@ class StyledText:
             self._due = line_ends
 
     def begin_line(self) -> None:
-        """The next text begins a line: this one, if the line is empty yet."""
+        """Let the next text begin a line: this one, if it is still empty."""
         self.settle_marker()
         if self._parts and not self._parts[-1].rstrip(" ").endswith("\n"):
             self._due = 1
 
     def open(self) -> int:
-        """A quote begins; return its place."""
+        """Begin a quote; return its place."""
         self._top = self.settle(margin=False)
         return self._top
 
     def end(self) -> None:
-        """A block has ended: the next text is on another line."""
+        """End a block: the next text is on another line."""
         self._due = max(self._due, 1 if self.length else 0)
 
     def settle(self, *, margin: bool = True) -> int:
@@ -78,7 +79,7 @@ class StyledText:
             self._append(marker)
 
     def write(self, text: str) -> int:
-        """Write `text` with margins before its further lines, and return its place."""
+        """Write `text` with margins before its other lines, and return its place."""
         clean = self._cleaned(text.lstrip(" ") if self._due else text)
         start = self.settle()
         self._append(clean.replace("\n", "\n" + self._margin()) if "\n" in clean else clean)
@@ -91,12 +92,12 @@ class StyledText:
         return start
 
     def line_end(self) -> None:
-        """A line ends within a block; a line that has just ended does not end again."""
+        """End a line within a block, unless it has just ended."""
         if not self._due:
             self.write("\n")
 
     def paste(self, other: StyledText) -> None:
-        """Write the text of another page with its marks."""
+        """Write the text of another page, with its marks."""
         start = self.write_block(other.text)
         for span in other.spans:
             self.mark(span.kind, start + span.start, end=start + span.end, url=span.url, language=span.language)
@@ -113,7 +114,7 @@ class StyledText:
         return "".join(reversed(found))
 
     def replace(self, start: int, text: str) -> None:
-        """Write `text` instead of all from `start` on, and drop the marks there."""
+        """Write `text` in place of everything from `start` on, and drop the marks there."""
         self._parts = [self.text[:start], text]
         self.length = start + len(text)
         self.spans = [span for span in self.spans if span.end <= start]

@@ -66,16 +66,14 @@ _BLOCKS: Final = frozenset(
 
 
 def language(info: str) -> str | None:
-    """The language behind a fence, "" for none; None if the text there is no language."""
+    """The language after a fence, "" if there is none; None if the text there is no language."""
     match = _INFO.fullmatch(info)
     return match["language"] or "" if match is not None else None
 
 
 def read(markdown: str) -> tuple[bytes, Sequence[Event]]:
-    """The events of `markdown` and the source that their offsets refer to.
-
-    Raises ValueError for a text that UTF-8 cannot hold, or Unreadable.
-    """
+    """The events of `markdown`, and the source that their offsets refer to. Raises ValueError for a text that UTF-8
+    cannot hold, or Unreadable."""
     source = _with_dollars(markdown) if r"\(" in markdown or r"\[" in markdown else markdown
     for _ in range(_READINGS):
         data = source.encode()
@@ -96,7 +94,7 @@ def _refined(source: str, found: Sequence[Event]) -> Sequence[Event]:
 
 
 def _literal(source: str, data: bytes, read_so_far: Sequence[Event]) -> list[int]:
-    """Byte offsets of the signs without a meaning here, which are to be escaped."""
+    """Byte offsets of characters that have no special meaning here, and are to be escaped."""
     found: list[int] = []
     if "$" in source or "~" in source:
         for event in read_so_far:
@@ -115,8 +113,8 @@ def _literal(source: str, data: bytes, read_so_far: Sequence[Event]) -> list[int
 
 
 def _is_literal(event: Event, data: bytes) -> bool:
-    """`2*3*4` and `a*b*c`: letters or digits stand on both sides. In scripts without spaces such stars are emphasis.
-    `__init__.py`: the underscores belong to a name."""
+    """Whether `*` or `_` is only a character, with letters or digits on both sides: `2*3*4`, `a*b*c`, `__init__.py`. In
+    scripts without spaces, such stars are emphasis."""
     if data[event.start] == ord("_"):
         word = data[event.start : event.end]
         if event.name != "Strong" or not word.replace(b"_", b"").isalnum():
@@ -128,7 +126,7 @@ def _is_literal(event: Event, data: bytes) -> bool:
 
 
 def _is_mathematics(event: Event, data: bytes) -> bool:
-    """`$x$` with mathematics between, and no letter or digit at either side: `US$5` is a price."""
+    """Whether `$x$` has mathematics between the dollars, and no letter or digit on either side: `US$5` is a price."""
     if event.name == "DisplayMath":
         return bool(event.data.strip())
     around = data[max(0, event.start - 1) : event.start] + data[event.end : event.end + 1]
@@ -136,7 +134,7 @@ def _is_mathematics(event: Event, data: bytes) -> bool:
 
 
 def _idle_definitions(source: str, read_so_far: Iterable[Event]) -> Iterator[int]:
-    """The places of definitions that no link uses, or that define no link: nobody would see them."""
+    """Where there are definitions that no link uses, or that define no link: nobody would see them."""
     used = {
         event.data["id"].lower() for event in read_so_far if event.edge == "start" and event.name in ("Link", "Image")
     }
@@ -155,7 +153,7 @@ def _escaped(data: bytes, offsets: Sequence[int]) -> bytes:
 
 
 def _with_dollars(markdown: str) -> str:
-    """`markdown` with dollars around the formulas that stand between slashed brackets, but not in code."""
+    """`markdown` with dollars around formulas in slashed brackets, except in code."""
     data = markdown.encode()
     parts: list[str] = []
     position = 0
@@ -179,7 +177,7 @@ def _in_dollars(match: re.Match[str]) -> str:
 
 
 def _with_spoilers(found: Sequence[Event]) -> Iterator[Event]:
-    """Events in which `||hidden||` is a tag of its own, where both pairs of strokes are in the same paragraph."""
+    """Events in which `||hidden||` is a tag of its own, if both pairs of strokes are in the same paragraph."""
     hidden = False
     for event, last in zip(found, _last_closing(found), strict=True):
         if event.name != "Text" or "||" not in event.data:
@@ -199,7 +197,7 @@ def _with_spoilers(found: Sequence[Event]) -> Iterator[Event]:
 
 
 def _around(text: str, strokes: re.Match[str]) -> tuple[str, str]:
-    """The character before the strokes and the one behind them; "" at an edge of the text."""
+    """The characters before and after the strokes; "" at an edge of the text."""
     return text[max(0, strokes.start() - 1) : strokes.start()], text[strokes.end() : strokes.end() + 1]
 
 
@@ -214,8 +212,8 @@ def _closes(text: str, strokes: re.Match[str]) -> bool:
 
 
 def _last_closing(found: Sequence[Event]) -> list[float]:
-    """For each event, where in its text the last strokes stand that close; beyond its text if there are some behind it
-    before its block ends, and -1 if there are none."""
+    """For each event, the place in its text of the last strokes that close; beyond its text if some follow before its
+    block ends, and -1 if there are none."""
     places: list[float] = []
     later = False
     for event in reversed(found):

@@ -1,8 +1,5 @@
-"""A long Markdown text in parts that are one message each, plain as well as laid out.
-
-Cut between paragraphs, else between lines, else between sentences, else between words. Code that is
-cut is closed and opened again, a table goes on as a table, a list at the item it has come to.
-"""
+"""Cuts a long Markdown text into messages, plain or laid out: between paragraphs, else lines, else sentences, else
+words. Code is closed and opened again, a table continues as a table, and a list at its next number."""
 
 from __future__ import annotations
 
@@ -27,15 +24,15 @@ _EMPTY_LINES: Final = re.compile(r"(?:[ \t]*\n)+")
 
 
 class Splitter(Struct, frozen=True, kw_only=True):
-    """Cuts Markdown into messages of at most `limit` units each. `load` says how full a message a part makes, plain or
-    laid out: 1 is all it holds."""
+    """Cuts Markdown into messages of at most `limit` units. `load` says how full a part makes a message, plain or laid
+    out; 1 is full."""
 
     limit: int
     unit: Unit
     load: Callable[[str], float]
 
     def split(self, markdown: str) -> list[str]:
-        """Parts of Markdown, each of which is one message; at least one. A short text is its only part."""
+        """Parts of Markdown, each one message; at least one."""
         if self._fits(markdown):
             return [markdown]
         parts: list[str] = []
@@ -50,7 +47,7 @@ class Splitter(Struct, frozen=True, kw_only=True):
         return length(text, self.unit) <= _SHORT * self.limit or self.load(text) <= 1
 
     def _first_part(self, text: str, limit: int) -> tuple[str, str, int]:
-        """The first message of `text`, with at most `limit` units, the rest, and the limit that was needed."""
+        """The first message of `text` with at most `limit` units, the rest, and the limit that it needed."""
         while True:
             part, rest = self._halves(text, limit)
             full = self.load(part)
@@ -87,16 +84,14 @@ def _best(found: list[Cut], last: int) -> Cut | None:
 
 
 def _from_its_first_line(text: str) -> str:
-    """`text` without the empty lines that it begins with; its first line keeps its indent."""
+    """`text` without leading empty lines; its first line keeps its indent."""
     match = _EMPTY_LINES.match(text)
     return text[match.end() :] if match is not None else text
 
 
 def _moved_left(text: str, indent: int, *, midway: bool) -> str:
-    """The lines of an item that was cut, moved to the left as far as the item was indented.
-
-    A line with less indent belongs to an outer item, and a line without indent to none.
-    """
+    """The lines of a cut item, moved left by the item's indent. A line with less indent belongs to an outer item, one
+    without indent to none."""
     lines = text.split("\n")
     for number in range(1 if midway else 0, len(lines)):
         line = lines[number]

@@ -1,5 +1,5 @@
-"""Markdown as a voice says it: the words, without signs, and without what nobody wants to hear. Code is left out, of a
-long table the rows behind the third, of a link its address. The text stands beside the voice, so nothing is lost."""
+"""Markdown as a voice says it: the words, without markup, and without what nobody wants to hear: code, the rows of a
+table after the third, addresses of links. The text stands beside the voice, so nothing is lost."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _UNSAID: Final = ("So", "Sk", "Cn", "Co", "Cc", "Cs")  # classes of signs: emoji
 
 
 def spoken(most: int, markdown: str) -> list[str]:
-    """At most so many characters of a text, in parts of whole sentences, the first of them short; none where there is
-    nothing to say."""
+    """At most so many characters of a text, in parts of whole sentences, the first one short. Empty if there is nothing
+    to say."""
     parts, room = [""], _FIRST
     for sentence in _sentences(words_of(markdown[: 20 * most])):
         if len(sentence) + sum(map(len, parts)) > most:
@@ -37,7 +37,7 @@ def spoken(most: int, markdown: str) -> list[str]:
 
 
 def _sentences(words: str) -> Iterator[str]:
-    """The sentences, and of one that is too long for a part its pieces."""
+    """The sentences; those that are too long for a part in pieces."""
     for sentence in filter(None, map(str.strip, _SENTENCE.split(words))):
         while len(sentence) > _PART:
             at = sentence.rfind(" ", _PART // 2, _PART)
@@ -48,7 +48,7 @@ def _sentences(words: str) -> Iterator[str]:
 
 
 def words_of(markdown: str) -> str:
-    """The words of a text, each block of it on a line of its own that ends as a sentence does."""
+    """The words of a text, with each block on a line of its own that ends like a sentence."""
     try:
         events = read(markdown.encode("utf-8", "replace").decode())[1]
     except ValueError:
@@ -73,7 +73,7 @@ def words_of(markdown: str) -> str:
 
 
 def _said(line: str) -> str:
-    """A line as it is said: an address by its host, no emoji, and a sign at its end at which the voice falls."""
+    """A line as it is said: an address by its host, no emoji, and at its end a mark at which the voice falls."""
     told = _ADDRESS.sub(r"\1", line)
     told = "".join(" " if unicodedata.category(sign) in _UNSAID else sign for sign in told)
     told = " ".join(told.split()).rstrip(", ")

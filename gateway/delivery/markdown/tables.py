@@ -1,8 +1,5 @@
-"""Tables, for chats that have none: columns of equal width where they fit a telephone, else line by line.
-
-A narrow table is a block of fixed-width letters. A wide one would be broken into rubble there, so
-each of its rows becomes lines of "Header: value".
-"""
+"""Tables, for chats that have none: in columns if they fit a phone, else line by line. A narrow table becomes a block
+of fixed-width text. A wide one would be unreadable there, so each of its rows becomes lines of "Header: value"."""
 
 from __future__ import annotations
 
@@ -17,10 +14,8 @@ _COLUMN: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
 
 
 def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str], *, widest: int) -> str | None:
-    """`rows` of equal length, the first of them the headers, in columns; None if that is wider than `widest`.
-
-    `alignments` are the parser's: "Left", "Right", "Center" or "None" for each column.
-    """
+    """`rows` of equal length, headers first, in columns; None if that is wider than `widest`. `alignments` are the
+    parser's: "Left", "Right", "Center" or "None" for each column."""
     if any("\n" in cell for row in rows for cell in row):
         return None
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
@@ -33,12 +28,12 @@ def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str], *, widest:
 
 
 def without_columns(text: str) -> str:
-    """A command's answer without the columns for a terminal: a telephone's letters are not all of one width."""
+    """A command's answer without the columns for a terminal, because a phone's font is not fixed-width."""
     return "\n".join(_COLUMN.sub(" — ", line.strip()) for line in text.split("\n"))
 
 
 def width(text: str) -> int:
-    """Return the columns that `text` takes in fixed-width letters; a Chinese character or an emoji takes two."""
+    """The columns that `text` takes in a fixed-width font; a Chinese character or an emoji takes two."""
     return wcwidth.width(text, control_codes="ignore")
 
 

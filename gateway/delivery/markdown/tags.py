@@ -1,7 +1,7 @@
-"""HTML within Markdown: tags that a chat can show become events, all else stays text.
+"""HTML within Markdown: tags that a chat can show become events, everything else stays text.
 
-A parser of Markdown takes `vector<int>` for a tag, and a page would show nothing of it. Here only
-the tags below mean something, and those that hold text only in pairs within one block.
+A Markdown parser takes `vector<int>` for a tag, and a page would not show it. Here only the tags below mean something,
+and tags around text only in pairs within one block.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def without_html(events: Iterable[Event]) -> list[Event]:
 
 
 def _add(raw: str, at: Event, found: list[Event], opened: list[tuple[str, int]]) -> None:
-    """One tag, as text until its other half turns up."""
+    """A tag, as text until its other half is found."""
     tag = _TAG.fullmatch(raw)
     name = tag["name"].lower() if tag is not None else ""
     if name == "br":
@@ -67,7 +67,7 @@ def _add(raw: str, at: Event, found: list[Event], opened: list[tuple[str, int]])
 
 
 def _add_line(line: Event, found: list[Event], opened: list[tuple[str, int]]) -> None:
-    """A line of a block of HTML, in which the parser has read nothing."""
+    """A line of an HTML block, which the parser has not read."""
     pieces = [piece for piece in _pieces(line.data.rstrip("\n")) if not _is_layout(piece)]
     if not any(piece.strip() for piece in pieces):
         return
@@ -81,7 +81,7 @@ def _add_line(line: Event, found: list[Event], opened: list[tuple[str, int]]) ->
 
 
 def _pieces(line: str) -> Iterator[str]:
-    """Tags and what is between them."""
+    """Tags, and the text between them."""
     position = 0
     for tag in _TAG.finditer(line):
         yield from filter(None, (line[position : tag.start()], tag.group()))
@@ -91,7 +91,7 @@ def _pieces(line: str) -> Iterator[str]:
 
 
 def _is_layout(piece: str) -> bool:
-    """Whether a piece of a block is a tag for pages only: its other half may be in another block."""
+    """Whether a piece of a block is a tag that only matters to pages; its other half may be in another block."""
     tag = _TAG.fullmatch(piece)
     return tag is not None and tag["name"].lower() in _LAYOUT
 
