@@ -1,4 +1,4 @@
-"""The account of a compaction: which messages stayed, became notes or were shortened, whatever engine did it. Pure."""
+"""What a compaction did: which messages stayed, became notes or were shortened, whatever engine did it. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _range(first: int, last: int) -> Range:
 
 
 def _shortened(pairs: Iterator[tuple[Message, Message]]) -> dict[Shortened, tuple[int, int]]:
-    """Return the messages that are shorter than they were, by what of them is, and the tokens that went."""
+    """The messages that are shorter than they were, by what is short in them, and how many tokens that saved."""
     found: dict[Shortened, tuple[int, int]] = {}
     for old, new in pairs:
         if is_summary(new) or note_of(new).get("id") == note_of(old).get("id"):

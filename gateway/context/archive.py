@@ -1,9 +1,9 @@
-"""What leads back from a summary: a line with the number and the times of the messages that it stands for, and the
-chapters in which they can be opened.
+"""The way back from a summary: a line with the number and the times of the messages that it stands for, and chapters in
+which they can be opened.
 
-The facts are the host's and never a model's. They are kept in the note of the summary, and each compaction adds the
-messages that it takes out of view. A summary without a note, from an import or an earlier version, is read: its line,
-or else the number of the rows that it was made from.
+These facts come from the host, never from a model. They are kept in the note of the summary, and each compaction adds
+the messages that it takes out of view. A summary without a note, from an import or an early version, is read instead:
+its line, or else the number of rows that it was made from.
 """
 
 from __future__ import annotations
@@ -33,10 +33,8 @@ _EDGE: Final = 128  # messages at either end whose times are read: they stand in
 
 
 class Archive(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The messages out of view: their number, the first and last time ("" if unknown).
-
-    Times are UTC to the minute and order as text.
-    """
+    """The messages out of view: how many, and the first and last time ("" if unknown). Times are UTC to the minute, and
+    sort as text."""
 
     count: Annotated[int, Meta(ge=0, le=_MOST)] = 0
     first: _Minute = ""
@@ -54,7 +52,7 @@ class Archive(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def read(cls, text: str) -> Archive:
-        """Return the sum of the lines in a text."""
+        """The sum of the lines in a text."""
         found = [
             cls(count=int(each[1].replace(",", "") or 0), first=each[2] or "", last=each[3] or "")
             for each in _LINE.finditer(text)
@@ -76,7 +74,7 @@ class Archive(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self + Archive(count=len(messages), first=told[0] if told else "", last=told[-1] if told else "")
 
     def line(self) -> str:
-        """Return the line for the model, as far as it can be read back."""
+        """The line for the model, which can be read back as far as possible."""
         span = f" (said from {self.first} to {self.last} UTC)" if self.first else ""
         return f"{self.count:,} older {'message' if self.count == 1 else 'messages'}{span} left view."
 
@@ -114,8 +112,8 @@ _HEAD: Final = "Chapters of what left view; history_read opens one by its range:
 
 
 class Chapter(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Messages that left view one after another. `begin`, `end`: the ids of the first and the last original; `first`,
-    `last`: their minutes, as in an archive; `words`: what they are about, the most telling first."""
+    """Messages that left view one after another. `begin` and `end` are the ids of the first and the last original,
+    `first` and `last` their minutes, as in an archive; `words` says what they are about, most telling first."""
 
     begin: str
     end: str
@@ -126,7 +124,7 @@ class Chapter(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def made(cls, messages: Sequence[Message], redact: Redact) -> list[Chapter]:
-        """Return the chapter of these messages; none where no original among them is stored."""
+        """The chapter of these messages; None if no original among them is stored."""
         ids = [note["id"] for each in messages if "id" in (note := note_of(each)) and "derived_from" not in note]
         if not ids:
             return []
@@ -153,14 +151,14 @@ def earlier(note: Mapping[str, Any]) -> list[Chapter]:
 def again(
     note: Mapping[str, Any], left: Sequence[Message], order: Mapping[str, int], redact: Redact
 ) -> Iterator[Chapter]:
-    """Return the chapters of a summary's note, made anew from the originals that are left. `order`: of all messages."""
+    """The chapters of a summary's note, made again from the originals that are left. `order`: of all messages."""
     for each in earlier(note):
         begin, end = order.get(each.begin, 0), order.get(each.end, -1)
         yield from Chapter.made([one for one in left if begin <= order[note_of(one)["id"]] <= end], redact)
 
 
 def bounded(chapters: Sequence[Chapter], tokens: int, counter: TokenCounter) -> list[Chapter]:
-    """Return chapters, joined so far that their table takes no more than these tokens."""
+    """Chapters, joined until their table fits into these tokens."""
     kept = list(chapters)
     while len(kept) > MOST_CHAPTERS or (len(kept) >= _LEAST and counter.text(table(kept)) > tokens):
         sizes = [(one.count + other.count) * (place + 2) for place, (one, other) in enumerate(pairwise(kept))]
@@ -170,7 +168,7 @@ def bounded(chapters: Sequence[Chapter], tokens: int, counter: TokenCounter) -> 
 
 
 def table(chapters: Sequence[Chapter]) -> str:
-    """Return the lines for the model; "" where there are too few chapters."""
+    """The lines for the model; "" if there are too few chapters."""
     if len(chapters) < _LEAST:
         return ""
     said = Counter(word.casefold() for each in chapters for word in set(each.words))
@@ -183,7 +181,7 @@ def table(chapters: Sequence[Chapter]) -> str:
 
 
 def _words(messages: Sequence[Message], redact: Redact) -> list[str]:
-    """The words that tell these messages from others, by rule."""
+    """The words that distinguish these messages from others, by rule."""
     said = [each for each in messages if each["role"] in ("user", "assistant") and "summary" not in note_of(each)]
     said = said[:: max(1, len(said) // _READ)]
     held, names = Counter[str](), Counter[str]()

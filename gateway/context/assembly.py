@@ -32,7 +32,7 @@ from gateway.runtime.tokens import TokenCounter
 
 
 class _Slot(Struct):
-    """The place of a call's result in the row of its message. `name`: the id under which the call is sent."""
+    """The place for a call's result, after its message. `name`: the id under which the call is sent."""
 
     row: list[Message]
     place: int
@@ -40,7 +40,7 @@ class _Slot(Struct):
     answered: bool = False
 
     def take(self, result: Message) -> None:
-        """Put a result into the place, unless it has one."""
+        """Put a result into the place, unless it already has one."""
         if not self.answered:
             plain = result.get("tool_call_id") == self.name
             self.row[self.place] = result if plain else derived(result, tool_call_id=self.name)
@@ -79,8 +79,8 @@ def sanitize(messages: Sequence[Message], *, opening: bool = True, calls: Calls 
 
 
 def _in_order(messages: Sequence[Message], index: Calls) -> bool:
-    """Whether there is nothing to repair; if so the calls go into `index`. This is one plain loop, because it
-    runs over every message of the longest transcripts; any doubt is left to the repair."""
+    """Whether nothing needs repair; if so, the calls go into `index`. This is one plain loop, because it runs over
+    every message of the longest transcripts; anything doubtful is left to the repair."""
     raw: dict[str, Any] = {}
     waiting: list[str] = []  # ids of the calls whose results must follow, the last one first
     for message in messages:
@@ -114,7 +114,7 @@ def _in_order(messages: Sequence[Message], index: Calls) -> bool:
 
 
 def _answerable(calls: Any, raw: dict[str, Any]) -> list[str]:
-    """Return the ids of calls that need no repair, the last one first, and put each into `raw`; [] if one needs it."""
+    """The ids of calls that need no repair, last first, each put into `raw`; [] if one needs it."""
     names: list[str] = []
     if type(calls) is list:
         for call in calls:
@@ -128,8 +128,8 @@ def _answerable(calls: Any, raw: dict[str, Any]) -> list[str]:
 
 
 def _with_results(message: Message, index: Calls, slots: dict[str, _Slot]) -> list[Message]:
-    """Return an assistant message with its answerable calls, and a stub for the result of each; [] if nothing of the
-    message is left. The calls go into `index`, the places of their results into `slots`."""
+    """An assistant message with its answerable calls, and a stub for each result; [] if nothing of the message is left.
+    The calls go into `index`, the places of their results into `slots`."""
     raw: Any = message.get("tool_calls")
     calls: list[Any] = list(raw) if isinstance(raw, list | tuple) else []
     row, kept, own = [message], [], set[str]()
@@ -170,8 +170,8 @@ def with_system_note(message: Message, counter: TokenCounter) -> Message:
 
 
 class Noted(Struct, frozen=True, kw_only=True):
-    """What the host keeps with a summary for the next compaction: the identifiers that the notes hold and those of them
-    that people said, with their weights; the instructions that hold; what people said of themselves; and what was
+    """What the host keeps with a summary for the next compaction: the identifiers in the notes, and those of them that
+    people said, with their weights; the instructions that hold; what people said of themselves; and what was
     `corrected` in a model's notes."""
 
     identifiers: Mapping[str, float] | None = None

@@ -24,7 +24,7 @@ _STUB_TOKENS = 70  # of a pruned tool result in the head, at most
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """The most that each part may take. `head_limit`: the most leading turns that may be head."""
+    """The most that each part may take. `head_limit`: how many leading turns may be head."""
 
     head_tokens: int
     tail_tokens: int
@@ -96,7 +96,7 @@ def _carried(request: int | None, answer: int | None, head_end: int, cut: int) -
 
 
 def _head_end(turns: Sequence[Message], tokens: Sequence[int], limits: Limits, request: int) -> int:
-    """Return the end of the head, which starts with a person's words and ends before the latest request."""
+    """The end of the head, which starts with a person's words and ends before the latest request."""
     if not turns or turns[0].get("role") != "user":
         return 0
     limit = min(limits.protect_first_n, limits.head_limit, request)
@@ -118,7 +118,7 @@ def _pruned(message: Message, tokens: int) -> int:
 
 
 def _tail_start(tokens: Sequence[int], limits: Limits, head_end: int) -> int:
-    """Walk back while the budget lasts; the last few messages stay whatever their size."""
+    """Walk back while the budget lasts. The last few messages always stay."""
     ceiling = int(limits.tail_tokens * TAIL_OVERRUN)
     start, total, kept = len(tokens), 0, 0
     while start > head_end:
@@ -131,8 +131,8 @@ def _tail_start(tokens: Sequence[int], limits: Limits, head_end: int) -> int:
 
 
 def _whole_step(turns: Sequence[Message], tokens: Sequence[int], limits: Limits, start: int, head_end: int) -> int:
-    """Return a cut that parts no call from its results: back at the call, or behind the results where the call alone
-    (with images, say) is too long for a tail."""
+    """A cut that separates no call from its results: before the call, or after the results if the call alone (for
+    example with images) is too long for a tail."""
     back, on = _to_call(turns, start, head_end), _past_results(turns, start)
     taken = sum(_pruned(turns[index], tokens[index]) for index in range(back, start))
     if taken > TAIL_OVERRUN * limits.tail_tokens and len(turns) - on >= MIN_TAIL_MESSAGES:

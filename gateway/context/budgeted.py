@@ -56,8 +56,8 @@ class MeasuredEngine(ContextEngine):
         self._budgets = budgets(UNKNOWN_WINDOW, settings, reserved_output(UNKNOWN_WINDOW, None))
 
     def protected(self, messages: Sequence[Message], current_tokens: int) -> tuple[int, int]:
-        """Return how many of the last messages a pass would leave as they are now, and the tokens of the tail's budget;
-        (0, 0) where there are too few messages for a pass."""
+        """How many of the last messages a pass would now leave as they are, and the tail's budget in tokens; (0, 0) if
+        there are too few messages for a pass."""
         plan = self._plan(messages, current_tokens, force=False)
         return (plan.protected, plan.budgets.tail_tokens) if plan is not None else (0, 0)
 
@@ -122,7 +122,7 @@ class MeasuredEngine(ContextEngine):
         self.threshold_tokens = self._budgets.threshold_tokens
 
     def _clean_slate(self) -> None:
-        """Forget the reasons to hold passes back."""
+        """Forget the reasons for holding passes back."""
         self._strikes = Strikes()
 
     # -- asked by the host ------------------------------------------------------------------
@@ -189,7 +189,7 @@ class MeasuredEngine(ContextEngine):
         )
 
     def _pruned(self, plan: Plan) -> list[Message] | None:
-        """Return the transcript with its messages only shortened; None if that saves nothing."""
+        """The transcript with messages only shortened; None if that saves nothing."""
         result = shortened(plan, self._counter)
         return result if total_tokens(result, self._counter) < plan.before else None
 
@@ -201,7 +201,7 @@ class MeasuredEngine(ContextEngine):
         return self._finish(messages, plan, pruned, Outcome(), force=force)
 
     def _unchanged(self, messages: Sequence[Message], error: str, *, force: bool) -> list[Message]:
-        """End a pass that won nothing: a strike, unless somebody asked for the pass."""
+        """End a pass that gained nothing: a strike, unless somebody asked for it."""
         self._strikes = Strikes() if force else self._strikes.after_pass(effective=False)
         self.last_outcome = Outcome(error=error)
         return list(messages)
@@ -209,7 +209,7 @@ class MeasuredEngine(ContextEngine):
     def _finish(
         self, messages: Sequence[Message], plan: Plan, result: list[Message], outcome: Outcome, *, force: bool
     ) -> list[Message]:
-        """Take the result if it saves a tenth; with `force`, if it saves anything."""
+        """Use the result if it saves a tenth, or with `force` if it saves anything."""
         after = total_tokens(result, self._counter)
         effective = after <= plan.before * (1 - EFFECTIVE_SAVING)
         if after >= plan.before or not (effective or force):

@@ -1,10 +1,10 @@
-"""Holds a model's notes against the originals: numbers, dates and times, names, negations.
+"""Compares a model's notes with the originals: numbers, dates and times, names, negations.
 
-A sentence of the notes is compared with those of the originals that have most of its words. A value that stands
-elsewhere in the originals with the same words around it is no error, nor is one that is rounded ("about"), counted from
-others or of another unit, nor what was changed right after it was said, nor what the originals say nothing of: in doubt
-the notes stay as they are. A wrong value becomes the
-one that was said; where more is wrong than that, the original sentence takes the place of the noted one.
+Each sentence of the notes is compared with those of the originals that have most of its words. In doubt the notes stay
+as they are. So it is no error if a value appears elsewhere in the originals with the same words around it, is rounded
+("about"), is counted from others or in another unit, was changed right after it was said, or if the originals say
+nothing about it. A wrong value becomes the one that was said; if more is wrong, the original sentence replaces the
+noted one.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _ENDINGS: Final = re.compile(r"(?:ing|ed|es|s|e|o)$")
 
 
 class _Value(NamedTuple):
-    """A number, date or time in a sentence. `may_be`: its readings. `around`: the words next to it."""
+    """A number, date or time in a sentence. `may_be`: what it can mean. `around`: the words next to it."""
 
     kind: str
     may_be: frozenset[object]
@@ -114,7 +114,7 @@ class _Sentence:
         self.negative = len(_NOT.findall(_AFFIRMS.sub("", text))) % 2 == 1
 
     def share_in(self, other: _Sentence, without: frozenset[str] = frozenset()) -> float:
-        """Return the share of its words that another sentence has, too."""
+        """The share of its words that another sentence also has."""
         words = self.words - without
         return len(words & other.words) / len(words) if words else 0.0
 
@@ -127,7 +127,7 @@ class _Sentence:
 
 
 def _may_have_values(text: str) -> bool:
-    """Whether a sentence has a digit or the word of a value: that takes a tenth of the time of a search."""
+    """Whether a sentence has a digit or a number word: that takes a tenth of the time of a search."""
     return _DIGITS.search(text) is not None or not _WORDS_OF_VALUES.isdisjoint(_TOKEN.findall(text.lower()))
 
 
@@ -171,7 +171,7 @@ def _read(match: re.Match[str], content: Sequence[tuple[int, str]]) -> Iterator[
 
 
 def _readings(text: str) -> Iterator[float]:
-    """The numbers that digits may mean: a sign before three digits groups them, or is the decimal sign."""
+    """The numbers that digits may mean: a mark before three digits groups them, or is the decimal mark."""
     factor = 1_000_000.0 if "million" in text else 1_000.0 if re.search(r"k|thousand", text) else 1.0
     digits = re.sub(r"[^\d.,]", "", text)
     plain, decimal = re.sub(r"[.,]", "", digits), re.sub(r"[.,](?=\d*[.,])", "", digits).replace(",", ".")
@@ -182,7 +182,7 @@ def _readings(text: str) -> Iterator[float]:
 
 
 def checked(notes: str, originals: Iterable[Message], previous: str) -> tuple[str, list[str]]:
-    """Return a model's notes without what contradicts the originals and the earlier notes, and each correction in a
+    """A model's notes without what contradicts the originals and the earlier notes, and each correction as a
     sentence."""
     lines = [line for line in notes.split("\n") if not line.startswith("#")]
     bare = {text.lstrip("-*• \t") for line in lines for text in sentences(line)}
@@ -202,7 +202,8 @@ def checked(notes: str, originals: Iterable[Message], previous: str) -> tuple[st
 
 
 class _Said:
-    """The sentences of the originals, by those of their words that the notes have; each is taken apart when needed."""
+    """The sentences of the originals, by those of their words that the notes also have. Each is taken apart when
+    needed."""
 
     def __init__(self, lines: Sequence[str], words: frozenset[str]) -> None:
         self._texts = [each for each in lines if 0 < len(each) <= _LONGEST]
@@ -223,7 +224,7 @@ class _Said:
         return self._known[place]
 
     def mended(self, noted: _Sentence) -> str | None:
-        """Return what should stand in the place of a noted sentence; None: nothing speaks against it."""
+        """What should replace a noted sentence; None if nothing speaks against it."""
         shared, numbers = self._holding(noted.words), self._holding({*_DIGITS.findall(noted.text)})
         # Values are compared with what has most of the words, names and negations with what has all or all but one.
         least = min(_ALIKE * len(noted.words), len(noted.words) - 1) if noted.values else len(noted.words) - 1
@@ -236,7 +237,7 @@ class _Said:
         return self._values(noted, alike) or self._names(noted, alike, known) or self._negation(noted, alike)
 
     def _values(self, noted: _Sentence, alike: Sequence[_Sentence]) -> str | None:
-        """Mend values: one that differs from what is said with the same words around it."""
+        """Correct values that differ from what was said with the same words around it."""
         wrong: dict[_Value, tuple[_Sentence, _Value]] = {}
         same = [each for each in alike if _names_in_order(noted, each)] if noted.values else []
         if any(noted.share_in(each) >= _ALIKE and _in_order_of(noted.values, each.values) for each in same):
@@ -260,14 +261,14 @@ class _Said:
         return _mended(noted, wrong)
 
     def _is_said(self, value: _Value, text: str, near: _Sentence, alike: Sequence[_Sentence]) -> bool:
-        """Whether a value, noted as `text`, stands near a sentence, or anywhere with words around it."""
+        """Whether a value, noted as `text`, appears near a sentence, or anywhere with words around it."""
         if text in self._long or any(map(value.is_in, self._around(near))):
             return True
         found = (each for one in alike for each in one.values if each.kind == value.kind)
         return any(each.around & value.around and each.may_be & value.may_be for each in found)
 
     def _negation(self, noted: _Sentence, alike: Sequence[_Sentence]) -> str | None:
-        """Mend a sentence that says the opposite."""
+        """Correct a sentence that says the opposite."""
         if len(noted.words) + len(noted.values) < 2:
             return None
         near = [each for each in alike if noted.share_in(each) == 1.0][:_READ]
@@ -283,21 +284,21 @@ class _Said:
         return _quoted(said[0])
 
     def _around(self, said: _Sentence) -> list[_Sentence]:
-        """Return a sentence with those next to it."""
+        """A sentence with its neighbours."""
         first, last = max(0, said.place - _NEIGHBOURS), min(len(self._texts), said.place + _NEIGHBOURS + 1)
         return [self._sentence(place) for place in range(first, last)]
 
     def _is_changed(self, said: _Sentence) -> bool:
-        """Whether a value is made another one there, or right behind it: that one may stand nowhere."""
+        """Whether a value is changed there, or right after it; such a value may be missing from the notes."""
         behind = self._texts[said.place + 1 : said.place + 1 + _NEIGHBOURS]
         return _PART.search(said.text) is not None or any(map(_CHANGES.search, behind))
 
     def _takes_over(self, name: str, said: _Sentence) -> bool:
-        """Whether a name comes up right behind a sentence."""
+        """Whether a name comes up right after a sentence."""
         return any(name in text for text in self._texts[said.place + 1 : said.place + 1 + _NEIGHBOURS])
 
     def _names(self, noted: _Sentence, alike: Sequence[_Sentence], known: frozenset[str]) -> str | None:
-        """Mend names: another `known` one in the same sentence, or two that changed places."""
+        """Correct names: another `known` one in the same sentence, or two that were swapped."""
         mine = [*noted.names, *([noted.opens] if noted.opens[:1].isupper() else [])]
         for sentence in alike:
             theirs = [*sentence.names, *([sentence.opens] if sentence.opens[:1].isupper() else [])]
@@ -365,8 +366,7 @@ def _is_rounded(value: _Value, said: _Value, text: str) -> bool:
 
 
 def _is_counted(value: _Value, said: Sequence[_Sentence]) -> bool:
-    """Whether a number is the sum, the difference or the product of two that were said, or the sum of all in a
-    sentence."""
+    """Whether a number is the sum, difference or product of two that were said, or the sum of all in a sentence."""
     of_each = [[each for value in one.values for each in value.may_be if isinstance(each, float)] for one in said]
     pairs = combinations(dict.fromkeys(chain.from_iterable(of_each)), 2)
     made = [*map(sum, of_each), *(each for a, b in pairs for each in (a + b, abs(a - b), a * b))]
@@ -374,7 +374,7 @@ def _is_counted(value: _Value, said: Sequence[_Sentence]) -> bool:
 
 
 def _has_another_unit(value: _Value, noted: _Sentence, said: _Sentence) -> bool:
-    """Whether the word right behind a number is none of a sentence's."""
+    """Whether the word right after a number is not in a sentence."""
     unit = _UNIT.match(noted.text, value.end)
     return (
         value.kind == "number"
@@ -385,8 +385,8 @@ def _has_another_unit(value: _Value, noted: _Sentence, said: _Sentence) -> bool:
 
 
 def _is_in_its_clause(value: _Value, found: _Value, noted: _Sentence, said: _Sentence) -> bool:
-    """Whether a value has the words of its clause around it where it was said, as much as another one has in the
-    clause of that."""
+    """Whether a value has the words of its clause around it where it was said, as much as the other value has in its
+    clause."""
     own = next(each for each in said.values if each.kind == value.kind and each.may_be & value.may_be)
     mine, of_own, of_found = noted.clause(value), said.clause(own), said.clause(found)
     return of_own != of_found and len(mine & of_own) >= len(mine & of_found)
@@ -403,7 +403,7 @@ def _names_in_order(one: _Sentence, other: _Sentence) -> bool:
 
 
 def _reversed(noted: _Sentence, said: _Sentence, names: Sequence[str]) -> bool:
-    """Whether two names changed places in a sentence that has the same words otherwise, in the same voice."""
+    """Whether two names were swapped in a sentence that otherwise has the same words, in the same voice."""
     one, other = ([word.lower() for _, word in each.tokens] for each in (noted, said))
     first, second = _in_order(noted, names)[:2], _in_order(said, names)[:2]
     if first != second[::-1] or len(set(first)) != 2 or sorted(one) != sorted(other):

@@ -24,10 +24,10 @@ from gateway.domain.message import Message
 
 
 class ModelText(str):
-    """The text of a model's answer, with its circumstances; to any engine it is a plain str.
+    """The text of a model's answer, with its circumstances.
 
-    `stop`: the reason why the model stopped, as in `providers.base.StopReason`. `failed_model`: the auxiliary model
-    that failed before another one answered.
+    To any engine it is a plain str. `stop`: why the model stopped, as in `providers.base.StopReason`. `failed_model`:
+    the auxiliary model that failed before another one answered.
     """
 
     __slots__ = ("failed_model", "stop")
@@ -45,9 +45,9 @@ class ModelText(str):
 class Outcome(Struct, frozen=True, kw_only=True):
     """The outcome of the last `compress`, for the host to tell the person.
 
-    `fallback`: a deterministic summary stands in for a model's. `dropped`: the number of messages that the result no
-    longer holds. `error`: the reason why nothing, or less than wished, was done. `failed_model`: the auxiliary model
-    that failed before another one could be used. `aborted`: the transcript was left as it was because of `error`.
+    `fallback`: rules made the summary instead of a model. `dropped`: how many messages the result no longer holds.
+    `error`: why nothing, or less than intended, was done. `failed_model`: the auxiliary model that failed before
+    another one could be used. `aborted`: because of `error`, the transcript is unchanged.
     """
 
     fallback: bool = False
@@ -58,12 +58,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class ContextEngine(ABC):
-    """The methods that the host relies on.
-
-    `messages` never holds the system prompt, unless a caller put one in front (that one is kept) or the engine
-    `takes_system_prompt`. No method may change
-    a list or a message that it was given.
-    """
+    """What the host relies on. `messages` never holds the system prompt, unless a caller put one in front (which is
+    kept) or the engine `takes_system_prompt`. No method may change a list or a message that it was given."""
 
     name: str = ""
 
@@ -92,7 +88,7 @@ class ContextEngine(ABC):
 
     @abstractmethod
     def update_from_response(self, usage: Mapping[str, int]) -> Any:
-        """Take the usage that the provider reported for the last call: `CanonicalUsage.as_dict()`."""
+        """Take the usage that the provider reported for the last call, as from `CanonicalUsage.as_dict()`."""
 
     @abstractmethod
     def should_compress(self, prompt_tokens: int | None = None) -> Any:
@@ -110,21 +106,21 @@ class ContextEngine(ABC):
         """Return a shorter transcript as a new list, or the same messages if nothing can be done."""
 
     def should_compress_preflight(self, messages: Sequence[Message]) -> Any:
-        """Whether to compact before the first call although the host's own estimate does not ask for it."""
+        """Whether to compact before the first call even though the host's own estimate does not ask for it."""
         return False
 
     def has_content_to_compress(self, messages: Sequence[Message]) -> Any:
-        """Whether `compress` could do anything at all; must not call a model."""
+        """Whether `compress` could do anything at all. Must not call a model."""
         return True
 
     def on_session_start(self, session_id: str, **info: Any) -> Any:
-        """Begin a session or take it up again. `info`: platform, model, context_length, home, parent_session_id,
+        """Begin a session, or take it up again. `info`: platform, model, context_length, home, parent_session_id,
         reason, call_model(messages, max_tokens) -> text; and, for engines written for another host, hermes_home,
         conversation_id (the same for all sessions of a key), old_session_id and boundary_reason."""
         return None
 
     def on_session_end(self, session_id: str, messages: Sequence[Message]) -> Any:
-        """Hear of the real end of a session (reset, expired, switched, undone)."""
+        """The session has really ended (reset, expired, switched, undone)."""
         return None
 
     def on_session_reset(self) -> Any:
@@ -144,7 +140,7 @@ class ContextEngine(ABC):
         return json.dumps({"error": f"Unknown tool: {name}"})
 
     def get_status(self) -> dict[str, Any]:
-        """Return figures for people: the token state, `usage_percent` (at most 100) and the count."""
+        """Figures for people: the token state, `usage_percent` (at most 100) and the count."""
         percent = 100 * self.last_prompt_tokens / self.context_length if self.context_length else 0.0
         return {
             "engine": self.name,
@@ -158,15 +154,15 @@ class ContextEngine(ABC):
     def update_model(
         self, model: str, context_length: int, base_url: str = "", api_key: str = "", provider: str = ""
     ) -> Any:
-        """Follow a change of the session's model: the budgets depend on its window."""
+        """The session's model has changed, and with it the window and the budgets."""
         self.context_length = context_length
         self.threshold_tokens = int(context_length * self.threshold_percent)
         return None
 
     def dump_state(self) -> dict[str, Any]:
-        """Return the state that must survive a restart, as JSON-able data; the host keeps it on the session."""
+        """The state that must survive a restart, as JSON-able data; the host stores it with the session."""
         return {}
 
     def load_state(self, state: Mapping[str, Any]) -> Any:
-        """Take up a state that `dump_state` gave, perhaps that of an older version."""
+        """Take up a state from `dump_state`, perhaps from an older version."""
         return None

@@ -50,7 +50,7 @@ _EMPTY: Final = frozenset({
 
 
 class PersonalFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A sentence. `by`: its speaker, where several people talk. `weight`: its worth, which fades."""
+    """A sentence. `by`: who said it, if several people talk. `weight`: its worth, which fades."""
 
     text: Annotated[str, Meta(min_length=1)]
     weight: Annotated[float, Meta(gt=0, le=LASTING)]
@@ -58,12 +58,12 @@ class PersonalFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def line(self) -> str:
-        """The fact as it stands in a summary."""
+        """The fact as a line of a summary."""
         return f"- [{self.by}] {self.text}" if self.by else f"- {self.text}"
 
     @property
     def density(self) -> float:
-        """What it is worth for the room that it takes."""
+        """Its worth for the room that it takes."""
         return self.weight / (_BESIDE + len(self.text.encode()) // _STEP * _STEP)
 
 
@@ -88,12 +88,12 @@ def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[P
 
 
 def _faded(fact: PersonalFact) -> PersonalFact:
-    """Return a fact as a further compaction leaves it: what lasts does not fade."""
+    """A fact after one more compaction. What lasts does not fade."""
     return fact if fact.weight == LASTING else replace(fact, weight=round(fact.weight * FADING, 3))
 
 
 def _best(facts: Sequence[PersonalFact], most: int) -> list[PersonalFact]:
-    """Return the best of facts in their order."""
+    """The best of these facts, in their order."""
     best = set(_by_worth(facts)[:most])
     return [each for place, each in enumerate(facts) if place in best]
 
@@ -114,7 +114,7 @@ def found(message: Mapping[str, Any]) -> list[PersonalFact]:
 
 
 def _whole(line: str) -> Iterator[str]:
-    """Return the sentences of a line, of which none ends in an abbreviation."""
+    """The sentences of a line, none of which ends in an abbreviation."""
     begun = ""
     for part in sentences(line):
         begun = f"{begun} {part}" if begun else part
@@ -126,8 +126,8 @@ def _whole(line: str) -> Iterator[str]:
 
 
 def listed(facts: Sequence[PersonalFact], *, room: int, counter: TokenCounter, chars: int | None = None) -> str:
-    """Return the section of a summary with these facts, oldest first; "" for none. It is at most `room` tokens and
-    `chars` characters long; where not all fit, the best stay."""
+    """The section of a summary with these facts, oldest first, at most `room` tokens and `chars` characters long; "" if
+    there are none. If not all fit, the best stay."""
     room -= counter.constant(f"{HEADING}\n{_SAID}") + 2
     left = MOST * LONGEST if chars is None else chars - len(HEADING) - len(_SAID) - 2
     lines: dict[int, str] = {}
@@ -155,7 +155,7 @@ class _Told(NamedTuple):
         return cls(fact, _telling(fact.text))
 
     def replaces(self, older: _Told, *, changes: bool) -> bool:
-        """Whether this says the same as an older one of its person, or changes it. `changes`: whether it tells of
+        """Whether this says the same as an older fact of the same person, or changes it. `changes`: whether it mentions
         a change."""
         if self.fact.by != older.fact.by:
             return False

@@ -1,9 +1,9 @@
-"""A summary made by rule, for when no model writes one.
+"""A summary made by rule, if no model writes one.
 
-It promises less than a written summary and says so. It holds the latest request; constraints, files and last actions
-that plain rules pick, added to the lists of earlier notes; the rest of those notes; the number of messages that left
-view, and the way to find them. The newest turns are read first, and only `SCANNED` of them, so the cost does not grow
-with the transcript. Rules pick from redacted text, because a piece of a credential is not recognised outside its line.
+It promises less than a written summary, and says so. It holds the latest request; constraints, files and last actions
+that simple rules pick, added to the lists of earlier notes; the rest of those notes; how many messages left view, and
+how to find them. The newest turns are read first, and only `SCANNED` of them, so the cost does not grow with the
+transcript. Rules read redacted text, because a piece of a credential cannot be recognised outside its line.
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ class _Turn:
 
     @cached_property
     def text(self) -> str:
-        """The redacted beginning of the text; for a result, of the arguments of its call."""
+        """The redacted beginning of the text; for a result, of its call's arguments."""
         text = self.call.arguments if self.call else text_of(self.message)
         return self._redact(text[: 2 * _READ_CHARS])[:_READ_CHARS]
 
     @cached_property
     def own(self) -> str:
-        """The redacted beginning of a person's own words: nobody else's set a rule."""
+        """The redacted beginning of a person's own words: only those set rules."""
         return self._redact(own_words(self.message)[: 2 * _READ_CHARS])[:_READ_CHARS]
 
     def result(self) -> str:
@@ -117,7 +117,7 @@ class _Turn:
 
 
 def _notes(request: str, previous: str, gone: str, turns: Sequence[_Turn], chars: int) -> str:
-    """Return the sections, the most valuable first; each takes a share of the remaining room at most."""
+    """The sections, most valuable first. Each takes at most a share of the remaining room."""
     task = _clip(request, chars // 4)
     earlier = sections_of(previous)
     rest = "\n".join(f"### {title}\n{text}" if title else text for title, text in _unlisted(earlier))
@@ -145,7 +145,7 @@ def _listed(lines: Iterable[str], most: int) -> list[str]:
 
 
 def _unlisted(sections: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Return the sections of earlier notes beside the task, which is replaced, and the lists, which go on."""
+    """The sections of earlier notes, without the task, which is replaced, and the lists, which go on."""
     for title, text in sections.items():
         said = _GONE.sub("", text).strip()
         if said and title not in (TASK, RULES, DONE, ASKED, FILES):
@@ -153,7 +153,7 @@ def _unlisted(sections: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _constraints(turns: Iterable[_Turn]) -> Iterator[str]:
-    """Yield the sentences of people that bind somebody."""
+    """Sentences of people that bind somebody."""
     for turn in turns:
         if turn.asked and _may_bind(own_words(turn.message)[: 2 * _READ_CHARS]):
             for sentence in sentences(turn.own):
@@ -163,14 +163,14 @@ def _constraints(turns: Iterable[_Turn]) -> Iterator[str]:
 
 
 def _may_bind(text: str) -> bool:
-    """Whether a text may bind. Hardly any does; to look for words takes a tenth of the pattern's time."""
+    """Whether a text may bind somebody. Hardly any does, and looking for words takes a tenth of the pattern's time."""
     lowered = text.lower()
     return any(map(lowered.__contains__, _BINDING)) or any(map(lowered.__contains__, _BINDING_INSIDE))
 
 
 def _asks(turns: Iterable[_Turn], known: Collection[str]) -> Iterator[str]:
-    """Yield the requests that were not answered before the next one, newest first, without the `known` lines. Requests
-    side by side have one answer."""
+    """Requests that were not answered before the next one, newest first, without the `known` lines. Consecutive
+    requests share an answer."""
     has_answer = after_request = False
     for turn in turns:
         if turn.asked:

@@ -28,13 +28,14 @@ BLOCKED = (
 
 
 def compressing(number: int) -> str:
-    """Return the notice for a person who waits for the `number`th compaction of their conversation. From the second on
-    it also tells the price of compactions, because two notices for each would be noise."""
+    """The notice for a person who waits for the `number`th compaction of their conversation. From the second on it also
+    mentions what compactions cost, so that there is only one notice each."""
     return COMPRESSING if number == 1 else COMPRESSING_AGAIN.format(aging=aging(number))
 
 
 def remarks(outcome: Outcome, *, details: bool = True) -> list[str]:
-    """Return the news about a compaction beside its sizes. Without `details` the cause of a failure is left out."""
+    """What there is to say about a compaction besides its sizes. Without `details`, the cause of a failure is left
+    out."""
     reason = (outcome.error or "").rstrip(".") if details else ""
     if outcome.aborted:
         return [NOT_COMPRESSED.format(reason=reason or NO_SUMMARISER)]
@@ -43,7 +44,7 @@ def remarks(outcome: Outcome, *, details: bool = True) -> list[str]:
 
 
 def aging(count: int) -> str:
-    """Return a warning for a conversation that was compressed `count` times (two at least)."""
+    """A warning for a conversation that was compressed `count` times (at least two)."""
     return (
         f"That makes {count} times, so my memory of its early parts may be less exact; "
         "/new starts fresh, /recall finds anything that was said."

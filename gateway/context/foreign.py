@@ -35,8 +35,8 @@ AT_WORK: Final[ContextVar[BlockingModel | None]] = ContextVar("the model of the 
 def call_llm(
     *_task: Any, messages: Sequence[Any] = (), max_tokens: int | None = None, **_choices: Any
 ) -> SimpleNamespace:
-    """Ask the auxiliary model; its answer in the shape of a chat completion. Model, provider and temperature are the
-    host's to choose. Raises RuntimeError where no engine is at work, and what the model raises."""
+    """Ask the auxiliary model, and return its answer in the shape of a chat completion. The host chooses model,
+    provider and temperature. Raises RuntimeError if no engine is at work, and whatever the model raises."""
     model = AT_WORK.get()
     if model is None:
         raise RuntimeError("call_llm works only inside a method that the host has called")
@@ -47,8 +47,8 @@ def call_llm(
 
 
 class Visiting:
-    """The packages that one plug-in may import besides its own. `home`: the engine's own folder. `used`: whether the
-    plug-in imported one, which tells the host it was written for."""
+    """The packages that one plug-in may import besides its own. `home`: the engine's own folder. `used`: whether it
+    imported one, which tells for which host it was written."""
 
     def __init__(self, package: str, home: Path) -> None:
         self.used = False

@@ -49,8 +49,8 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """All that is stored of a key's conversations: the transcript of each session, oldest session first, and of each
-    session that has one its parent."""
+    """Everything stored of a key's conversations: the transcript of each session, oldest session first, and each
+    session's parent, if it has one."""
 
     transcripts: Mapping[str, Sequence[Message]]
     parents: Mapping[str, str]
@@ -71,11 +71,11 @@ class History:
 
     @cached_property
     def originals(self) -> Mapping[str, Message]:
-        """Return the messages among them that somebody said, or a tool returned."""
+        """The messages among them that somebody said or a tool returned."""
         return {name: each for name, each in self.messages.items() if "derived_from" not in note_of(each)}
 
     def origin(self, message: Message) -> str | None:
-        """The original that a message is, was rewritten from, or has behind a summary; None: it is a summary alone, or
+        """The original that a message is, was rewritten from, or has after a summary; None if it is only a summary, or
         nobody knows."""
         seen: set[str] = set()
         while True:
@@ -93,7 +93,7 @@ class History:
 
     @cached_property
     def exchanges(self) -> Sequence[Exchange]:
-        """All exchanges, oldest first. One that a compaction cut in two is one."""
+        """All exchanges, oldest first. An exchange that a compaction cut in two is one."""
         found: dict[str, dict[str, None]] = {}
         for messages in self.transcripts.values():
             for request, ids in self._exchanges(messages):
@@ -106,7 +106,7 @@ class History:
 
     @cached_property
     def holders(self) -> Mapping[str, Sequence[Exchange]]:
-        """The exchanges that each message is part of: several, where several requests share their answer."""
+        """The exchanges that each message belongs to; several, if several requests share their answer."""
         found: dict[str, list[Exchange]] = {}
         for exchange in self.exchanges:
             for name in exchange.ids:
@@ -114,7 +114,7 @@ class History:
         return found
 
     def exchange_of(self, message_id: str) -> Exchange | None:
-        """The exchange that a message is part of: its own, if it is a request."""
+        """The exchange that a message belongs to: its own, if it is a request."""
         held = self.holders.get(message_id, ())
         return next((each for each in held if each.ids[0] == message_id), held[0] if held else None)
 
@@ -139,8 +139,8 @@ class History:
 
 
 class Remainder(Struct, frozen=True, kw_only=True):
-    """The rest of a history. `gone`: ids of originals; `removed`: of all messages that go, these among them;
-    `replaced`: the message in the place of each that is made anew."""
+    """What is left of a history. `gone`: ids of originals that go; `removed`: of all messages that go, including these;
+    `replaced`: for each message that is made again, its replacement."""
 
     gone: frozenset[str]
     removed: frozenset[str]
@@ -149,13 +149,13 @@ class Remainder(Struct, frozen=True, kw_only=True):
 
     @property
     def summaries(self) -> int:
-        """Return how many summaries are made anew, or go because all of their sources are gone."""
+        """How many summaries are made again, or go because all of their sources are gone."""
         return len(self.replaced) + len(self.removed - self.gone)
 
 
 def without(history: History, chosen: Collection[str], *, counter: TokenCounter, redact: Redact) -> Remainder:
-    """The history without the originals `chosen`, and without what was made of them. A summary that is chosen is made
-    anew."""
+    """The history without the originals in `chosen`, and without what was made from them. A chosen summary is made
+    again."""
     gone = _with_quotations(history, frozenset(chosen) & history.originals.keys())
     tainted = _tainted(history, gone) | (frozenset(chosen) & history.messages.keys() - history.originals.keys())
     removed, replaced = set(gone), dict[str, Message]()
@@ -177,7 +177,7 @@ def without(history: History, chosen: Collection[str], *, counter: TokenCounter,
 
 
 def _with_quotations(history: History, chosen: frozenset[str]) -> frozenset[str]:
-    """These originals, and every exchange in which a tool quoted one of them, or one of those."""
+    """These originals, and every exchange in which a tool quoted one of them or one of those."""
     quotes = [(name, each) for name, each in history.originals.items() if note_of(each).get("recalled")]
     gone = set(chosen)
     before = -1
@@ -197,9 +197,9 @@ def _quotes(text: str, names: Collection[str], words: Collection[str]) -> bool:
 
 
 def _tainted(history: History, gone: frozenset[str]) -> set[str]:
-    """The summaries that may hold something of a forgotten message. A summariser is shown more than it folds: the
-    latest requests, perhaps the whole conversation. So a summary was made of all that the session held which it
-    continues, and so was what an engine made without saying of what."""
+    """Summaries that may contain something of a forgotten message. A summariser sees more than it folds: the latest
+    requests, perhaps the whole conversation. So a summary counts as made from everything in the session that it
+    continues, and so does what an engine made without saying from what."""
     tainted: set[str] = set()
     seen: set[str] = set()
     exposed: set[str] = set()  # sessions that held something forgotten, or made of it
@@ -222,7 +222,7 @@ def _tainted(history: History, gone: frozenset[str]) -> set[str]:
 def _anew(
     history: History, old: Message, gone: frozenset[str], counter: TokenCounter, redact: Redact
 ) -> Message | None:
-    """A summary made again from the originals that stay; None: none stays."""
+    """A summary made again from the originals that stay; None if none stays."""
     own = history.origin(old)
     kept = history.originals.get(own) if own is not None and own not in gone else None
     middle = [history.originals[each] for each in _sources(history, old) if each not in gone and each != own]
@@ -257,7 +257,7 @@ def _anew(
 
 
 def _sources(history: History, summary: Message) -> list[str]:
-    """The originals that a summary stands for, through all earlier summaries, in their order."""
+    """The originals that a summary stands for, through all earlier summaries, in order."""
     found: set[str] = set()
     looked_at: set[str] = set()
     left = list(note_of(summary).get("derived_from", ()))
@@ -284,7 +284,8 @@ def _freed(message: Message, removed: Collection[str], replaced: Mapping[str, Me
 
 
 def telling_words(gone: Iterable[Message], left: Iterable[Message]) -> frozenset[str]:
-    """Words that only forgotten messages hold: a title or a to-do item with one of them was made of these messages."""
+    """Words that only forgotten messages hold. A title or a to-do item with one of them was made from these
+    messages."""
     words = {word for message in gone for word in _words(text_of(message))}
     for message in left:
         words -= _words(text_of(message))
@@ -299,12 +300,12 @@ def tells(text: str, words: frozenset[str]) -> bool:
 
 
 def runs(text: str) -> list[str]:
-    """Return the words of a text that may mean something, case-folded; of a script without spaces, whole clauses."""
+    """The words of a text that may mean something, case-folded; in a script without spaces, whole clauses."""
     return _WORD.findall(text.casefold())
 
 
 def _words(text: str) -> set[str]:
-    """Words that mean something; of a script without spaces, pairs of characters."""
+    """Words that mean something; in a script without spaces, pairs of characters."""
     words = set()
     for run in runs(text):
         words |= {run} if not _DENSE.search(run) else {run[first : first + 2] for first in range(len(run) - 1)}

@@ -1,11 +1,10 @@
-"""`GuardedEngine`: the host's access to an engine, so that no engine breaks a turn.
+"""`GuardedEngine`: how the host uses an engine, so that no engine breaks a turn.
 
-For every engine, plain and coroutine functions are called alike, optional arguments that a signature lacks are left
-out, an exception is logged and gives a harmless answer, and a result that is no transcript is refused.
-
-An engine that is not ours also gets deep copies, its plain functions run in a thread of the engine's, and if its
-`compress` is a plain function its `call_model` is one, too (`threads`). All its methods have a time limit, except
-`compress` and the tools, which the turn limits. A method that overran its limit is not called again.
+It calls plain and coroutine functions alike, leaves out optional arguments that a signature lacks, logs exceptions and
+gives a harmless answer instead, and refuses a result that is not a transcript. An engine that is not ours also gets
+deep copies. Its plain functions run in a thread of its own, and if its `compress` is a plain function, so is its
+`call_model` (`threads`). All its methods have a time limit, except `compress` and the tools, which the turn limits. A
+method that overran its limit is not called again.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ def is_ours(engine: ContextEngine) -> bool:
 
 
 class Log(Protocol):
-    """The part of a structlog logger that is used."""
+    """The part of a structlog logger that is used here."""
 
     def warning(self, event: str, **fields: Any) -> Any:
         """Log one event."""
 
 
 class GuardedEngine:
-    """One session's engine, contained. Every method is safe to await and raises nothing but a cancellation."""
+    """One session's engine, contained. Every method can be awaited safely, and raises nothing but a cancellation."""
 
     def __init__(self, engine: ContextEngine, *, log: Log, clock: Clock | None = None) -> None:
         self._engine = engine
@@ -88,13 +87,13 @@ class GuardedEngine:
 
     @property
     def threshold_tokens(self) -> int:
-        """The tokens from which on the engine wants to compact; 0 if it names none."""
+        """How many tokens make the engine want to compact; 0 if it does not say."""
         value = self._state("threshold_tokens")
         return value if isinstance(value, int) else 0
 
     @property
     def prepends(self) -> bool:
-        """Whether the engine is given the system prompt in front of the messages."""
+        """Whether the engine gets the system prompt in front of the messages."""
         return bool(self.system_prompt) and self._state("takes_system_prompt") is True
 
     async def start(self, session_id: str, **info: Any) -> bool:
@@ -108,22 +107,23 @@ class GuardedEngine:
 
     @property
     def has_compacted(self) -> bool:
-        """Whether a pass of the engine's own stands behind the transcript, as far as this process knows."""
+        """Whether the engine itself has compacted this transcript before, as far as this process knows."""
         return self._compacted or self._state("compression_count") not in (None, 0)
 
     @property
     def rests(self) -> bool:
-        """Whether a stranger's engine failed, or took long in vain, a short while ago; no pass asks it then. One
-        that never heard of its session is not asked at all."""
+        """Whether a foreign engine recently failed, or took long in vain, so that no pass asks it. One that never heard
+        of its session is not asked at all."""
         return self._clock.monotonic() < self._rests_until or "on_session_start" in self._hung
 
     @property
     def can_forget(self) -> bool:
-        """Whether nothing forgotten stays in the engine: it is ours, or has a `forget`."""
+        """Whether the engine keeps nothing of what is forgotten: it is ours, or has a `forget`."""
         return self._ours or callable(self._state("forget"))
 
     async def forget(self, texts: Sequence[str]) -> None:
-        """`forget` of a stranger's engine that has it: it shall keep none of these texts, nor what it made of them."""
+        """`forget` of a foreign engine, if it has one: it must keep none of these texts, nor anything made from
+        them."""
         if not self._ours and self.can_forget:
             await self._try("forget", list(texts))
 
@@ -193,13 +193,13 @@ class GuardedEngine:
         return list(result), outcome if isinstance(outcome, Outcome) else Outcome()
 
     def _rest(self, began: float | None = None) -> None:
-        """Let a stranger's engine rest; one that began a pass at a time (monotonic), if that took long."""
+        """Let a foreign engine rest, if its pass, begun at this time (monotonic), took long."""
         now = self._clock.monotonic()
         if not self._ours and (began is None or now - began >= _SECONDS):
             self._rests_until = now + _REST
 
     async def tool_schemas(self) -> list[dict[str, Any]]:
-        """`get_tool_schemas`, without schemas that are no functions or lack a name."""
+        """`get_tool_schemas`, without schemas that are not functions or lack a name."""
         schemas = await self._try("get_tool_schemas")
         if not schemas or not isinstance(schemas, list | tuple):
             return []
@@ -247,7 +247,7 @@ class GuardedEngine:
         return [{"role": "system", "content": self.system_prompt}, *lent] if self.prepends else lent
 
     def _bare(self, result: Sequence[Message]) -> Sequence[Message]:
-        """Return a transcript without the system prompt that was lent with it, whatever the engine noted on it."""
+        """A transcript without the system prompt that was lent with it, whatever the engine noted on it."""
         return result[1:] if self.prepends and result and result[0]["role"] == "system" else result
 
     def _state(self, name: str) -> Any:
@@ -294,7 +294,7 @@ class GuardedEngine:
         return await result if inspect.isawaitable(result) else result
 
     def _flaw(self, result: Any, given: Sequence[Message]) -> str:
-        """Return the reason why a result is no transcript; "" for a transcript."""
+        """Why a result is not a transcript; "" if it is one."""
         if not isinstance(result, list | tuple):
             return "it is not a list"
         if given and not result:
@@ -364,8 +364,8 @@ def _is_sound(message: Mapping[str, Any]) -> bool:
 
 
 def _is_too_long(value: Any) -> bool:
-    """Whether the text in a value is longer than any conversation, found out without a copy of it. A value that
-    contains itself is too long, too."""
+    """Whether the text in a value is longer than any conversation, found out without copying it. A value that contains
+    itself is too long, too."""
     left, waiting, places = _MOST_CHARACTERS, [value], _MOST_PLACES
     while waiting and left >= 0 and places:
         each = waiting.pop()

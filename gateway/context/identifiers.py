@@ -179,9 +179,9 @@ _OPAQUE: Final = 24  # letters and digits in a row, of both cases: rather a secr
 
 
 def found(message: Mapping[str, Any]) -> list[str]:
-    """Return the identifiers of a message in the order of their first appearance, at most `MOST`, for the host to keep
-    with the message. Rows in a tool's result do not count, and nothing in a result that only repeats earlier
-    messages. Any shape of message is taken."""
+    """The identifiers of a message in the order in which they first appear, at most `MOST`, for the host to keep with
+    the message. Rows in a tool's result do not count, and neither does a result that only repeats earlier messages.
+    Takes messages of any shape."""
     if note_of(message).get("recalled"):
         return []
     names = message.get("role") != "tool"  # a quoted word of a person is a name; one of JSON is a field
@@ -240,7 +240,7 @@ def find(text: str, *, names: bool = True) -> list[str]:
 
 
 def _with_numbers(text: str, places: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Add the days, grouped numbers, measures and codes of a text, in the place of what stands inside them."""
+    """Add the days, grouped numbers, measures and codes of a text, in place of what is inside them."""
     may_name_days = (
         _DAY_BY_NUMBERS.search(text) or _BEFORE_DAY.search(text) or not _MONTH.isdisjoint(_BEHIND_DAY.findall(text))
     )
@@ -267,12 +267,12 @@ def _with_numbers(text: str, places: list[tuple[int, str]]) -> list[tuple[int, s
 
 
 def _is_grouped(value: str) -> bool:
-    """Whether numbers in groups are one value, and no date or reckoning."""
+    """Whether numbers in groups are one value, and not a date or a calculation."""
     return value[0].isalpha() or (sum(map(str.isdigit, value)) >= _LEAST_DIGITS and _DATED.fullmatch(value) is None)
 
 
 def _fields(text: str) -> Iterator[tuple[int, str]]:
-    """Return the places and values of the codes that stand under a JSON key, and "" for a number that tells a place."""
+    """Where the codes under a JSON key are, and their values; "" for a number that gives a position."""
     if '":' not in text and '" :' not in text:
         return
     for one in _FIELD.finditer(text):
@@ -290,7 +290,8 @@ def codes_in(text: str) -> list[str]:
 
 
 def _is_short_code(value: str) -> bool:
-    """Whether a value under the key of a code is one. A number may be too short: every text would mention it."""
+    """Whether a value under the key of a code counts as one. A number may be too short, because every text would
+    mention it."""
     if value.isdigit():
         return len(value) > 2
     if value.isalpha():
@@ -367,7 +368,7 @@ def _told(run: str, names: bool) -> Iterator[str]:
 
 
 def is_time(value: str) -> bool:
-    """Whether a value is a bare time of day, which tells hardly anything."""
+    """Whether a value is only a time of day, which says hardly anything."""
     return _TIME.fullmatch(value) is not None
 
 
@@ -418,7 +419,7 @@ def _is_file_or_host(run: str) -> bool:
 
 
 def _is_name(run: str) -> bool:
-    """Whether a run is a name or a time of day; in the output of tools such runs mean nothing."""
+    """Whether a run is a name or a time of day. In the output of tools such runs mean nothing."""
     if _NAME.fullmatch(run) or is_time(run) or (_CAMEL.fullmatch(run) and _is_own(run)):
         return True
     return _DOTTED.fullmatch(run) is not None and any(
@@ -427,7 +428,7 @@ def _is_name(run: str) -> bool:
 
 
 def _is_own(run: str) -> bool:
-    """Whether a word with capital letters inside is a name of somebody's code, and no brand and no random text."""
+    """Whether a word with capital letters inside is a name in somebody's code, and not a brand or random text."""
     return run not in _BRANDS and (run.isalpha() or not _is_opaque(run))
 
 

@@ -36,9 +36,9 @@ _HORIZON: Final = 30 * HALF_LIFE  # messages back; beyond, nothing weighs enough
 class Entry(NamedTuple):
     """An identifier of a ledger.
 
-    `source`: the newest message that says it, or only holds it; None if only earlier notes hold it. `weight`: the
-    worth to the notes, 0.0 if the next notes may drop it because it was only passed to a tool or is one row of many.
-    `own`: the worth among the values that people said, 0.0 if nobody said it.
+    `source`: the newest message that says it, or at least contains it; None if only earlier notes do. `weight`: its
+    worth to the notes; 0.0 if the next notes may drop it, because it was only passed to a tool or is one row of many.
+    `own`: its worth among the values that people said; 0.0 if nobody said it.
     """
 
     source: Message | None
@@ -90,7 +90,7 @@ def ledger(
 
 
 def _mixed(best: Sequence[str], kept: Sequence[str]) -> Iterator[str]:
-    """Return the `best` in their order, and in every eighth place the next one that is `kept`; each once."""
+    """The `best` in their order, with every eighth place given to the next one that is `kept`; each once."""
     seen: set[str] = set()
     ranked, spare = iter(best), iter(kept)
     for place in range(1, len(best) + 1):
@@ -142,7 +142,7 @@ def _tally(middle: Sequence[Message], most: int) -> _Tally:
 
 
 def _told_in(message: Message) -> str:
-    """Return the text of a message with calls, and the codes in their arguments. The model has a code from somebody,
-    and made a path or a command up itself."""
+    """The text of a message with calls, and the codes in their arguments. The model has got a code from somebody, but
+    it made up a path or a command itself."""
     codes = (value for call in calls_of(message) for value in codes_in(call.arguments))
     return "\n".join([text_of(message), *codes])

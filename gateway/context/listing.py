@@ -35,17 +35,17 @@ _APART: Final = "\n\n\x1e\n\n"
 
 
 class Room(Struct):
-    """The room that is left for a list."""
+    """How much room is left for a list."""
 
     tokens: int
     counter: TokenCounter
 
     def share(self, share: float) -> Room:
-        """Return a room of its own that is a part of this one."""
+        """A room of its own, which is a part of this one."""
         return Room(int(self.tokens * share), self.counter)
 
     def takes(self, text: str) -> bool:
-        """Take the room for the text of a line, if there is enough; whether there was."""
+        """Take the room for a line, if there is enough. Returns whether there was."""
         if len(text.split()) > self.tokens:  # no token holds two words of a line, and to count takes ten times as long
             return False
         tokens = self.tokens - self.counter.text(text)
@@ -57,9 +57,9 @@ class Room(Struct):
 def lines_of(
     notes: str, ledger: Ledger, room: Room, redact: Redact, previous: str, gone: Mapping[str, str]
 ) -> list[str]:
-    """Return the lines for as many of the ledger's identifiers as the room takes, of those that `notes` do not
-    mention. `previous`: the notes so far, which tell where the older ones were said. `gone`: outdated values, which
-    no sentence around another value may say, and what holds now."""
+    """Lines for as many of the ledger's identifiers as there is room for, without those that `notes` mention.
+    `previous`: the notes so far, which say where older ones came from. `gone`: outdated values, which no sentence
+    around another value may say, and what holds now."""
     listed: list[str] = []
     near: dict[str, str] = {}
     bare = room.share(_BARE_SHARE)
@@ -88,7 +88,7 @@ def lines_of(
 
 
 def _cell(value: str) -> str:
-    """Return the value as it stands in a line behind others."""
+    """A value in a line with others."""
     return f"{SIDE if ' ' in value else ' '}{value}"
 
 
@@ -113,7 +113,7 @@ def _cells(values: Sequence[str]) -> list[str]:
 def unsuspected(
     values: Iterable[str], ledger: Ledger, redact: Redact, around_them: dict[str, str] | None = None
 ) -> Iterator[str]:
-    """Return the values that redaction leaves alone in their lines. `around_them` gets the redacted text of each."""
+    """The values that redaction leaves alone in their lines. `around_them` gets the redacted text of each."""
     for some in _batched(values):
         candidates = [(value, near) for value in some if (near := _near(value, ledger[value].source)) is not None]
         texts = list(dict.fromkeys(near for _, near in candidates))  # values of a short message have the same

@@ -10,7 +10,7 @@ _PART: Final = re.compile(r"[A-Za-z0-9]+|[^\x00-\x7f]")  # of a value; in a scri
 
 
 def mentions(text: str, value: str) -> bool:
-    """Whether `text` holds `value` alone, and not as part of a longer word or number."""
+    """Whether `text` contains `value` by itself, and not as part of a longer word or number."""
     return place_in(text, value) >= 0
 
 
@@ -28,8 +28,8 @@ def place_in(text: str, value: str) -> int:
 class Named:
     """A growing text in which many identifiers are looked for.
 
-    Each run of letters and digits in an identifier that is mentioned is a whole run of the text, and each of its other
-    letters stands there. So most of those that are not mentioned need no search.
+    If it mentions an identifier, each run of letters and digits of that is a whole run of the text, and each of its
+    other characters is in the text. So most of those that it does not mention need no search.
     """
 
     def __init__(self, text: str = "") -> None:
@@ -43,7 +43,7 @@ class Named:
         return self._holds(value, _PART.findall(value))
 
     def takes(self, value: str) -> bool:
-        """Append a value on a line of its own, unless the text mentions it. Say whether it was appended."""
+        """Append a value on a line of its own, unless the text mentions it. Returns whether it was appended."""
         runs = _PART.findall(value)
         if self._holds(value, runs):
             return False

@@ -1,9 +1,10 @@
-"""Which sentences tell something of the person who says them, and how much it is worth to remember.
+"""Which sentences tell something about the person who says them, and how much that is worth remembering.
 
-Who somebody is, whom they have, what they must not have and what they decided is worth most; then what they do and have
-as a rule; then what happened once, and what is said of anything else. Questions, requests, wishes and talk of the
-moment tell nothing. A clause of theirs may: "since my brother moved to Lyon, which train …". Then it is kept alone, as
-the best clause of a long sentence is. A sentence is read where each of its clauses begins, in a dozen languages.
+Who somebody is, whom they have, what they must not have and what they decided is worth most; then what they usually do
+and have; then what happened once, and what they say about anything else. Questions, requests, wishes and talk of the
+moment tell nothing, but a clause in them may: "since my brother moved to Lyon, which train …". Then only that clause is
+kept, as is the best clause of a long sentence. A sentence is read where each of its clauses begins, in a dozen
+languages.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ def worth(said: str) -> float:
 
 
 def _worth(said: str, start: int) -> float:
-    """Return what the clause of a sentence that begins at `start` is worth as a statement of its speaker about
-    themselves, 0.0 if it is none."""
+    """What the clause that begins at `start` is worth as a statement of its speaker about themselves; 0.0 if it is
+    none."""
     lasting = _IS_LASTING.match(said, start)
     if not lasting and (_MOMENT.match(said, start) or not _IS_PLAIN.match(said, start)):
         return 0.0
@@ -96,7 +97,7 @@ def _worth(said: str, start: int) -> float:
 
 
 def _clause(said: str, start: int) -> str:
-    """Return the clause of a sentence that begins at `start`, to its first end behind enough words."""
+    """The clause that begins at `start`, to the first end after enough words."""
     start = _LEADING.match(said, start).end()  # type: ignore[union-attr]
     end = next(
         (each.start() for each in _CLOSES.finditer(said, start) if _enough(said[start : each.start()], dense=None)),
@@ -106,7 +107,7 @@ def _clause(said: str, start: int) -> str:
 
 
 def _enough(text: str, *, dense: bool | None) -> bool:
-    """Whether a clause says enough to stand alone."""
+    """Whether a clause says enough to stand by itself."""
     if dense if dense is not None else DENSE.search(text):
         return len(text) >= _LEAST_DENSE
     return sum(1 for _ in _WORD.finditer(text)) >= _PART

@@ -32,16 +32,17 @@ LEAST_NOTES: Final = 64  # tokens; a shorter summary says nothing
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """The `middle` becomes a summary between `head` and `tail` (pruned already, carried turns first).
+    """What one pass does.
 
-    `whole`: the sanitised transcript, whose last `protected` messages must not be pruned. `before`: tokens of the
-    transcript as it is. `room`: the most tokens that the notes and their lists may take, so that they are smaller than
-    the middle and the result lies under the threshold; with less than `LEAST_NOTES` only pruning is possible. `rest`:
-    the first message behind the middle. `requests`: the newest requests of people, oldest first. `identifiers`: those
-    of the earlier notes, and their weights; `owned`: those of people among them. `archive`: the messages out of view
-    after this compaction. `chapters`: those of the earlier notes, and `table_room`: the most tokens of the table.
-    `standing`: the instructions in them that still hold, oldest first. `facts`: what people
-    said of themselves there, oldest first. All counts are those of our tokenizer.
+    The `middle` becomes a summary between `head` and `tail` (already pruned, carried turns first). `whole`: the
+    sanitised transcript, whose last `protected` messages must not be pruned. `before`: tokens of the transcript as it
+    is. `room`: the most tokens for notes and their lists, so that they are smaller than the middle and the result is
+    under the threshold; with less than `LEAST_NOTES` only pruning is possible. `rest`: the first message after the
+    middle. `requests`: people's newest requests, oldest first. `identifiers`: those of the earlier notes with their
+    weights; `owned`: those of people among them. `archive`: the messages out of view after this compaction. `chapters`:
+    those of the earlier notes, and `table_room`: the most tokens for the table. `standing`: the instructions in the
+    notes that still hold, oldest first. `facts`: what people said of themselves there, oldest first. All counts are our
+    tokenizer's.
     """
 
     lead: list[Message]
@@ -179,7 +180,7 @@ def make_plan(
 def carry_out(
     plan: Plan, notes: str, kept: Noted, redact: Redact, *, fallback: bool, counter: TokenCounter
 ) -> list[Message]:
-    """Return the new transcript: head, a summary with `notes` (which hold what is `kept`), tail."""
+    """The new transcript: head, a summary with `notes` (which contain what is `kept`), tail."""
     lead = [with_system_note(plan.lead[0], counter), *plan.lead[1:]] if plan.lead else []
     chapters = bounded([*plan.chapters, *Chapter.made(plan.middle, redact)], plan.table_room, counter)
     summary = summary_message(notes, plan.replaced_ids, plan.archive, chapters, fallback=fallback, kept=kept)
@@ -187,7 +188,7 @@ def carry_out(
 
 
 def shortened(plan: Plan, counter: TokenCounter) -> list[Message]:
-    """Return the transcript pruned, for when no summary is worth its tokens. Earlier notes stay."""
+    """The transcript only pruned, for when no summary is worth its tokens. Earlier notes stay."""
     short = prune(plan.whole, len(plan.whole) - plan.protected, plan.calls, counter)
     return sanitize(_fitting(short, plan.budgets.usable_tokens - plan.overhead, counter))
 
@@ -214,7 +215,7 @@ def _layout(found: Extracted, budgets: Budgets, settings: CompressionSettings, *
 
 
 def _kept(turns: Sequence[Message], layout: Layout, calls: Mapping[str, Call], counter: TokenCounter) -> list[Message]:
-    """Return the turns that stay, in order, pruned in front of the protected ones."""
+    """The turns that stay, in order, pruned before the protected ones."""
     carried = [turns[index] for index in layout.carried]
     kept = [*turns[: layout.head_end], *carried, *turns[layout.cut :]]
     protected_from = layout.head_end + len(carried) + layout.protected_from - layout.cut
@@ -222,15 +223,15 @@ def _kept(turns: Sequence[Message], layout: Layout, calls: Mapping[str, Call], c
 
 
 def _fitting(kept: list[Message], most: int, counter: TokenCounter) -> list[Message]:
-    """Return the turns that stay, with tool results cut so far that the window can hold them. The threshold is no
-    reason to cut: the model would read the same again, and the result would be cut again."""
+    """The turns that stay, with tool results cut so far that they fit the window. The threshold is no reason to cut:
+    the model would read the same again, and the result would be cut again."""
     excess = total_tokens(kept, counter) - max(0, most)
     return squeeze(kept, excess, counter) if excess > 0 else kept
 
 
 def _originals(summarised: Sequence[str], middle: Sequence[Message], rows: list[str]) -> list[str]:
-    """Return the row ids that a summary of the `middle` stands for, each once. `summarised`: those of the earlier
-    summaries, of which one may also name a message that it was merged into. `rows`: those of the middle."""
+    """The row ids that a summary of the `middle` stands for, each once. `summarised`: those of earlier summaries; one
+    may also name a message that it was merged into. `rows`: those of the middle."""
     named = dict.fromkeys(chain(summarised, rows))
     if "" in named:
         named = dict.fromkeys(chain(summarised, *map(sources, middle)))

@@ -73,7 +73,7 @@ class CompressionSettings(Section):
 
     @property
     def share(self) -> float:
-        """The share of the window at which a compaction begins, where no price says otherwise."""
+        """The share of the window at which a compaction begins, unless prices say otherwise."""
         return PLAIN_THRESHOLD if self.threshold == "auto" else self.threshold
 
 
@@ -100,9 +100,9 @@ class HygieneRules(Section):
 class Budgets(Struct, frozen=True, kw_only=True):
     """The most that each part of a compacted transcript may take on one model.
 
-    `usable_tokens`: the most that a prompt should ever take of the window. `ledger_tokens`: for the list of identifiers
-    behind a summary. `fallback_chars`: for a summary made without a model, whose tokens are bounded by
-    `max_summary_tokens`; both without the list.
+    `usable_tokens`: the most that a prompt should take of the window. `ledger_tokens`: for the list of identifiers
+    after a summary. `fallback_chars`: for a summary made without a model, whose tokens `max_summary_tokens` limits;
+    both without the list.
     """
 
     usable_tokens: int
@@ -126,8 +126,8 @@ class Budgets(Struct, frozen=True, kw_only=True):
 
 
 class Rates(Struct, frozen=True, kw_only=True):
-    """The prices of a model's tokens, in any unit: of a prompt as it comes, as it is read from the provider's cache and
-    as it is written there, and of an answer."""
+    """The prices of a model's tokens, in any unit: of a prompt as it comes, as read from the provider's cache, and as
+    written there; and of an answer."""
 
     input: float
     read: float
@@ -136,16 +136,16 @@ class Rates(Struct, frozen=True, kw_only=True):
 
 
 class Pace(Struct, frozen=True, kw_only=True):
-    """The way a chat goes. `growth`: tokens that a request has more than the one before it; `cached`: the share of its
-    tokens that the provider had; `requests`: how many were seen."""
+    """How a chat goes. `growth`: how many tokens a request has more than the one before; `cached`: which share of its
+    tokens the provider had cached; `requests`: how many were seen."""
 
     growth: float = 0.0
     cached: float = 0.0
     requests: int = 0
 
     def after(self, prompt: int, before: int, cached: int) -> Pace:
-        """Return the pace after a request of `prompt` tokens. One that is shorter than that `before` follows a
-        compaction and tells nothing."""
+        """The pace after a request of `prompt` tokens. If that is shorter than the one `before`, there was a compaction
+        in between, and it says nothing."""
         if not 0 < before < prompt:
             return self
         weight = max(1 / _PACE, 1 / (self.requests + 1))
@@ -179,8 +179,8 @@ def cheapest_threshold(least: int, settings: CompressionSettings, pace: Pace, ra
 
 
 def budgets(context_length: int, settings: CompressionSettings, reserved: int, cheapest: int | None = None) -> Budgets:
-    """Return the budgets of a window of `context_length` tokens, of which `reserved` are kept for the answer.
-    `cheapest`: the threshold of this chat, where the settings leave it open."""
+    """The budgets for a window of `context_length` tokens, of which `reserved` are kept for the answer. `cheapest`: the
+    threshold of this chat, if the settings leave it open."""
     share = USABLE_SHARE if context_length > SMALL else USABLE_OF_SMALL
     usable = max(0, int((context_length - reserved) * share))
     wanted = cheapest or max(int(context_length * settings.share), settings.min_threshold_tokens)

@@ -1,7 +1,7 @@
 """Every sentence that the compressor says to models and inside transcripts.
 
-A summary in a transcript is an opener line, instructions for its reader, a rule, the notes and an end marker. Only
-the opener identifies a summary, so the rest may be reworded. Openers of earlier versions stay listed, and the next
+A summary in a transcript consists of an opener line, instructions for its reader, a rule, the notes and an end marker.
+Only the opener identifies a summary, so the rest may be reworded. Openers of earlier versions stay listed, and the next
 compaction replaces them by the present one.
 """
 
@@ -143,7 +143,7 @@ _FORGEABLE: Final = late("|".join([*map(re.escape, _MARKERS), rf"</?(?:{'|'.join
 
 
 def neutralise(text: str) -> str:
-    """Return `text` with every imitation of our own markers bent: other brackets, other rules."""
+    """`text` with every imitation of our own markers altered: other brackets, other rules."""
     # Hardly any text holds a marker, and a plain search for one is fast.
     if any(marker in text for marker in _MARKERS) or ("<" in text and any(tag in text for tag in _TAGS)):
         return _FORGEABLE.sub(lambda found: found[0].translate(_BENT), text)
@@ -161,10 +161,10 @@ def request(
     recent: Sequence[str] = (),
     refused: str = "",
 ) -> list[Message]:
-    """Return the two messages of a request for notes that stands alone.
+    """The two messages of a request for notes that stands alone.
 
-    `turns` and `recent` (the newest requests, oldest first) have been redacted; the rest is redacted here. Without a
-    focus the notes dwell on the newest requests. `refused`: the reason why the first attempt failed.
+    `turns` and `recent` (the newest requests, oldest first) are already redacted; the rest is redacted here. Without a
+    focus, the notes dwell on the newest requests. `refused`: why the first attempt failed.
     """
     parts = [_PREVIOUS.format(notes=neutralise(redact(previous)))] if previous else []
     parts += _memory(memory, redact)
@@ -202,8 +202,8 @@ def _wishes(tokens: int, focus: str, recent: Sequence[str], refused: str = "") -
 
 
 def framed(notes: str, line: str = "Older turns left view.", table: str = "") -> str:
-    """Return notes as they stand in a transcript. `line`: how many messages they stand for, from when to when. `table`:
-    the chapters of these messages."""
+    """Notes in the form that they have in a transcript. `line`: how many messages they stand for, from when to when.
+    `table`: the chapters of these messages."""
     chapters = f"{neutralise(table)}\n" if table else ""
     return f"{_PREFIX.format(line=line, chapters=chapters)}{neutralise(notes).strip()}\n{END_MARKER}"
 
@@ -221,9 +221,9 @@ _FOREIGN_END: Final = late(r"\n[-=\s]{0,20}END OF (?:THE )?(?:CONTEXT )?SUMMARY[
 
 
 def foreign(text: str) -> tuple[str, str] | None:
-    """Return the notes that another program wrote in the place of older turns, and the words behind them, of a text
-    that begins as such notes do; None for any other. Somebody may have pasted them: the caller knows where it stands.
-    """
+    """For a text that begins as another program's notes do: these notes, which replaced older turns there, and the
+    words after them. None for any other text. Somebody may have pasted them: the caller knows where the text comes
+    from."""
     found = _FOREIGN.match(text)
     if found is None or (found["tag"] and "</summary>" not in text and f"</{found['tag']}>" not in text):
         return None  # a tag that is not closed is somebody's example
@@ -234,8 +234,8 @@ def foreign(text: str) -> tuple[str, str] | None:
 
 
 def unframed(text: str) -> tuple[str, str] | None:
-    """Return (notes, text behind the end marker) of a text that opens as a summary does, ours or another program's,
-    else None."""
+    """For a text that opens as a summary does, ours or another program's: (notes, text after the end marker). Otherwise
+    None."""
     start = text.lstrip()
     opener = next((known for known in (OPENER, *EARLIER_OPENERS) if start.startswith(known)), None)
     if opener is None:

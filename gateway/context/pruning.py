@@ -74,8 +74,8 @@ def prune(
 
 
 def squeeze(messages: Sequence[Message], excess: int, counter: TokenCounter) -> list[Message]:
-    """Return `messages` with tool results cut to both ends, all to the same size, so that `excess` tokens are gone if
-    possible: the last resort where the protected messages alone are too long."""
+    """`messages` with tool results cut to both ends, all to the same size, so that `excess` tokens go if possible: the
+    last resort if even the protected messages are too long."""
     result = list(messages)
     sizes = {index: counter.message(m) for index, m in enumerate(messages) if m.get("role") == "tool"}
     low, high = _LEAST_TOKENS, max(sizes.values(), default=0)
@@ -209,7 +209,7 @@ def _action(arguments: str, redact: Redact) -> str:
 
 
 def _telling(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return (name, value) of the arguments that can be shown, nested ones too, the most telling first."""
+    """The arguments that can be shown, nested ones included, as (name, value), most telling first."""
     names = [name for name in _SALIENT if name in arguments]
     for name in dict.fromkeys((*names, *arguments)):
         value = arguments[name]

@@ -54,7 +54,7 @@ def calls_of(message: Mapping[str, Any]) -> list[Call]:
 
 
 def plain_id(call: Any) -> str:
-    """Return the id of a call in the form of the API, as nearly every call is; "" of any other."""
+    """The id of a call in the API's form, which nearly every call has; "" for any other."""
     if type(call) is dict and "call_id" not in call:
         own, function = call.get("id"), call.get("function")
         if type(own) is str and type(function) is dict:
@@ -104,8 +104,8 @@ def result_id(message: Mapping[str, Any]) -> str | None:
 
 
 class Calls(Mapping[str, Call]):
-    """The calls of a transcript by id. A call is read on demand, because only those near the ends of a long transcript
-    are ever read. A reused id means its latest call."""
+    """The calls of a transcript by id, read on demand, because only those near the ends of a long transcript are ever
+    needed. A reused id means its latest call."""
 
     def __init__(self) -> None:
         self.raw: dict[str, Any] = {}
@@ -126,7 +126,7 @@ def calls_by_id(messages: Iterable[Mapping[str, Any]]) -> dict[str, Call]:
 
 
 def well_formed(noted: Any, kind: type[T]) -> list[T]:
-    """Return the members of a list in a note that are data of this kind; of anything but a list none."""
+    """The members of a list in a note that are data of this kind; none if it is not a list."""
     found: list[T] = []
     for each in noted if isinstance(noted, list) else ():
         with suppress(ValidationError):
@@ -135,7 +135,7 @@ def well_formed(noted: Any, kind: type[T]) -> list[T]:
 
 
 def sources(message: Mapping[str, Any]) -> list[str]:
-    """Return the row ids that a message stands for: its own, or while it has none those of its originals."""
+    """The row ids that a message stands for: its own, or if it has none, those of its originals."""
     note = message.get(HOST)
     if type(note) is not dict:
         return []
@@ -159,8 +159,8 @@ def rewritten(
 
 
 def sound(message: Any) -> Message | None:
-    """Return a message with a role and a content that APIs take, the same object if it was sound; None for anything
-    but a message."""
+    """A message with a role and a content that APIs take, the same object if it already was; None for anything but a
+    message."""
     if type(message) is dict:
         role, content = message.get("role"), message.get("content")
         if type(content) is str and type(role) is str and role in _ROLES:
@@ -177,7 +177,7 @@ def sound(message: Any) -> Message | None:
 
 
 def derived(message: Mapping[str, Any], **fields: Any) -> Message:
-    """Return a repaired copy. The stored count may be wrong for the copy and is left out."""
+    """A repaired copy, without the stored count, which may be wrong for it."""
     note: dict[str, Any] = dict(note_of(message))
     source = sources(message)
     for name in ("id", "tokens", "identifiers", "instructions"):
@@ -216,8 +216,8 @@ def as_json(value: Any) -> str:
 
 
 def _role(message: Mapping[str, Any], role: Any) -> str:
-    """Return the likeliest role of a message that names none of ours. In doubt it is a person's, because a person's
-    message is never trusted with more than a request."""
+    """The likeliest role of a message that names none of ours. In doubt it is a person's, which is never trusted with
+    more than a request."""
     if isinstance(role, str) and (known := _SYNONYMS.get(role.lower(), role.lower())) in _ROLES:
         return known
     if result_id(message) is not None:

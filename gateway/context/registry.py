@@ -65,8 +65,8 @@ class Registration:
 
 
 class EngineRegistry:
-    """Engines by name. `plugins_dir` is `plugins.dir` of the configuration, None for none. `home`: the folder in which
-    each engine of a plug-in has its own, which is there before the engine is made."""
+    """Engines by name. `plugins_dir` is `plugins.dir` of the configuration, or None. `home`: the folder in which each
+    plug-in engine has its own folder, which exists before the engine is made."""
 
     def __init__(self, builtin: Mapping[str, Factory], plugins_dir: Path | None, home: Path) -> None:
         self._builtin = dict(builtin)
@@ -167,8 +167,8 @@ def _imported(module_name: str, path: Path, visiting: Visiting) -> ModuleType:
 
 
 def _made(name: str, offered: Any, home: Path, anew: Callable[[], Any] | None = None) -> ContextEngine:
-    """An engine for one session, made from a plug-in's offer. An instance is copied; one that cannot be copied, because
-    it holds a connection or a lock, is offered `anew`."""
+    """An engine for one session, from a plug-in's offer. An instance is copied; if it cannot be copied, because it
+    holds a connection or a lock, it is offered `anew`."""
     is_instance = isinstance(offered, ContextEngine)
     if not is_instance and not callable(offered):
         raise ConfigError([f"context.engine {name}: what it offers is neither an engine nor a factory."])

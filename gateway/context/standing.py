@@ -30,7 +30,7 @@ _UNNOTED: Final = 200  # newest messages without the host's note that are read
 
 
 class Instruction(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A sentence that holds for good. `by`: its author, where several people talk, and the only person that it binds.
+    """A sentence that holds for good. `by`: its author, if several people talk, who is also the only one that it binds.
     `at`: when it was said, in seconds since the epoch; 0.0 if unknown."""
 
     text: Annotated[str, Meta(min_length=1)]
@@ -51,8 +51,8 @@ def earlier(note: Mapping[str, Any]) -> list[Instruction]:
 def carried(
     before: Iterable[Instruction], middle: Sequence[Message], later: Sequence[Message] = ()
 ) -> list[Instruction]:
-    """Return the instructions of the summaries `before` and of the `middle` that hold, oldest first, at most `MOST`.
-    Those of the `later` messages, which stay in view, end earlier ones as well."""
+    """The instructions from the summaries `before` and the `middle` that still hold, oldest first, at most `MOST`.
+    Those in the `later` messages, which stay in view, can end earlier ones, too."""
     held: list[Instruction] = []
     for said in (*before, *_said_in(middle)):
         left = _after(held, said)
@@ -78,8 +78,8 @@ def ended(transcript: Sequence[Message], said: Message) -> list[Instruction]:
 def listed(
     standing: Sequence[Instruction], redact: Redact, *, room: int, counter: TokenCounter, chars: int | None = None
 ) -> str:
-    """Return the section of a summary with these instructions, oldest first, redacted; "" for none. It is at most
-    `room` tokens and `chars` characters long; where not all fit, the newest stay."""
+    """The section of a summary with these instructions, oldest first, redacted, at most `room` tokens and `chars`
+    characters long; "" if there are none. If not all fit, the newest stay."""
     if not standing:
         return ""
     opening = f"{HEADING}\n{_KEEP_SHARED if any(each.by for each in standing) else _KEEP}"
@@ -106,7 +106,7 @@ def _said_in(messages: Sequence[Message]) -> Iterator[Instruction]:
 
 
 def _instructing(messages: Sequence[Message]) -> list[Message]:
-    """Return the people's messages that may hold instructions, of those that an earlier version stored the newest."""
+    """The people's messages that may hold instructions; of those that an early version stored, only the newest."""
     told: list[Message] = []
     left = _UNNOTED
     for message in reversed(messages):
@@ -128,7 +128,8 @@ def _after(held: Sequence[Instruction], said: Instruction) -> list[Instruction]:
 
 
 def _ends(newer: str, older: str, *, withdrawn: bool) -> bool:
-    """Whether the newer of two sentences of one person ends the older one. `withdrawn`: it takes something back."""
+    """Whether the newer of two sentences of one person ends the older one. `withdrawn`: the newer one takes something
+    back."""
     if newer == older:
         return True
     one, other = _about(newer), _about(older)
@@ -151,8 +152,8 @@ def _ends(newer: str, older: str, *, withdrawn: bool) -> bool:
 
 
 def _takes_back(newer: str, one: _About, other: _About) -> bool:
-    """Whether a sentence takes back the rule about `other`. People cancel flights, too: so it names a rule of that
-    subject, or tells the bot what it need not do any more, or says most of what the rule said."""
+    """Whether a sentence takes back the rule about `other`. People cancel flights, too, so it must name a rule of that
+    subject, tell the bot what it no longer needs to do, or say most of what the rule said."""
     asked, rule = _begun(one.words - _META), _begun(other.words)
     own = len(asked & rule)
     if _A_RULE.search(newer):
@@ -167,15 +168,15 @@ def _takes_back(newer: str, one: _About, other: _About) -> bool:
 
 
 def _reversed(one: _About, other: _About) -> bool:
-    """Whether nothing but another value of the same kind is asked for: "you can answer in English again" ends
-    "answer in French"."""
+    """Whether only another value of the same kind is asked for: "you can answer in English again" ends "answer in
+    French"."""
     alike = any(one.words & values and other.words & values for values in _SLOTS)
     return alike and not one.words - other.words - _VALUES - _ALLOWING
 
 
 def _allowed(one: _About, other: _About, *, most: bool) -> bool:
-    """Whether all that is allowed is named in the rule, and `most` of the rule in what is allowed: people say "you
-    can book the hotel again" of hotels, too."""
+    """Whether the rule names everything that is allowed, and what is allowed names `most` of the rule: people also say
+    "you can book the hotel again" about hotels."""
     asked, rule = _begun(one.words - _ALLOWING), _begun(other.words)
     own = len(asked & rule)
     return (
@@ -186,7 +187,7 @@ def _allowed(one: _About, other: _About, *, most: bool) -> bool:
 
 
 def _begun(words: frozenset[str]) -> frozenset[str]:
-    """The beginnings of words, so that a verb is the same in an order and in a sentence about it."""
+    """Beginnings of words, so that a verb is the same in an order and in a sentence about it."""
     return frozenset(word.removesuffix("ing")[:4] for word in words)
 
 
@@ -198,8 +199,8 @@ def _alike(one: frozenset[str], other: frozenset[str], share: float) -> bool:
 
 
 class _About(Struct, frozen=True):
-    """The subject of an instruction: its telling words, the words of its case, whether it forbids, its numbers, and
-    whether it says how somebody wants to be called."""
+    """What an instruction is about: its telling words, the words of its case, whether it forbids, its numbers, and
+    whether it says what somebody wants to be called."""
 
     words: frozenset[str]
     scope: frozenset[str]

@@ -55,7 +55,7 @@ class _Kept(Struct, frozen=True, kw_only=True):
 
 
 class Strikes(_Kept, frozen=True, kw_only=True):
-    """The useless automatic passes in a row. `awaiting`: a pass that looked useful waits for the next report."""
+    """Useless automatic passes in a row. `awaiting`: a pass that looked useful waits for the next report."""
 
     count: Annotated[int, Meta(ge=0)] = 0
     awaiting: bool = False
@@ -81,7 +81,7 @@ class Strikes(_Kept, frozen=True, kw_only=True):
 
 
 def classify(error: BaseException) -> Failure:
-    """Return the kind of failure that an error of the summariser is."""
+    """The kind of failure that an error of the summariser is."""
     if isinstance(error, TimeoutError):
         return "timeout"
     if isinstance(error, QuotaExceeded) or (isinstance(error, ProviderRejected) and error.status in _REFUSALS):
@@ -94,7 +94,7 @@ def classify(error: BaseException) -> Failure:
 
 
 class Cooldown(_Kept, frozen=True, kw_only=True):
-    """The rest of a summariser that failed. `since` and `until` are seconds since the epoch."""
+    """How long a failed summariser rests. `since` and `until` are seconds since the epoch."""
 
     kind: Failure | None = None
     since: float = 0.0
@@ -106,7 +106,7 @@ class Cooldown(_Kept, frozen=True, kw_only=True):
         return self.kind is not None and self.since <= now < self.until
 
     def after(self, kind: Failure, now: float, error: BaseException | None = None) -> Cooldown:
-        """Return the cooldown that a failure at `now` starts."""
+        """The cooldown that a failure at `now` starts."""
         timeouts = self.timeouts + 1 if kind == "timeout" else 0
         ladder = _SECONDS[kind]
         seconds = ladder[min(max(timeouts - 1, 0), len(ladder) - 1)]

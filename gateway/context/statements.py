@@ -72,10 +72,10 @@ _EMPTY_DENSE: Final = late(
 
 
 class Outdated(Struct, frozen=True, kw_only=True):
-    """`values`: replaced identifiers that nothing else has, either. `corrections`: replacements of values that stay in
-    view at the head, so that the notes must hold the correction as long as the head does. `present`: for each replaced
-    one the identifier that holds now, "" if that is not clear. `about`: for each the words of its subject, none if
-    nobody said them."""
+    """Replaced identifiers. `values`: those that nothing else has, either. `corrections`: replacements of values that
+    stay in view at the head, so the notes must hold the correction as long as the head does. `present`: for each
+    replaced one, what holds now; "" if that is unclear. `about`: for each, the words of its subject; none if nobody
+    said them."""
 
     values: frozenset[str] = frozenset()
     corrections: frozenset[str] = frozenset()
@@ -137,12 +137,12 @@ def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] =
 
 
 def _about(value: str, by: Statement, told: Iterable[Statement]) -> frozenset[str]:
-    """Return the words that statement `by`, which replaces a value, shares with those that said the value."""
+    """The words that statement `by`, which replaces a value, shares with those that said the value."""
     return frozenset(word for one in told if one is not by and value in one.values for word in one.words & by.words)
 
 
 def _is_of_another(value: str, about: frozenset[str], told: Iterable[Statement]) -> bool:
-    """Whether a person plainly said a value of another thing, too."""
+    """Whether a person plainly said a value about something else, too."""
     others = (one for one in told if one.plain and value in one.values and len(one.words) >= _LEAST_WORDS)
     return bool(about) and any(about.isdisjoint(one.words) for one in others)
 
@@ -211,7 +211,7 @@ def context_in(previous: str, value: str) -> str:
 
 
 def around(value: str, text: str) -> str:
-    """Return the sentence of `text` around `value`, with a gap in the place of `value`; "" if there are no words."""
+    """The sentence of `text` around `value`, with a gap in its place; "" if there are no words."""
     sentence = next((one.strip() for one in sentences(text) if mentions(one, value)), "")
     before, after = _parted(" ".join(sentence.split()), value)
     words = [word[0] for word in itertools.islice(_WORD.finditer(before + after), _LEAST_WORDS)]
@@ -223,7 +223,7 @@ def around(value: str, text: str) -> str:
 
 
 def _parted(text: str, value: str) -> tuple[str, str]:
-    """Return the text before a value and behind it; all of the text before it where it does not stand alone."""
+    """The text before and after a value; all of it before, if the value is not by itself there."""
     place = place_in(text, value)
     return (text[:place], text[place + len(value) :]) if place >= 0 else (text, "")
 
@@ -327,9 +327,9 @@ def _weights(told: Sequence[Statement]) -> Mapping[str, float]:
 
 
 def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> bool:
-    """Whether two statements have one subject: most of the older one is in the newer one, no missing word weighs
-    half as much as two shared words, and not both have a word of their own. Such a word may be the name of another
-    thing. (Pairs of characters do not count as missing, because they fall apart where a verb changes.)"""
+    """Whether two statements have the same subject: most of the older one is in the newer one, no missing word weighs
+    half as much as two shared words, and not both have a word of their own, which may be the name of something else.
+    (Pairs of characters do not count as missing, because they fall apart when a verb changes.)"""
     shared = sorted((weights[word] for word in older.words & newer.words), reverse=True)
     if len(shared) < 2 or (_has_own(older, newer) and _has_own(newer, older)):
         return False
@@ -339,7 +339,7 @@ def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> b
 
 
 def _has_own(one: Statement, other: Statement) -> bool:
-    """Whether a statement has a word that the other has not; of pairs of characters only those before a shared one,
+    """Whether a statement has a word that the other lacks; with pairs of characters, only those before a shared one,
     where a name stands."""
     shared = max((place for place, word in enumerate(one.order) if word in other.words), default=0)
     return any(

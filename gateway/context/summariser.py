@@ -1,12 +1,10 @@
-"""Getting the notes for a plan: from a model if one answers, verified; else by rule, with the reason.
+"""Gets the notes for a plan: from a model if one answers, verified; otherwise by rule, with the reason.
 
-The conversation's own model is asked in place, behind the conversation, where the host can do that (`CallAligned`).
-Any other request stands alone: it holds instructions, earlier notes and the middle as text. If the summariser's
-window is too small for the middle, there are several requests, and each brings the notes of the one before up to
-date; if one fails, the notes so far stay, and only the rest of the middle is noted by rule.
-
-The only state is the cooldown after a failure. It changes after the last await, so a cancelled pass leaves
-everything as it was.
+If the host can do that (`CallAligned`), the conversation's own model is asked in place, at the end of the conversation.
+Any other request stands alone: it holds instructions, earlier notes and the middle as text. If the summariser's window
+is too small for the middle, there are several requests, each of which updates the notes of the one before; if one
+fails, the notes so far stay, and only the rest of the middle is noted by rule. The only state is the cooldown after a
+failure. It changes after the last await, so a cancelled pass leaves everything as it was.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ _REQUEST_CHARS: Final = 400  # of each of the newest requests
 
 
 class Written(Struct, frozen=True, kw_only=True):
-    """Notes, verified and redacted, what is kept with them for the next pass, and their circumstances."""
+    """Notes, verified and redacted, with what is kept for the next pass and their circumstances."""
 
     notes: str
     kept: Noted
@@ -59,9 +57,9 @@ class Written(Struct, frozen=True, kw_only=True):
 class PassOptions(Struct, frozen=True, kw_only=True):
     """The particulars of one pass.
 
-    `focus`: a topic, "" for the newest requests. `memory`: text that memory wants kept. `force`: cooldowns do not
-    hold. `emergency`: there must be notes, whatever the reason against them. `transcript`: the messages as the host
-    gave them. `window`: tokens of the summariser's window, as we count.
+    `focus`: a topic; "" for the newest requests. `memory`: text that memory wants kept. `force`: ignore cooldowns.
+    `emergency`: there must be notes, whatever speaks against them. `transcript`: the messages as the host gave them.
+    `window`: the summariser's window in tokens, as we count.
     """
 
     focus: str = ""
@@ -88,17 +86,17 @@ class Summariser:
 
     @property
     def resting_until(self) -> float | None:
-        """The end of the rest of a summariser that failed, in seconds since the epoch; None: it does not rest."""
+        """Until when a failed summariser rests, in seconds since the epoch; None if it does not."""
         return self.cooldown.until if self.cooldown.active(self._clock.now()) else None
 
     @property
     def refused(self) -> bool:
-        """Whether the provider lately refused the key, or the quota was used up; only `force` tries again then."""
+        """Whether the provider recently refused the key, or the quota was used up; then only `force` tries again."""
         return self.cooldown.kind == "refused" and self.resting_until is not None
 
     async def write(self, plan: Plan, options: PassOptions) -> Written:
-        """Return notes from the model, else by rule. Raises CompressionFailed where key or quota were refused: a
-        person can mend that, and rule-made notes would only hide it."""
+        """Notes from the model, otherwise by rule. Raises CompressionFailed if key or quota were refused: a person can
+        fix that, and rule-made notes would only hide it."""
         notes = await asyncio.to_thread(_Notes, plan, counter=self._counter, redact=self._redact)
         if self.call_model is None:
             return await asyncio.to_thread(notes.by_rule, NO_MODEL)
@@ -126,7 +124,7 @@ class Summariser:
         return await asyncio.to_thread(notes.by_rule, reason, getattr(error, "failed_model", None))
 
     async def _asked(self, notes: _Notes, options: PassOptions, call_model: CallModel) -> Written:
-        """Return a model's notes. One whose window is smaller than is known is given half as much until it fits."""
+        """A model's notes. If its window is smaller than it says, it gets half as much until that fits."""
         while True:
             try:
                 return await _Asking(notes, options, call_model, self.call_aligned).write()
@@ -139,8 +137,8 @@ class Summariser:
 
 
 class _Notes:
-    """The notes of one pass. `text`: the notes so far, at first the earlier ones; `done`: the number of messages of the
-    middle that they cover."""
+    """The notes of one pass. `text`: the notes so far, at first the earlier ones; `done`: how many messages of the
+    middle they cover."""
 
     def __init__(self, plan: Plan, *, counter: TokenCounter, redact: Redact) -> None:
         self.plan = plan
@@ -160,11 +158,11 @@ class _Notes:
         self.ledger = {value: entry for value, entry in ranked.items() if value not in self._outdated.values}
 
     def begin_again(self) -> None:
-        """Forget what was noted of the middle, which is read again."""
+        """Forget what was noted of the middle, which will be read again."""
         self.text, self.done = self.plan.previous, 0
 
     def by_rule(self, reason: str, failed_model: str | None = None) -> Written:
-        """Return notes in which a rule covers all that no model has covered."""
+        """Notes in which rules cover everything that no model has covered."""
         plan, budgets = self.plan, self.plan.budgets
         chars, tokens = budgets.fallback_chars, min(budgets.max_summary_tokens, plan.room - plan.ledger_room)
         if self.done:  # a model's work, in sections that may take half of the room
@@ -184,12 +182,12 @@ class _Notes:
         return self.completed(tokens + plan.ledger_room, lists, outcome)
 
     def check(self, originals: Sequence[Message]) -> None:
-        """Take out of a model's notes what contradicts the originals."""
+        """Remove from a model's notes what contradicts the originals."""
         self.text, corrected = checking.checked(self.text, originals, self.plan.previous)
         self._corrected = [self.redact(each) for each in corrected]
 
     def completed(self, room: int, lists: Lists, outcome: Outcome) -> Written:
-        """Return the notes with the `lists` behind them, and that of identifiers."""
+        """The notes, followed by the `lists` and the list of identifiers."""
         notes = verification.completed(
             self.text,
             self.ledger,
@@ -225,8 +223,8 @@ class _Notes:
 
 
 class _Asking:
-    """Has a model write the notes of one pass. The first try is made in place if possible. Every other request stands
-    alone. One unusable answer is forgiven, and asked for anew with its flaw."""
+    """Lets a model write the notes of one pass. The first try is made in place if possible; every other request stands
+    alone. One unusable answer is forgiven, and asked for again with its flaw."""
 
     def __init__(
         self, notes: _Notes, options: PassOptions, call_model: CallModel, call_aligned: CallAligned | None
@@ -258,10 +256,10 @@ class _Asking:
         return await asyncio.to_thread(self._notes.completed, self._plan.room, self._lists, outcome)
 
     async def _ask_in_place(self) -> Any:
-        """Return the answer to an aligned call; None if there was no call or no usable answer.
+        """The answer to an aligned call; None if there was no call or no usable answer.
 
-        The request is not redacted, because the very same words were sent to the very same model before. The answer
-        is: everything is taken out of it that redaction would have taken out of the request.
+        The request is not redacted, because the same words were sent to the same model before. The answer is:
+        everything that redaction would have removed from the request is removed from it.
         """
         if self._call_aligned is None:
             return None
@@ -342,8 +340,8 @@ class _Asking:
         )
 
     def _shortened(self, notes: str) -> str:
-        """Return earlier notes no longer than an answer, about. The list at their end goes first, because it is made
-        anew anyway; the middle of the rest is cut only where the window is too small for it."""
+        """Earlier notes, shortened to about the length of an answer. The list at their end goes first, because it is
+        made again anyway; the middle of the rest is cut only if the window is too small for it."""
         counter = self._notes.counter
         if counter.text(notes) <= self._limit:
             return notes

@@ -1,7 +1,7 @@
 """Phase 3, its input: earlier summaries are found in a transcript and taken out of it.
 
-A transcript may have thousands of messages, and to go to each of them takes longer than what is done there. So
-everything that the host noted with them is read in the same walk.
+A transcript may have thousands of messages, and visiting each takes longer than what is done there. So everything that
+the host noted with them is read in the same walk.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
 
 
 def _add(result: Extracted, summary: Message, notes: str) -> None:
-    """Add what a summary with these notes stands for, but for the notes."""
+    """Add what a summary with these notes stands for, except the notes."""
     if not result.found:
         result.head_limit = len(result.turns)
     result.found += 1
@@ -99,7 +99,7 @@ def _add(result: Extracted, summary: Message, notes: str) -> None:
 
 
 def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:
-    """Return (notes, content of the message that the summary was merged into or None); None for no summary."""
+    """(notes, content of the message that the summary was merged into or None); None if it is not a summary."""
     known = is_summary(message)
     if not known and (not by_text or note_of(message) or message.get("role") not in ("user", "assistant")):
         return None
@@ -117,7 +117,7 @@ def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:
 
 
 class _Weighed(Struct, frozen=True):
-    """The part of a summary's note about identifiers. `owned`: the places among them of those that people said."""
+    """The part of a summary's note about identifiers. `owned`: which of them people said."""
 
     identifiers: list[str]
     weights: list[_Weight]
@@ -136,8 +136,9 @@ def _identifiers(message: Message, notes: str) -> tuple[dict[str, float], dict[s
 
 
 def as_ours(messages: Sequence[Message], roles: Sequence[str] = ("user", "assistant")) -> list[Message]:
-    """Return a transcript from elsewhere in which other programs' notes, among messages of these roles, stand as ours
-    do: background that gives no orders. What begins so and is the last thing that a person said is their message."""
+    """A transcript from elsewhere in which other programs' notes, in messages with these roles, look like ours:
+    background that gives no orders. If a text begins like that but is the last thing that a person said, it is their
+    message."""
     last = max((place for place, each in enumerate(messages) if each["role"] == "user"), default=-1)
     return [_framed(each) if place < last and each["role"] in roles else each for place, each in enumerate(messages)]
 

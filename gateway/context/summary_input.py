@@ -39,7 +39,7 @@ _FORGED: Final = re.compile(r"^\[(?=(?:user|assistant|system|tool|result of|\d+ 
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """The share of one request in the middle: its messages up to the `end`th, from the end of the part before."""
+    """What one request covers of the middle: from the end of the part before up to the `end`th message."""
 
     text: str
     end: int
@@ -95,7 +95,7 @@ def render(
 
 
 def opening(message: Message, calls: Mapping[str, Call], redact: Redact) -> str:
-    """Return the beginning of a message on one line, redacted, by which a reader of the conversation finds it."""
+    """The beginning of a message on one line, redacted, so that a reader of the conversation can find it."""
     block, _ = _block(message, calls, redact)
     line = " ".join(redact(block).split())
     return line if len(line) <= _OPENING else f"{line[:_OPENING]}…"
@@ -143,17 +143,17 @@ class _Room:
 
     @property
     def low(self) -> bool:
-        """Whether the newest have had their share."""
+        """Whether the newest messages have had their share."""
         return self.chars < self._low_chars or self.tokens < self._low_tokens
 
     @property
     def full(self) -> bool:
-        """Whether a further search is in vain."""
+        """Whether it is useless to search on."""
         return self.chars < _LEAST_ROOM or self.tokens < _LEAST_ROOM // 4 or self.refused > 8
 
 
 def _order(middle: Sequence[Message], room: _Room, blocks: Mapping[int, str]) -> Iterator[int]:
-    """Return indices in the order of their worth, each once. The order depends on the blocks taken meanwhile."""
+    """Indices in the order of their worth, each once. The order depends on which blocks are taken meanwhile."""
     index = len(middle)
     while index > 0 and not room.low:
         index -= 1
@@ -182,10 +182,10 @@ def _is_telling(message: Message) -> bool:
 def _sized(
     message: Message, calls: Mapping[str, Call], redact: Redact, counter: TokenCounter, *, ample: bool
 ) -> tuple[str, int]:
-    """Return (a message as the summariser reads it, the most tokens that it takes).
+    """(a message as the summariser reads it, the most tokens that it takes).
 
-    To count a block takes longer than to render it. So the stored count of a message that is shown whole is used,
-    plus the tokens of labels; and for a message that is cut, where tokens are `ample`, the number of its bytes.
+    Counting a block takes longer than rendering it. So if the message is shown whole, its stored count is used, plus
+    the tokens of labels; if it is cut and tokens are `ample`, its number of bytes.
     """
     note: Any = message.get(HOST)
     stored = note.get("tokens") if type(note) is dict else None
@@ -249,7 +249,7 @@ def _edges(text: str, redact: Redact) -> str:
 
 
 def _unforged(text: str) -> str:
-    """Return text in which no line imitates one of our labels."""
+    """Text in which no line imitates one of our labels."""
     return _FORGED.sub("(", text) if "[" in text else text
 
 

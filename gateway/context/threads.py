@@ -1,4 +1,4 @@
-"""The thread in which an engine's plain functions run, and the way back from it: how they ask a model."""
+"""The thread in which an engine's plain functions run, and how they ask a model from there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 class BlockingModel:
     """`call_model` for an engine whose plain functions run in a thread; the thread waits for the loop. `context` is
-    that of the engine's present call: a thread that the engine starts knows neither the program nor the turn."""
+    that of the engine's present call, because a thread that the engine starts knows neither the program nor the
+    turn."""
 
     def __init__(self, call_model: Callable[..., Any], loop: asyncio.AbstractEventLoop) -> None:
         self._call_model = call_model
@@ -31,7 +32,7 @@ class BlockingModel:
         self._cancelled = 0  # the number of cancellations; a call on its way at such a time is not begun
 
     def __call__(self, messages: Sequence[Message], max_tokens: int) -> Any:
-        """Raises RuntimeError on the event loop's own thread, where the wait would never end."""
+        """Ask the model. Raises RuntimeError on the event loop's own thread, where the wait would never end."""
         if threading.get_ident() == self._thread:
             raise RuntimeError("call_model blocks: call it from a plain function, not from a coroutine")
         asked = self._ask(messages, max_tokens, self._cancelled)
@@ -56,9 +57,9 @@ class BlockingModel:
 
 
 class OwnThread:
-    """The thread in which an engine's plain functions run: some things, such as a connection to SQLite, belong to the
-    thread that made them. A call beside another one, which may never return, gets a thread of its own; the loop's pool
-    would be used up for everybody, and the process would wait for it at its end."""
+    """The thread in which an engine's plain functions run, because some things, such as a connection to SQLite, belong
+    to the thread that made them. A call that comes while another one runs, which may never return, gets a thread of its
+    own: the loop's pool would be used up for everybody, and the process would wait for it when it ends."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()

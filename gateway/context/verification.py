@@ -58,7 +58,7 @@ _APART: Final = "\n\n\x1e\n\n"
 
 
 class Lists(Struct, frozen=True):
-    """What people said, as it stands in notes word for word: instructions, and facts; each may be ""."""
+    """What people said, as it appears in notes word for word: instructions and facts; each may be ""."""
 
     standing: str
     facts: str
@@ -70,11 +70,11 @@ class Lists(Struct, frozen=True):
 
 
 def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter, spoken: str = "") -> str:
-    """Return the notes in a summariser's answer. Raises SummaryRefused; its text completes "because".
+    """The notes in a summariser's answer.
 
-    `limit`: the output cap of the request; an answer that reaches it was cut off. `room`: the most tokens that the
-    notes may take, so that the transcript really becomes shorter. `spoken`: the newest requests of people, which may
-    stand in the notes word for word.
+    Raises SummaryRefused, whose text completes "because". `limit`: the output cap of the request; an answer that
+    reaches it was cut off. `room`: the most tokens for the notes, so that the transcript really gets shorter. `spoken`:
+    people's newest requests, which may appear in the notes word for word.
     """
     text = str(answer).replace("\x00", "") if isinstance(answer, str) else ""
     text = _THINKING.sub("", text).strip()
@@ -104,7 +104,7 @@ def structured(notes: str) -> bool:
 
 
 def _ended(text: str) -> str:
-    """Return the text without an empty last section. Raises SummaryRefused for a text that breaks off."""
+    """The text without an empty last section. Raises SummaryRefused for a text that breaks off."""
     heading = _LAST_HEADING.search(text)
     if heading and heading[1].strip() in (*SECTIONS, IDENTIFIERS) and heading.start() > 0:
         return text[: heading.start()].rstrip()
@@ -124,11 +124,11 @@ def completed(
     lists: Lists,
     gone: Outdated,
 ) -> str:
-    """Return `notes`, redacted, with the `lists` of what people said and one of the identifiers of the ledger that are
-    mentioned in neither (`listing`). Lines that say an outdated identifier are marked (`gone`).
+    """`notes`, redacted, followed by the `lists` of what people said and a list of the ledger's identifiers that
+    neither of them mentions (`listing`).
 
-    The list is as long as `room` tokens allow. An earlier list that the notes copied is left out: its valid part is in
-    the ledger.
+    Lines with an outdated identifier are marked (`gone`). The list is as long as `room` tokens allow. If the notes
+    copied an earlier list, that is removed: what is valid of it is in the ledger.
     """
     told = set(listing.unsuspected((value for value in gone.present.values() if value in ledger), ledger, redact))
     changed = {value: present if present in told else "" for value, present in gone.present.items()}
@@ -145,8 +145,8 @@ def completed(
 
 
 def _without_told(notes: str, standing: str) -> str:
-    """Return notes without the lines that the list of instructions says word for word, and without the headings that
-    stood over nothing else."""
+    """Notes without lines that the list of instructions repeats word for word, and without headings that then have
+    nothing below them."""
     told = {line for line in standing.splitlines() if line.startswith("- ")}
     if not told or not any(line in notes for line in told):
         return notes
@@ -159,9 +159,9 @@ def _without_told(notes: str, standing: str) -> str:
 
 
 def held(notes: str, ledger: Ledger) -> dict[str, float]:
-    """Return the identifiers of a ledger that notes hold, and their weights. The host keeps them with the summary, so
-    that the next notes hold them, too. An identifier that was only passed to a tool, or pasted in rows, is listed
-    once and then dropped."""
+    """The identifiers of a ledger that the notes hold, with their weights. The host keeps them with the summary, so
+    that the next notes hold them, too. An identifier that was only passed to a tool, or pasted in rows, is listed once
+    and then dropped."""
     whole, bare = Named(notes), Named(without_lists(notes))
     kept = (
         (value, round(entry.weight, 3))
@@ -197,7 +197,7 @@ def without(text: str, secrets: Sequence[str]) -> str:
 
 
 def _between(text: str, redacted: str) -> Iterator[str]:
-    """Return the pieces of `text` that stood in the places of the marks."""
+    """The pieces of `text` in place of the marks."""
     if text == redacted:
         return
     first, *pieces = redacted.split(MARK)

@@ -84,7 +84,7 @@ class Window(MeasuredEngine):
         return noted(marker, tokens=self._counter.message(marker))
 
     def _fitted(self, notes: str, room: int) -> str:
-        """Return the beginning of `notes`, at most `room` tokens; "" where that would say nothing."""
+        """The beginning of `notes`, at most `room` tokens; "" if that would say nothing."""
         text = neutralise(notes).strip()
         while room >= _LEAST_KEPT and (size := self._counter.text(text)) > room:
             text = f"{text[: min(len(text) - 3, len(text) * room // size)].rstrip('… ')} …"
@@ -92,9 +92,8 @@ class Window(MeasuredEngine):
 
 
 def for_window(settings: CompressionSettings) -> CompressionSettings:
-    """Return the settings for `Window`. The defaults of two of them suit a summariser, which works best long before the
-    window is full; in their place this engine takes three quarters of the window and no floor. No notes take room from
-    the newest messages."""
+    """The settings for `Window`. Two defaults suit a summariser, which works best long before the window is full; this
+    engine uses three quarters of the window and no floor instead. No notes take room from the newest messages."""
     plain, changed = CompressionSettings(), dict[str, float](left_ratio=1.0)
     if settings.threshold == plain.threshold:
         changed["threshold"] = Window.threshold_percent
