@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from gateway.context.readable import calls_of
 from gateway.domain.message import HOST, ends, note_of, said_in
-from gateway.runtime.patterns import late
+from gateway.runtime.patterns import late, table, words
 
 MOST: Final = 32  # identifiers of one message
 LONGEST: Final = 160  # characters of one
@@ -28,17 +28,8 @@ SERIES: Final = 11  # more of one form in one message are rows of a table, and n
 EDGE: Final = 6_000  # characters that are read at either end of a longer text
 
 _RUN: Final = re.compile(r"[A-Za-z0-9_./:@#%~+\\=&?$€£¥-]{2,}+")
-_UNITS: Final = (
-    r"(?:ns|µs|us|ms|sec(?:ond)?s?|min(?:ute)?s?|hrs?|hours?|days?|weeks?|months?|years?|[kmgtp]i?b(?:/s|ps|it)?"
-    r"|bytes?|tokens?|rows?|lines?|requests?|users?|items?|files?|px|pt|rem|°[cf]|km/h|km|cm|mm|mi|ft|kg|mg|mcg|µg|ml|dl|lbs?"
-    r"|[kmg]?hz|kwh|[km]w|usd|eur|gbp|cny|rmb|jpy|inr|rub|dollars?|euros?|мс|сек|мин|час(?:а|ов)?|дн(?:я|ей)|руб"
-    r"|[кмгт]б|кг|км|°)(?![A-Za-zА-Яа-я])"
-)
-_MEASURE: Final = re.compile(
-    rf"[\d$€£¥](?<![A-Za-z0-9_.,/:-][\d$€£¥])(?:(?<=[$€£¥])\s?\d[\d.,]{{0,15}}"
-    rf"|(?<=\d)[\d.,]{{0,15}}+(?:[^\S\n]?(?:(?=[^\W\d_]|°)(?i:{_UNITS})|[%‰€₽₹])|[smhgKV](?![A-Za-z0-9])"
-    r"|\s?(?:毫秒|秒|分钟|小时|天|周|个月|年|月|日|元|美元|万|亿|个|台|人|次|行|度|公里|公斤|米|円|分|時間|रुपये|किमी|दिन)))"
-)
+_TABLE: Final = table(__file__)
+_MEASURE: Final = late(_TABLE["measure"])
 _CALLED: Final = (
     r"HTTP(?:/[\d.]{1,3})?", "status(?: code)?", "exit code", "error code", "errno", "code", "port", "PIN", "error",
     "line", "order", "ticket", "issue", "room", "версия", "код", "错误码?", "状态码", "端口", "订单",
@@ -51,44 +42,18 @@ _CODE: Final = re.compile(
 # A value under a JSON key; and the last words of keys whose values are codes, however short these are.
 _FIELD: Final = re.compile(r"\"\s{0,2}:\s{0,2}\"?([#A-Za-z0-9][A-Za-z0-9#_-]{1,31})(?![^\s\",\]}])")
 _FIELD_NAME: Final = 40  # characters
-_CODED: Final = frozenset({
-    "id", "ids", "code", "reference", "ref", "booking", "number", "no", "nr", "pnr", "locator", "confirmation", "sku",
-    "reservation", "ticket", "case", "tracking", "voucher", "coupon", "serial", "gate", "seat", "room", "flight",
-    "plate", "vin", "isbn", "account", "invoice", "order",
-})  # fmt: skip
+_CODED: Final = words(_TABLE["coded"])
 # Keys of codes that everybody knows.
-_UNCODED: Final = frozenset({
-    "status", "exit", "country", "currency", "language", "lang", "region", "state", "return", "response", "http",
-    "error", "type", "mime", "locale", "line", "page", "row", "index", "zip", "postal", "iata",
-})  # fmt: skip
+_UNCODED: Final = words(_TABLE["uncoded"])
 _PLACES: Final = frozenset({"zip", "postal", "postcode", "line", "page", "row", "index"})
 _FIELD_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Capital letters alone are a code only behind a word that says so; some words are shouted there, too.
 _CAPITALS: Final = re.compile(
     r"[A-Z](?<![A-Za-z0-9_./:@#-][A-Z])[A-Z]{4,7}(?![A-Za-z0-9_/:@#])(?!-[A-Za-z0-9])(?!\.[A-Za-z0-9])"
 )
-_NAMING: Final = late(
-    r"(?i)code|booking|booked|reserv|confirm|referenc|\bref\b|locator|\bpnr\b|voucher|coupon|tracking|record|ticket"
-    r"|registration|plate\b|serial|invitation|\bkey\b|\bid\b|nummer|buchung|kennzeichen|gutschein|bestätigung"
-    r"|réservation|dossier|código|reserva|codice|prenotazione|localizador|boeking|код|номер|брон|确认号|编号|代码|代號|预订|订位"
-    r"|预约|验证码|票号|单号|予約|番号|コード|예약|코드|कोड|बुकिंग"
-)
+_NAMING: Final = late(_TABLE["naming"])
 _NAMING_NEAR: Final = 64  # characters before a code, or behind it, in which it is named
-_SHOUTED_WORDS: Final = """
-    ABORT ABOUT ACCESS ACHTUNG ACTION ACTIVE ADMIN AFTER ALERT ALLOW ALWAYS ANSWER APPEND ARRAY ASCII ASYNC AVOID
-    BATCH BEFORE BITTE BLOCK BOOKED BOOKING BREAK BUILD CANCEL CAUTION CHANGE CHECK CLEAN CLOSE CLOSED CODES COLUMN
-    COMMIT CONFIRM COUNT CREATE DANGER DEBUG DEFAULT DELAYED DELETE DENIED DONE DOUBLE DRAFT DRINGEND EMAIL EMPTY
-    ENABLED ENDED ENTER ERROR ERRORS EVERY EXACT EXACTLY EXPIRED FAILED FAILURE FALSE FATAL FEHLER FETCH FINAL
-    FINISH FIRST FLOAT FOUND FRESH GLOBAL GRANT GROUP HEADER HINWEIS HTTPS IGNORE IMPORT INDEX INFORM INPUT INSERT
-    INSIDE INTEGER INVALID ITEMS JAMAIS LARGE LATEST LIMIT LOCAL LOCKED MASTER MERGE MUST NEVER NICHT NIEMALS NOTES
-    NOTHING NOTICE NUMBER NUNCA OPENED OPTION OPTIONS ORDER OTHER OUTPUT PATCH PENDING PERMIT PLEASE POINT PRINT
-    PRIVATE PUBLIC QUERY QUEUED READM README READY REASON RECORD REFUND REFUSED REGEX REJECT REMOVE REPLACE REPORT
-    REQUEST RESET RESULT RETRY RETURN REVIEW ROUND SCHEMA SECRET SECURE SELECT SERVER SHALL SHORT SHOULD SIEMPRE
-    SIGNED SMALL SOFORT STABLE STAGE START STATE STATIC STATUS STILL STOPPED STRICT STRING SUBMIT SUCCESS SUMMARY
-    TABLE TASKS TEMP TESTS THANKS THERE THESE THING THINGS THINK THREE TICKET TITLE TODAY TOKEN TOTAL TOUJOURS TRACE
-    TRUNCATE UNDER UNION UNIQUE UNKNOWN UNLESS UNTIL UPDATE UPDATED UPPER URGENT USERS USING VALID VALUE VALUES
-    VARCHAR VERIFY VERSION VIEWS WAITING WARNING WHERE WHICH WHILE WHOLE WICHTIG WITHIN WITHOUT WORLD WRITE WRONG"""
-_SHOUTED: Final = frozenset(_SHOUTED_WORDS.split())
+_SHOUTED: Final = words(_TABLE["shouted"])
 _MONTHS: Final = (
     r"(?:Jan(?:uary|\.)?|Feb(?:ruary|\.)?|Mar(?:ch|\.)?|Apr(?:il|\.)?|May|June?|July?|Aug(?:ust|\.)?|Sept?(?:ember|\.)?"
     r"|Oct(?:ober|\.)?|Nov(?:ember|\.)?|Dec(?:ember|\.)?)"
@@ -155,11 +120,7 @@ _NAME: Final = re.compile(r"[A-Za-z]\w{0,60}_\w{1,60}|_{1,2}[A-Za-z]\w{1,60}(?<!
 _CAMEL: Final = re.compile(r"(?=[A-Za-z0-9]*(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}))[A-Za-z][A-Za-z0-9]{3,48}")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}")
 # Written like a name in code, and known to everybody.
-_BRANDS: Final = frozenset({
-    "GitHub", "GitLab", "YouTube", "LinkedIn", "WhatsApp", "PayPal", "JavaScript", "TypeScript", "PostgreSQL", "MySQL",
-    "SQLite", "NoSQL", "OpenAI", "ChatGPT", "DeepL", "MacBook", "iPhone", "iPad", "iCloud", "macOS", "PowerPoint",
-    "OneDrive", "OneNote", "DevOps", "FedEx", "eBay", "TikTok", "WordPress", "LaTeX", "WiFi", "AirBnB", "SaaS",
-})  # fmt: skip
+_BRANDS: Final = words(_TABLE["brands"])
 # The names that a tool's result is about: of a traceback, of the head of a hunk, of what was found to be defined.
 _TOLD_OF: Final = re.compile(
     r"(?:\d, in |\d: in )([A-Za-z_][A-Za-z0-9_]{3,60})$"
@@ -167,13 +128,7 @@ _TOLD_OF: Final = re.compile(
     re.MULTILINE,
 )
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9_-]{1,63}){1,6}(?::\d{1,5})?")
-_ENDINGS: Final = frozenset({
-    "c", "cc", "cfg", "conf", "cpp", "cs", "css", "csv", "db", "doc", "docx", "env", "gif", "go", "gz", "h", "html",
-    "ini", "ipynb", "java", "jpeg", "jpg", "js", "json", "jsonl", "jsx", "key", "kt", "lock", "log", "lua", "md",
-    "mjs", "mp3", "mp4", "pdf", "php", "pkl", "png", "ppt", "pptx", "proto", "ps1", "py", "rb", "rs", "rst", "sh",
-    "sql", "sqlite", "svg", "swift", "tar", "tex", "tf", "toml", "ts", "tsv", "tsx", "txt", "vue", "wav", "xls",
-    "xlsx", "xml", "yaml", "yml", "zip", "com", "org", "net", "io", "dev", "ai", "app", "local", "internal",
-})  # fmt: skip
+_ENDINGS: Final = words(_TABLE["endings"])
 _ENCODED: Final = re.compile(r"[A-Za-z0-9+/=\\]{36,}")
 _OPAQUE: Final = 24  # letters and digits in a row, of both cases: rather a secret than a name
 

@@ -17,7 +17,7 @@ from gateway.context.instructions import TIMES, of, parted, permits, stands, wit
 from gateway.context.readable import well_formed
 from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.notes import INSTRUCTIONS, section
-from gateway.runtime.patterns import late, table
+from gateway.runtime.patterns import late, table, words
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
@@ -240,14 +240,14 @@ _CALL: Final = late(
     re.IGNORECASE,
 )
 _STEM: Final = 6  # letters of a word that are compared
-_EMPTY: Final = frozenset(" ".join(_TABLE["empty"]).split())
+_EMPTY: Final = words(_TABLE["empty"])
 # Words about instructions, as far as they are compared.
 _META: Final = frozenset(
     {"rule", "instru", "forget", "earlie", "said", "cancel", "scrap", "regel", "vergis", "правил", "забудь"}
 )
 _SLOTS: Final = tuple(frozenset(word[:_STEM] for word in words.split()) for words in _TABLE["slots"])
 # Words with which something is allowed, or need not be done.
-_ALLOWING: Final = frozenset(word[:_STEM] for word in " ".join(_TABLE["allowing"]).split())
+_ALLOWING: Final = frozenset(word[:_STEM] for word in words(_TABLE["allowing"]))
 _VALUES: Final = frozenset().union(*_SLOTS)
 
 

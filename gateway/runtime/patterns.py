@@ -51,3 +51,8 @@ class Pattern:
         found = getattr(self._compiled, name)
         setattr(self, name, found)  # so that the next call is as quick as the pattern's own
         return found
+
+
+def words(lines: Sequence[str]) -> frozenset[str]:
+    """The words of some lines of a table."""
+    return frozenset(" ".join(lines).split())

@@ -14,12 +14,12 @@ from typing import Final
 
 import Stemmer
 
-from gateway.runtime.patterns import table
+from gateway.runtime.patterns import table, words
 
 ENGLISH: Final = "english"
 _FEWEST: Final = 2  # stop words of another language than English, before a text is taken for that language
 
-_WORDS: Final = {name: frozenset(" ".join(lines).split()) for name, lines in table(__file__).items()}
+_WORDS: Final = {name: words(lines) for name, lines in table(__file__).items()}
 _PAIRS: Final = _WORDS.pop("pairs")
 _STOPS: Final = MappingProxyType(_WORDS)
 _CYRILLIC: Final = range(0x0400, 0x0530)
