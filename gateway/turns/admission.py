@@ -50,10 +50,10 @@ class Admission(Struct, kw_only=True):
     _overflowed: Throttle = field(default_factory=lambda: Throttle(every=_FULL_FOR))
     _crowded: set[SessionKey] = field(default_factory=set)
     _answered: Quota = field(default_factory=lambda: Quota(most=_ANSWERED, seconds=_MINUTE))
+    _share: int = 1  # places of a lane for one of several people
 
-    @property
-    def _share(self) -> int:
-        return max(1, self.cap // _SHARES)
+    def __post_init__(self) -> None:
+        self._share = max(1, self.cap // _SHARES)
 
     async def admitted(self, adapter: Adapter, arrivals: list[Arrival]) -> tuple[Sequence[Arrival], Sequence[Arrival]]:
         """The arrivals to be stored, and those that are too many."""
