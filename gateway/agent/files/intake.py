@@ -10,14 +10,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
+from importlib import import_module
 from typing import Final, TypeVar
 
 import structlog
 
 from gateway.agent.conversation import Conversation
-from gateway.agent.files.contents import reading as read_content
 from gateway.agent.files.frames import MOST_FRAMES, SOUND, Frames
-from gateway.agent.files.kinds import NOT_TEXT, Reading, is_opaque, is_sound
+from gateway.agent.files.kinds import (
+    NOT_TEXT,
+    FileText,
+    Reading,
+    is_document,
+    is_opaque,
+    is_sound,
+    read,
+    reading_of,
+    text_in,
+)
 from gateway.agent.files.message import (
     MOST_TEXT,
     NO_PICTURES,
@@ -37,7 +47,7 @@ from gateway.domain.message import Message
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, FileRefused, RateLimited, StoreUnavailable
+from gateway.runtime.errors import AdapterError, FileRefused, RateLimited, StoreUnavailable, TookTooLong
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import IMAGE_TOKENS, TokenCounter
 from gateway.store.port import FileStore
@@ -65,6 +75,7 @@ NO_FRAME = "which you cannot watch: no preview frame of it came along"
 TOO_SLOW = f"{{platform}} did not hand it over within {_SECONDS / 60:g} minutes"
 _WHAT: Final = {"voice": "voice message", "image": "picture"}
 _NOT_HAD: Final = (TimeoutError, AdapterError, StoreUnavailable)
+TOO_STRANGE: Final = "it is damaged, or takes too long to read"
 NOT_HERE = "this gateway cannot fetch files from {platform}"
 
 
@@ -139,7 +150,7 @@ class FileIntake:
                     kept = await self._kept(key, f"{platform}:{file.ref}", file, content)
             except _NOT_HAD as error:
                 return _lost(file, platform, error), b""
-            reading = await read_content(content, kept.mime, MOST_TEXT, self._aside)
+            reading = await _reading(content, kept.mime, MOST_TEXT, self._aside)
             unheard = reading.sound is not None and reading.sound not in reader.sounds
             return Received(attachment=file, kept=kept, reading=reading), content if unheard else b""
 
@@ -324,3 +335,30 @@ def _lost(file: Attachment, platform: str, error: Exception) -> Received:
 def _failed(file: Attachment, reason: str, problem: str = FAILED) -> Received:
     log.warning("file_not_received", kind=file.kind, reason=reason)
     return Received(attachment=file, problem=problem.format(reason=reason.rstrip(".")))
+
+
+# -- the text of a file ------------------------------------------------------------------------------
+# In a thread, because all of it is looked at. A document is a stranger's program as much as a text, and is read aside.
+
+
+async def _reading(content: bytes, mime: str, most: int, aside: RunsAside) -> Reading:
+    """Read a content, but at most `most` characters of its text."""
+    if is_document(content):
+        return reading_of(await text_of(content, aside), most)
+    return await asyncio.to_thread(read, content, mime, most)
+
+
+async def text_of(content: bytes, aside: RunsAside) -> FileText:
+    """The whole text of a file."""
+    if not is_document(content):
+        return await asyncio.to_thread(text_in, content)
+    try:
+        return await aside(_document_text, content)
+    except TookTooLong:
+        return FileText(problem=TOO_STRANGE)
+
+
+def _document_text(content: bytes) -> FileText:
+    # By name: the libraries are for that process alone.
+    found: FileText = import_module("gateway.agent.files.documents").document_text(content)
+    return found

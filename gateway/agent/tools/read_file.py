@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import regex
 
-from gateway.agent.files.contents import text_of
+from gateway.agent.files.intake import text_of
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.tools.base import Files, ToolContext, schema
 from gateway.agent.workspace.folders import Workspaces
