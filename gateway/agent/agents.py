@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
+from gateway.agent.asking import Asking
 from gateway.agent.compaction import Compactor
 from gateway.agent.conversation import Conversation
 from gateway.agent.embeddings import Embeddings
@@ -17,21 +19,23 @@ from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
 from gateway.agent.mcp.servers import McpServers
 from gateway.agent.metering import Metering
+from gateway.agent.ports import Observer, Reply, TranscriptWriter
 from gateway.agent.prompt import PromptBuilder
 from gateway.agent.sessions import Sessions
 from gateway.agent.steps import ToolSteps
 from gateway.agent.tools.offer import Rule
 from gateway.agent.tools.outputs import OutputLimits
 from gateway.agent.workspace.folders import Workspaces
-from gateway.domain.chat import SessionKey
-from gateway.providers.base import KeepsBodies
+from gateway.domain.chat import NO_TERMS, SessionKey, Terms
+from gateway.domain.usage import Purpose
+from gateway.providers.base import KeepsBodies, ModelSpec
 from gateway.store.port import Remembers
 from gateway.store.records import Passage, ToolIntent
 
 
 class Agents(Struct, kw_only=True):
-    """`agent`, `fitting`, `steps` and `compactor` build the parts of one turn; `invoke` runs its agent. `embeddings`
-    are None where searches go by words alone."""
+    """`agent`, `fitting`, `steps`, `asking` and `compactor` build the parts of one turn (`of_turn`); `invoke` runs its
+    agent. `embeddings` are None where searches go by words alone."""
 
     sessions: Sessions
     forgetter: Forgetter
@@ -43,6 +47,7 @@ class Agents(Struct, kw_only=True):
     agent: partial[Agent]
     fitting: partial[Fitting]
     steps: partial[ToolSteps]
+    asking: partial[Asking]
     compactor: partial[Compactor]
     invoke: Callable[[Agent, Conversation, Collection[ToolIntent]], Awaitable[str]] = Agent.run
 
@@ -50,6 +55,55 @@ class Agents(Struct, kw_only=True):
     def workspaces(self) -> Workspaces:
         """The folders of the conversations."""
         return self.forgetter.workspaces
+
+    def of_turn(
+        self,
+        key: SessionKey,
+        *,
+        writer: TranscriptWriter,
+        observer: Observer,
+        reply: Reply,
+        metering: Metering,
+        steer: Callable[[Conversation], Awaitable[None]],
+        details: bool = False,
+        purpose: Purpose = "turn",
+        also: Sequence[ModelSpec] = (),
+        terms: Terms = NO_TERMS,
+        talk: Sequence[str] = (),
+        **of_steps: Any,
+    ) -> Agent:
+        """Return the agent of one turn, which may look into the conversations of `key`. `of_steps`: what its
+        `ToolSteps` take beside. A helper's agent recalls nothing by itself."""
+        store, compactor = self.sessions.store, self.compactor(writer=writer)
+        fitting = self.fitting(compactor=compactor, metering=metering, observer=observer, details=details)
+        steps = self.steps(
+            writer=writer,
+            observer=observer,
+            reply=reply,
+            recall=lambda words, limit: self.search(words, key, limit),
+            around=lambda message_id, reach: store.around(key, message_id, reach),
+            terms=terms,
+            **of_steps,
+        )
+        asking = self.asking(
+            metering=metering,
+            fitting=fitting,
+            steps=steps,
+            observer=observer,
+            reply=reply,
+            purpose=purpose,
+            also=also,
+            terms=terms,
+        )
+        agent = self.agent if purpose == "turn" else partial(self.agent, quoting=None)
+        return agent(
+            fitting=fitting,
+            asking=asking,
+            steps=steps,
+            steer=steer,
+            holding=lambda values, limit: store.holding(values, key, limit),
+            talk=talk,
+        )
 
     async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
         """Find what was said, also by what was meant where there are vectors. Raises StoreUnavailable."""

@@ -14,7 +14,6 @@ import structlog
 from msgspec import Struct
 
 from gateway.agent.agents import Agents
-from gateway.agent.asking import Asking
 from gateway.agent.conversation import Conversation
 from gateway.agent.delegation import NOT_FINISHED, Order, order_in
 from gateway.agent.fitting import change_model
@@ -154,18 +153,18 @@ class HelperTurn(Struct, kw_only=True):
         specs = agents.metering.models.helpers("delegate", conversation.spec)
         if specs[0].place != conversation.spec.place:
             await change_model(conversation, specs[0])
-        fitting = agents.fitting(
-            compactor=agents.compactor(writer=self.recorder), metering=self.metering, observer=observer, details=False
-        )
-        steps = agents.steps(
-            toolbox=agents.sessions.toolbox.for_helper(order.tools),
-            caller=self.caller,
+        return agents.of_turn(
+            at_home.key,
             writer=self.recorder,
             observer=observer,
             reply=observer,
+            metering=self.metering,
+            steer=_unsteered,
+            purpose="delegate",
+            also=specs[1:],
+            toolbox=agents.sessions.toolbox.for_helper(order.tools),
+            caller=self.caller,
             questions=_NobodyToAsk(),
-            recall=lambda words, limit: agents.search(words, at_home.key, limit),
-            around=lambda message_id, reach: self.store.around(at_home.key, message_id, reach),
             files=self._files(at_home),
             reminders=self.reminders,
             event=order.event,
@@ -173,25 +172,6 @@ class HelperTurn(Struct, kw_only=True):
             alone=order.alone,
             turn=order.turn,
             helps=caller,
-        )
-        asking = Asking(
-            metering=self.metering,
-            fitting=fitting,
-            steps=steps,
-            observer=observer,
-            reply=observer,
-            clock=self.clock,
-            points=self.points,
-            purpose="delegate",
-            also=specs[1:],
-        )
-        return agents.agent(
-            fitting=fitting,
-            asking=asking,
-            steps=steps,
-            steer=_unsteered,
-            quoting=None,
-            holding=lambda values, limit: self.store.holding(values, at_home.key, limit),
         )
 
     def _files(self, at_home: InboxItem) -> TurnFiles:

@@ -21,7 +21,6 @@ import structlog
 from msgspec import Struct, field
 
 from gateway.agent.agents import Agents
-from gateway.agent.asking import Asking
 from gateway.agent.caps import millionths, of_key
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
@@ -654,55 +653,35 @@ class Turns(Struct, kw_only=True):
         self, recorder: TurnRecorder, observer: TurnObserver, questions: TurnQuestions, steering: Steering
     ) -> Agent:
         item, access = recorder.item, self.people.pairing.access
-        terms = item.inbound.terms or NO_TERMS
         metering = self._metering(item.inbound.source)
         if item.inbound.kind in ("schedule", "ended"):
             metering = self._within_budget(metering, item.inbound.event_id)
-        fitting = self.agents.fitting(
-            compactor=self.agents.compactor(writer=recorder),
-            metering=metering,
-            observer=observer,
-            details=access.sees_details(item.inbound.source),
-        )
-        is_group = item.inbound.source.chat_type != "direct"
+        source = item.inbound.source
+        is_group = source.chat_type != "direct"
         overheard = self.beside.overheard if is_group else None
         talk = overheard.lines(item.inbound, item.key) if overheard else ()
         questions.overhears = bool(talk)
-        adapter = self.adapters.get(item.inbound.source.platform) if self.beside.topics and is_group else None
-        steps = self.agents.steps(
-            caller=Caller(source=item.inbound.source, admin=access.is_admin(item.inbound.source)),
-            turn=item.id,
+        adapter = self.adapters.get(source.platform) if self.beside.topics and is_group else None
+        return self.agents.of_turn(
+            item.key,
             writer=recorder,
             observer=observer,
             reply=observer.reply,
+            metering=metering,
+            steer=steering,
+            details=access.sees_details(source),
+            terms=item.inbound.terms or NO_TERMS,
+            talk=talk,
+            caller=Caller(source=source, admin=access.is_admin(source)),
+            turn=item.id,
             questions=questions,
-            recall=lambda words, limit: self.agents.search(words, item.key, limit),
-            around=lambda message_id, reach: self.store.around(item.key, message_id, reach),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             polls=TurnPolls(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             reminders=self.people.reminders.of(item),
             topics=adapter if adapter is not None and isinstance(adapter, HasTopics) else None,
             event=item.inbound.event_id,
             lets=item.inbound.lets if item.inbound.kind == "event" else None,
-            terms=terms,
             buying=metering.buying,
-        )
-        return self.agents.agent(
-            fitting=fitting,
-            asking=Asking(
-                metering=metering,
-                fitting=fitting,
-                steps=steps,
-                observer=observer,
-                reply=observer.reply,
-                clock=self.clock,
-                points=self.points,
-                terms=terms,
-            ),
-            steps=steps,
-            steer=steering,
-            holding=lambda values, limit: self.store.holding(values, item.key, limit),
-            talk=talk,
         )
 
 
