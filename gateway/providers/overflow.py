@@ -67,18 +67,8 @@ def judge_length(text: str) -> PromptTooLong | OutputTooLong | None:
 
 # --- the plain text --------------------------------------------------------------------------
 
-# The setting that asks for output, as vendors call it.
-_MAX_TOKENS: Final = r"\bmax(?:imum)? ?(?:completion |new |output ?)?tokens(?![a-z]| (?:allowed|limit|supported|of \d))"
-# Where a field of JSON begins or ends.
-_FIELD: Final = (
-    r"[\\\"]{1,9}(?:message|msg|error|detail|type|code|param|error_msg|status_msg)[\\\"]{1,9}: ?|[\\\"]{1,9},"
-)
-# Another setting that a sentence is about: "logit_bias may contain at most …".
-_SETTING_NAMED: Final = (
-    r"(?<![\w.])(?!(?:prompt|input|message|token|total|max|context|request|text|seq)s?_)[a-z]+(?:_[a-z]+)+"
-    r"(?= (?:must|should|may|can|cannot|has to)\b)"
-)
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")  # "PromptTooLong", "maxOutputTokens"
+_TABLE: Final = table(__file__)
 _PLAIN: Final = tuple(
     (re.compile(pattern), plain)
     for pattern, plain in (
@@ -89,9 +79,9 @@ _PLAIN: Final = tuple(
         ),
         (r"<[a-z/!][^<>]{0,200}>", ". "),  # a page has tags
         (r"\\{1,9}n|\s+", " "),
-        (_FIELD, ". "),
+        (_TABLE["field"][0], ". "),
         (r"[\\\"'`*“”’$]", ""),
-        (_SETTING_NAMED, "a setting"),
+        (_TABLE["setting_named"][0], "a setting"),
         (r"(?<=[a-z])_(?=[a-z])", " "),
         (r"(?<![\w.=:-])[a-z][a-z-]{0,40}\d[\w.-]{0,60}", "model"),  # "deepseek-v3-0324" says no number of tokens
         (r"\[\d{1,16}, ?(\d{1,16})\]|between \d{1,16} and (\d{1,16})", r"at most \1\2"),
@@ -104,7 +94,7 @@ _PLAIN: Final = tuple(
         (r"input validation error|invalid (?:request|input argument)", ""),
         (r"(?<=exceeds limit) \(2013\)", ""),  # MiniMax's code of this error
         # A setting of the output that something else is measured by.
-        (rf"\b(exceed(?:s|ed)?|than) (?:the )?{_MAX_TOKENS}", r"\1 the token limit"),
+        (_TABLE["exceeds"][0], r"\1 the token limit"),
     )
 )
 _SENTENCE: Final = re.compile(r"[.;] |。")
@@ -119,54 +109,28 @@ def _plain(text: str) -> str:
 
 # --- numbers ---------------------------------------------------------------------------------
 
-# A number of tokens; one with more digits is none. No thousands ("128k"), nothing that counts something else.
-_OTHER_UNIT: Final = (
-    r"\b(?:char|byte|pixel|item|pages|element|string|expected max length|million|[km]b\b|per\b|concurrent"
-    r"|(?:many|number of) (?:messages|sequences))"
-)
-_NUMBER: Final = re.compile(
-    rf"(?<![a-z0-9_.-])(\d{{1,16}})(?!(?!tokens?\b)[a-z0-9_]|\.\d| ?(?:{_OTHER_UNIT}|个?[字条轮张]))"
-)
+_OTHER_UNIT: Final = late(_TABLE["other_unit"])
+_NO_NUMBER: Final = late(_TABLE["no_number"])
+_OVER: Final = late(_TABLE["over"])
+_NUMBER: Final = late(_TABLE["number"])
 _MOST_NUMBERS: Final = 50  # are looked at
 _LARGEST: Final = 10_000_000  # tokens of a window; a larger number counts bytes
 _FEWEST: Final = 100  # tokens of a window, where nothing else says that they are tokens
 _OF_TOKENS: Final = re.compile(r"token|len(?:gth)?\b")
 _NEAR: Final = 160  # characters around a number that name its unit; words as near belong together
 
-# Beside a plus sign the bound is on the sum with the input.
-_SETTING: Final = (
-    rf"(?<!\+ )(?<!and )(?<!plus ){_MAX_TOKENS}|\b(?:output|completion) tokens|tokens you requested"
-    r"|out of supported range"
-)
-_ASKS_OUTPUT: Final = re.compile(rf"{_SETTING}|{_MAX_TOKENS}")
-_OUTPUT: Final = re.compile(_SETTING)
-_OUTPUT_BEFORE: Final = re.compile(rf"(?:{_MAX_TOKENS}|{_SETTING})(?: value of)?(?: is|:| too large|=| \(| )*$")
-_OUTPUT_AFTER: Final = re.compile(
-    r" (?:tokens )?(?:(?:in|for) the (?:completion|output)|(?:output|completion|max new) tokens?)"
-)
-_PART_AFTER: Final = re.compile(
-    r" (?:tokens )?(?:(?:in|from|of) (?:the |your )?)?(?:text |tool |image |audio )?"
-    r"(?:inputs?|messages|functions|prompt)\b"
-)
-_OVER: Final = r"\b(?:exceed|overflow|surpass|(?:long|larg|great|bigg|high)er than|more than|above|over\b|beyond)"
-_LIMIT: Final = re.compile(
-    r"max|limit|budget|context (?:window|length|size)|ctx|cache size|at most|up to|not exceed|exceeds?\b|vs\b"
-    r"|\bonly\b|accepts|(?:less|fewer|greater|larger|longer|bigger|higher|more) than| > |<=|最大|上限|限制"
-)
-_LIMIT_AFTER: Final = re.compile(
-    r"[ -]?(?:tokens? )?(?:max(?:imum\b|\b(?![ _]))|limit|budget|available|allowed|supported"
-    r"|(?:个)? ?(?:tokens? ?)?(?:的)?(?:上限|限制))"
-)
-_INPUT: Final = re.compile(r"token|prompt|context|input|length|message|request|conversation|\+ $")
-_USED_BEFORE: Final = re.compile(
-    r"\b(?:requested|received|got|given|has|have|contains?|actual|supplied|provided|resulted in)"
-    r"(?: a total of| about| at least| over|:| \()* ?$"
-)
-_USED_AFTER: Final = re.compile(
-    r" (?:tokens )?(?:were |was )?(?:requested|given|received|supplied|provided|needed)\b|(?: tokens)? >=? \d"
-)
+_ASKS_OUTPUT: Final = late(_TABLE["asks_output"])
+_OUTPUT: Final = late(_TABLE["output setting"])
+_OUTPUT_BEFORE: Final = late(_TABLE["output_before"])
+_OUTPUT_AFTER: Final = late(_TABLE["output_after"])
+_PART_AFTER: Final = late(_TABLE["part_after"])
+_LIMIT: Final = late(_TABLE["limit"])
+_LIMIT_AFTER: Final = late(_TABLE["limit_after"])
+_INPUT: Final = late(_TABLE["input"])
+_USED_BEFORE: Final = late(_TABLE["used_before"])
+_USED_AFTER: Final = late(_TABLE["used_after"])
 # "178959 + 64000 > 200000" and "64000 > 64001 - 24235".
-_SUM: Final = re.compile(r"(\d{1,16}) ?\+ ?\d{1,16} ?> ?(\d{1,16})|\d{1,16} ?> ?(\d{1,16}) ?- ?(\d{1,16})")
+_SUM: Final = late(_TABLE["sum"])
 
 
 class _Numbers(Struct):
@@ -211,16 +175,16 @@ class _Numbers(Struct):
         """`so_far`: the sentence until the number."""
         before = re.split(r"\d", so_far)[-1]
         words = _OUTPUT.sub("output", before)
-        if re.search(rf"{_OTHER_UNIT}|\bbound\b|resulting in|\bby (?:about )?$", before) or not number:
+        if _NO_NUMBER.search(before) or not number:
             return
-        if re.search(_OVER, before) and _OUTPUT_BEFORE.search(before):
+        if _OVER.search(before) and _OUTPUT_BEFORE.search(before):
             self.caps.append(number)
         elif _OUTPUT_BEFORE.search(before) or (_OUTPUT_AFTER.match(after) and "most" not in before):
             self.outputs.append(number)
         elif _is_limit(words, before, after):
             if not _FEWEST <= number <= _LARGEST and not _OF_TOKENS.search(so_far + after):
                 return
-            if number > _LARGEST or re.search(_OTHER_UNIT, so_far + after) or _ANOTHER_THING.search(so_far + after):
+            if number > _LARGEST or _OTHER_UNIT.search(so_far + after) or _ANOTHER_THING.search(so_far + after):
                 return
             number -= after.startswith(" (exclusive)")
             if (of_output or _OUTPUT.search(so_far) or _OUTPUT.match(after.lstrip())) and "context" not in before:
@@ -251,7 +215,6 @@ class _Sign(NamedTuple):
     words: re.Pattern[str]
 
 
-_TABLE: Final = table(__file__)
 _ANOTHER_THING: Final = late(_TABLE["another thing"])
 # Each sign counts once in a sentence. The sentence speaks of a prompt that is too long if it names a thing and an
 # excess and has enough points.
@@ -266,23 +229,16 @@ _SIGNS: Final = tuple(_Sign(name, points, late(_TABLE[name])) for name, points i
 _A_THING: Final = frozenset({"prompt", "text"})
 _AN_EXCESS: Final = frozenset({"too long", "excess", "advice", "limit with its number"})
 
-_OUTPUT_TOO_MUCH: Final = re.compile(
-    rf"(?:{_SETTING}|\boutput token)(?: value| parameter| count)?(?: is| would| must not| should not| cannot| have)?"
-    r" (?:too (?:large|big|high)|(?:great|larg|high|bigg)er than|above|over|beyond|exceed(?!ed in)|limited|参数超|超"
-    r"|过大|太大)"
-)
+_OUTPUT_TOO_MUCH: Final = late(_TABLE["output_too_much"])
 # "max_tokens must be at least 1, got -950": the server's own sum, of the window without the prompt.
-_NO_ROOM: Final = re.compile(rf"{_MAX_TOKENS}[^.;]{{0,60}}(?:\bgot|:|=|\() ?-\d")
+_NO_ROOM: Final = late(_TABLE["no_room"])
 # A field that stands alone, as in "param": "max_tokens", or that has a wrong value.
-_BLAMES_OUTPUT: Final = re.compile(rf"\. {_MAX_TOKENS}\.? ?[.}}]|\binvalid value for {_MAX_TOKENS}")
+_BLAMES_OUTPUT: Final = late(_TABLE["blames_output"])
 # "the estimated number of input and maximum output tokens (35000) exceeded this model context window limit"
-_OF_BOTH: Final = re.compile(
-    r"\binput (?:tokens )?(?:and|plus|\+) (?:the )?(?:max(?:imum)? )?(?:output|completion|generated) tokens"
-    r"[^.;]{0,30}\bexceed"
-)
-_LESS_OUTPUT: Final = re.compile(r"\b(?:lower|reduce|decrease) (?:the )?max tokens|\bmax tokens to a (?:lower|smaller)")
-_LESS_INPUT: Final = re.compile(r"\b(?:reduce|shorten|decrease|shorter)\b[^.;]{0,60}?\b(?:messages|prompt|input)\b")
-_THE_OUTPUT: Final = re.compile(rf"{_MAX_TOKENS}|\b(?:output|completion) tokens?(?: limit)?\b")
+_OF_BOTH: Final = late(_TABLE["of_both"])
+_LESS_OUTPUT: Final = late(_TABLE["less_output"])
+_LESS_INPUT: Final = late(_TABLE["less_input"])
+_THE_OUTPUT: Final = late(_TABLE["the_output"])
 
 # Texts that mention tokens and lengths but are about something else.
 _OTHER: Final = late(_TABLE["other"])

@@ -11,7 +11,7 @@ from typing import Final
 from gateway.domain.recurrence import local_of, rule_of
 from gateway.domain.when.grammar import NTH, SPANS, BadTime, TimeParts, scan
 from gateway.domain.when.moments import When, repeated, resolved
-from gateway.runtime.patterns import late
+from gateway.runtime.patterns import late, table
 from gateway.runtime.structs import replace
 
 _READ: Final = 120  # characters of each end of a text
@@ -35,45 +35,26 @@ _NO_DAY: Final = (
 
 _pattern = partial(late, flags=re.IGNORECASE)
 _LEAD: Final = _pattern(r"(?:(?:please\s+)?(?:remind\s+)?me(?:\s+(?:to|that|about|of))?|to|that|about)\s+")
+_TABLE: Final = table(__file__)
 _ENGLISH: Final = _pattern("[a-z]")
 # Times in other languages beside what was read: "every", "today", "tomorrow", weekdays and parts of the day.
-_ELSEWHERE: Final = _pattern(
-    r"\b(?:jede\w?|alle|cada|tod[oa]s|chaque|tou(?:s|tes)|ogni|elke|varje|hver|каж\w+|(?:über)?morgen|heute|demain|aujourd\w*"
-    r"|ma[ñn]ana|hoy|(?:dopo)?domani|oggi|amanhã|hoje|(?:после)?завтра|сегодня|jutro|yarın|bugün|غدا"
-    r"|(?:mon|diens|donners|frei|sams|sonn)tag\w*|(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves"
-    r"|viernes|sábado|domingo|(?:lune|marte|mercole|giove|vener)dì|domenica|(?:segunda|terça|quarta|quinta|sexta)-feira"
-    r"|понедельник\w*|вторник\w*|четверг\w*|пятниц\w+|суббот\w+|воскресень\w+|uhr|täglich|werktags|(?:morgen|abend|nacht"
-    r"|(?:vor|nach)?mittag)s|matin|soir|après-midi|noche|tarde|madrugada|mattina|pomeriggio|sera|manhã|noite|утра|дня|вечера|ночи"
-    r"|akşam|sabah|صباحا|مساء)\b|[每毎明今]|(?:周|星期|礼拜)[一二三四五六日天]|[上下中]午|午[前後]|早上|晚上|后天|来週|曜日"
-    r"|[내매]일|오[전후]|요일"
-)
+_ELSEWHERE: Final = _pattern(_TABLE["elsewhere"])
 # What may be a part of a time, beside the parts that `scan` reads anywhere.
 _TIME_LIKE: Final = _pattern(
     rf"{SPANS}(?!\w)|(?<!\w)(?:\w+\s+times|once|twice|{NTH}|of\s+the\s+(?:week|month|year)|except|unless|excluding"
     r"|(?:on|and|this)\s+(?:mon|tue|wed|thu|fri|sat|sun)|yesterday|(?:this|next)\s+(?:week|month|year)(?:end)?)(?!\w)"
 )
 _BEGINNING: Final = re.compile(r"(?<![^\s(\"“])\S")
-_NUMBER: Final = _pattern(
-    r"(?<!\w)(?:\d\S*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty"
-    r"|thirty|forty|fifty|half|quarter)(?!\w)"
-)
+_NUMBER: Final = _pattern(_TABLE["number"])
 # Words beside a time that may change it.
-_BESIDE: Final = _pattern(
-    r"(?:and|or|but|not|no|never|of|except|without|till|until|from|between|starting|beginning|every|each|other|next|last|first"
-    r"|second|third|before|after|than|around|past)(?!\w)"
-)
+_BESIDE: Final = _pattern(_TABLE["beside"])
 # "And" between two parts of a span, in other languages.
 _AND: Final = _pattern("und|et|y|e|en|och|og|ja|i|a|si|și|ve|и|та|και|plus")
 # Words beside a day that say its time of day.
-_AT_A_TIME: Final = _pattern(
-    r"(?:at\s+)?(?:early|late|eod|dawn|sunrise|sunset|dusk|(?:lunch|dinner|bed)time)(?!\w)|at\s+(?:breakfast|lunch|dinner)(?!\w)"
-)
+_AT_A_TIME: Final = _pattern(_TABLE["at_a_time"])
 
 # A cron expression at the beginning of a text: in quotes, as five fields, or as one of its words.
-_CRON: Final = _pattern(
-    r"(?:cron[\s:]+(?:[\"“”„'‘’`](?P<quoted>[^\"“”'‘’`]*)[\"“”'‘’`]|(?P<bare>(?:[\d*][\d*/,\-]*\s+){2}(?:[\w*/,#?\-]+\s+){2}"
-    r"[\w*/,#?\-]+))|(?:cron\s+)?(?P<word>@(?:hour|dai|week|month|year|annual)ly|@midnight)(?!\w))"
-)
+_CRON: Final = _pattern(_TABLE["cron"])
 _FIELD: Final = re.compile(r"\s+(?:\*\S*|\d+[-,/*]\S*|\d+)(?=\s|$)")
 _QUOTE: Final = 'Put the cron expression in quotes, such as: cron "0 9 * * 1-5" call Ann.'
 
