@@ -149,13 +149,11 @@ class MatrixAdapter:
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
         file = outbound.file
         assert file is not None, "only a row with a file is sent as one"
-        if self._encryption is None or not self._encryption.is_sealed(
-            await self._rooms.of(await self._room_of(outbound.to))
-        ):
-            return await self._shown(
-                outbound, {"url": await self._server.upload(file.name or "file", file.mime, content)}
-            )
-        shut, told = import_module("adapters.matrix.sealing").sealed_file(content)
+        crypt, room = self._encryption, await self._rooms.of(await self._room_of(outbound.to))
+        if crypt is None or not crypt.is_sealed(room):
+            address = await self._server.upload(file.name or "file", file.mime, content)
+            return await self._shown(outbound, {"url": address})
+        shut, told = crypt.sealed_file(content)
         return await self._shown(outbound, {"file": {**told, "url": await self._server.upload("file", "", shut)}})
 
     async def _shown(self, outbound: Outbound, file: Mapping[str, Any]) -> str:
@@ -281,8 +279,10 @@ class MatrixAdapter:
         content = await self._server.download(address)
         if not secret:
             return content
+        if self._encryption is None:
+            raise FileRefused("it is encrypted, and I cannot read that here")
         try:
-            return bytes(import_module("adapters.matrix.sealing").opened_file(content, secret))
+            return self._encryption.opened_file(content, secret)
         except ValueError as error:
             raise FileRefused(str(error)) from error
 

@@ -16,18 +16,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import structlog
+import vodozemac as olm
 from msgspec import Struct, field
-from vodozemac import (
-    Account,
-    AnyOlmMessage,
-    Curve25519PublicKey,
-    ExportedSessionKey,
-    GroupSession,
-    InboundGroupSession,
-    MegolmMessage,
-    Session,
-    SessionKey,
-)
 
 from adapters.matrix import codec, sealing
 from adapters.matrix.codec import Room
@@ -58,13 +48,15 @@ Json = Mapping[str, Any]
 class _RoomKey(Struct):
     """The key that encrypts what the bot says in a room. `known`: devices that have it."""
 
-    session: GroupSession
+    session: olm.GroupSession
     begun: float
     known: set[Device] = field(default_factory=set)
 
 
 class Encryption:
     """The encryption of one account, in the process that reads it."""
+
+    sealed_file, opened_file = staticmethod(sealing.sealed_file), staticmethod(sealing.opened_file)
 
     def __init__(self, server: Homeserver, home: Path, clock: Clock) -> None:
         self._server, self._clock, self._me = server, clock, server.user
@@ -73,7 +65,7 @@ class Encryption:
         self._devices: dict[str, list[Device]] = {}  # of people, as long as the server says that nothing changed
         self._own: dict[str, _RoomKey] = {}
         self._locks: dict[str, asyncio.Lock] = {}
-        self._awaited: Recent[str, asyncio.Event] = Recent()  # room keys that somebody was asked for
+        self._awaited: Recent[str, asyncio.Event] = Recent()  # room keys that somebody waited for
         self._seen: Recent[tuple[str, int], str] = Recent()  # the message of each place of a room key
         self._anew: dict[str, float] = {}
 
@@ -87,7 +79,7 @@ class Encryption:
                 self.keys.forget("olm ")
                 self.keys.forget("since")
                 self.keys.put("device", self._device)
-                self._put("account", Account())
+                self._put("account", olm.Account())
             account = self._account()
             self._key, self._signs = account.curve25519_key.to_base64(), account.ed25519_key.to_base64()
         more = True
@@ -146,7 +138,7 @@ class Encryption:
         told = await self._server.call("POST", "keys", "query", body={"device_keys": {self._me: []}})
         present = ((told.get("master_keys") or {}).get(self._me) or {}).get("keys") or {}
         if not present:
-            first, second, third = Account(), Account(), Account()
+            first, second, third = olm.Account(), olm.Account(), olm.Account()
             body = {
                 "master_key": sealing.cross_signing_key(first, self._me, "master"),
                 "self_signing_key": sealing.cross_signing_key(second, self._me, "self_signing", first),
@@ -165,7 +157,7 @@ class Encryption:
             return
         pickled = self.keys.get("signs")
         assert pickled is not None, "it was put there with the first one"
-        signs = Account.from_pickle(pickled, self.keys.key)
+        signs = olm.Account.from_pickle(pickled, self.keys.key)
         device = sealing.device_keys(self._account(), self._me, self._device)
         device = sealing.signed(device, self._me, signs.ed25519_key.to_base64(), signs)
         await self._server.call("POST", "keys", "signatures", "upload", body={self._me: {self._device: device}})
@@ -177,7 +169,7 @@ class Encryption:
         if event["type"] != "m.room.encrypted" or content.get("algorithm") != OLM:
             return
         shut = content["ciphertext"][self._key]
-        message = AnyOlmMessage.from_parts(int(shut["type"]), sealing.unbased(shut["body"]))
+        message = olm.AnyOlmMessage.from_parts(int(shut["type"]), sealing.unbased(shut["body"]))
         try:
             with self.keys.changing():
                 plain = json.loads(self._opened_by_two(content["sender_key"], message))
@@ -189,12 +181,9 @@ class Encryption:
             raise ValueError("it was written by or for somebody else")
         told = plain["content"]
         if told.get("algorithm") == MEGOLM and plain["type"] == "m.room_key":
-            self._keep_room_key(told, sender, InboundGroupSession(SessionKey(told["session_key"])))
-        elif plain["type"] == "m.forwarded_room_key" and _name(told["room_id"], told["session_id"]) in self._awaited:
-            key = ExportedSessionKey(told["session_key"])  # good for what its sender wrote, and nobody else
-            self._keep_room_key(told, sender, InboundGroupSession.import_session(key))
+            self._keep_room_key(told, sender, olm.InboundGroupSession(olm.SessionKey(told["session_key"])))
 
-    def _opened_by_two(self, key: str, message: AnyOlmMessage) -> bytes:
+    def _opened_by_two(self, key: str, message: olm.AnyOlmMessage) -> bytes:
         """What a device wrote, whose sessions move on by that. Raises ValueError."""
         first, sessions = message.to_pre_key(), self._sessions(key)
         for session in sessions:
@@ -205,12 +194,12 @@ class Encryption:
         if first is None:
             raise ValueError("its session is not known")
         account = self._account()
-        begun, plain = account.create_inbound_session(Curve25519PublicKey.from_base64(key), first)
+        begun, plain = account.create_inbound_session(olm.Curve25519PublicKey.from_base64(key), first)
         self._put("account", account)  # the one-time key is used up
         self._keep_sessions(key, [begun, *sessions])
         return plain
 
-    def _keep_room_key(self, told: Json, sender: str, session: InboundGroupSession) -> None:
+    def _keep_room_key(self, told: Json, sender: str, session: olm.InboundGroupSession) -> None:
         name = _name(told["room_id"], told["session_id"])
         if session.session_id != told["session_id"]:
             raise ValueError("the key is of another session")
@@ -241,11 +230,13 @@ class Encryption:
             if (kept := self._room_key(name)) is None and waits and event["sender"] != self._me:
                 if name in self._awaited:
                     return None
-                await self._ask(room, event, name)
+                came = self._awaited[name] = asyncio.Event()
+                if not await comes_within(came, _KEY_SECONDS, self._clock):
+                    log.warning("room_key_missing", room=room, sender=event["sender"])
                 kept = self._room_key(name)
             if kept is None:
                 return event
-            plain = kept[1].decrypt(MegolmMessage.from_base64(content["ciphertext"]))
+            plain = kept[1].decrypt(olm.MegolmMessage.from_base64(content["ciphertext"]))
             told = json.loads(plain.plaintext)
             place = self._seen.get((name, plain.message_index)) or str(event["event_id"])
             if (kept[0], told["room_id"], place) != (event["sender"], room, event["event_id"]):
@@ -259,18 +250,6 @@ class Encryption:
         relation = content.get("m.relates_to")
         said = {**told["content"], **({"m.relates_to": relation} if relation else {})}
         return {**event, "type": told["type"], "content": said}
-
-    async def _ask(self, room: str, event: Json, name: str) -> None:
-        """Ask the sender's devices for a room key, and wait a little for it."""
-        came = self._awaited[name] = asyncio.Event()
-        named = {name: event["content"].get(name) for name in ("session_id", "sender_key")}
-        body = {"algorithm": MEGOLM, "room_id": room, **{name: value for name, value in named.items() if value}}
-        request = {"action": "request", "body": body, "request_id": os.urandom(8).hex()}
-        asked = {**request, "requesting_device_id": self._device}
-        with suppress(AdapterError):
-            await self._send("m.room_key_request", {event["sender"]: {"*": asked}})
-        if not await comes_within(came, _KEY_SECONDS, self._clock):
-            log.warning("room_key_missing", room=room, sender=event["sender"])
 
     # -- writing ----------------------------------------------------------------------------
 
@@ -318,9 +297,9 @@ class Encryption:
         return key.session.message_index >= messages or self._clock.monotonic() - key.begun >= seconds
 
     def _new_room_key(self, room: str) -> _RoomKey:
-        session = GroupSession()  # the bot reads its own words, too: they hold the tokens of buttons
+        session = olm.GroupSession()  # the bot reads its own words, too: they hold the tokens of buttons
         told = {"room_id": room, "session_id": session.session_id}
-        self._keep_room_key(told, self._me, InboundGroupSession(session.session_key))
+        self._keep_room_key(told, self._me, olm.InboundGroupSession(session.session_key))
         return _RoomKey(session, self._clock.monotonic())
 
     async def _devices_of(self, people: Iterable[str]) -> set[Device]:
@@ -343,7 +322,7 @@ class Encryption:
             for each in devices:
                 sessions = self._sessions(each.key)
                 if (one_time := claimed.get(each)) is not None:
-                    begun = account.create_outbound_session(Curve25519PublicKey.from_base64(each.key), one_time)
+                    begun = account.create_outbound_session(olm.Curve25519PublicKey.from_base64(each.key), one_time)
                     sessions.insert(0, begun)
                 if not sessions:
                     continue  # it has no keys to hand out, and cannot be told anything
@@ -364,7 +343,7 @@ class Encryption:
         if messages:
             await self._send("m.room.encrypted", messages)
 
-    async def _claimed(self, devices: Sequence[Device]) -> dict[Device, Curve25519PublicKey]:
+    async def _claimed(self, devices: Sequence[Device]) -> dict[Device, olm.Curve25519PublicKey]:
         """A one-time key of each of these devices that has one. Raises AdapterError."""
         asked: dict[str, dict[str, str]] = {}
         for each in devices:
@@ -374,7 +353,7 @@ class Encryption:
         for each in devices:
             for key in (((told or {}).get(each.user) or {}).get(each.id) or {}).values():
                 if sealing.is_signed(key, each.user, each.id, each.signs):
-                    found[each] = Curve25519PublicKey.from_base64(key["key"])
+                    found[each] = olm.Curve25519PublicKey.from_base64(key["key"])
         return found
 
     async def _send(self, kind: str, messages: Json) -> None:
@@ -382,29 +361,29 @@ class Encryption:
 
     # -- what is kept -----------------------------------------------------------------------
 
-    def _put(self, name: str, kept: Account) -> None:
+    def _put(self, name: str, kept: olm.Account) -> None:
         self.keys.put(name, kept.pickle(self.keys.key))
 
-    def _account(self) -> Account:
+    def _account(self) -> olm.Account:
         pickled = self.keys.get("account")
         assert pickled is not None, "it is made before anything is done with it"
-        return Account.from_pickle(pickled, self.keys.key)
+        return olm.Account.from_pickle(pickled, self.keys.key)
 
-    def _sessions(self, key: str) -> list[Session]:
+    def _sessions(self, key: str) -> list[olm.Session]:
         """The sessions with a device, the one that it used last first."""
         pickles = (self.keys.get(f"olm {key}") or "").split()
-        return [Session.from_pickle(each, self.keys.key) for each in pickles]
+        return [olm.Session.from_pickle(each, self.keys.key) for each in pickles]
 
-    def _keep_sessions(self, key: str, sessions: Sequence[Session]) -> None:
+    def _keep_sessions(self, key: str, sessions: Sequence[olm.Session]) -> None:
         self.keys.put(f"olm {key}", " ".join(each.pickle(self.keys.key) for each in sessions[:_SESSIONS]))
 
-    def _room_key(self, name: str) -> tuple[str, InboundGroupSession] | None:
+    def _room_key(self, name: str) -> tuple[str, olm.InboundGroupSession] | None:
         """Who made a room key, and the key."""
         kept = self.keys.get(name)
         if kept is None:
             return None
         sender, _, pickled = kept.partition(" ")
-        return sender, InboundGroupSession.from_pickle(pickled, self.keys.key)
+        return sender, olm.InboundGroupSession.from_pickle(pickled, self.keys.key)
 
 
 def _name(room: str, session: str) -> str:

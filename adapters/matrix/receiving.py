@@ -25,7 +25,7 @@ from adapters.matrix.platform import MatrixSettings
 from adapters.matrix.rooms import Rooms
 from gateway.domain.adapter import Accept, Admits, Notebook
 from gateway.domain.chat import Inbound, InboundKind, Source
-from gateway.domain.place import EVERYWHERE, Listen, ListenRules
+from gateway.domain.place import EVERYWHERE, Listen, ListenRules, names
 from gateway.domain.reading import OddEvents, Recent, absence, keep_saved, stored, taken, wordings
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
@@ -373,10 +373,10 @@ class Receiver:
         return inbound
 
     def _rule(self, where: Source) -> Listen:
+        rule = self._listens.of(*names(where))
         if where.chat_type == "direct":
-            return "off" if self._listens.of(where.chat, where.user) == "off" else "free"
-        named = (*([f"{where.chat}/{where.thread}"] if where.thread else ()), where.chat, *where.within, EVERYWHERE)
-        return self._listens.of(*named) or self._settings.listen
+            return "off" if rule == "off" else "free"
+        return rule or self._listens.of(EVERYWHERE) or self._settings.listen
 
     def _is_meant(self, event: Json, answered: Json | None) -> bool:
         is_answer = answered is not None and answered["sender"] == self._server.user

@@ -134,7 +134,7 @@ async def _sealed(bot: Bot, room: str) -> list[Any]:
 
 
 @pytest.mark.slow
-async def test_a_new_home_is_a_new_device_and_asks_for_the_keys_that_it_lacks(tmp_path: Path, synapse: Synapse) -> None:
+async def test_a_new_home_is_a_new_device_and_says_which_keys_it_lacks(tmp_path: Path, synapse: Synapse) -> None:
     account = synapse.person("Legato")
     async with stranger(synapse, tmp_path / "anna") as anna:
         again: dict[str, Any] = {"account": account, "anna": anna.person, "rules": ON}

@@ -16,7 +16,6 @@ from nio import (  # type: ignore[import-not-found]
     AsyncClientConfig,
     MegolmEvent,
     RoomEncryptedMedia,
-    RoomKeyRequest,
 )
 from nio.crypto import decrypt_attachment  # type: ignore[import-not-found]
 
@@ -60,10 +59,6 @@ async def looked(client: Any, seconds: float = 1.0) -> list[dict[str, Any]]:
         await client.keys_query()
     if client.should_claim_keys:
         await client.keys_claim(client.get_users_for_key_claiming())
-    for request in [*client.olm.received_key_requests.values()] if client.olm else ():
-        if isinstance(request, RoomKeyRequest):
-            client.verify_device(client.device_store[request.sender][request.requesting_device_id])
-            client.continue_key_share(request)
     await client.send_to_device_messages()
     found = []
     for room, part in told.rooms.join.items():
