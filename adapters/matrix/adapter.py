@@ -78,6 +78,7 @@ class MatrixAdapter:
         self._typing = Renewed(clock, _TYPING_SECONDS)
         self._background = Background()
         self._began = clock.now()
+        self._doubted: Recent[str, None] = Recent()  # rows of which a send failed
         self._pointed: Recent[str, str] = Recent()  # question → the row that points at it
         self._taken: dict[str, str] = {}  # message → the sign that says so
         self._anew: set[str] = set()  # rows whose message somebody took away
@@ -160,7 +161,11 @@ class MatrixAdapter:
         room = await self._room_of(outbound.to)
         content = await self._content(outbound, file)
         row = f"{outbound.id}+" if outbound.id in self._anew else outbound.id
-        message = await self._put_up(room, _transaction(row), content)
+        try:
+            message = await self._put_up(room, _transaction(row), content)
+        except AdapterError:  # whatever it says: the library sends again by itself what was lost
+            self._doubted[outbound.id] = None
+            raise
         if not file and self._may_be_shown(outbound) and not await self._reads(room, message, content):
             await self.edit(outbound, message)
         else:
@@ -170,8 +175,8 @@ class MatrixAdapter:
     def _may_be_shown(self, outbound: Outbound) -> bool:
         """Say whether an earlier attempt may have shown a beginning of it, which a server gives back for the same row:
         one in doubt, or one of a process that died while the reply grew."""
-        begun = outbound.created_at
-        return bool(outbound.ambiguous) or begun < self._began or self._clock.now() - begun > _OTHERS_AFTER
+        begun, in_doubt = outbound.created_at, bool(outbound.ambiguous) or outbound.id in self._doubted
+        return in_doubt or begun < self._began or self._clock.now() - begun > _OTHERS_AFTER
 
     async def _reads(self, room: str, message: str, content: Mapping[str, Any]) -> bool:
         """Say whether a message reads so now."""
