@@ -6,6 +6,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 from tests.docs import charts, features, forms, rooms, tables, telegram, terminal, window
@@ -18,6 +19,10 @@ ROOT = Path(__file__).parents[2]
 async def _session(drawn: Callable[[Path], Awaitable[str]]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         return await drawn(Path(folder))
+
+
+def _drawn(scene: Callable[[Path], Awaitable[str]]) -> str:
+    return asyncio.run(_session(scene))
 
 
 WRITTEN: dict[str, Callable[[], str]] = {
@@ -36,7 +41,9 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "docs/pictures/window.svg": window.drawn,
     "docs/pictures/terminal.svg": lambda: asyncio.run(_session(terminal.drawn)),
     "docs/pictures/telegram.svg": lambda: asyncio.run(_session(telegram.drawn)),
-    "docs/pictures/features.svg": lambda: asyncio.run(_session(features.drawn)),
+    **{
+        f"docs/pictures/{name.replace('_', '-')}.svg": partial(_drawn, scene) for name, scene in features.SCENES.items()
+    },
 }
 """The files that this command writes, and how each is made."""
 

@@ -37,6 +37,12 @@ def box(x: float, y: float, width: float, height: float, fill: str, *, radius: f
     return f'<rect {place} rx="{_number(radius)}" fill="{fill}"/>'
 
 
+def image(x: float, y: float, width: float, height: float, data: str) -> str:
+    """A picture of points, as a data address."""
+    place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"'
+    return f'<image {place} preserveAspectRatio="xMidYMid slice" href="{data}"/>'
+
+
 def disc(x: float, y: float, radius: float, fill: str) -> str:
     """A filled circle."""
     return f'<circle cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}" fill="{fill}"/>'

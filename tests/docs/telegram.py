@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.runtime.clock import SystemClock
-from tests.docs.bubbles import draw
+from tests.docs.bubbles import draw, on_telegram
 from tests.emulators.telegram import Message, TelegramServer
 from tests.support.program import legato_run
 
@@ -48,7 +48,7 @@ async def drawn(folder: Path) -> str:
                 else:
                     telegram.people.say(chat, anna, line)
                 await telegram.until(lambda end=end: _newest(telegram.shown(chat)).endswith(end))
-        return draw(chat.visible, me=anna.id)
+        return draw(on_telegram(telegram, chat.visible, me=anna.id))
 
 
 def _newest(shown: Sequence[Message]) -> str:

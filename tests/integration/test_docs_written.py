@@ -10,7 +10,12 @@ from tests.docs.__main__ import ROOT, WRITTEN
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+_LONG = ("telegram-media", "telegram-group", "discord-media")  # pictures of what other tests hold
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=[pytest.mark.slow] * (each[14:-4] in _LONG)) for each in WRITTEN]
+)
 def test_what_is_drawn_from_the_program_is_as_it_was_drawn(name: str) -> None:
     assert (ROOT / name).read_text(encoding="utf-8") == WRITTEN[name](), "`make docs` writes it again"
 
