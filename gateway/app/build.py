@@ -433,6 +433,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             aside=base.pages,
             dictation=_dictation(base, metering),
             frames=frames(clock),
+            paints=config.tools.pictures.base_url is not None,
         ),
         hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
         mcp=mcp,

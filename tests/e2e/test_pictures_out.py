@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.emulators.telegram.people import PIXEL
 from tests.emulators.transcription import Refusal
 from tests.support.discord_live import on_discord
 from tests.support.model import FakeModel, Say, in_turn
-from tests.support.telegram_files import World
+from tests.support.telegram_files import World, words
 
 pytest_plugins = ["tests.support.telegram_files"]
 
@@ -81,6 +82,15 @@ async def test_a_picture_that_was_sent_is_changed_and_one_at_an_address_of_the_s
         await bot.until(lambda: any("is shown" in text for text in bot.shown()))
         assert painter.asked[0]["image"] == PIXEL
         assert "photo" in world.telegram.shown(bot.chat)[0].content
+
+
+async def test_a_model_without_eyes_has_a_picture_changed(world: World, painter: MediaServer) -> None:
+    world.model.reply = making(prompt="brighter", edit=sha256(PIXEL).hexdigest()[:12])
+    async with world.bot(tools=by(painter), entry={"pictures": False}) as bot:
+        world.sends("photo", PIXEL, caption="brighter")
+        await bot.until(lambda: any("is shown" in text for text in bot.shown()))
+        assert painter.asked[0]["image"] == PIXEL
+        assert "which you cannot be shown" in words(world.heard(0))
 
 
 def linked(address: str) -> bytes:

@@ -1,8 +1,8 @@
 """Files of a message are fetched from its platform once, and kept: another attempt at the turn, in any process, finds
 them in the store.
 
-A file is fetched only if the conversation's model may be shown it. One that cannot be fetched becomes a clause in the
-message and never an error: the person's words are answered all the same.
+A file is fetched only if the conversation's model may be shown it, or a tool may change it. One that cannot be fetched
+becomes a clause in the message and never an error: the person's words are answered all the same.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ class FileIntake:
         aside: RunsAside,
         dictation: Dictation | None = None,
         frames: Frames | None = None,
+        paints: bool = False,
     ) -> None:
         self._store = store
         self._adapters = adapters
@@ -104,6 +105,7 @@ class FileIntake:
         self._aside = aside
         self._dictation = dictation  # the writer of words for a model that takes no sounds
         self._frames = frames
+        self._paints = paints  # a tool changes pictures, also those that the model does not see
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def message(
@@ -276,7 +278,7 @@ class FileIntake:
                 return Received(attachment=file, problem=no_sounds(reader.sounds))
             refusal = self._dictation.refusal(file)
             return None if refusal is None else Received(attachment=file, spoken=Spoken(problem=refusal))
-        if file.kind == "image" and not reader.sees:
+        if file.kind == "image" and not (reader.sees or self._paints):
             return Received(attachment=file, problem=NO_PICTURES)
         if is_opaque(file):
             return Received(attachment=file, reading=Reading(problem=NOT_TEXT), problem=not_shown(NOT_TEXT))
