@@ -78,6 +78,7 @@ class WhatsAppBot:
         self._beside = Background()
         self._accept: Accept | None = None
         self._wrote: dict[str, float] = {}  # when each person wrote last to each number, as noted
+        self._knocked: Recent[str, float] = Recent()  # the same of those who may not talk, of whom nothing is noted
         self._last: Recent[ChatAddress, str] = Recent()  # the newest message of a chat
         self._quotes: Recent[str, codec.Quote] = Recent()  # what messages say
         self._signs: Recent[tuple[str, str], str] = Recent()  # a person's sign on a message
@@ -109,8 +110,11 @@ class WhatsAppBot:
                 self._last[inbound.source.address] = inbound.place
         said = [inbound for _, inbound in batch.values()]
         for fate in await stored(self._clock, self._accept, said) if said else ():
+            heard, _ = batch[fate.event_id]
             if fate.status == "new":
                 self._stored(*batch[fate.event_id], fate.told)
+            elif fate.status == "refused":
+                self._knocked[_note_of(heard.number, heard.person)] = heard.at
 
     def _read(self, payload: Mapping[str, Any]) -> Iterator[tuple[codec.Heard, Inbound]]:
         for value in _values(payload):
@@ -304,7 +308,7 @@ class WhatsAppBot:
             except StoreUnavailable as error:
                 raise AdapterError(f"Nobody knows now when they wrote last: {error}") from error
             self._wrote |= noted
-        return now - self._wrote.get(name, 0.0) < WINDOW
+        return now - max(self._wrote.get(name, 0.0), self._knocked.get(name, 0.0)) < WINDOW
 
     def _number(self, to: ChatAddress) -> str:
         """The bot's number of a chat."""

@@ -6,9 +6,10 @@ and Meta brings it again, for seven days.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -17,7 +18,6 @@ from aiohttp import web
 from adapters.whatsapp.platform import WhatsAppSettings
 from gateway.runtime.clock import Clock
 from gateway.runtime.door import Door
-from gateway.runtime.errors import StoreUnavailable
 
 _SIGNATURE: Final = "X-Hub-Signature-256"
 _SIGNED: Final = f"\r\n{_SIGNATURE}: sha256=".lower().encode()
@@ -25,7 +25,7 @@ _MOST_BYTES: Final = 3_145_728  # of one call
 _PATIENCE: Final = 15.0  # seconds for a head, and for a body that stands still
 _ANSWERED_IN: Final = 5.0  # seconds
 
-Heard = Callable[[dict[str, Any]], Awaitable[None]]
+Heard = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
 
 
 class Endpoint:
@@ -35,6 +35,7 @@ class Endpoint:
         assert settings.secret is not None, "the configuration sees to it that there is one"
         assert settings.url is not None, "the configuration sees to it that there is one"
         self._settings, self._clock, self._heard = settings, clock, heard
+        self._storing: set[asyncio.Task[None]] = set()
         self._secret = settings.secret.get_secret_value().strip()
         self._path = unquote(urlsplit(settings.url).path or "/")
         self.verify_token = _digest(self._secret, b"the verify token of its webhook")[:32]
@@ -42,7 +43,11 @@ class Endpoint:
     async def serve(self) -> None:
         """Answer calls until cancelled. Raises AdapterError if the port is taken."""
         self._door = Door("whatsapp", self._asked, self._clock, patience=_PATIENCE, admits=_may_be_metas)
-        await self._door.serve(self._settings.host, self._settings.port, "adapters.whatsapp")
+        try:
+            await self._door.serve(self._settings.host, self._settings.port, "adapters.whatsapp")
+        finally:
+            for task in self._storing:
+                task.cancel()
 
     async def _asked(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path != self._path:
@@ -65,10 +70,13 @@ class Endpoint:
                 raise ValueError("it is no object")
         except (ValueError, RecursionError):
             return self._door.refused(400, request)
+        storing = asyncio.get_running_loop().create_task(self._heard(payload))
+        self._storing.add(storing)
+        storing.add_done_callback(self._storing.discard)
         try:
-            async with self._clock.limit(_ANSWERED_IN):
-                await self._heard(payload)
-        except (TimeoutError, StoreUnavailable):
+            async with self._clock.limit(_ANSWERED_IN):  # what is cut off while it is stored may never be worked on
+                await asyncio.shield(storing)
+        except TimeoutError:
             return web.Response(status=503)
         return web.Response()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
+from gateway.people.welcome import WELCOME
 from gateway.turns.reception import BUSY
 from tests.emulators.whatsapp import Flood, LoseAnswer, Person, Refuse, Settings, WhatsAppServer
 from tests.emulators.whatsapp.delivery import signature
@@ -143,6 +146,16 @@ async def test_what_breaks_on_the_way_is_neither_lost_nor_shown_twice(
         assert bot.shown() == ["echo: one", "↻ echo: two", "echo: three"]  # nobody knew of the second
 
 
+async def test_who_is_let_in_is_told_so(tmp_path: Path, whatsapp: WhatsAppServer, anna: Person) -> None:
+    bob = whatsapp.person("Bob")
+    async with on_whatsapp(tmp_path, whatsapp, anna, pairing=True, admins=(f"whatsapp:{anna.address}",)) as bot:
+        bot.says("Hello?", bob)
+        await bot.until(lambda: len(bot.shown(bob)) == 1)
+        (code,) = set(re.findall("[2-9A-Z]{4}-[2-9A-Z]{4}", bot.shown(bob)[0]))
+        bot.says(f"/pair {code}")
+        await bot.until(lambda: bot.shown(bob)[1:] == [WELCOME])
+
+
 async def test_meta_calls_and_nobody_else_can(tmp_path: Path) -> None:
     settings = Settings(numbers=("900000000000001", "900000000000002"), expires_at=1_800_000_000)
     async with WhatsAppServer(settings, limited=False) as whatsapp:
@@ -195,6 +208,24 @@ class _Jumping(FastClock):
 
     def now(self) -> float:
         return super().now() + self.ahead
+
+
+async def test_what_takes_long_to_store_is_stored_all_the_same(
+    tmp_path: Path, whatsapp: WhatsAppServer, anna: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a command that was cut off while it was stored, nobody would know that it is to be answered."""
+    gate, stored = Gate(), asyncio.Event()
+
+    async def slow(_: Any) -> None:
+        await gate.pass_through()
+        stored.set()
+
+    async with on_whatsapp(tmp_path, whatsapp, anna) as bot:
+        await bot.until(lambda: whatsapp.settings.callback_url)
+        monkeypatch.setattr(bot.adapter._endpoint, "_heard", slow)
+        assert await whatsapp.delivery.post(b"{}") == 503
+        gate.open()
+        await stored.wait()
 
 
 async def test_after_a_day_only_a_template_arrives(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ async def on_whatsapp(
     patience: float = 10.0,
     allow: tuple[str, ...] = (),
     pairing: bool = False,
+    admins: tuple[str, ...] = (),
     with_tools: Sequence[Tool] = (),
     clock: Clock | None = None,
     paced: bool = False,
@@ -102,7 +103,7 @@ async def on_whatsapp(
 ) -> AsyncIterator[Bot]:
     """A gateway on this WhatsApp, until the block ends. `rules`: of the section `adapters.whatsapp`."""
     model, clock = model or FakeModel(), clock or whatsapp.clock
-    access = AccessSettings(allow=(f"whatsapp:{anna.address}", *allow), pairing=pairing)
+    access = AccessSettings(allow=(f"whatsapp:{anna.address}", *allow), admins=admins, pairing=pairing)
     config = config_in(folder, access=access, **sections)
     settings = settings_for(whatsapp, port or free_port(), **(rules or {}))
     adapter = WhatsAppBot(settings, clock=clock, patience=patience, paced=paced)
