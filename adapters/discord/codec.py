@@ -17,7 +17,7 @@ from adapters.discord import polls
 from adapters.discord.components import said as chosen
 from gateway.delivery.markdown.characters import length
 from gateway.domain.chat import CUT, JOINED, TORN, Attachment, ChatType, Inbound, Said, Source, straight
-from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, flat, in_reply_to, listed
+from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, card, flat, in_reply_to, listed
 from gateway.runtime.structs import replace
 
 PLATFORM: Final = "discord"
@@ -37,7 +37,6 @@ _MARKUP: Final = re.compile(  # https://discord.com/developers/docs/reference#me
 _MESSAGES: Final = (0, 19, 20, 23)  # texts, replies, and answers to commands
 STARTER: Final = 21  # in a thread, for the message that it began from
 _TEXT: Final = 10  # https://discord.com/developers/docs/components/reference#text-display
-_LONGEST_CARD: Final = 2_000  # characters
 _FORWARD: Final = 1  # https://discord.com/developers/docs/resources/message#message-reference-types
 _PREVIEW: Final = "p"  # behind the id of a file: its picture
 _EMBED: Final = "e"  # before the place of an embed
@@ -211,14 +210,9 @@ def _cards(message: Json) -> Iterator[str]:
         about, below = (embed.get("author") or {}).get("name"), (embed.get("footer") or {}).get("text")
         said = [about, embed.get("title"), embed.get("description"), *fields, below]
         if any(said):
-            yield _card([embed.get("url"), *said])
+            yield card([embed.get("url"), *said])
     if said := list(_displayed(message.get("components") or ())):
-        yield _card(said)
-
-
-def _card(parts: Iterable[str | None]) -> str:
-    text = " | ".join(flat(each) for each in parts if each)
-    return f"[card: {text if len(text) <= _LONGEST_CARD else text[: _LONGEST_CARD - 1] + '…'}]"
+        yield card(said)
 
 
 def _displayed(components: Iterable[Json]) -> Iterator[str]:

@@ -28,6 +28,7 @@ from discord.utils import MISSING
 from adapters.discord import failures
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
+from gateway.runtime.connections import at_most
 from gateway.runtime.errors import AdapterError
 from gateway.runtime.tasks import Crew
 
@@ -128,12 +129,7 @@ class ApiClient(HTTPClient):
         session: aiohttp.ClientSession = self._HTTPClient__session  # type: ignore[attr-defined]
         async with session.get(url, proxy=self.proxy, timeout=aiohttp.ClientTimeout(sock_read=self.patience)) as answer:
             answer.raise_for_status()
-            content = bytearray()
-            async for chunk in answer.content.iter_chunked(1 << 16):
-                content += chunk
-                if len(content) > most:
-                    return None
-            return bytes(content)
+            return await at_most(answer.content.iter_chunked(1 << 16), most)
 
 
 class _MoreShards(Exception):

@@ -13,6 +13,7 @@ import aiohttp
 from discord.errors import DiscordException, DiscordServerError, HTTPException, LoginFailure, RateLimited
 
 from gateway.runtime import errors
+from gateway.runtime.connections import NEVER_LEFT
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, MessageGone
 
 Foreign = (DiscordException, aiohttp.ClientError, OSError)  # TimeoutError is one
@@ -50,7 +51,6 @@ THREAD_EXISTS: Final = 160004
 
 _GONE: Final = (UNKNOWN_CHANNEL, 10004, MISSING_ACCESS, MISSING_PERMISSIONS, CANNOT_WRITE_TO, THREAD_ARCHIVED)
 _BAN_SECONDS: Final = 600.0  # of an address that Cloudflare shuts out, where it does not say how long
-_NEVER_LEFT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientProxyConnectionError)
 
 
 def mapped(error: BaseException) -> AdapterError:
@@ -73,7 +73,7 @@ def mapped(error: BaseException) -> AdapterError:
             return Ambiguous(f"Discord could not say whether it worked ({error.status}).")
         case HTTPException():
             return DeliveryRefused(error.text or f"Discord says {error.status}")
-    if isinstance(error, _NEVER_LEFT):
+    if isinstance(error, NEVER_LEFT):
         return Disconnected(f"Discord cannot be reached ({_named(error)}): is there a network?")
     return Ambiguous(f"Discord's answer was lost ({_named(error)}).")
 

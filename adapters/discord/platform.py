@@ -3,7 +3,6 @@ the function that makes its adapter. It loads nothing of the library."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Annotated, Literal
@@ -11,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gateway.domain.place import Listen
-from gateway.domain.platform import POLLS, AdapterSettings, Platform
+from gateway.domain.platform import POLLS, AdapterSettings, Platform, matching
 from gateway.domain.settings import AList, CatchUp, Contradiction, Flag, HttpUrl, Ident, Natural, Token
 
 Channels = Annotated[tuple[Ident, ...], AList]
@@ -65,22 +64,11 @@ class DiscordSettings(AdapterSettings):
                     yield (rule, other), f"names the channel {channel}, as {other} does: leave it in one of them"
 
 
-def person_problem(name: str) -> str | None:
-    """Discord's people, roles, channels and guilds are numbers here, whatever they are called there."""
-    if re.fullmatch(r"(\d+|\*|role-\d+)(@(\d+|\*|guild-\d+))?", name):
-        return None
-    return (
-        'must give a number, as in "discord:12345678", or a role, as in "discord:role-12345678"; behind an @ a '
-        'channel\'s number or a guild, as in "discord:*@guild-12345678"'
-    )
-
-
-def place_problem(name: str) -> str | None:
-    """Channels, threads, categories, people and guilds are numbers, too."""
-    if re.fullmatch(r"\d+|guild-\d+|\*", name):
-        return None
-    return 'must give a channel\'s number, as in "discord:12345678", or a guild, as in "discord:guild-12345678"'
-
+_NO_PERSON = (
+    'must give a number, as in "discord:12345678", or a role, as in "discord:role-12345678"; behind an @ a '
+    'channel\'s number or a guild, as in "discord:*@guild-12345678"'
+)
+_NO_PLACE = 'must give a channel\'s number, as in "discord:12345678", or a guild, as in "discord:guild-12345678"'
 
 PLATFORM = Platform(
     name="discord",
@@ -88,8 +76,8 @@ PLATFORM = Platform(
     create="adapters.discord.adapter:create",
     settings=DiscordSettings,
     hint=POLLS,
-    person_problem=person_problem,
-    place_problem=place_problem,
+    person_problem=matching(r"(\d+|\*|role-\d+)(@(\d+|\*|guild-\d+))?", _NO_PERSON),
+    place_problem=matching(r"\d+|guild-\d+|\*", _NO_PLACE),
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.discord.limits:STAGE",
     guide="At discord.com/developers/applications choose New Application, then Bot: Reset Token gives you the "

@@ -32,26 +32,14 @@ from adapters.discord.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook, Propose
 from gateway.domain.chat import Inbound, Said, Source
 from gateway.domain.command import Proposal
-from gateway.domain.reading import (
-    Channels,
-    Cursors,
-    OddEvents,
-    Recent,
-    absence,
-    insist,
-    is_admitted,
-    keep_saved,
-    wordings,
-)
+from gateway.domain.reading import Channels, OddEvents, Reader, Recent, insist, is_admitted, wordings
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
-from gateway.runtime.tasks import Crew
 
 log = structlog.get_logger(__name__)
 
 _THREAD_SECONDS: Final = 5.0
-_SETTLED_AFTER: Final = 30.0  # seconds in which Discord has told of every server
 _COMMAND, _TYPES = 2, 4  # kinds of interactions; in the last a person types a command
 _DOOR_SECONDS: Final = 1.0  # for the question who may talk, while Discord waits three seconds for a first word
 _MOST_PUT_AWAY: Final = 100  # threads out of use that are looked at
@@ -83,10 +71,10 @@ class Receiver:
         self._clock = clock
         self._commands = commands
         self._listening = listening
-        self._cursors = Cursors(codec.snowflake)
+        self._reader: Reader[_Event] = Reader(clock, codec.snowflake, lambda: self._connection.connected_at)
+        self._cursors = self._reader.cursors
         self._said: Recent[str, _Stored] = Recent()  # by the message's id: it may be edited or deleted
         self._alone: set[str] = set()  # channels where two talk
-        self._away: float | None = None  # seconds before this session that nobody read
         self._since = 0.0  # when this session began (seconds since the epoch)
         self._odd = OddEvents()
         self._accept: Accept | None = None
@@ -100,29 +88,20 @@ class Receiver:
     ) -> None:
         """Read until cancelled. Raises AdapterError."""
         self._connection, self._interactions, self._me = connection, interactions, me
-        self._away = None
-        self._crew = Crew()
-        self._channels = Channels(self._crew, self._clock, accept, self._missed, self._meaning, self._concluded)
-        self._notebook = notebook
         self._history = ChannelHistory(self._settings, self._clock, connection)
-        oldest = self._settings.catch_up.hours * 3600.0
-        await insist(self._clock, "cursors_wait", lambda: self._cursors.load(notebook, self._clock.now(), oldest))
-        self._accept = accept
-        self._crew.start(connection.keep())
-        self._crew.start(keep_saved(self._clock, partial(self._save, notebook)))
+        catch_up, given = self._settings.catch_up, (self._missed, self._meaning, self._concluded)
         try:
-            await self._crew.work()
+            await self._reader.run(accept, notebook, catch_up.hours, self._kept(accept), *given)
         finally:
             self._accept = None
-            with suppress(StoreUnavailable):
-                await self._save(notebook)
 
-    async def _save(self, notebook: Notebook) -> None:
-        now, since = self._clock.now(), self._connection.connected_at
-        settled = since is not None and now - since > _SETTLED_AFTER
-        await self._cursors.save(
-            notebook, now, connected=since is not None, idle=settled and not self._channels.waiting
-        )
+    @property
+    def _channels(self) -> Channels[_Event]:
+        return self._reader.channels
+
+    async def _kept(self, accept: Accept) -> None:
+        self._accept = accept
+        await self._connection.keep()
 
     # -- events -----------------------------------------------------------------------------
 
@@ -136,17 +115,17 @@ class Receiver:
             case "guild":
                 self._look_at(data)
             case "ready":
-                self._crew.start(self._look_at_threads())
+                self._reader.crew.start(self._look_at_threads())
             case "gone":
                 self._put(str(data), _Event(kind, data), alone=False)
             case "interaction" if data.get("type") in (_COMMAND, *PRESSES):
                 channel = _numbers(data.get("channel_id") or data["channel"]["id"], data["id"])
-                acknowledged = self._crew.start(self._contained(kind, self._acknowledge(data, channel)))
+                acknowledged = self._reader.crew.start(self._contained(kind, self._acknowledge(data, channel)))
                 if form_for(data["data"]) is None:  # one that opens a form says nothing yet
                     self._put(channel, _Event(kind, data, acknowledged), alone="guild_id" not in data)
             case "interaction" if data.get("type") == _TYPES:
                 channel = _numbers(data.get("channel_id") or data["channel"]["id"], data["id"])
-                self._crew.start(self._contained(kind, self._propose(data, channel)))
+                self._reader.crew.start(self._contained(kind, self._propose(data, channel)))
             case "delete":
                 channel = _numbers(data["channel_id"], data["id"])
                 if channel in self._channels.waiting or data["id"] in self._said:
@@ -206,12 +185,9 @@ class Receiver:
         self._channels.put(channel, event)
 
     def _begin_session(self) -> None:
-        alive = self._cursors.alive_at
-        self._away = None if alive is None else self._clock.now() - alive
         self._since = self._clock.now()
-        self._channels.current.clear()
         self._history.forget_members()
-        self._cursors.begin_session()
+        self._reader.begin_session()
         for channel in self._cursors.alone():
             self._alone.add(channel)
             self._channels.put(channel)
@@ -258,7 +234,7 @@ class Receiver:
     async def _missed(self, channel: str) -> tuple[Sequence[_Event], str]:
         """What was written in a channel while nobody read it, oldest first; and what the channel is told of that."""
         if channel in self._alone and self._cursors.meet(channel):
-            await insist(self._clock, "cursors_wait", lambda: self._save(self._notebook))
+            await insist(self._clock, "cursors_wait", self._reader.save)
         found: list[Mapping[str, Any]] = []
         is_cut = False
         oldest = partial(self._oldest_waiting, channel)
@@ -268,7 +244,7 @@ class Receiver:
             self._odd.tell("history")
         for each in found:
             await self._contained("thread", self._look_at_opened(each))
-        notice = absence(self._away, self._settings.catch_up.messages if is_cut else None)
+        notice = self._reader.absence(self._settings.catch_up.messages if is_cut else None)
         return [_Event("message", each) for each in found], notice
 
     def _oldest_waiting(self, channel: str) -> int | None:
@@ -278,7 +254,7 @@ class Receiver:
 
     def _concluded(self, channel: str, event: _Event, inbound: Inbound | None, fate: Accepted | None) -> None:
         if event.kind == "interaction":
-            self._crew.start(self._interactions.conclude(event.data, fate))
+            self._reader.crew.start(self._interactions.conclude(event.data, fate))
         elif event.kind == "message":
             self._cursors.advance(channel, int(event.data["id"]), alone=channel in self._alone)
 

@@ -126,7 +126,7 @@ class SlackBot:
         """What Slack is told of an envelope: of an event once it is stored; of a command or a press in time."""
         if kind == "events_api":
             await taken
-            if payload["event"].get("type") == "app_home_opened":
+            if (payload.get("event") or {}).get("type") == "app_home_opened":
                 await best_effort(self._show_home(payload["event"]), what="home")
             return None
         try:

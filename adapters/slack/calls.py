@@ -14,8 +14,9 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from gateway.runtime.backoff import Rests
 from gateway.runtime.clock import Clock
-from gateway.runtime.connections import trusting
+from gateway.runtime.connections import NEVER_LEFT, trusting
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, RateLimited
 
 APPS: Final = "https://api.slack.com/apps"
@@ -44,7 +45,6 @@ _GONE: Final = {
     "messages_tab_disabled": f"the app takes no direct messages: switch on the Messages Tab at {APPS}, page App Home",
 }
 _FAILED: Final = ("internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org")
-_NEVER_LEFT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientProxyConnectionError)
 _REST: Final = 30.0  # seconds, where Slack does not say how long
 _CONNECTIONS: Final = 32
 
@@ -57,7 +57,7 @@ class SlackCalls:
         self._patience = patience
         where = base_url or AsyncWebClient.BASE_URL
         self.client = AsyncWebClient(token, where, proxy=proxy, ssl=trusting(), retry_handlers=[])
-        self._rests: dict[tuple[str, str], float] = {}  # until when (monotonic), by method and channel
+        self._rests = Rests(platform="Slack", clock=clock)  # of methods, and of channels in which one posts
 
     @property
     def http(self) -> aiohttp.ClientSession:
@@ -79,11 +79,8 @@ class SlackCalls:
         self, method: str, token: str | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, str]]:
         """The same, with the headers of the answer."""
-        place = (method, str(arguments.get("channel", "")) if method == "chat.postMessage" else "")
-        left = self._rests.get(place, 0.0) - self._clock.monotonic()
-        if left > 0.0:
-            raise RateLimited(f"Slack asked to wait, for {left:.0f} s more", retry_after=left)
-        self._rests.pop(place, None)
+        place = f"{method} {arguments.get('channel', '') if method == 'chat.postMessage' else ''}"
+        self._rests.check(place)
         _ = self.http
         given = {name: value for name, value in arguments.items() if value is not None}
         body: dict[str, Any] = {"json": given}  # what only reads takes no JSON, and has no blocks either
@@ -99,8 +96,7 @@ class SlackCalls:
                 answer = await self.client.api_call(method, headers=headers, **body)
         except Foreign as error:
             found = mapped(error)
-            if isinstance(found, RateLimited):
-                self._rests[place] = self._clock.monotonic() + found.retry_after
+            self._rests.heard(place, found)
             raise found from error
         assert isinstance(answer.data, dict), "an answer that is no JSON is an error"
         return answer.data, answer.headers
@@ -122,7 +118,7 @@ def mapped(error: BaseException) -> AdapterError:
     """The gateway's error for a call that ended with `error`."""
     if isinstance(error, SlackApiError):
         return _refusal(error)
-    if isinstance(error, _NEVER_LEFT):
+    if isinstance(error, NEVER_LEFT):
         return Disconnected(f"Slack cannot be reached ({_named(error)}): is there a network?")
     return Ambiguous(f"Slack's answer was lost ({_named(error)}).")
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from adapters.slack.components import said
 from gateway.domain.chat import Attachment, Inbound, Source, straight
-from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, clipped, flat, listed
+from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, card, clipped, flat, listed
 
 PLATFORM: Final = "slack"
 
@@ -22,7 +22,6 @@ _SAID: Final = (None, "file_share", "thread_broadcast", "me_message", "bot_messa
 _MARKUP: Final = re.compile(r"<(?P<sign>[@#!]?)(?P<what>[^<>|]*)(?:\|(?P<label>[^<>]*))?>")
 _PERSON: Final = re.compile(r"<@([UW][A-Z0-9]+)")
 _OTHERS: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`|^&gt;[^\n]*", re.DOTALL | re.MULTILINE)  # quotes and code
-_LONGEST_CARD: Final = 2_000  # characters
 _RESPONSE: Final = "/commands/"  # in the address for the answer to a slash command
 _MICROSECONDS: Final = 1_000_000
 
@@ -265,7 +264,7 @@ def _cards(message: Json, names: Names) -> Iterator[str]:
             fields = [f"{field.get('title', '')}: {field.get('value', '')}" for field in each.get("fields") or ()]
             parts = [each.get(part) for part in ("pretext", "author_name", "title", "text", "footer")]
             parts = [part for part in (*parts[:4], *fields, parts[4]) if part] or [each.get("fallback")]
-            yield f"[card: {' | '.join(flat(seen(part, names)) for part in parts if part)[:_LONGEST_CARD]}]"
+            yield card(seen(part, names) for part in parts if part)
 
 
 def quoted(messages: Sequence[Json], me: Me, names: Names) -> str:

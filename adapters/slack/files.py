@@ -11,6 +11,7 @@ import aiohttp
 from adapters.slack.calls import APPS, SlackCalls, mapped, repeatable
 from adapters.slack.limits import LARGEST_FETCHED
 from gateway.domain.chat import Attachment, KeptFile
+from gateway.runtime.connections import at_most
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused
 
 TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch"
@@ -35,7 +36,6 @@ async def fetch(calls: SlackCalls, file: Attachment) -> bytes:
     if not address or not _is_slacks(calls, address):
         raise FileRefused(GONE)
     headers = {"Authorization": f"Bearer {calls.client.token}"}
-    content = bytearray()
     try:
         async with calls.http.get(address, headers=headers, allow_redirects=False) as response:
             if response.status in (301, 302, 303) or _is_login(response, file):
@@ -43,13 +43,12 @@ async def fetch(calls: SlackCalls, file: Attachment) -> bytes:
             if response.status in (403, 404, 410):
                 raise FileRefused(GONE)
             response.raise_for_status()
-            async for chunk in response.content.iter_chunked(_CHUNK):
-                content += chunk
-                if len(content) > LARGEST_FETCHED:
-                    raise FileRefused(TOO_LARGE)
+            content = await at_most(response.content.iter_chunked(_CHUNK), LARGEST_FETCHED)
     except (aiohttp.ClientError, OSError) as error:
         raise repeatable(mapped(error)) from error
-    return bytes(content)
+    if content is None:
+        raise FileRefused(TOO_LARGE)
+    return content
 
 
 def _is_slacks(calls: SlackCalls, address: str) -> bool:

@@ -3,14 +3,13 @@ the function that makes its adapter. It loads nothing of the library."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
 
 from gateway.domain.place import Listen
-from gateway.domain.platform import AdapterSettings, Platform
+from gateway.domain.platform import AdapterSettings, Platform, matching
 from gateway.domain.settings import CatchUp, Contradiction, Flag, HttpUrl, Natural, Port, Secret, Section, Text, Token
 
 
@@ -58,22 +57,11 @@ class SlackSettings(AdapterSettings):
         yield from self.unset("token", "app_token" if self.mode == "socket" else "http.secret")
 
 
-def person_problem(name: str) -> str | None:
-    """Slack's people, channels and workspaces go by ids here, whatever they are called there."""
-    if re.fullmatch(r"([UWT][A-Z0-9]{2,}|\*)(@([CDGTE][A-Z0-9]{2,}|\*))?", name):
-        return None
-    return (
-        'must give a member ID, as in "slack:U012AB3CD", or a workspace\'s, as in "slack:T012AB3CD"; behind an @ a '
-        "channel's ID or a workspace's, as in \"slack:*@C012AB3CD\""
-    )
-
-
-def place_problem(name: str) -> str | None:
-    """Channels, threads and workspaces, too."""
-    if re.fullmatch(r"[CDGTE][A-Z0-9]{2,}(/\d+\.\d+)?|\*", name):
-        return None
-    return 'must give a channel\'s ID, as in "slack:C012AB3CD", or a workspace\'s, as in "slack:T012AB3CD"'
-
+_NO_PERSON = (
+    'must give a member ID, as in "slack:U012AB3CD", or a workspace\'s, as in "slack:T012AB3CD"; behind an @ a '
+    "channel's ID or a workspace's, as in \"slack:*@C012AB3CD\""
+)
+_NO_PLACE = 'must give a channel\'s ID, as in "slack:C012AB3CD", or a workspace\'s, as in "slack:T012AB3CD"'
 
 PLATFORM = Platform(
     name="slack",
@@ -81,8 +69,8 @@ PLATFORM = Platform(
     create="adapters.slack.adapter:create",
     settings=SlackSettings,
     person="U012AB3CD",
-    person_problem=person_problem,
-    place_problem=place_problem,
+    person_problem=matching(r"([UWT][A-Z0-9]{2,}|\*)(@([CDGTE][A-Z0-9]{2,}|\*))?", _NO_PERSON),
+    place_problem=matching(r"[CDGTE][A-Z0-9]{2,}(/\d+\.\d+)?|\*", _NO_PLACE),
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.slack.limits:STAGE",
     guide="At api.slack.com/apps choose Create New App from the manifest that docs/slack.md holds. Install it: "

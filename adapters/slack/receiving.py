@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -22,24 +21,10 @@ from adapters.slack.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
-from gateway.domain.reading import (
-    Channels,
-    Cursors,
-    OddEvents,
-    OtherBots,
-    Recent,
-    absence,
-    insist,
-    is_admitted,
-    keep_saved,
-    wordings,
-)
+from gateway.domain.reading import OddEvents, OtherBots, Reader, Recent, is_admitted, wordings
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
-from gateway.runtime.tasks import Crew
 
-_SETTLED_AFTER: Final = 30.0  # seconds after which Slack has sent again what it could not deliver at once
 _LEFT: Final = ("channel_left", "group_left", "channel_deleted", "group_deleted", "channel_archive", "group_archive")
 
 LEFT: Final = "the channel was closed, or the bot was removed from it"
@@ -72,11 +57,11 @@ class Receiver:
     ) -> None:
         self._settings, self._clock, self._commands, self._history = settings, clock, commands, history
         self._places = places
-        self._cursors = Cursors(codec.id_at)
+        self._reader: Reader[_Event] = Reader(clock, codec.id_at, lambda: self._since if self.connected() else None)
+        self._cursors = self._reader.cursors
         self._said: Recent[tuple[str, str], _Stored] = Recent()  # messages that may be edited or deleted
         self._bots = OtherBots(settings.bots)
-        self._away: float | None = None  # seconds before the present connection that nobody read
-        self._since: float | None = None  # when that began
+        self._since: float | None = None  # when the present connection began
         self._looked = False  # at the channels without a cursor
         self._odd = OddEvents()
         self.admits: Admits | None = None
@@ -89,28 +74,8 @@ class Receiver:
         self._me = me
         self._looked, self._since = False, None
         self._said.clear()  # a reading that was ended may not have stored the last of them
-        self._crew = Crew()
-        self._channels = Channels(self._crew, self._clock, accept, self._missed, self._meaning, self._concluded)
-        oldest = self._settings.catch_up.hours * 3600.0
-        reading_task = None
-        try:
-            await insist(self._clock, "cursors_wait", lambda: self._cursors.load(notebook, self._clock.now(), oldest))
-            reading_task = self._crew.start(reading)
-            self._crew.start(keep_saved(self._clock, partial(self._save, notebook)))
-            await self._crew.work()
-        finally:
-            if reading_task is None:
-                reading.close()
-            with suppress(StoreUnavailable):
-                await self._save(notebook)
-
-    async def _save(self, notebook: Notebook) -> None:
-        now = self._clock.now()
-        connected = self._since is not None and self.connected()
-        settled = self._since is not None and now - self._since > _SETTLED_AFTER
-        await self._cursors.save(
-            notebook, now, connected=connected, idle=connected and settled and not self._channels.waiting
-        )
+        catch_up, given = self._settings.catch_up, (self._missed, self._meaning, self._concluded)
+        await self._reader.run(accept, notebook, catch_up.hours, reading, *given)
 
     # -- events -----------------------------------------------------------------------------
 
@@ -118,21 +83,19 @@ class Receiver:
         """From now on Slack is heard; what was `missed` before that is fetched."""
         if not missed:
             return
-        alive, self._since = self._cursors.alive_at, self._clock.now()
-        self._away = None if alive is None else self._since - alive
-        self._channels.current.clear()
-        self._cursors.begin_session()
+        self._since = self._clock.now()
+        self._reader.begin_session()
         for channel in dict.fromkeys(each.partition("/")[0] for each in self._cursors.put_away(())):
-            self._channels.put(channel)
+            self._reader.channels.put(channel)
         if not self._looked:
             self._looked = True
-            self._crew.start(self._look_around())
+            self._reader.crew.start(self._look_around())
 
     async def _look_around(self) -> None:
         """Look for missed messages where nothing was ever read."""
         async for channel in self._history.channels():
-            if channel not in self._channels.current:
-                self._channels.put(channel)
+            if channel not in self._reader.channels.current:
+                self._reader.channels.put(channel)
 
     def heard(self, kind: str, payload: Json) -> asyncio.Future[Accepted | None]:
         """What happened is in its queue when this returns; the result comes when it is stored."""
@@ -146,7 +109,7 @@ class Receiver:
             taken.set_result(None)
         else:
             channel, what, data = found
-            self._channels.put(channel, _Event(what, data, taken))
+            self._reader.channels.put(channel, _Event(what, data, taken))
         return taken
 
     def _sorted(self, kind: str, payload: Json) -> tuple[str, str, Any] | None:
@@ -185,7 +148,7 @@ class Receiver:
             except Unreadable:
                 self._odd.tell("history")
         events = [_Event("message", {**each, "channel": channel}) for each in found if codec.is_said(each)]
-        return events, absence(self._away, self._settings.catch_up.messages if cut else None)
+        return events, self._reader.absence(self._settings.catch_up.messages if cut else None)
 
     def _concluded(self, channel: str, event: _Event, inbound: Inbound | None, fate: Accepted | None) -> None:
         if event.taken is not None and not event.taken.done():

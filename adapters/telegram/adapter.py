@@ -22,7 +22,7 @@ from adapters.telegram import codec, drafts, failures, polls
 from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard, show, show_page
 from adapters.telegram.files import Downloads, upload, upload_album
 from adapters.telegram.formatting import Rendered, caption, plain, render
-from adapters.telegram.limits import LIMITS, Silence, Spacing, draft_rates, in_group, preview_rates, rates
+from adapters.telegram.limits import LIMITS, Spacing, draft_rates, in_group, preview_rates, rates
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.reactions import SIGNS
@@ -34,8 +34,9 @@ from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import AS_USUAL, NOT_SAID, ListenRules, ShowRules, rule_of
 from gateway.domain.reading import reached
 from gateway.runtime.aside import RunsAside, at_once
+from gateway.runtime.backoff import Rests
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import DeliveryRefused
+from gateway.runtime.errors import AdapterError, DeliveryRefused
 from gateway.runtime.tasks import Renewed, best_effort
 
 log = structlog.get_logger(__name__)
@@ -101,7 +102,7 @@ class TelegramBot:
             notebook=lambda: self.notebook,
         )
         self._hears_all = "free" in listens.rules.values()
-        self._silence = Silence(clock)
+        self._silence = Rests(platform="Telegram", clock=clock)
         self._spacing = Spacing(clock) if paced else None
         # People write the address with and without /bot.
         server = (settings.base_url or "").rstrip("/").removesuffix("/bot")
@@ -256,7 +257,11 @@ class TelegramBot:
         try:
             return await self._migrated.reach(chat, call)
         except TelegramError as error:
-            raise self._silence.heard(chat, failures.mapped(error)) from error
+            raise self._rested(chat, failures.mapped(error)) from error
+
+    def _rested(self, chat: str, error: AdapterError) -> AdapterError:
+        self._silence.heard(chat, error)
+        return error
 
     def _where(self, outbound: Outbound, chat: int) -> dict[str, Any]:
         """Where a message stands, and whether its people are called."""
@@ -321,7 +326,7 @@ class TelegramBot:
             if isinstance(error, ChatMigrated):
                 await self._migrated.learn(outbound.to.chat, error)
             if not failures.is_unchanged(error):
-                raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
+                raise self._rested(outbound.to.chat, failures.mapped_edit(error)) from error
 
     async def _edit(self, chat: int, message: int, outbound: Outbound, rendered: Rendered) -> None:
         self._silence.check(outbound.to.chat)
@@ -348,7 +353,7 @@ class TelegramBot:
             await self._formatted(outbound, partial(self._draft, outbound))
         except TelegramError as error:
             self._drafts.note(outbound.to, error)
-            raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
+            raise self._rested(outbound.to.chat, failures.mapped_edit(error)) from error
 
     async def _draft(self, outbound: Outbound, rendered: Rendered) -> None:
         to = outbound.to

@@ -6,7 +6,6 @@ each is answered, also one that means nothing here, and as soon as its update is
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -31,6 +30,7 @@ from adapters.telegram.updates import Update
 from gateway.domain.adapter import Accepted, MenuEntry
 from gateway.domain.chat import Button
 from gateway.domain.command import translated
+from gateway.runtime.tasks import Background
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +52,7 @@ class ButtonAnswers:
     """Answers presses. Reading updates waits for none of these answers."""
 
     def __init__(self) -> None:
-        self._answering: set[asyncio.Task[None]] = set()
+        self._answering = Background()
 
     def answer(self, bot: Bot, updates: Iterable[Update], accepted: Sequence[Accepted]) -> None:
         """Answer the presses of these updates, which are stored now."""
@@ -60,9 +60,7 @@ class ButtonAnswers:
             if (query := update.callback_query) is not None:
                 event = press_id(bot.id, query.id)
                 text = next((each.told for each in accepted if each.event_id == event), "")
-                task = asyncio.get_running_loop().create_task(self._answer(bot, query.id, text))
-                self._answering.add(task)
-                task.add_done_callback(self._answering.discard)
+                self._answering.start(self._answer(bot, query.id, text), name="press")
 
     async def _answer(self, bot: Bot, query: str, text: str) -> None:
         try:
@@ -71,15 +69,11 @@ class ButtonAnswers:
             log.info("press_not_answered", error=error.message)
 
     async def aclose(self) -> None:
-        for task in self._answering:
-            task.cancel()
-        await asyncio.gather(*self._answering, return_exceptions=True)
+        await self._answering.aclose()
 
 
 # -- the menu of commands ------------------------------------------------------------------------------
 
-
-log = structlog.get_logger(__name__)
 
 _MOST: Final = 100  # commands of one menu
 _PAGE: Final = "Legato"  # what the button of the page says

@@ -7,7 +7,7 @@ whatever it is sent into memory, however long that is. A file's address holds th
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import httpx
@@ -26,6 +26,7 @@ from adapters.telegram import failures
 from adapters.telegram.music import is_music, titles
 from gateway.domain.chat import Attachment, KeptFile
 from gateway.domain.speech import recorded_seconds
+from gateway.runtime.connections import at_most
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
 
 log = structlog.get_logger(__name__)
@@ -68,9 +69,12 @@ class Downloads:
         try:
             async with self._opened().stream("GET", found.file_path) as response:
                 _check(response)
-                return await _read(response.aiter_raw())
+                content = await at_most(response.aiter_raw(), LARGEST_FETCHED)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise AdapterError(f"Telegram's file server could not be read ({type(error).__name__})") from None
+        if content is None:
+            raise FileRefused(TOO_LARGE)
+        return content
 
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
@@ -102,15 +106,6 @@ def _check(response: httpx.Response) -> None:
         raise AdapterError(f"Telegram's file server answered {response.status_code}")
     if response.headers.get("content-encoding", "identity") != "identity":
         raise AdapterError("Telegram's file server sent it packed")  # unpacked, a little of it may fill the memory
-
-
-async def _read(chunks: AsyncIterator[bytes]) -> bytes:
-    content = bytearray()
-    async for chunk in chunks:
-        content += chunk
-        if len(content) > LARGEST_FETCHED:  # whatever its size was said to be
-            raise FileRefused(TOO_LARGE)
-    return bytes(content)
 
 
 def is_photo(content: bytes) -> bool:

@@ -14,7 +14,6 @@ from gateway.domain.adapter import REPEATED, Limits, Rate
 from gateway.domain.chat import ChatAddress, OutboundKind
 from gateway.domain.platform import Bubble, Mark, Stage
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, RateLimited
 
 LIMITS: Final = Limits(
     text_units=LONGEST - len(REPEATED),
@@ -85,28 +84,6 @@ class Spacing:
             while (wait := self._next - self._clock.monotonic()) > 0.0:
                 await self._clock.sleep(wait)
             self._next = max(self._next + _LATE_SECONDS, self._clock.monotonic())
-
-
-class Silence:
-    """Chats in which Telegram asked this process for silence. Calls of every kind keep it, whichever call was told; the
-    gateway learns of the silence with the next message."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._until: dict[str, float] = {}
-
-    def heard(self, chat: str, error: AdapterError) -> AdapterError:
-        """The error of a call to this chat, which may ask for silence."""
-        if isinstance(error, RateLimited):
-            self._until[chat] = self._clock.monotonic() + error.retry_after
-        return error
-
-    def check(self, chat: str) -> None:
-        """Raise RateLimited while the chat is to be left alone."""
-        left = self._until.get(chat, 0.0) - self._clock.monotonic()
-        if left > 0.0:
-            raise RateLimited(f"Telegram asked to wait, for {left:.0f} s more", retry_after=left)
-        self._until.pop(chat, None)
 
 
 # -- rehearsal -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from gateway.domain.platform import POLLS, AdapterSettings, Platform
+from gateway.domain.platform import POLLS, AdapterSettings, Platform, matching
 from gateway.domain.settings import Contradiction, HttpUrl, Port, Secret, Section, Text, Token
 
 # https://core.telegram.org/bots/api#setwebhook
@@ -95,12 +95,7 @@ def person_problem(name: str) -> str | None:
     return 'must give a number, as in "telegram:12345678"'
 
 
-def place_problem(name: str) -> str | None:
-    """Chats and topics are numbers, too."""
-    if re.fullmatch(r"-?\d+(/p?\d+)?|\*", name):
-        return None
-    return 'must give a chat\'s number, as in "telegram:-1001234567890", or a topic, as in "telegram:-1001234567890/7"'
-
+_NO_PLACE = 'must give a chat\'s number, as in "telegram:-1001234567890", or a topic, as in "telegram:-1001234567890/7"'
 
 PLATFORM = Platform(
     name="telegram",
@@ -109,7 +104,7 @@ PLATFORM = Platform(
     settings=TelegramSettings,
     hint=POLLS,
     person_problem=person_problem,
-    place_problem=place_problem,
+    place_problem=matching(r"-?\d+(/p?\d+)?|\*", _NO_PLACE),
     listens=("mention", "free", "off"),
     rehearse="adapters.telegram.limits:STAGE",
     guide="Write /newbot to @BotFather on Telegram. It asks for two names, and gives you the token.",

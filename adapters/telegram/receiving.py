@@ -11,7 +11,6 @@ who wrote after it would be heard.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import Any, Final
@@ -29,6 +28,7 @@ from adapters.telegram.updates import Message, Update, read
 from gateway.domain.adapter import Accept, Accepted, Notebook
 from gateway.domain.chat import Inbound
 from gateway.domain.place import NOT_SAID, ListenRules
+from gateway.domain.reading import Recent, wordings
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
@@ -331,8 +331,6 @@ class Posts:
 # -- wordings ------------------------------------------------------------------------------------------
 
 
-_REMEMBERED: Final = 10_000  # messages
-_WORDINGS: Final = 20  # of one message, beside its first
 _EDITABLE: Final = 48 * 3_600.0  # seconds for which a person can edit a message
 
 _Place = tuple[int, int]
@@ -349,7 +347,7 @@ class Wordings:
     """What was read lately, by chat and message."""
 
     def __init__(self) -> None:
-        self._said: OrderedDict[_Place, _Wording] = OrderedDict()
+        self._said: Recent[_Place, _Wording] = Recent()
 
     def earlier(self, update: Update) -> tuple[str, ...] | None:
         """The events of the message's earlier wordings, newest first; () for a new message, or one that is not
@@ -369,13 +367,8 @@ class Wordings:
         message = update.message or update.edited_message
         if message is None:
             return
-        *newer, first = dict.fromkeys((inbound.event_id, *inbound.amends))
-        place = _place(message)
-        events = (*newer[:_WORDINGS], first)
-        self._said[place] = _Wording(events, _words(message), update.update_id, inbound.amends)
-        self._said.move_to_end(place)
-        while len(self._said) > _REMEMBERED:
-            self._said.popitem(last=False)
+        said = _Wording(wordings(inbound), _words(message), update.update_id, inbound.amends)
+        self._said[_place(message)] = said
 
 
 def _place(message: Message) -> _Place:

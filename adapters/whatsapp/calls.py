@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import aiohttp
 import httpx
 
 from adapters.whatsapp.limits import LARGEST_FETCHED
 from adapters.whatsapp.platform import WhatsAppSettings
 from gateway.runtime import errors
-from gateway.runtime.connections import POOL_TIMEOUT, Pool, trusting
+from gateway.runtime.connections import NEVER_LEFT, POOL_TIMEOUT, Pool, trusting
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, FileRefused
 
 APPS: Final = "https://developers.facebook.com/apps"
@@ -57,7 +56,6 @@ _LOCKED: Final[Mapping[int, str]] = {
 _RESTS: Final[Mapping[int, float]] = {4: 60.0, 80007: 60.0, 130429: 2.0, 131048: 600.0, 131056: 6.0, 131064: 60.0}
 _SOON: Final = 5.0  # seconds
 _LATER: Final = (1, 2, 131000, 131016, 131057, 133004)
-_NEVER_LEFT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientProxyConnectionError)
 _CONNECTIONS: Final = 64
 _KEEPALIVE: Final = 30.0  # seconds
 _UPLOAD_SECONDS: Final = 300.0
@@ -149,7 +147,7 @@ class GraphCalls:
                         raise FileRefused(TOO_LARGE)
         except httpx.HTTPError as error:
             told = str(error) or type(error).__name__
-            if isinstance(error.__cause__, _NEVER_LEFT):
+            if isinstance(error.__cause__, NEVER_LEFT):
                 raise errors.Disconnected(f"Meta cannot be reached ({told}): is there a network?") from error
             raise Ambiguous(f"Meta's answer was lost ({told}).") from error
         return response.status_code, bytes(content)

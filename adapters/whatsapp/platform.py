@@ -3,14 +3,13 @@ and the function that makes its adapter. It loads nothing that it does not need.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from gateway.domain.platform import AdapterSettings, Platform
+from gateway.domain.platform import AdapterSettings, Platform, matching
 from gateway.domain.settings import AList, Contradiction, HttpUrl, Ident, Port, Secret, Section, Text, Token
 
 
@@ -68,24 +67,11 @@ class WhatsAppSettings(AdapterSettings):
 
 
 _PERSON = r"\d{5,20}|[A-Z]{2}\.[A-Za-z0-9.]+"
-
-
-def person_problem(name: str) -> str | None:
-    """WhatsApp's people go by telephone numbers, or by the id that stands for one who hides theirs."""
-    if re.fullmatch(rf"({_PERSON}|\*)(@({_PERSON}|\*))?", name):
-        return None
-    return (
-        'must give a telephone number with its country\'s code, in digits alone, as in "whatsapp:491701234567"; behind '
-        "an @ a Phone number ID"
-    )
-
-
-def place_problem(name: str) -> str | None:
-    """A person, or one of the bot's numbers."""
-    if re.fullmatch(rf"({_PERSON})(/\d+)?|\*", name):
-        return None
-    return 'must give a telephone number, as in "whatsapp:491701234567", or a Phone number ID'
-
+_NO_PERSON = (
+    'must give a telephone number with its country\'s code, in digits alone, as in "whatsapp:491701234567"; behind '
+    "an @ a Phone number ID"
+)
+_NO_PLACE = 'must give a telephone number, as in "whatsapp:491701234567", or a Phone number ID'
 
 PLATFORM = Platform(
     name="whatsapp",
@@ -93,8 +79,8 @@ PLATFORM = Platform(
     create="adapters.whatsapp.adapter:create",
     settings=WhatsAppSettings,
     person="491701234567",
-    person_problem=person_problem,
-    place_problem=place_problem,
+    person_problem=matching(rf"({_PERSON}|\*)(@({_PERSON}|\*))?", _NO_PERSON),
+    place_problem=matching(rf"({_PERSON})(/\d+)?|\*", _NO_PLACE),
     rehearse="adapters.whatsapp.limits:STAGE",
     guide="At developers.facebook.com make an app of the type Business and add WhatsApp. API Setup shows the id of the "
     "number, and a system user of your business gets a token that lasts.",

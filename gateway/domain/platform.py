@@ -6,6 +6,7 @@ the platform's libraries: those come with `create`, when the platform is used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
@@ -40,6 +41,11 @@ class AdapterSettings(Section):
                 variable = variable_of(type(section).model_fields[name])
                 told = f'is needed: write "${{{variable}}}" and set that variable, or set enabled to false'
                 yield (key, "enabled"), told
+
+
+def matching(pattern: str, told: str) -> Callable[[str], str | None]:
+    """Say `told` of a name that is not of this pattern, as `Platform.person_problem` does."""
+    return lambda name: None if re.fullmatch(pattern, name) else told
 
 
 class Mark(Struct, frozen=True, kw_only=True):

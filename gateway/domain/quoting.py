@@ -15,6 +15,7 @@ UNASKED: Final = "[said to the others in the group, not to you: you join in unas
 CALLED: Final = "[they only called you, without a word]"
 
 _LONGEST: Final = 300  # characters of a message that is quoted
+_LONGEST_CARD: Final = 2_000  # characters
 _NO_MARKS: Final = {ord("["): "(", ord("]"): ")", ord('"'): "'"}
 
 
@@ -31,6 +32,12 @@ def listed(files: Iterable[Attachment]) -> str:
 def flat(text: str) -> str:
     """Somebody's text as it may stand in such a line."""
     return " ".join(straight(text).translate(_NO_MARKS).split())
+
+
+def card(parts: Iterable[str | None]) -> str:
+    """What stands in a program's card, or in the preview of a link, as a line."""
+    text = " | ".join(flat(each) for each in parts if each)
+    return f"[card: {text if len(text) <= _LONGEST_CARD else text[: _LONGEST_CARD - 1] + '…'}]"
 
 
 def clipped(text: str) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
-from typing import Final, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Container, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, Generic, TypeVar
 
 import structlog
 
@@ -32,6 +33,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _SAVE_EVERY: Final = 2.0  # seconds
+_SETTLED_AFTER: Final = 30.0  # seconds in which a platform has told of every channel, and sent again what it could not
 _MARGIN: Final = 60.0  # seconds of the account's cursor: channels tell of their messages in no common order
 _WORTH_A_WORD: Final = 120.0  # seconds of absence
 _ALONE: Final = "alone "  # begins the name of a chat of two, which a bot cannot list
@@ -369,6 +371,62 @@ class Channels(Generic[E]):
     def _conclude(self, channel: str, found: Sequence[tuple[E, Inbound | None]], fates: Mapping[str, Accepted]) -> None:
         for event, inbound in found:
             self._concluded(channel, event, inbound, fates.get(inbound.event_id) if inbound is not None else None)
+
+
+class Reader(Generic[E]):
+    """The reading of an account with cursors and queues, as long as it goes on. `since` gives when the present
+    connection began (seconds since the epoch); None: there is none. `crew` and `channels` are new in each reading."""
+
+    crew: Crew
+    channels: Channels[E]
+
+    def __init__(self, clock: Clock, id_at: Callable[[float], int], since: Callable[[], float | None]) -> None:
+        self._clock, self._since = clock, since
+        self.cursors = Cursors(id_at)
+        self._away: float | None = None  # seconds before the present session that nobody read
+
+    async def run(
+        self,
+        accept: Accept,
+        notebook: Notebook,
+        hours: float,
+        reading: Coroutine[Any, Any, None],
+        missed: Callable[[str], Awaitable[tuple[Sequence[E], str]]],
+        meaning: Callable[[str, E], Awaitable[Inbound | None]],
+        concluded: Callable[[str, E, Inbound | None, Accepted | None], None],
+    ) -> None:
+        """Take what `reading` hears until that ends. `hours`: of the past that are looked at; the others as of
+        `Channels`. Raises AdapterError."""
+        self.crew, self._notebook, self._away = Crew(), notebook, None
+        self.channels = Channels(self.crew, self._clock, accept, missed, meaning, concluded)
+        now = self._clock.now
+        try:
+            await insist(self._clock, "cursors_wait", lambda: self.cursors.load(notebook, now(), hours * 3600.0))
+            self.crew.start(reading)
+            self.crew.start(keep_saved(self._clock, self.save))
+            await self.crew.work()
+        finally:
+            reading.close()  # it may not have begun
+            with suppress(StoreUnavailable):
+                await self.save()
+
+    async def save(self) -> None:
+        """Note how far everything is read. Raises StoreUnavailable."""
+        now, since = self._clock.now(), self._since()
+        settled = since is not None and now - since > _SETTLED_AFTER
+        idle = settled and not self.channels.waiting
+        await self.cursors.save(self._notebook, now, connected=since is not None, idle=idle)
+
+    def begin_session(self) -> None:
+        """From now on nothing that is missed is sent again: each channel looks for it."""
+        alive = self.cursors.alive_at
+        self._away = None if alive is None else self._clock.now() - alive
+        self.channels.current.clear()
+        self.cursors.begin_session()
+
+    def absence(self, looked_at: int | None) -> str:
+        """As of `absence`."""
+        return absence(self._away, looked_at)
 
 
 async def answer_of(

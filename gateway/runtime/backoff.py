@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import RateLimited
 
 _MOST_DOUBLINGS = 30  # what is doubled more often than that is no number that a float holds
 
@@ -24,3 +27,24 @@ class Backoff(Struct):
     def reset(self) -> None:
         """An attempt has succeeded."""
         self.failures = 0
+
+
+class Rests(Struct, kw_only=True):
+    """The rests that a platform asked this process for, each of a chat, say. Calls of every kind keep it, whichever
+    was told; the gateway learns of it with the next message."""
+
+    platform: str
+    clock: Clock
+    _until: dict[str, float] = field(default_factory=dict)  # monotonic
+
+    def heard(self, place: str, error: Exception) -> None:
+        """A call ended with this error, which may ask for a rest."""
+        if isinstance(error, RateLimited):
+            self._until[place] = self.clock.monotonic() + error.retry_after
+
+    def check(self, place: str) -> None:
+        """Raise RateLimited while the place is to be left alone."""
+        left = self._until.get(place, 0.0) - self.clock.monotonic()
+        if left > 0.0:
+            raise RateLimited(f"{self.platform} asked to wait, for {left:.0f} s more", retry_after=left)
+        self._until.pop(place, None)

@@ -15,7 +15,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from errno import EMSGSIZE
 from functools import lru_cache
 from math import inf
@@ -45,6 +45,20 @@ def trusting() -> ssl.SSLContext:
 @lru_cache(maxsize=1)
 def _read_certificates(_file: str | None, _folder: str | None) -> ssl.SSLContext:
     return httpx.create_ssl_context()
+
+
+NEVER_LEFT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientProxyConnectionError)
+"""The errors of calls that did not leave this machine, by whatever library."""
+
+
+async def at_most(chunks: AsyncIterator[bytes], most: int) -> bytes | None:
+    """What comes, whatever its size was said to be; None: it is more than so many bytes."""
+    content = bytearray()
+    async for chunk in chunks:
+        content += chunk
+        if len(content) > most:
+            return None
+    return bytes(content)
 
 
 class Pool(AiohttpTransport):

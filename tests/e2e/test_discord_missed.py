@@ -67,7 +67,7 @@ async def test_a_first_run_that_dies_at_once_loses_nothing(
             async def dead(*_: object) -> None:
                 """A process that is killed saves nothing."""
 
-            dying.setattr("adapters.discord.receiving.Receiver._save", dead)
+            dying.setattr("gateway.domain.reading.Reader.save", dead)
     for chat in (place, private):
         discord.people.say(chat, anna, "@Legato second")
     async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:

@@ -121,6 +121,7 @@ _LONG: Final = ("word " * 300, "漢" * 900, "x" * 5_000, "> " * 40, "- a\n  " * 
 
 def fuzzed(seed: int, count: int = 10_000) -> Iterator[str]:
     """So many answers of scraps: what no model writes, and what a stranger may make it write."""
-    rng, scraps = random.Random(seed), [*_SIGNS.split("¦"), *_LONG]
+    rng, scraps = random.Random(seed), _SIGNS.split("¦")
     for _ in range(count):
-        yield "".join(rng.choices(scraps, k=rng.choice((3, 12, 40, 120))))
+        long = rng.choices(_LONG, k=rng.randrange(8) // 6)
+        yield "".join([*rng.choices(scraps, k=rng.choice((3, 12, 40, 90))), *long])

@@ -21,7 +21,8 @@ from tests.chaos.bots.check import (
     in_lanes,
     shown_out_of_order,
 )
-from tests.chaos.bots.run import Record, Row
+from tests.chaos.bots.run import Record
+from tests.chaos.bots.stores import Row
 from tests.chaos.matrix.script import EDIT, SEND, Schedule
 from tests.emulators.journal import Call
 from tests.emulators.matrix import MatrixServer, text_in

@@ -8,7 +8,7 @@ import pytest
 
 from adapters.discord.codec import Me, Place
 from adapters.discord.listening import Listening
-from adapters.discord.platform import DiscordSettings, person_problem
+from adapters.discord.platform import PLATFORM, DiscordSettings
 from gateway.domain.place import ListenRules
 
 ME = Me(id="42")
@@ -117,9 +117,9 @@ def test_a_channel_has_one_rule() -> None:
 
 @pytest.mark.parametrize("name", ["1", "*", "1@2", "*@*", "*@guild-3", "role-4", "role-4@guild-3"])
 def test_names_of_people_and_places(name: str) -> None:
-    assert person_problem(name) is None
+    assert PLATFORM.person_problem(name) is None
 
 
 @pytest.mark.parametrize("name", ["anna", "guild-3", "1@role-4", "@1", ""])
 def test_names_that_nobody_can_have(name: str) -> None:
-    assert (person_problem(name) or "").startswith("must give a number")
+    assert (PLATFORM.person_problem(name) or "").startswith("must give a number")

@@ -9,7 +9,7 @@ import yaml
 from adapters.slack import codec
 from adapters.slack.adapter import SCOPES, account_of
 from adapters.slack.commands import SlashCommands
-from adapters.slack.platform import person_problem, place_problem
+from adapters.slack.platform import PLATFORM
 from gateway.domain.adapter import MenuEntry
 
 ME = codec.Me(id="UBOT", bot="BBOT", team="T1", enterprise="E1")
@@ -61,7 +61,7 @@ def test_commands_are_those_of_the_registry_by_either_way() -> None:
 
 
 def test_names_in_lists() -> None:
-    assert [person_problem(each) for each in ("U012AB3CD", "W12345", "T1234", "*@C0456", "*")] == [None] * 5
-    assert person_problem("anna") is not None
-    assert [place_problem(each) for each in ("C0456", "T1234", "E1234", "C0456/12.000034", "*")] == [None] * 5
+    assert [PLATFORM.person_problem(each) for each in ("U012AB3CD", "W12345", "T1234", "*@C0456", "*")] == [None] * 5
+    assert PLATFORM.person_problem("anna") is not None
+    assert [PLATFORM.place_problem(each) for each in ("C0456", "T1234", "E1234", "C0456/12.000034", "*")] == [None] * 5
     assert account_of("xoxb-11-22-secret") == "11-22"

@@ -9,7 +9,7 @@ import pytest
 from adapters.whatsapp import codec, files
 from adapters.whatsapp.calls import in_words, refuse
 from adapters.whatsapp.limits import LARGEST, rates
-from adapters.whatsapp.platform import WhatsAppSettings, person_problem, place_problem
+from adapters.whatsapp.platform import PLATFORM, WhatsAppSettings
 from gateway.domain.adapter import earliest
 from gateway.domain.chat import VOICE, ChatAddress, KeptFile
 from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, RateLimited
@@ -131,10 +131,15 @@ async def test_an_answer_said_aloud_is_a_voice_message() -> None:
 
 
 def test_names_and_settings_that_cannot_work_are_refused() -> None:
-    assert person_problem("491701234567") is person_problem("*@106540352242922") is person_problem("DE.15") is None
-    assert "telephone number" in (person_problem("+49 170") or "")
-    assert place_problem("491701234567/106540352242922") is None
-    assert place_problem("#choir") is not None
+    assert (
+        PLATFORM.person_problem("491701234567")
+        is PLATFORM.person_problem("*@106540352242922")
+        is PLATFORM.person_problem("DE.15")
+        is None
+    )
+    assert "telephone number" in (PLATFORM.person_problem("+49 170") or "")
+    assert PLATFORM.place_problem("491701234567/106540352242922") is None
+    assert PLATFORM.place_problem("#choir") is not None
     wrong = WhatsAppSettings(enabled=True, url="http://bot.example.org/whatsapp")
     assert [keys[0] for keys, _ in wrong.contradictions()] == ["number", "token", "secret", "url"]
     with pytest.raises(ValueError, match="no telephone number"):
