@@ -17,7 +17,8 @@ from adapters.web.pages import Frame
 from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, Settings, SettingUp, Tried
 
 _SENTENCES: Final = "Nothing was saved:"
-_SHOWN: Final = "was "  # begins the name of what a field held when the page was made
+_SAID: Final = "set "  # begins the name of a field
+_SHOWN: Final = "was "  # begins the name of what it held when the page was made
 _FIRST: Final = (
     ("tools", "tool", "Tools", "Which ones the model has, who may use them, and when it asks"),
     ("tools.skills", "spark", "Skills", "How certain kinds of work are done"),
@@ -67,18 +68,16 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
         return Done(where=where, told=_saved(saved) if saved.problems else back)
     if where == "keys":
         return Done(where=where, told=await _keys_changed(desk, fields, verb, called))
-    if where in ("people", "part"):
-        said = {name: text.replace("\r\n", "\n").strip() for name, text in fields.items()}
-        shown = {name.removeprefix(_SHOWN): text for name, text in said.items() if name.startswith(_SHOWN)}
-        shown |= {name.partition(" ")[2]: "" for name in said if name.startswith("new ") and said[name]}
-        said |= {name.partition(" ")[2]: text for name, text in said.items() if name.startswith("new ")}
-        if verb == "remove":
-            return Done(where=where, told=_saved(await desk.remove(at, called, owner=owner)))
-        return Done(where=where, told=_saved(await desk.save(at, called, said, shown, owner=owner)))
     if verb == "try":
         return Done(where=where, told=_tried(await desk.try_platform(where)))
-    given = {name: value.strip() for name, value in fields.items()}
-    return Done(where=where, told=_saved(await desk.save_platform(where, verb != "off", given, given)))
+    if verb == "remove":
+        return Done(where=where, told=_saved(await desk.remove(at, called, owner=owner)))
+    typed = {name: text.replace("\r\n", "\n").strip() for name, text in fields.items()}
+    said = {name.removeprefix(_SAID): text for name, text in typed.items() if name.startswith(_SAID)}
+    shown = {name.removeprefix(_SHOWN): text for name, text in typed.items() if name.startswith(_SHOWN)}
+    shown = {name: "" for name, text in said.items() if text} | shown  # an empty secret is none
+    said |= {"enabled": "false"} if verb == "off" else {}
+    return Done(where=where, told=_saved(await desk.save(at, called, said, shown, owner=owner)))
 
 
 async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, name: str) -> Child:
@@ -311,9 +310,11 @@ def _model(at: ProviderBlank, chosen: Chosen, csrf: str, last: Done) -> Child:
 
 def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, again: bool) -> Html:
     fields = [
+        el("input", type="hidden", name="at", value=f"adapters.{each.name}"),
+        el("input", type="hidden", name=f"{_SAID}enabled", value="true"),
+        el("input", type="hidden", name=f"{_SHOWN}enabled", value=str(each.enabled).lower()),
         el("p", each.guide) if each.guide else None,
-        [_secret(blank.name, blank.label[:1].upper() + blank.label[1:], is_set=blank.is_set) for blank in each.tokens],
-        [_field(blank) for blank in each.asked],
+        [_asked(blank) for blank in each.fields],
     ]
     verbs: list[Html] = [_button("Save and switch on" if not each.enabled else "Save")]
     if each.enabled:
@@ -378,10 +379,6 @@ def _button(label: str, verb: str = "save") -> Html:
     return el("button", label, type="submit", name="verb", value=verb, class_="send" if verb == "save" else None)
 
 
-def _field(blank: Blank) -> Html:
-    return _text(blank.name, blank.label[:1].upper() + blank.label[1:], blank.value)
-
-
 def _asked(blank: Blank, example: str = "") -> Child:
     """A field of a section, by its key and what it means; and beside it what it holds now, so that only what somebody
     changes is written."""
@@ -392,19 +389,19 @@ def _asked(blank: Blank, example: str = "") -> Child:
         name, more = blank.name.replace("_", " ").capitalize(), el("small", _coded(blank.label))
     if blank.kind == "secret":
         hint = f"{usual} is set; leave it empty to keep it".strip() if blank.is_set else ""
-        field = el("input", type="password", name=f"new {blank.name}", placeholder=hint, autocomplete="new-password")
+        field = el("input", type="password", name=f"{_SAID}{blank.name}", placeholder=hint, autocomplete="new-password")
         return el("label", name, field, more)
     was = el("input", type="hidden", name=f"{_SHOWN}{blank.name}", value=blank.value)
     if blank.kind == "flag":
-        tick = el("input", type="checkbox", name=blank.name, value="true", checked=blank.value == "true")
+        tick = el("input", type="checkbox", name=f"{_SAID}{blank.name}", value="true", checked=blank.value == "true")
         return [was, el("label", tick, el("span", name, more), class_="tick")]
     if blank.kind == "choice":
         options = [el("option", each or "–", value=each, selected=each == blank.value) for each in blank.choices]
-        field = el("select", options, name=blank.name)
+        field = el("select", options, name=f"{_SAID}{blank.name}")
     elif blank.kind == "long":
-        field = el("textarea", f"\n{blank.value}", name=blank.name, rows=4, spellcheck="false", dir="auto")
+        field = el("textarea", f"\n{blank.value}", name=f"{_SAID}{blank.name}", rows=4, spellcheck="false", dir="auto")
     else:
-        return [was, _text(blank.name, name, blank.value, hint=hint, more=more)]
+        return [was, _text(f"{_SAID}{blank.name}", name, blank.value, hint=hint, more=more)]
     return [was, el("label", name, field, more)]
 
 

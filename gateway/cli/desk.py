@@ -17,14 +17,14 @@ from msgspec import Struct, field
 from gateway.app.config import set_up
 from gateway.app.config.loading import load_with_origins
 from gateway.app.config.setup import FILE
-from gateway.app.config.source import KeyPath, read_file
+from gateway.app.config.source import read_file
 from gateway.app.models import models_alone
 from gateway.app.plugins import platforms, providers
 from gateway.app.reload import Reloader
 from gateway.app.serving import adapters
 from gateway.cli.check import of_model
 from gateway.cli.forms import Present, fits, refuse_odd
-from gateway.cli.init import SetupChanges, asked_settings_of, tokens_of, write
+from gateway.cli.init import SetupChanges, tokens_of, write
 from gateway.cli.models import asked_of, offered_by
 from gateway.cli.settings import REMOVED, put
 from gateway.domain.adapter import CanBeProbed
@@ -91,16 +91,7 @@ class Desk(Struct, kw_only=True):
                     name=each.name,
                     title=each.title,
                     enabled=(present := config.adapters.get(each.name)) is not None and present.enabled,
-                    tokens=[
-                        Blank(
-                            name=variable, label=what or "token of the bot", value="", is_set=bool(known.get(variable))
-                        )
-                        for variable, what in tokens_of(each).items()
-                    ],
-                    asked=[
-                        Blank(name=name, label=what, value=now.text(("adapters", each.name, name)))
-                        for name, what in asked_settings_of(each).items()
-                    ],
+                    fields=now.asked(each),
                     guide=each.guide,
                 )
                 for each in platforms().values()
@@ -188,22 +179,6 @@ class Desk(Struct, kw_only=True):
 
         return await self._save(wanted)
 
-    async def save_platform(
-        self, name: str, enabled: bool, tokens: Mapping[str, str], asked: Mapping[str, str]
-    ) -> Saved:
-        """Write a platform's tokens, and what else it needs."""
-        platform = platforms().get(name)
-        if platform is None or not tokens_of(platform):
-            return Saved(problems=("There is no such platform.",))
-        above: KeyPath = ("adapters", name)
-        said = {(*above, each): text for each in asked_settings_of(platform) if (text := asked.get(each))}
-        secrets = {each: text for each in tokens_of(platform) if (text := tokens.get(each))}
-
-        def wanted(now: Present) -> SetupChanges:
-            return SetupChanges(settings={(*above, "enabled"): enabled, **now.changed(said)}, secrets=secrets)
-
-        return await self._save(wanted)
-
     async def part(self, at: str, name: str) -> Part | None:
         return (await self._present()).filled(tuple(at.split(".")) if at else (), name)
 
@@ -251,9 +226,10 @@ class Desk(Struct, kw_only=True):
     async def _present(self) -> Present:
         def read() -> Present:
             setup = set_up(self.path, os.environ)
-            _, shape, _ = load_with_origins(setup.file, setup.variables(os.environ), below=setup.below)
+            known = setup.variables(os.environ)
+            _, shape, _ = load_with_origins(setup.file, known, below=setup.below)
             written = [read_file(each).values for each in reversed(setup.files)]
-            return Present(setup=setup, shape=shape, written=written)
+            return Present(setup=setup, shape=shape, written=written, known=known)
 
         return await asyncio.to_thread(read)
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, get_args, get_origin
 
 import yaml
 from msgspec import Struct
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from gateway.app.config import Setup
 from gateway.app.config.environment import is_reference, typed
@@ -20,10 +21,11 @@ from gateway.app.config.setup import FILE
 from gateway.app.config.shape import Shape, alternatives, is_section
 from gateway.app.config.shown import SECRET, is_for_a_server, public
 from gateway.app.config.source import KeyPath, dotted
-from gateway.cli.init import SetupChanges
+from gateway.cli.init import SetupChanges, asked_settings_of
 from gateway.cli.reference import default_of, named_section, paragraphs
 from gateway.cli.settings import REMOVED
-from gateway.domain.settings import Section
+from gateway.domain.platform import Platform
+from gateway.domain.settings import Section, variable_of
 from gateway.domain.views import Blank, Part
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
@@ -41,11 +43,13 @@ _NO_PROGRAMS: Final = (
 
 
 class Present(Struct, frozen=True, kw_only=True):
-    """The settings as they are now; `written` is what stands in their files, that which counts most first."""
+    """The settings as they are now; `written` is what stands in their files, that which counts most first,
+    and `known` are the variables that they may name."""
 
     setup: Setup
     shape: Shape
     written: Sequence[Mapping[str, Any]]
+    known: Mapping[str, str]
 
     def held(self, path: KeyPath) -> Any:
         """A value as it stands in a file, else as it is in force."""
@@ -85,6 +89,12 @@ class Present(Struct, frozen=True, kw_only=True):
         assert section is not None, "it is a part"
         return replace(part, fields=[*self._blanks((*path, name) if several else path, section)], name=name)
 
+    def asked(self, platform: Platform) -> list[Blank]:
+        """What a platform's section is asked for: its tokens, and what nobody can guess."""
+        names = {*asked_settings_of(platform), *(name for name, each in _fields(platform) if variable_of(each))}
+        part = self.filled(("adapters", platform.name), "")
+        return [each for each in part.fields if each.name in names] if part else []
+
     def _several(self, path: KeyPath) -> type[BaseModel] | None:
         """The kind of sections that stand at `path` by names of people's own choice."""
         field = self.shape.field(path) if path and path != ("adapters",) else None
@@ -103,7 +113,7 @@ class Present(Struct, frozen=True, kw_only=True):
             blank = Blank(name=name, label=declared.description or "", usual=usual)
             words = words_at(where, self.shape) + (["true", "false"] if bool in kinds and kinds != [bool] else [])
             if self.shape.is_secret(where) or name in hidden:
-                is_set = self._in_force(where) not in (None, ())
+                is_set = self._in_force(where) not in (None, ()) or self.shape.variable(where) in self.known
                 yield replace(blank, kind="secret", is_set=is_set, usual=hidden.get(name, ""))
                 continue
             value = self.text(where) if made is not None or (bool not in kinds and not words) else usual
@@ -123,13 +133,15 @@ class Present(Struct, frozen=True, kw_only=True):
             raise UserError("Give it a name first.")
         for name, was in shown.items():
             where, text = (*path, *name.split(".")), said.get(name, "false" if was in ("true", "false") else "")
-            kind = self.shape.kind(where)
+            kind, field = self.shape.kind(where), self.shape.field(where)
             if text == was or kind is None:
                 continue
             if self.shape.is_secret(where):
                 held = self.held(where)
                 variable = held[2:-1] if is_reference(held) else self.shape.variable(where)
-                draft.secrets[variable], draft.settings[where] = text, f"${{{variable}}}"
+                draft.secrets[variable] = text
+                if not (field and variable == variable_of(field)):  # a platform is given its usual ones
+                    draft.settings[where] = f"${{{variable}}}"
             elif is_for_a_server((*where, "")):
                 draft.settings[where] = self._for_a_server(where, text, was, draft.secrets)
             elif _MORE in text and _MORE in was:
@@ -184,6 +196,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): _plain(each) for name, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _fields(platform: Platform) -> Iterable[tuple[str, FieldInfo]]:
+    return platform.settings.model_fields.items() if platform.settings else ()
 
 
 def _holds_more(kinds: Sequence[Any]) -> bool:

@@ -415,8 +415,7 @@ class PlatformBlank(Struct, frozen=True, kw_only=True):
     name: str
     title: str
     enabled: bool
-    tokens: Sequence[Blank]
-    asked: Sequence[Blank]
+    fields: Sequence[Blank]
     guide: str
 
 
@@ -477,11 +476,6 @@ class SettingUp(Protocol):
 
     async def save_model(self, chosen: Chosen, key: str) -> Saved:
         """Write a model and its key."""
-
-    async def save_platform(
-        self, name: str, enabled: bool, tokens: Mapping[str, str], asked: Mapping[str, str]
-    ) -> Saved:
-        """Write a platform's tokens, and what else it needs."""
 
     async def part(self, at: str, name: str) -> Part | None:
         """A section with its fields, or one of several by its name; None: there is none. Raises ConfigError."""

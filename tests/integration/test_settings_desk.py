@@ -63,7 +63,8 @@ async def test_what_a_variable_holds_is_neither_shown_nor_fetched(tmp_path: Path
     assert seen.model.address == "http://me:${PASSWORD}@127.0.0.1:9/v1"
     assert (await desk.save_model(seen.model, "")).files == ()  # as it was shown, it stays
     matrix = next(each for each in seen.platforms if each.name == "matrix")
-    await desk.save_platform("matrix", False, {}, {each.name: each.value for each in matrix.asked})
+    held = {each.name: each.value for each in matrix.fields if each.kind != "secret"}
+    assert (await desk.save("adapters.matrix", "", held, held, owner=False)).files == ()
     assert 'user: "@${PASSWORD}:example.org"' in (tmp_path / "config.yaml").read_text()
     for name, address in (("${PASSWORD}", seen.model.address), ("any-model", "http://${LITELLM_API_KEY}.example/")):
         saved = await desk.save_model(Chosen(provider="litellm", name=name, address=address), "")
@@ -107,7 +108,9 @@ async def test_a_key_that_was_refused_takes_no_others_place(tmp_path: Path, desk
 async def test_a_password_is_read_as_it_was_typed(tmp_path: Path, desk: Desk) -> None:
     write(tmp_path, "http://127.0.0.1:9/v1")
     for password in ("my dog #1 's", '"quoted"', "back\\slash 'n'", "plain"):
-        assert not (await desk.save_platform("matrix", False, {"MATRIX_PASSWORD": password}, {})).problems
+        assert not (
+            await desk.save("adapters.matrix", "", {"password": password}, {"password": ""}, owner=False)
+        ).problems
         assert set_up(None, os.environ).variables({})["MATRIX_PASSWORD"] == password
 
 

@@ -77,7 +77,8 @@
     const waits = document.querySelector("[data-waits]"), again = document.querySelector(".back");
     if (!waits && !again) return;
     const now = document.hidden ? null : await part("/settings", waits ? waits.id : "model");
-    if (now && (again || !("waits" in now.dataset))) return location.assign(again ? "/settings" : `/settings#${waits.id}`), location.reload();
+    // Not loaded again as it is: it may have come of a form, which would be sent anew.
+    if (now && (again || !("waits" in now.dataset))) return location.replace(`/settings?at_${Date.now()}#${waits ? waits.id : "platforms"}`);
     setTimeout(look, 2000);
   }
   setTimeout(look, 2000);
