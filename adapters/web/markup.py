@@ -34,6 +34,11 @@ def el(name: str, /, *children: Child, **attributes: str | int | float | bool | 
     return Html("".join(written))
 
 
+def hidden(**values: str) -> list[Html]:
+    """Fields of a form that nobody sees."""
+    return [el("input", type="hidden", name=name, value=value) for name, value in values.items()]
+
+
 def joined(children: Child) -> Html:
     """Children one after another."""
     if children is None:

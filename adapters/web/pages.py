@@ -13,7 +13,7 @@ from msgspec import Struct
 from adapters.web.charts import bar, columns, days, lineage, meter
 from adapters.web.icons import icon
 from adapters.web.log import MOST_SHOWN, Entry, State, cut, joined_entries, moment
-from adapters.web.markup import Child, Html, el, joined
+from adapters.web.markup import Child, Html, el, hidden, joined
 from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import verbatim
 from adapters.web.shares import Share
@@ -181,10 +181,7 @@ def _of_sessions(frame: Frame) -> list[Html]:
 
 
 def _hidden(frame: Frame) -> list[Html]:
-    return [
-        el("input", type="hidden", name="csrf", value=frame.csrf),
-        el("input", type="hidden", name="id", value=frame.fresh_id),
-    ]
+    return hidden(csrf=frame.csrf, id=frame.fresh_id)
 
 
 def _status(work: str, problem: str) -> Html:
@@ -308,7 +305,7 @@ def side(frame: Frame, inner: Html) -> Html:
     )
     leave = el(
         "form",
-        el("input", type="hidden", name="csrf", value=frame.csrf),
+        hidden(csrf=frame.csrf),
         el("button", "Log out", type="submit", class_="quiet"),
         el("button", "Log out everywhere", type="submit", name="everywhere", value="1", class_="quiet"),
         class_="leave",
@@ -411,11 +408,11 @@ def go_on(session_id: str, frame: Frame) -> Html:
         "textarea", name="text", rows=1, dir="auto", placeholder="Go on from here", aria_label="Message", required=True
     )
     send = el("button", icon("send"), el("span", "Send", class_="vh"), type="submit", class_="send", title="Send")
-    hidden = [*_hidden(frame), el("input", type="hidden", name="back", value=session_id)]
-    return el("form", hidden, el("div", field, send, class_="row"), method="post", action="/say", class_="go-on")
+    named = [*_hidden(frame), *hidden(back=session_id)]
+    return el("form", named, el("div", field, send, class_="row"), method="post", action="/say", class_="go-on")
 
 
-def _worded(frame: Frame, label: str, command: str, value: str = "", hint: str = "") -> Html:
+def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = "") -> Html:
     """A command that takes words: they are asked for once its label is opened."""
     field = el(
         "input", type="text", name="more", value=value, placeholder=hint, aria_label=label, dir="auto", required=True
@@ -534,7 +531,7 @@ def _present(frame: Frame) -> Html:
         _command("Compress now", "/compress"),
         _command("Export as Markdown", "/export"),
         _command("Export as JSON lines", "/export jsonl"),
-        _worded(frame, "Rename", "/title", hint="a title for this conversation"),
+        worded(frame, "Rename", "/title", hint="a title for this conversation"),
         class_="orders",
     )
 
@@ -614,7 +611,7 @@ def _memory(memory: Sequence[Memo], frame: Frame | None) -> Child:
             "li",
             el("span", each.text, dir="auto"),
             el("small", each.said_by, " · ", moment(each.said_at)),
-            _worded(frame, "Correct", f"/memory correct {each.number}", each.text) if frame else None,
+            worded(frame, "Correct", f"/memory correct {each.number}", each.text) if frame else None,
             _command("Forget", f"/memory forget {each.number}", class_="quiet") if frame else None,
         )
         for each in memory
@@ -628,7 +625,7 @@ def _reminders(reminders: Sequence[Coming], frame: Frame | None) -> Child:
             "li",
             el("span", each.text, dir="auto"),
             el("small", each.when, " · ", each.made_by, " · ", moment(each.made_at)),
-            _worded(frame, "Change", f"/reminders change {each.number}", hint=_CHANGED) if frame else None,
+            worded(frame, "Change", f"/reminders change {each.number}", hint=_CHANGED) if frame else None,
             _command("Cancel", f"/reminders cancel {each.number}", class_="quiet") if frame else None,
         )
         for each in reminders

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from adapters.web.markup import Child, Html, el, is_address, joined
+from adapters.web.markup import Child, Html, el, hidden, is_address, joined
 from adapters.web.rendering import rendered
 from gateway.domain.chat import Button
 from gateway.domain.platform import Bubble, Mark
@@ -63,7 +63,7 @@ def trial(name: str, csrf: str, text: str, bubbles: Sequence[Bubble]) -> Child:
     field = el("textarea", text, name="text", rows=10, dir="auto", aria_label="Markdown", maxlength=MOST)
     form = el(
         "form",
-        el("input", type="hidden", name="csrf", value=csrf),
+        hidden(csrf=csrf),
         field,
         el("button", "Try", type="submit"),
         method="post",

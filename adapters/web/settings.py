@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from adapters.web.icons import icon
 from adapters.web.log import moment
-from adapters.web.markup import Child, Html, el
-from adapters.web.pages import Frame
+from adapters.web.markup import Child, Html, el, hidden
+from adapters.web.pages import Frame, worded
 from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, Settings, SettingUp, Tried
 
 _SENTENCES: Final = "Nothing was saved:"
@@ -44,6 +44,7 @@ class Done(Struct, frozen=True, kw_only=True):
     told: Child = None
     chosen: Chosen | None = None
     offered: Sequence[str] = ()
+    later: bool = False  # whether some of it waits for the next start
 
 
 async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Done:
@@ -71,13 +72,15 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
     if verb == "try":
         return Done(where=where, told=_tried(await desk.try_platform(where)))
     if verb == "remove":
-        return Done(where=where, told=_saved(await desk.remove(at, called, owner=owner)))
+        saved = await desk.remove(at, called, owner=owner)
+        return Done(where=where, told=_saved(saved), later=bool(saved.later))
     typed = {name: text.replace("\r\n", "\n").strip() for name, text in fields.items()}
     said = {name.removeprefix(_SAID): text for name, text in typed.items() if name.startswith(_SAID)}
     shown = {name.removeprefix(_SHOWN): text for name, text in typed.items() if name.startswith(_SHOWN)}
     shown = {name: "" for name, text in said.items() if text} | shown  # an empty secret is none
     said |= {"enabled": "false"} if verb == "off" else {}
-    return Done(where=where, told=_saved(await desk.save(at, called, said, shown, owner=owner)))
+    saved = await desk.save(at, called, said, shown, owner=owner)
+    return Done(where=where, told=_saved(saved), later=bool(saved.later))
 
 
 async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, name: str) -> Child:
@@ -134,7 +137,7 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
             "section",
             el("h2", "Everything else"),
             el("div", [_card(*each) for each in _FIRST], class_="cards"),
-            _all(settings),
+            el("details", el("summary", "All settings"), _links(settings.parts), class_="all"),
         ),
         el(
             "p",
@@ -150,25 +153,17 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
     ]
 
 
+def _to(label: Child, at: str, **name: str) -> Html:
+    """The way to a section."""
+    return el("a", label, href=f"/settings?{urlencode({'at': at, **name})}")
+
+
 def _card(at: str, picture: str, title: str, told: str) -> Html:
-    words = el("span", el("b", title), el("small", told))
-    return el("a", icon(picture), words, href=f"/settings?{urlencode({'at': at})}")
-
-
-def _all(settings: Settings) -> Html:
-    """Every section, by its key."""
-    return el("details", el("summary", "All settings"), _links(settings.parts), class_="all")
+    return _to([icon(picture), el("span", el("b", title), el("small", told))], at)
 
 
 def _links(parts: Sequence[Part]) -> Html:
-    items = [
-        el(
-            "li",
-            el("a", each.at or "general", href=f"/settings?{urlencode({'at': each.at})}"),
-            el("small", _coded(_first(each))),
-        )
-        for each in parts
-    ]
+    items = [el("li", _to(each.at or "general", each.at), el("small", _coded(_first(each)))) for each in parts]
     return el("ul", items, class_="parts")
 
 
@@ -184,8 +179,8 @@ def title_of(at: str, name: str = "") -> str:
 
 def _way(at: str) -> Html:
     """The way back."""
-    address = f"/settings?{urlencode({'at': at})}" if at else "/settings"
-    return el("p", el("a", icon("left"), title_of(at) if at else "Settings", href=address), class_="way")
+    words = [icon("left"), title_of(at) if at else "Settings"]
+    return el("p", _to(words, at) if at else el("a", words, href="/settings"), class_="way")
 
 
 def _coded(text: str) -> list[Child]:
@@ -196,36 +191,32 @@ def _coded(text: str) -> list[Child]:
 def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
     """A section, with the form of its fields. Of one that holds several, a list of these and the form of one."""
     inner = [each for each in settings.parts if part.at and each.at.startswith(f"{part.at}.")]
-    several = part.names is not None
-    hidden = [el("input", type="hidden", name="at", value=part.at)]
-    if several:
-        hidden.append(
-            el("input", type="hidden", name="name", value=part.name) if part.name else _text("name", "Name", "")
-        )
+    is_new = part.names is not None and not part.name
+    who = _text("name", "Name", "") if is_new else hidden(name=part.name)
     verbs = [_button("Save"), _button("Remove", "remove") if part.name else None]
-    shown = [_asked(each) for each in part.fields]
-    form = _form("part", csrf, [hidden, shown], verbs)
+    form = _form("part", csrf, [hidden(at=part.at), who, [_asked(each) for each in part.fields]], verbs)
+    names = [el("li", _to(name, part.at, name=name)) for name in part.names or ()]
+    there = el("ul", names, class_="parts") if names else el("p", "There are none yet.")
     return [
         _way(part.at if part.name else ""),
         el("p", _coded(part.about)) if part.about else None,
-        last.told,
-        _names(part) if several and not part.name else None,
-        el("section", el("h3", "Add one"), form) if several and not part.name else form if part.fields else None,
+        _outcome(last, settings, csrf),
+        [there, el("section", el("h3", "Add one"), form)] if is_new else form if part.fields else None,
         el("section", el("h3", "More of this"), _links(inner)) if inner else None,
         _more(part.at),
     ]
 
 
+def _outcome(last: Done, settings: Settings, csrf: str) -> Child:
+    """What came of a form, and the way to have it hold."""
+    return [
+        last.told,
+        _form("again", csrf, None, _button("Start again now")) if last.later and settings.again else None,
+    ]
+
+
 def _more(at: str) -> Child:
     return el("p", el("a", _MORE[at][1], href=_MORE[at][0])) if at in _MORE else None
-
-
-def _names(part: Part) -> Child:
-    items = [
-        el("li", el("a", name, href=f"/settings?{urlencode({'at': part.at, 'name': name})}"))
-        for name in part.names or ()
-    ]
-    return el("ul", items, class_="parts") if items else el("p", "There are none yet.")
 
 
 def keys_page(settings: Settings, csrf: str, last: Done) -> Child:
@@ -238,11 +229,7 @@ def keys_page(settings: Settings, csrf: str, last: Done) -> Child:
         _text("cap", "What its answers may cost in a day, in US dollars", "", hint="no limit of its own"),
     ]
     items = [
-        el(
-            "li",
-            el("span", line),
-            _form("keys", csrf, el("input", type="hidden", name="name", value=name), _button("Take back", "remove")),
-        )
+        el("li", el("span", line), _form("keys", csrf, hidden(name=name), _button("Take back", "remove")))
         for name, line in settings.keys.items()
     ]
     return [
@@ -276,43 +263,28 @@ def _providers(settings: Settings, at: ProviderBlank | None) -> Html:
 
 
 def _model(at: ProviderBlank, chosen: Chosen, csrf: str, last: Done) -> Child:
+    told = last.told if last.where == "model" else None
     if at.own is None:
-        hidden = el("input", type="hidden", name="provider", value=at.name)
-        return [last.told if last.where == "model" else None, _form("model", csrf, hidden, _button("Save"))]
+        return [told, _form("model", csrf, hidden(provider=at.name), _button("Save"))]
     own = chosen if chosen.provider == at.name else Chosen(provider=at.name, name="")
-    key = at.key if at.key.name else None
-    where = [
-        " Get one at ",
-        el(
-            "a",
-            at.keys_at,
-            href=f"https://{at.keys_at.removeprefix('https://')}",
-            rel="noopener noreferrer",
-            target="_blank",
-        ),
-        ".",
-    ]
+    there = f"https://{at.keys_at.removeprefix('https://')}"
+    way = el("a", at.keys_at, href=there, rel="noopener noreferrer", target="_blank")
+    where = el("small", " Get one at ", way, ".") if at.keys_at and not at.key.is_set else None
+    label = ["Key (if it needs one)" if at.own else "Key", where]
     fields = [
-        el("input", type="hidden", name="provider", value=at.name),
-        _secret(
-            "key", f"Key{' (if it needs one)' if at.own else ''}", is_set=key.is_set, more=where if at.keys_at else None
-        )
-        if key
-        else None,
+        hidden(provider=at.name),
+        _secret("key", label, is_set=at.key.is_set) if at.key.name else None,
         _text("address", "Address", own.address or at.address) if at.address else None,
         _text("name", "Model", own.name or at.example, offered=last.offered),
     ]
-    return [
-        last.told if last.where == "model" else None,
-        _form("model", csrf, fields, [_button("Test", "try"), _button("Save")]),
-    ]
+    return [told, _form("model", csrf, fields, [_button("Test", "try"), _button("Save")])]
 
 
 def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, again: bool) -> Html:
     fields = [
-        el("input", type="hidden", name="at", value=f"adapters.{each.name}"),
-        el("input", type="hidden", name=f"{_SAID}enabled", value="true"),
-        el("input", type="hidden", name=f"{_SHOWN}enabled", value=str(each.enabled).lower()),
+        hidden(
+            at=f"adapters.{each.name}", **{f"{_SAID}enabled": "true", f"{_SHOWN}enabled": str(each.enabled).lower()}
+        ),
         el("p", each.guide) if each.guide else None,
         [_asked(blank) for blank in each.fields],
     ]
@@ -343,36 +315,20 @@ def _step(each: PlatformBlank, frame: Frame, served: Any, *, again: bool) -> Chi
     if served["reader"] != "reads":
         told = f"{each.title} is not connected yet ({served['reader']}): Check says why."
         return el("p", told, class_="step reason")
-    code = el("input", type="text", name="more", placeholder="their code", aria_label="Code", required=True)
-    let_in = el(
-        "form",
-        el("input", type="hidden", name="csrf", value=frame.csrf),
-        el("input", type="hidden", name="id", value=frame.fresh_id),
-        code,
-        el("button", "Let in", type="submit", name="text", value="/pair"),
-        method="post",
-        action="/say",
-        class_="orders",
-    )
     if not served["last_update"]:
-        told = f"Connected. Write to the bot on {each.title} now; this page notices."
-        return el("p", told, class_="step")
+        return el("p", f"Connected. Write to the bot on {each.title} now; this page notices.", class_="step")
     seen = moment(datetime.fromisoformat(served["last_update"]).timestamp())
-    how = "Whom the bot does not know is given a code. Let them in with it:"
     return [
         el("p", "Messages come in; the last one ", seen, ".", class_="step well"),
-        el("p", el("small", how)),
-        let_in,
+        el("p", el("small", "Whom the bot does not know, it gives a code: ")),
+        worded(frame, "Let somebody in with their code", "/pair", hint="such as H4KD-7XQM"),
     ]
 
 
 def _form(where: str, csrf: str, fields: Child, verbs: Child) -> Html:
-    hidden = [
-        el("input", type="hidden", name="csrf", value=csrf),
-        el("input", type="hidden", name="where", value=where),
-    ]
     buttons = el("p", verbs, class_="orders")
-    return el("form", hidden, fields, buttons, method="post", action="/settings", class_="settings", autocomplete="off")
+    said = [hidden(csrf=csrf, where=where), fields, buttons]
+    return el("form", said, method="post", action="/settings", class_="settings", autocomplete="off")
 
 
 def _button(label: str, verb: str = "save") -> Html:
@@ -388,10 +344,8 @@ def _asked(blank: Blank, example: str = "") -> Child:
     if "." not in blank.name:
         name, more = blank.name.replace("_", " ").capitalize(), el("small", _coded(blank.label))
     if blank.kind == "secret":
-        hint = f"{usual} is set; leave it empty to keep it".strip() if blank.is_set else ""
-        field = el("input", type="password", name=f"{_SAID}{blank.name}", placeholder=hint, autocomplete="new-password")
-        return el("label", name, field, more)
-    was = el("input", type="hidden", name=f"{_SHOWN}{blank.name}", value=blank.value)
+        return _secret(f"{_SAID}{blank.name}", [name, more], is_set=blank.is_set, shown=usual)
+    was = hidden(**{f"{_SHOWN}{blank.name}": blank.value})
     if blank.kind == "flag":
         tick = el("input", type="checkbox", name=f"{_SAID}{blank.name}", value="true", checked=blank.value == "true")
         return [was, el("label", tick, el("span", name, more), class_="tick")]
@@ -422,10 +376,10 @@ def _text(
     return el("label", label, field, choices, more)
 
 
-def _secret(name: str, label: str, *, is_set: bool, more: Child = None) -> Html:
-    hint = "is set; leave it empty to keep it" if is_set else ""
+def _secret(name: str, label: Child, *, is_set: bool, shown: str = "") -> Html:
+    hint = f"{shown} is set; leave it empty to keep it".strip() if is_set else ""
     field = el("input", type="password", name=name, placeholder=hint, autocomplete="new-password")
-    return el("label", el("span", label, el("small", more) if more and not is_set else None), field)
+    return el("label", el("span", label), field)
 
 
 def _tried(found: Sequence[Tried]) -> Child:

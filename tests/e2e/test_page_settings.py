@@ -83,8 +83,9 @@ async def test_a_newcomer_reaches_a_model_and_telegram_without_leaving_the_brows
         await telegram.until(lambda: telegram.shown(chat))
         code = re.search(r"/pair (\S+)", telegram.shown(chat)[0].text)
         assert code is not None
-        await me.get_by_label("Code").fill(code[1])
-        await me.get_by_role("button", name="Let in").click()
+        await me.locator("#telegram .worded summary").click()
+        await me.locator("#telegram .worded input[type=text]").fill(code[1])
+        await me.keyboard.press("Enter")
         await expect(me.locator("#log")).to_contain_text("Let in: telegram:")
         assert "It serves Telegram and the page" in terminal.text
         for path in ("?at=tools.mcp", "?at=keys", "?at=chats&name=x"):
