@@ -50,7 +50,8 @@ class Done(Struct, frozen=True, kw_only=True):
 async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Done:
     """Do what a form asks. `owner`: they came by a link of this machine."""
     where, verb = fields.get("where", ""), fields.get("verb", "save")
-    at, called = fields.get("at", ""), fields.get("name", "").strip()
+    at = fields.get("at", "" if where in ("part", "people") else f"adapters.{where}")
+    called = fields.get("name", "").strip() if where in ("part", "keys") else ""
     if where == "model":
         name = fields.get("name", "").strip()
         chosen = Chosen(provider=fields.get("provider", ""), name=name, address=fields.get("address", "").strip())
