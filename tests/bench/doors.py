@@ -1,4 +1,4 @@
-"""What the API costs beside JSON lines, and what bad requests to it cost others.
+"""What the API and the page cost beside JSON lines, and what bad requests to it cost others.
 
 Ten programs hold conversations through each of the two doors in turns, in one process; those of the API send their
 whole history each time. Told is the CPU of a message, without that of the programs. Then somebody says something each
@@ -22,12 +22,12 @@ from adapters.api.adapter import ApiAdapter
 from adapters.api.platform import ApiSettings
 from gateway.domain.keys import Key
 from gateway.people.keys import Keys
-from tests.bench.programs import CHATS, Program, Talk, api, host_of, lines
+from tests.bench.programs import CHATS, Program, Talk, api, host_of, lines, page
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, milliseconds, percentile
 from tests.bench.world import bot, said
 
-TITLE = "The API beside JSON lines, and beside bad requests; model at 0 ms, durable SQLite"
+TITLE = "The API and the page beside JSON lines, and beside bad requests; model at 0 ms, durable SQLite"
 _SPANS: Final = ((5, 25), (25, 65))  # exchanges of history
 _TURNS: Final = 5  # of calm, the flood and the flood elsewhere
 _SECONDS: Final = 4.0  # of each
@@ -37,7 +37,7 @@ _FLOOD: Final = "tests.bench.doors_flood"
 
 async def measure() -> Rows:
     """The doors, then the floods."""
-    return [*await _doors(stream=False), *await _doors(stream=True), *await _floods()]
+    return [*await _page(), *await _doors(stream=False), *await _doors(stream=True), *await _floods()]
 
 
 async def _doors(*, stream: bool) -> Rows:
@@ -46,11 +46,20 @@ async def _doors(*, stream: bool) -> Rows:
     return [row for first, end in _SPANS for row in _compared(turns[first:end], f"{first} to {end}", stream=stream)]
 
 
-async def _cpu(talk: Talk) -> float:
+async def _page() -> Rows:
+    """The page, whose answers grow, beside JSON lines in pieces: one person, who looks at both."""
+    async with lines(stream=True, chats=1) as by_lines, page(chats=1) as by_page:
+        turns = [(await _cpu(by_lines, 1), await _cpu(by_page, 1)) for _ in range(_SPANS[-1][1])]
+    told, seen = zip(*turns[_SPANS[0][0] :], strict=True)
+    times = median(b / a for a, b in zip(told, seen, strict=True))
+    return [Row("over the page: CPU a message", milliseconds(median(seen)), "", times, "that of JSON lines in pieces")]
+
+
+async def _cpu(talk: Talk, chats: int = CHATS) -> float:
     """CPU seconds of a message."""
     begun = time.process_time()
     theirs = await talk(1)
-    return (time.process_time() - begun - theirs) / CHATS
+    return (time.process_time() - begun - theirs) / chats
 
 
 def _compared(turns: list[tuple[float, float]], history: str, *, stream: bool) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""Other programs that talk to the bot: over JSON lines, and over its API.
+"""Other programs that talk to the bot: over JSON lines, over its API, and over the page.
 
 They run in threads of this process that nobody counts, and wait for each answer before they say the next thing.
 """
@@ -15,11 +15,17 @@ from contextlib import asynccontextmanager
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest.mock import AsyncMock
+from urllib.parse import urlencode
+
+from pydantic import SecretStr
 
 from adapters.api.adapter import ApiAdapter
 from adapters.api.platform import ApiSettings
 from adapters.console.adapter import JsonConsole
+from adapters.web.adapter import WebAdapter
+from adapters.web.platform import WebPerson, WebSettings
 from gateway.domain.keys import Key
 from gateway.domain.platform import AdapterHost
 from gateway.people.keys import Keys
@@ -44,8 +50,8 @@ async def _unseen(work: Callable[[], None]) -> float:
 
 
 @asynccontextmanager
-async def lines(*, stream: bool = False) -> AsyncIterator[Talk]:
-    """`legato chat --json` between two pipes. `stream`: the answers come in pieces."""
+async def lines(*, stream: bool = False, chats: int = CHATS) -> AsyncIterator[Talk]:
+    """`legato chat --json` between two pipes. `stream`: the answers come in pieces. `chats`: so many talk."""
     to_bot, from_us = os.pipe()
     to_us, from_bot = os.pipe()
     adapter = JsonConsole(to_bot, from_bot, ids=SystemIds(), clock=SystemClock())
@@ -54,10 +60,10 @@ async def lines(*, stream: bool = False) -> AsyncIterator[Talk]:
 
         def all_say(each: int) -> None:
             for number in range(each):
-                for chat in range(CHATS):
+                for chat in range(chats):
                     line = {"id": f"e{next(numbers)}", "chat": f"c{chat}", "text": said(number), "stream": stream}
                     speak.write(json.dumps(line).encode() + b"\n")
-                left = CHATS
+                left = chats
                 while left:
                     left -= json.loads(listen.readline())["kind"] == "reply"
 
@@ -150,3 +156,78 @@ async def api(*, stream: bool = False) -> AsyncIterator[Talk]:
         finally:
             for program in programs:
                 program.close()
+
+
+class Reader:
+    """Somebody with the page open: a browser without its drawing. It says things, and waits until each is answered."""
+
+    def __init__(self, at: str, name: str, password: str) -> None:
+        host = at.removeprefix("http://")
+        self._says, self._hears = HTTPConnection(host), HTTPConnection(host)
+        self._says.request("POST", "/login", urlencode({"name": name, "password": password}), self._head(at, ""))
+        answer = self._says.getresponse()
+        answer.read()
+        self._cookie = str(answer.headers["Set-Cookie"]).partition(";")[0]
+        self._at = at
+        self._says.request("GET", "/", headers=self._head(at, self._cookie))
+        page = self._says.getresponse().read().decode()
+        self._csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
+        self._hears.request("GET", "/events?last=0", headers=self._head(at, self._cookie))
+        self._events = self._hears.getresponse()
+
+    @staticmethod
+    def _head(at: str, cookie: str) -> dict[str, str]:
+        form = "application/x-www-form-urlencoded"
+        return {"Cookie": cookie, "Origin": at, "Content-Type": form, "Accept": "application/json"}
+
+    def ask(self, text: str, number: int) -> None:
+        """Send a message."""
+        said = urlencode({"csrf": self._csrf, "id": f"event{number:08d}", "text": text})
+        self._says.request("POST", "/say", said, self._head(self._at, self._cookie))
+        answer = self._says.getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
+
+    def hear(self) -> None:
+        """Read events until an answer is whole."""
+        while True:
+            line = self._events.readline()
+            assert line, "the stream has ended"
+            if line.startswith(b"data: {") and b'class=\\"reply\\"' in line:
+                return
+
+    def close(self) -> None:
+        """Leave."""
+        self._says.close()
+        self._hears.close()
+
+
+@asynccontextmanager
+async def page(*, chats: int = CHATS) -> AsyncIterator[Talk]:
+    """The page, open in a browser of each person. Its answers come in pieces."""
+    password = "a-long-password-of-mine"
+    people = {f"c{number}": WebPerson(password=SecretStr(password)) for number in range(chats)}
+    settings = WebSettings(enabled=True, port=0, url="http://127.0.0.1", people=people)
+    with TemporaryDirectory() as folder:
+        adapter = WebAdapter(settings, host_of(Path(folder)))
+        async with bot(adapter) as gateway:
+            await adapter.listens.wait()
+            numbers = iter(range(1_000_000))
+            readers: list[Reader] = []
+            await _unseen(lambda: readers.extend(Reader(adapter.at, name, password) for name in people))
+
+            def all_say(each: int) -> None:
+                for number in range(each):
+                    for reader in readers:
+                        reader.ask(said(number), next(numbers))
+                    for reader in readers:
+                        reader.hear()
+
+            async def talk(each: int) -> float:
+                cpu = await _unseen(partial(all_say, each))
+                await quiet(gateway)
+                return cpu
+
+            yield talk
+            for reader in readers:
+                reader.close()
