@@ -283,9 +283,7 @@ def _model(at: ProviderBlank, chosen: Chosen, csrf: str, last: Done) -> Child:
 
 def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, again: bool) -> Html:
     fields = [
-        hidden(
-            at=f"adapters.{each.name}", **{f"{_SAID}enabled": "true", f"{_SHOWN}enabled": str(each.enabled).lower()}
-        ),
+        hidden(**{f"{_SAID}enabled": "true", f"{_SHOWN}enabled": str(each.enabled).lower()}),
         el("p", each.guide) if each.guide else None,
         [_asked(blank) for blank in each.fields],
     ]
