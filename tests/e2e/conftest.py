@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.support.redis_server import RedisServer  # at run time it is a plugin, which nobody may import first
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
     """Opens the same store, of either kind, for one more start."""
     if request.param == "redis":

@@ -305,7 +305,7 @@ async def test_an_answer_that_is_broken_off_is_never_taken_for_a_whole_one(api: 
     gate.set()
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 async def test_nothing_is_lost_or_doubled_when_it_is_killed(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:

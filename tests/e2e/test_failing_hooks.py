@@ -30,7 +30,7 @@ pytest_plugins = ["tests.support.redis_server"]
 Run = Callable[..., AbstractAsyncContextManager[Live]]
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     if request.param == "sqlite":
         return lambda **parts: running(tmp_path, **parts)

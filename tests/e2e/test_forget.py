@@ -45,7 +45,7 @@ class Place:
     remains: Callable[[str], list[str]]
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "sqlite":
         paths = [tmp_path / "legato.db", tmp_path / "legato.db-wal"]
@@ -220,6 +220,7 @@ async def test_words_that_stand_apart_are_offered_as_such(tmp_path: Path) -> Non
         assert await live.ask("/forget sandwich") == "I found nothing of yours with these words."
 
 
+@pytest.mark.parametrize("place", ["sqlite", "redis"], indirect=True)
 async def test_a_canary_is_nowhere_afterwards(place: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     clock = ManualClock(1_795_500_000.0)
     adapter, config = Fetching(f"a file about {WORD}".encode()), config_in(tmp_path, memory=MemorySettings(flush=False))

@@ -74,7 +74,7 @@ async def ended(process: Process) -> None:
     await process.wait()
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 async def test_a_push_is_shown_and_a_payment_asked_about(
     tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
@@ -126,7 +126,7 @@ async def test_a_push_is_shown_and_a_payment_asked_about(
     ("kind", "deliveries", "kills"),
     [
         ("sqlite", 30, 2),
-        ("redis", 30, 2),
+        pytest.param("redis", 30, 2, marks=pytest.mark.slow),
         pytest.param("sqlite", 1_000, 50, marks=pytest.mark.slow),
         pytest.param("redis", 1_000, 50, marks=pytest.mark.slow),
     ],

@@ -78,7 +78,7 @@ class World(Struct, kw_only=True):
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of a store."""
     if request.param == "sqlite":

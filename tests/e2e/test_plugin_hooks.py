@@ -68,7 +68,7 @@ def installed(folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": f"{folder / 'site'}:{ROOT}"}
 
 
-@pytest.mark.parametrize("store", ["sqlite", "redis"])
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 async def test_the_example_of_the_page_in_the_real_program(
     tmp_path: Path, redis_server: RedisServer, store: str
 ) -> None:

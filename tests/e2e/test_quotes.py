@@ -33,7 +33,7 @@ pytest_plugins = ["tests.support.redis_server"]
 Start = Callable[..., AbstractAsyncContextManager[Live]]
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 def start(request: pytest.FixtureRequest, tmp_path: Path) -> Start:
     """A gateway on either store."""
     if request.param == "sqlite":

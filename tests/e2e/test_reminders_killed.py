@@ -15,7 +15,7 @@ from tests.chaos.reminders.laboratory import benches
 from tests.chaos.reminders.script import StoreName, make_plan
 
 
-@pytest.mark.parametrize("store", ["sqlite", "redis"])
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 async def test_whatever_is_killed_each_reminder_fires_once_and_is_shown_once(store: StoreName) -> None:
     drawn = make_plan(0, store)
     plan = replace(drawn, kills=drawn.kills[:2])

@@ -131,7 +131,7 @@ def test_the_sources_are_links_on_every_platform(platform: str) -> None:
     assert "https://bread.example/rye" in shown
 
 
-@pytest.mark.parametrize("store", ["sqlite", "redis"])
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 async def test_the_program_searches(tmp_path: Path, redis_server: RedisServer, store: str) -> None:
     def reply(body: dict[str, Any]) -> Reply:
         if body["messages"][-1]["role"] == "tool":
