@@ -62,7 +62,9 @@ async def test_what_waits_is_not_sent_by_who_logs_in_next(tmp_path: Path, chromi
         await context.close()
 
 
-async def test_files_that_are_too_large_are_told_before_they_are_sent(tmp_path: Path, chromium: Browser) -> None:
+async def test_a_file_that_is_too_large_is_told_before_it_is_sent_and_a_long_text_becomes_one(
+    tmp_path: Path, chromium: Browser
+) -> None:
     large = tmp_path / "large.bin"
     with large.open("wb") as stream:
         stream.truncate(60_000_000)
@@ -74,9 +76,20 @@ async def test_files_that_are_too_large_are_told_before_they_are_sent(tmp_path: 
         await me.keyboard.press("Enter")
         await say(me, "look")
         await expect(me.locator("#log")).to_contain_text("echo: look")
+        await me.evaluate(
+            """() => {
+                const clipboardData = new DataTransfer();
+                clipboardData.setData("text/plain", "word ".repeat(30_000));
+                const paste = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+                document.getElementById("text").dispatchEvent(paste);
+            }"""
+        )
+        await expect(me.locator("#chosen li")).to_contain_text("pasted.txt")
+        await say(me, "read this")
+        await expect(me.locator("#log .said .file")).to_contain_text("pasted.txt (150 kB)")
 
 
-async def test_a_long_message_is_not_edited_into_its_beginning(tmp_path: Path, chromium: Browser) -> None:
+async def test_what_is_not_all_in_the_field_is_not_edited_there(tmp_path: Path, chromium: Browser) -> None:
     async with page(tmp_path) as live, person(chromium, live) as me:
         await say(me, "short")
         await say(me, "word " * 2_000)
@@ -84,14 +97,9 @@ async def test_a_long_message_is_not_edited_into_its_beginning(tmp_path: Path, c
         await me.get_by_role("button", name="Edit").last.click()
         await expect(me.locator("#problem")).to_contain_text("it is not all here")
         await expect(me.locator("#text")).to_have_value("")
-
-
-async def test_a_message_with_a_file_is_not_edited_into_an_earlier_one(tmp_path: Path, chromium: Browser) -> None:
-    async with page(tmp_path) as live, person(chromium, live) as me:
-        await say(me, "earlier")
         await me.set_input_files("#file", {"name": "note.txt", "mimeType": "text/plain", "buffer": b"a note"})
         await me.get_by_role("button", name="Send", exact=True).click()
-        await expect(me.locator("#log article.reply:not(.draft)")).to_have_count(2)
+        await expect(me.locator("#log article.reply:not(.draft)")).to_have_count(3)
         await me.keyboard.press("ArrowUp")
         await expect(me.locator("#problem")).to_contain_text("has files")
         await expect(me.locator("#text")).to_have_value("")
@@ -122,18 +130,3 @@ async def test_a_button_that_did_nothing_says_so_and_can_be_pressed_again(tmp_pa
         await approve.click()
         await expect(me.locator("#problem")).to_have_text("This form is too old: load the page again.")
         await expect(approve).to_be_enabled()
-
-
-async def test_a_long_text_that_is_pasted_becomes_a_file(tmp_path: Path, chromium: Browser) -> None:
-    async with page(tmp_path) as live, person(chromium, live) as me:
-        await me.evaluate(
-            """() => {
-                const clipboardData = new DataTransfer();
-                clipboardData.setData("text/plain", "word ".repeat(30_000));
-                const paste = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
-                document.getElementById("text").dispatchEvent(paste);
-            }"""
-        )
-        await expect(me.locator("#chosen li")).to_contain_text("pasted.txt")
-        await say(me, "read this")
-        await expect(me.locator("#log .said .file")).to_contain_text("pasted.txt (150 kB)")
