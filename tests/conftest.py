@@ -55,7 +55,7 @@ os.environ["LEGATO_HOME"] = "."  # each test's programs keep their things where 
 
 # Without deadlines: how long an example takes depends on what else the machine does.
 # Without a folder of examples: in a checkout that nobody may write to, hypothesis would warn, which is an error here.
-settings.register_profile("quick", deadline=None, max_examples=25, database=None)
+settings.register_profile("quick", deadline=None, max_examples=15, database=None)
 settings.register_profile("thorough", deadline=None, max_examples=400, database=None)  # of `make slow`
 settings.load_profile("quick")
 

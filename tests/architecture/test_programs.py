@@ -24,6 +24,7 @@ def collected(path: Path, **more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_without_a_program_the_tests_that_ask_for_it_are_left_out(tmp_path: Path) -> None:
     ended = collected(tmp_path)
     assert ended.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, ended.stdout
@@ -31,6 +32,7 @@ def test_without_a_program_the_tests_that_ask_for_it_are_left_out(tmp_path: Path
     assert "apt-get install chromium" in ended.stdout
 
 
+@pytest.mark.slow
 def test_in_ci_nothing_is_left_out(tmp_path: Path) -> None:
     ended = collected(tmp_path, CI="true")
     assert ended.returncode == pytest.ExitCode.OK, ended.stdout

@@ -7,8 +7,9 @@ import json
 import re
 import threading
 import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import pytest
 
@@ -37,7 +38,12 @@ UNITS: Final = {
 }
 
 
-@pytest.mark.parametrize("name", UNITS)
+def quick(values: Iterable[str], *names: str) -> list[Any]:
+    """The values, of which these are for every run and the others for the night's."""
+    return [each if each in names else pytest.param(each, marks=pytest.mark.slow) for each in values]
+
+
+@pytest.mark.parametrize("name", quick(UNITS, "headings", "chinese", "passwords", "marks", "table"))
 async def test_no_message_and_no_answer_holds_up_the_loop(tmp_path: Path, name: str) -> None:
     text = UNITS[name] * (SIZE // len(UNITS[name]))
     search = json.dumps({"query": text})
@@ -125,9 +131,10 @@ async def test_the_first_time_that_is_read_holds_up_nobody(tmp_path: Path, said:
             await live.ask(said)
 
 
-@pytest.mark.parametrize(
-    "unit", ["9", "9,", "9_", "a", "sk-", "prompt ", "a*", "1h", "上下文", "超过", "a...", "max_tokens "]
-)
+REFUSED: Final = ("9", "9,", "9_", "a", "sk-", "prompt ", "a*", "1h", "上下文", "超过", "a...", "max_tokens ")
+
+
+@pytest.mark.parametrize("unit", quick(REFUSED, "9,", "sk-", "1h", "上下文"))
 async def test_no_refusal_holds_up_the_loop(unit: str) -> None:
     redact = Redactor(["sk-" + "a1" * 20])
 

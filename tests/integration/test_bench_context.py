@@ -77,6 +77,7 @@ async def test_every_goal_is_reached_in_conversations_twice_as_long(
     assert missed(summed([record])) == []
 
 
+@pytest.mark.slow
 async def test_engines_without_a_model_keep_less_but_break_nothing(tmp_path: Path, counter: TokenCounter) -> None:
     window = summed([await replayed(tmp_path / "window", counter, "window")])
     tail = summed([await replayed(tmp_path / "tail", counter, "tail-only")])
@@ -88,6 +89,7 @@ async def test_engines_without_a_model_keep_less_but_break_nothing(tmp_path: Pat
     assert window.in_view < ours.in_view
 
 
+@pytest.mark.slow
 async def test_without_compaction_a_conversation_ends(tmp_path: Path, counter: TokenCounter) -> None:
     figures = summed([await replayed(tmp_path, counter, "none", turns=SHORT)])
     assert figures.broke is not None

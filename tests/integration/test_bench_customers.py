@@ -51,6 +51,7 @@ def test_messages_are_noted_as_a_store_notes_them(life: Life, counter: TokenCoun
     assert len({note_of(message)["id"] for message in life.messages}) == len(life.messages)
 
 
+@pytest.mark.slow
 def test_policies_are_told_apart(life: Life, counter: TokenCounter) -> None:
     records = drive.run(life, NAMES, WINDOW, counter)
     shares = {
@@ -73,6 +74,7 @@ def test_a_turn_does_not_find_its_own_question_and_answer(life: Life) -> None:
     assert not any(hits.at_10 for hits in found.values())
 
 
+@pytest.mark.slow
 def test_helpers_spare_a_conversation_what_they_read(life: Life, counter: TokenCounter) -> None:
     spared, told = (delegated.delegated(life, counter, told=each) for each in (False, True))
     whole, less, more = (drive.size_of(each.messages) for each in (life, spared, told))

@@ -253,6 +253,7 @@ def test_no_attack_succeeds(world: World, family: str) -> None:
     assert world.victim.poll() is None
 
 
+@pytest.mark.slow
 def test_they_are_real_attempts(world: World) -> None:
     """Those that need no more than the rights of the gateway's user succeed where there is no sandbox."""
     for family in ATTACKS.values():

@@ -19,6 +19,9 @@ BUSY = Refuse(status=429, body=error_body("Slow down, please: rate limit."), hea
 OVERLOADED = Refuse(status=529, body=error_body("Overloaded"))
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture
 async def server() -> AsyncIterator[LlmServer]:
     async with LlmServer(count=lambda text: len(text.split()), api_key="k") as running:

@@ -545,7 +545,7 @@ for number in range(1, 10_000):
 def test_kill_9_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
     rng = random.Random(5)
     workspaces = Workspaces(tmp_path / "workspaces")
-    for _ in range(8):
+    for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", KILLED, workspaces.root], stdout=subprocess.PIPE)
         assert process.stdout is not None
         process.stdout.readline()

@@ -198,7 +198,9 @@ async def test_a_small_window_is_fed_in_parts_each_of_which_updates_the_notes_be
     assert len(summaries(result)) == 1
 
 
-@pytest.mark.parametrize("window", [3_000, 4_000, 6_000, 12_000])
+@pytest.mark.parametrize(
+    "window", [3_000, *(pytest.param(window, marks=pytest.mark.slow) for window in (4_000, 6_000)), 12_000]
+)
 async def test_every_request_fits_the_window_with_its_answer_however_much_there_is(window: int) -> None:
     asked: list[int] = []
 
@@ -278,7 +280,7 @@ def test_the_oldest_is_left_out_where_the_parts_are_too_few() -> None:
     assert shown == list(range(shown[0], 60)) or len(shown) > 20
 
 
-@pytest.mark.parametrize("stated", [None, 6_000])
+@pytest.mark.parametrize("stated", [pytest.param(None, marks=pytest.mark.slow), 6_000])
 async def test_a_summariser_whose_window_is_smaller_than_known_is_given_less_until_it_fits(stated: int | None) -> None:
     class Small(Extractive):
         async def __call__(self, messages: Sequence[Message], max_tokens: int) -> str:
