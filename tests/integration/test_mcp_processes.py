@@ -169,47 +169,51 @@ async def test_a_list_of_many_pages_is_read_to_its_end_or_to_enough_tools(pages:
 GOOD = {"type": "object"}
 
 
-@pytest.mark.parametrize(
-    ("tool", "name"),
-    [
-        ({"name": "bad", "inputSchema": {}}, "bad"),
-        ({"name": "bad"}, "bad"),
-        ({"name": "bad", "inputSchema": None}, "bad"),
-        ({"name": "bad", "inputSchema": "none"}, "bad"),
-        ({"name": "bad", "inputSchema": []}, "bad"),
-        ({"name": "bad", "inputSchema": True}, "bad"),
-        ({"name": "bad", "inputSchema": {"type": "string"}}, "bad"),
-        ({"name": "bad", "inputSchema": {"type": ["object", "null"]}}, "bad"),
-        ({"name": "bad", "inputSchema": {"type": "object", "properties": []}}, "bad"),
-        ({"name": "bad", "inputSchema": {"type": "object", "properties": {"required": ["a"]}}}, "bad"),
-        ({"name": "bad", "inputSchema": {"type": "object", "properties": {"a": "string"}}}, "bad"),
-        ({"name": "bad", "inputSchema": {"type": "object", "required": "a"}}, "bad"),
-        ({"name": "bad", "inputSchema": {"type": "object", "required": {"a": True}}}, "bad"),
-        ({"name": "bad", "inputSchema": GOOD, "description": {"en": "x"}}, "bad"),
-        ({"name": "bad", "inputSchema": GOOD, "annotations": []}, "bad"),
-        ({"name": "bad", "inputSchema": GOOD, "annotations": {"readOnlyHint": "perhaps"}}, "bad"),
-        ({"name": "b\n[a]d" + "d" * 100, "inputSchema": {}}, "b (a)" + "d" * 59),
-        ({"name": 7, "inputSchema": GOOD}, "number 1"),
-        ({"name": None, "inputSchema": GOOD}, "number 1"),
-        ({"inputSchema": GOOD}, "number 1"),
-        ({}, "number 1"),
-        (None, "number 1"),
-        ("bad", "number 1"),
-        ([], "number 1"),
-        (7, "number 1"),
-    ],
-    ids=json.dumps,
-)
-async def test_a_tool_that_is_none_is_left_out_by_its_name(tool: Any, name: str) -> None:
-    async with running(raw("bad:" + json.dumps(tool))) as it:
+NO_TOOLS: list[Any] = [
+    {"inputSchema": {}},
+    {},
+    {"inputSchema": None},
+    {"inputSchema": "none"},
+    {"inputSchema": []},
+    {"inputSchema": True},
+    {"inputSchema": {"type": "string"}},
+    {"inputSchema": {"type": ["object", "null"]}},
+    {"inputSchema": {"type": "object", "properties": []}},
+    {"inputSchema": {"type": "object", "properties": {"required": ["a"]}}},
+    {"inputSchema": {"type": "object", "properties": {"a": "string"}}},
+    {"inputSchema": {"type": "object", "required": "a"}},
+    {"inputSchema": {"type": "object", "required": {"a": True}}},
+    {"inputSchema": GOOD, "description": {"en": "x"}},
+    {"inputSchema": GOOD, "annotations": []},
+    {"inputSchema": GOOD, "annotations": {"readOnlyHint": "perhaps"}},
+]
+NAMELESS: list[Any] = [
+    {"name": 7, "inputSchema": GOOD},
+    {"name": None, "inputSchema": GOOD},
+    {"inputSchema": GOOD},
+    {},
+    None,
+    "bad",
+    [],
+    7,
+]
+
+
+async def test_tools_that_are_none_are_left_out_by_their_names() -> None:
+    bad = [{"name": f"bad{number}", **tool} for number, tool in enumerate(NO_TOOLS)]
+    bad += [{"name": "b\n[a]d" + "d" * 100, "inputSchema": {}}, *NAMELESS]
+    names = [f"bad{number}" for number in range(len(NO_TOOLS))] + ["b (a)" + "d" * 59]
+    names += [f"number {number}" for number in range(len(names) + 1, len(bad) + 1)]
+    habits = ["bad:" + json.dumps(tool) for tool in reversed(bad)]  # the last is put before the others
+    async with running(raw(*habits)) as it:
         assert it.offer.names == ["demo_echo"]
         assert await it.call("echo", text="hi") == "hi"
-        assert [each.name for each in it.server.left_out] == [name]
+        assert [each.name for each in it.server.left_out] == names
         ((_, note),) = it.servers.troubled()
-        assert note.startswith(f"used without the tools that cannot be read: {name} (")
-    only = Running(raw("bad:" + json.dumps(tool), only=["echo"]))
+        assert note.startswith("used without the tools that cannot be read: bad0 (")
+    only = Running(raw(*habits, only=["echo"]))
     (finding,) = [each async for each in only.servers.probe()]
-    assert f"demo: 1 tool: demo_echo; left out, because they cannot be read: {name} (" in finding.detail
+    assert "demo: 1 tool: demo_echo; left out, because they cannot be read: bad0 (" in finding.detail
     assert finding.ok is None
 
 
