@@ -76,8 +76,23 @@ def pytest_configure(config: pytest.Config) -> None:
         share()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests that ask for a program which is missing, or for a sandbox where none holds."""
+    """Leave out the tests that ask for a program which is missing, or for a sandbox where none holds. Then let each
+    process end with its share of the short ones, for what one takes over from another is at the end."""
+    _leave_out(config, items)
+    processes = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    short = [item for item in items if "tests/unit/" in item.nodeid]
+    others = [item for item in items if "tests/unit/" not in item.nodeid]
+    items[:] = [
+        item
+        for number in range(processes)
+        for kind in (others, short)
+        for item in kind[number * len(kind) // processes : (number + 1) * len(kind) // processes]
+    ]
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     missing = {*lacking(), *(["bwrap"] if why_not() else []), *([] if SYNAPSE.exists() else ["synapse"])}
     if not missing:
         return

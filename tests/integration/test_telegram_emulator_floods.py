@@ -1,16 +1,13 @@
-"""The planned faults of the emulator, as python-telegram-bot's client meets them."""
+"""Flood control of the emulated Telegram, as python-telegram-bot's client meets it, and orders over HTTP."""
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
-
 import aiohttp
 import pytest
-from telegram.error import BadRequest, NetworkError, RetryAfter, TimedOut
+from telegram.error import RetryAfter
 
-from tests.emulators.telegram import Disconnect, Flood, Limits, LoseAnswer, Refuse, Seeded, Slow
-from tests.support.telegram_client import client, durations, emulated, started
+from tests.emulators.telegram import Flood, Limits
+from tests.support.telegram_client import durations, emulated, started
 
 __all__ = ["durations"]
 pytestmark = pytest.mark.usefixtures("durations")
@@ -101,118 +98,6 @@ async def test_flood_control_can_be_switched_off():
         for number in range(40):
             await bot.send_message(chat.id, f"{number}")
         assert len(server.shown(chat)) == 40
-
-
-# Faults
-
-
-async def test_a_lost_answer_leaves_the_message():
-    async with emulated() as (server, _), client(server, patience=0.2) as hasty:
-        _, chat = started(server)
-        server.faults.add(LoseAnswer(), method="sendMessage")
-        with pytest.raises(TimedOut):
-            await hasty.send_message(chat.id, "x")
-        await server.until(lambda: texts(server, chat))
-        call = next(server.journal.of("sendMessage"))
-        assert (texts(server, chat), call.ambiguous, call.fault) == (["x"], True, "LoseAnswer")
-
-
-async def test_a_slow_call_is_done_although_nobody_waits(clock):
-    async with emulated(clock=clock) as (server, _), client(server, patience=0.2) as hasty:
-        _, chat = started(server)
-        server.faults.add(Slow(seconds=5), method="sendMessage")
-        with pytest.raises(TimedOut):
-            await hasty.send_message(chat.id, "x")
-        await clock.until_due_in(5)
-        assert texts(server, chat) == []
-        await clock.advance(5)
-        assert texts(server, chat) == ["x"]
-
-
-async def test_a_call_that_came_before_the_chat_asked_for_rest_could_not_know(clock):
-    async with emulated(clock=clock) as (server, bot):
-        _, chat = started(server)
-        server.faults.add(Slow(seconds=2), method="sendMessage")
-        slow = asyncio.create_task(bot.send_message(chat.id, "slow"))
-        await server.until(lambda: list(server.journal.of("sendMessage")))
-        await clock.advance(1)
-        server.faults.add(Flood(seconds=9), method="sendMessage")
-        with pytest.raises(RetryAfter):
-            await bot.send_message(chat.id, "next")
-        await clock.advance(1)
-        with pytest.raises(RetryAfter):
-            await slow
-        assert server.violations == []
-
-
-@pytest.mark.parametrize(("fault", "shown"), [(Disconnect(), []), (Disconnect(done=True), ["x"])])
-async def test_a_broken_connection(fault, shown):
-    async with emulated() as (server, bot):
-        _, chat = started(server)
-        server.faults.add(fault, method="sendMessage")
-        with pytest.raises(NetworkError):
-            await bot.send_message(chat.id, "x")
-        assert texts(server, chat) == shown
-        assert next(server.journal.of("sendMessage")).ambiguous == bool(shown)
-
-
-@pytest.mark.parametrize("fault", [Refuse(), Refuse(status=500), Refuse(status=504, body="")])
-async def test_an_error_of_the_server(fault):
-    async with emulated() as (server, bot):
-        _, chat = started(server)
-        server.faults.add(fault, method="sendMessage")
-        with pytest.raises(NetworkError) as refused:
-            await bot.send_message(chat.id, "x")
-        assert not isinstance(refused.value, BadRequest | TimedOut)
-        assert texts(server, chat) == []
-
-
-async def test_the_nth_call_to_a_chat_and_the_one_after():
-    async with emulated(limits=None) as (server, bot):
-        _, chat = started(server)
-        _, other = started(server, "Ben")
-        server.faults.add(Refuse(), method="sendMessage", chat_id=chat.id, nth=2, times=2)
-        for text in "abcd":
-            await bot.send_message(other.id, text)
-            if text in "bc":
-                with pytest.raises(NetworkError):
-                    await bot.send_message(chat.id, text)
-            else:
-                await bot.send_message(chat.id, text)
-        assert (texts(server, chat), texts(server, other)) == (["a", "d"], ["a", "b", "c", "d"])
-
-
-async def outcomes(seed):
-    """Return the outcome of twenty calls in each of two chats at the same time, under a seeded schedule."""
-    async with emulated(limits=None) as (server, bot), asyncio.TaskGroup() as group:
-        chats = [started(server, name)[1] for name in ("Anna", "Ben")]
-        server.faults.schedule = Seeded(seed, share=0.3, among=(Refuse(), Disconnect(), Disconnect(done=True)))
-
-        async def write(chat):
-            for number in range(20):
-                with suppress(NetworkError):
-                    await bot.send_message(chat.id, f"{number}")
-
-        tasks = [group.create_task(write(chat)) for chat in chats]
-        await asyncio.wait(tasks)
-        return [[call.fault for call in server.journal.of("sendMessage", chat.id)] for chat in chats]
-
-
-async def test_a_schedule_is_the_same_for_the_same_seed():
-    first, again, other = await outcomes(7), await outcomes(7), await outcomes(8)
-    assert first == again != other
-    assert {bool(fault) for fault in first[0]} == {True, False}
-
-
-async def test_a_download_can_break():
-    async with emulated() as (server, bot):
-        anna, chat = started(server)
-        note = server.people.file(chat, anna, "document", b"notes", name="notes.txt")
-        file = await bot.get_file(note.content["document"]["file_id"])
-        server.faults.add(Refuse(), method="(download)")
-        with pytest.raises(NetworkError):
-            await file.download_as_bytearray()
-        assert await file.download_as_bytearray() == b"notes"
 
 
 # Inspection over HTTP
