@@ -138,6 +138,7 @@ async def test_what_a_redis_store_said_goes_on_in_a_file_and_back(places: Places
         start = url
 
 
+@pytest.mark.slow
 async def test_long_transcripts_and_many_sessions(places: Places) -> None:
     store = await places.open(places.sqlite("a.db"))
     claim, session = await in_session(store)
