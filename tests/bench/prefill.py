@@ -1,21 +1,30 @@
 """Fills a store with sessions that somebody used once, quickly.
 
-One session is made through the store's own port; the others are copies of its rows, written by SQL
-in one transaction, so that 100,000 take seconds and the schema need not be known here.
+One session is made through the store's own port; the others are copies of its records, put by one step for many of
+them, so that 100,000 take seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
+from typing import Any, Final
 
-import apsw
-
+from gateway.runtime.structs import replace
+from gateway.store.kinds import CALL, EVENT, ITEM, MESSAGE, PROMPT, ROW, SESSION, Event, event_name
+from gateway.store.space import Kind, Space
+from gateway.store.sqlite import search
+from gateway.store.sqlite.connection import connect_writer
+from gateway.store.sqlite.records import FileRecords, WrittenRecords
+from gateway.store.steps import spending
 from tests.bench.world import Instant, quiet, running, said, settings
 
-_PER_SESSION = ("inbox", "sessions", "prompts", "tips", "messages", "transcript", "outbox", "ledger")
-_SEED = "known0"
-_OWN = {"inbox": "id", "sessions": "seq", "messages": "id", "outbox": "seq", "ledger": "id"}
+_SEED: Final = "known0"
+_TOGETHER: Final = 500  # sessions
+_COPIED: Final = (EVENT, ITEM, SESSION, PROMPT, MESSAGE, ROW, CALL)
+
+Seed = dict[Kind[Any], list[Any]]
 
 
 async def fill(path: Path, sessions: int) -> None:
@@ -25,53 +34,41 @@ async def fill(path: Path, sessions: int) -> None:
         await quiet(gateway)
     if sessions > 1:
         await asyncio.to_thread(_copy, path, sessions)
-        async with running(settings(path), provider=Instant()):
-            pass  # a start enters the copies in the search index: else what measures would do it
-        await asyncio.to_thread(_write_back, path)
 
 
 def _copy(path: Path, sessions: int) -> None:
-    connection = apsw.Connection(str(path))
-    connection.execute("PRAGMA synchronous = OFF").fetchall()
-    with connection:
-        connection.execute(
-            "CREATE TEMP TABLE numbers AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
-            " SELECT i FROM n",
-            (sessions - 1,),
-        )
-        for table in _PER_SESSION:
-            _copy_table(connection, table)
-    connection.close()
+    with closing(connect_writer(path)) as connection:
+        connection.execute("PRAGMA synchronous = OFF").fetchall()
+        seed: Seed = {kind: list(FileRecords(connection).every(kind)) for kind in _COPIED}
+        written = WrittenRecords(connection)
+        for first in range(1, sessions, _TOGETHER):
+            with connection:
+                written.run(_put_copies, seed, range(first, min(sessions, first + _TOGETHER)))
+                search.enter_stored(connection)
+            connection.stored = ()
+        # Leave nothing in the log, as a store that has known its sessions for a while.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def _write_back(path: Path) -> None:
-    """Leave nothing in the log, as a store that has known its sessions for a while."""
-    connection = apsw.Connection(str(path))
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    connection.close()
+def _put_copies(space: Space, seed: Seed, numbers: range) -> None:
+    for number in numbers:
+        _put_copy(space, seed, number)
 
 
-def _copy_table(connection: apsw.Connection, table: str) -> None:
-    """Every row once for each number: texts that name the seed's session or chat name another one
-    instead, and rowids of the seed's two messages stay apart."""
-    columns = [(row[1], row[2]) for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
-    own = _OWN.get(table)
-    (session_id,) = connection.execute(f"SELECT session_id FROM tips WHERE key LIKE '%{_SEED}'").fetchall()[0]
-    names, values = [], []
-    for name, kind in columns:
-        names.append(name)
-        if name == own:
-            values.append(f"{name} + i * 2")
-        elif name == "place":
-            values.append("place + i * 2")
-        elif name == "message_id":
-            values.append("message_id + i * 2")
-        elif kind == "TEXT" and name not in ("body", "text", "system_prompt"):
-            unique = f"replace(replace({name}, '{_SEED}', 'known' || i), '{session_id}', 's_known' || i)"
-            values.append(f"{name} || '-' || i" if (table, name) == ("outbox", "id") else unique)
-        else:
-            values.append(name)
-    connection.execute(
-        f"INSERT INTO {table}({', '.join(names)}) SELECT {', '.join(values)}"
-        f" FROM (SELECT * FROM {table}) CROSS JOIN numbers"
-    ).fetchall()
+def _put_copy(space: Space, seed: Seed, number: int) -> None:
+    (item,), (kept,), (row,) = seed[ITEM], seed[SESSION], seed[ROW]
+    key = replace(item.key, chat=f"known{number}")
+    session_id, new = f"s_known{number}", space.number()
+    space.put(EVENT, Event(name=event_name(key.platform, f"known{number}"), item=new))
+    space.put(ITEM, replace(item, number=new, key=key))
+    space.put(SESSION, replace(kept, seq=space.number(), session=replace(kept.session, id=session_id, key=key)))
+    space.put(PROMPT, replace(seed[PROMPT][0], session_id=session_id))
+    for place, message in enumerate(seed[MESSAGE]):
+        new = space.number()
+        space.put(MESSAGE, replace(message, number=new, key=key, session_id=session_id))
+        space.extend(session_id, [new], at=place)
+    new = space.number()
+    out = replace(row.out, id=f"{row.out.id}-{number}", key=key, to=replace(row.out.to, chat=key.chat))
+    space.put(ROW, replace(row, seq=new, place=new, out=out))
+    for call in seed[CALL]:
+        spending.enter_call(space, replace(call, number=space.number(), key=key, session_id=session_id))
