@@ -1,7 +1,7 @@
-"""Asks the model of a turn for the answer of each step, and others in its place while it is away.
+"""Asks the model of a turn for the answer of each step, and other models while it is away.
 
-An answer counts when it is of use: what is too long is made to fit (`fitting`), what was cut off is asked for again
-with more room, and an empty answer once more.
+An answer counts if it is of use: what is too long is made to fit (`fitting`), what was cut off is asked for again with
+more room, and an empty answer is asked for once more.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Asking(Struct, kw_only=True):
     _told: bool = False  # who gives the present answer
 
     async def answer(self, conversation: Conversation, step: int, *, last: bool) -> Completed:
-        """Ask the conversation's model; while it is away, ask those that may stand in for it."""
+        """Ask the conversation's model or, while it is away, those that may stand in for it."""
         if self._home is None or conversation.spec.place == self._home.place:
             self._home = conversation.spec
         home, failures = self._home, list[ProviderError]()
@@ -111,7 +111,7 @@ class Asking(Struct, kw_only=True):
         raise unpaid or explained(failures[0], self.metering.models.fallbacks)
 
     async def use_own_model(self, conversation: Conversation) -> None:
-        """Go back to the conversation's own model, at the end of a turn."""
+        """Return to the conversation's own model at the end of a turn."""
         if self._home is not None and conversation.spec.place != self._home.place:
             await change_model(conversation, self._home)
 
@@ -126,7 +126,7 @@ class Asking(Struct, kw_only=True):
             await self.observer.tell(sentence)
 
     def _candidates(self, conversation: Conversation, home: ModelSpec) -> list[ModelSpec]:
-        """Return the models to be asked, in order. One that stood in at the step before goes on: two models in one turn
+        """The models to ask, in order. One that stood in at the previous step continues, because two models in one turn
         confuse each other."""
         able, present = [*self.metering.models.chain(home), *self.also], conversation.spec.place
         if self.terms.settings:
@@ -336,13 +336,14 @@ _LONGEST: Final = 2_000  # characters of what is repeated
 
 
 class Bound(Struct):
-    """Looks at an answer while it grows. `tokens`: the model's own limit, which its server keeps; None: it has none."""
+    """Watches an answer while it grows. `tokens`: the model's own limit, which its server keeps; None if it has
+    none."""
 
     tokens: int | None
     repeats: bool = False  # why it was cut
 
     def cut(self, text: str) -> int | None:
-        """Return how many characters of the answer so far are kept, where it must not go on; None: it may."""
+        """How many characters of the answer so far to keep, if it must not go on; None if it may."""
         longest = max(LONGEST, _OF_A_TOKEN * (self.tokens or 0))
         return self.at_limit(text[:longest]) if len(text) > longest else None
 

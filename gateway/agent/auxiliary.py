@@ -38,7 +38,7 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
     """`await auxiliary(messages, max_tokens)` gives the text of one call.
 
     The purpose's own model is asked first. If it fails, the conversation's live model is asked, and the text names the
-    model that failed. Every call is handed to `charge` for the ledger.
+    one that failed. Every call goes to `charge`, for the ledger.
     """
 
     metering: Metering
@@ -76,9 +76,9 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
         raise AssertionError("there is always a live model")
 
     async def aligned(self, messages: Sequence[Message], instruction: str, max_tokens: int) -> ModelText | None:
-        """Return the answer of the session's own model to its transcript, repeated letter for letter, with one
-        instruction behind. None, free of charge, if no warm cache would be met or the request was refused; a call that
-        stands alone may do then. Raises as a call does."""
+        """The answer of the session's own model to its transcript, repeated letter for letter, with one instruction at
+        the end. None, free of charge, if no warm cache is expected or the request was refused; a call that stands alone
+        can be made then. Raises as a call does."""
         sent, live = self.prefix.sent, self.live()
         since = messages[sent.count :] if sent else ()
         added = self.metering.models.calibration.correct(live.name, self.metering.count([*since, user(instruction)]))
@@ -130,5 +130,5 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
 
 
 def _unhurried(spec: ModelSpec) -> ModelSpec:
-    """A model in whose place nobody answers, so its silence is borne as long as its connection is kept."""
+    """A model that nobody can stand in for, so its silence is tolerated as long as the connection holds."""
     return spec if spec.silence is None else replace(spec, silence=max(spec.silence, READ_TIMEOUT))

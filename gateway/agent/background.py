@@ -46,8 +46,8 @@ STOPPED: Final = "ended, as was asked"
 
 
 class Begun(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A command that was begun. `cause`: its name among all that ever were. `outcome` is "" while it runs, and stands
-    in no file of what was begun."""
+    """A command that was begun. `cause`: a name that no other command ever had. `outcome` is "" while it runs, and is
+    not stored."""
 
     number: int
     command: str
@@ -80,7 +80,7 @@ class KeptOutput:
         self._last = (self._last + data[room:])[-_TAIL:]
 
     def close(self) -> None:
-        """Write the end behind what was left out."""
+        """Write the end, after a note of what was left out."""
         left_out = self._size - _LARGEST - len(self._last)
         with suppress(OSError):
             if left_out > 0:
@@ -127,7 +127,7 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
         return [each for each in await asyncio.to_thread(self.known, key) if not each.outcome]
 
     async def told(self, key: SessionKey, number: int) -> str:
-        """How a command stands, and the end of its output. Raises ToolError."""
+        """The state of a command, and the end of its output. Raises ToolError."""
         return await asyncio.to_thread(self._told, await self._numbered(key, number))
 
     async def end(self, key: SessionKey, number: int) -> str:

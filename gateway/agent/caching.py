@@ -42,7 +42,7 @@ _MARGIN: Final = 512  # tokens of the window left free for formats and miscounts
 
 
 class Aside(Struct, frozen=True):
-    """A text that stands in front of the message at `position` of a transcript, in requests alone."""
+    """A text that precedes the message at `position` of a transcript, only in requests."""
 
     position: int
     text: str
@@ -59,9 +59,9 @@ def prompt(
 
 
 def lifetime(pauses: Sequence[float], prompt: int, growth: float) -> str:
-    """Return how long prompts shall stay in the cache, "5m" or "1h". `pauses`: seconds between the newest requests of a
-    chat, long tool runs included; `prompt`: tokens of its requests now; `growth`: tokens that each adds. An hour costs
-    more for all that is new, and spares writing the whole prompt again after a pause."""
+    """How long prompts should stay in the cache, "5m" or "1h". `pauses`: seconds between the newest requests of a chat,
+    long tool runs included; `prompt`: tokens of its requests now; `growth`: tokens that each adds. An hour makes
+    everything new more expensive, but saves writing the whole prompt again after a pause."""
 
     def cost(ttl: str, write: float) -> float:
         cold = sum(pause >= _LIFETIMES[ttl] for pause in pauses)
@@ -176,9 +176,9 @@ def obstacle(
     added: int,
     now: float,
 ) -> Obstacle | None:
-    """Return the reason why a request that repeats `sent` would meet no warm cache or not fit; None if there is none.
+    """Why a request that repeats `sent` would find no warm cache, or not fit; None if it would.
 
-    `helpers`: the models for summaries, in order. `count`: messages of the transcript now. `added`: tokens behind the
+    `helpers`: the models for summaries, in order. `count`: messages of the transcript now. `added`: tokens after the
     repeated part, the answer included.
     """
     if [*helpers] != [spec]:

@@ -87,8 +87,8 @@ def in_force(
     now: float,
     person: str | None = None,
 ) -> tuple[Cap, ...]:
-    """Return the caps that a call for this session counts against, widest first. `chats`: those of places. `root`: the
-    first session of the lineage. `person`: the id of the one who is answered; None: whoever the key names."""
+    """The caps that a call for this session counts against, widest first. `chats`: those of places. `root`: the first
+    session of the lineage. `person`: the id of the one who is answered; None: the one that the key names."""
     today, ends = _day(now)
     found: list[Cap] = []
     if caps.daily_usd is not None:
@@ -136,8 +136,8 @@ class Standing(Struct, frozen=True, kw_only=True):
 
 
 class WorstCase(Struct, frozen=True, kw_only=True):
-    """The most that a call can cost (`amount`) and its prompt alone, in millionths of a US dollar. `output`: the tokens
-    that its answer may have. `least`: those that would do."""
+    """The most that a call can cost (`amount`), and the cost of its prompt, in millionths of a US dollar. `output`: how
+    many tokens its answer may have; `least`: how many would do."""
 
     amount: int
     prompt: int = 0

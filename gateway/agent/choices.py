@@ -1,5 +1,5 @@
-"""The choices of people for a chat, by a command: its persona, its model and whether it hears answers. A choice belongs
-to the chat or topic where it was made, and to none of its sessions: it outlives resets, expiry and restarts."""
+"""What people chose for a chat with a command: its persona, its model, and whether answers are said aloud. A choice
+belongs to the chat or topic in which it was made, and to no session, so it outlives resets, expiry and restarts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class Held(NamedTuple):
 def held(
     chosen: Mapping[str, Choice], configured: Mapping[str, str], platform: str, named: Sequence[str]
 ) -> Held | None:
-    """The choice or the setting of the narrowest place that has one; of one place, the choice. None: there is none."""
+    """The choice or setting of the narrowest place that has one; if a place has both, the choice. None if there is
+    none."""
     free = True
     if not chosen and not configured:  # as nearly everywhere
         return None

@@ -59,7 +59,7 @@ class CompactionReport(Struct, frozen=True, kw_only=True):
 
     @property
     def changed(self) -> bool:
-        """Whether the conversation goes on in a continuation."""
+        """Whether the conversation continues in a new session."""
         return self.compaction is not None
 
 
@@ -87,11 +87,10 @@ class Compactor(Struct, frozen=True, kw_only=True):
         keep: int = 0,
         engine: GuardedEngine | None = None,
     ) -> CompactionReport:
-        """Compact all but the last `keep` messages once, with another `engine` than the session's if one is given. A
-        cancellation before the publication leaves everything as it was.
+        """Compact all but the last `keep` messages once, with another `engine` than the session's if one is given.
 
-        An automatic compaction publishes a prepared one, if there is one. If it saves less than a tenth, it changes
-        nothing.
+        If it is cancelled before publication, nothing has changed. An automatic compaction publishes a prepared one, if
+        there is one. If it saves less than a tenth, it changes nothing.
         """
         if conversation.fresh.messages:
             # The engine may fold any message away, so every message must be stored first.

@@ -25,7 +25,7 @@ from gateway.store.records import Patch, StepRecord
 
 
 class Quotes(Struct, frozen=True, kw_only=True):
-    """A text that stands in front of a person's `message` in the requests of one turn, and is never stored."""
+    """A text that precedes a person's `message` in the requests of one turn, and is never stored."""
 
     message: Message
     text: str
@@ -76,8 +76,8 @@ def opened(session: Session, messages: tuple[Message, ...]) -> tuple[Stored, Fre
 
 
 class Conversation(Struct, kw_only=True):
-    """What is `stored`, what is `fresh`, and everything else that the next request needs. Others read it, and change
-    it by its methods alone. Its token figures never walk the transcript."""
+    """What is `stored`, what is `fresh`, and everything else that the next request needs. Others read it, but change it
+    only through its methods. Its token figures never walk the transcript."""
 
     stored: Stored
     fresh: Fresh
@@ -108,8 +108,8 @@ class Conversation(Struct, kw_only=True):
         return chain(reversed(self.fresh.messages), reversed(self.stored.messages))
 
     def files_at(self, *, before: int = 0) -> list[int]:
-        """Return the positions of the messages that refer to kept files, in a request where so many messages come
-        `before`. Only new messages are walked."""
+        """The positions of messages that refer to kept files, in a request with so many messages `before`. Only new
+        messages are walked."""
         kept = self.stored
         stored, fresh = self.references.among(kept.session.ref, kept.messages), references_in(self.fresh.messages)
         if not stored and not fresh:
@@ -139,7 +139,7 @@ class Conversation(Struct, kw_only=True):
         return noted(message, tokens=self.counter.message(message), identifiers=identifiers.found(message), **told)
 
     async def measured_aside(self, message: Message) -> Message:
-        """The same; a long message is measured in a thread, so that nobody else waits."""
+        """The same, but a long message is measured in a thread, so that nobody else waits."""
         size = len(text_of(message))
         for call in message.get("tool_calls", ()):
             size += len(call["function"]["arguments"])
@@ -192,7 +192,7 @@ class Conversation(Struct, kw_only=True):
         self.fresh = replace(self.fresh, messages=(*self.fresh.messages, message))
 
     def reword(self, change: Callable[[Message], Message]) -> None:
-        """Put other messages in the place of fresh ones."""
+        """Replace fresh messages by others."""
         self.fresh = replace(self.fresh, messages=tuple(map(change, self.fresh.messages)))
 
     def absorb(self, items: Iterable[str]) -> None:
@@ -204,11 +204,11 @@ class Conversation(Struct, kw_only=True):
         self.fresh = replace(self.fresh, announced=marks)
 
     def quote(self, quotes: Quotes | None, marks: tuple[str, ...]) -> None:
-        """Let these quotes stand in the turn's requests; they are among the session's marks."""
+        """Put these quotes into the turn's requests, and among the session's marks."""
         self.quotes, self.fresh = quotes, replace(self.fresh, announced=marks)
 
     def drop_quotes(self) -> None:
-        """Let no quotes stand in the turn's requests any more: they are the least that it can do without."""
+        """Leave quotes out of the turn's requests from now on: they are what it can best do without."""
         self.quotes = None
 
     def flush(self, through: int) -> None:

@@ -1,10 +1,10 @@
 """Helpers: tasks that a turn hands on, each to a model with a window of its own.
 
-A helper is an item in a lane of its own, under its caller's key with the helper's id behind. So it has all that a turn
-has: after a crash it goes on from its last step, in whichever process, and the store begins it once. Its id is made of
-the step and the words that called it. So a caller that a crash broke off finds the same helper again, and its answer is
-the last message of its session. Nothing else is written down of a helper but that it is there: who asks what runs for a
-conversation, ends it or forgets it, must find it.
+A helper is an item in a lane of its own, whose key is its caller's key and the helper's id. So it has everything that a
+turn has: after a crash it continues from its last step, in any process, and the store begins it once. Its id is made
+from the step and the words of the call, so after a crash the caller finds the same helper again, whose answer is the
+last message of its session. Only one more thing is stored: that the helper exists, so that one can find, end or forget
+what runs for a conversation.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _OVER: Final = "over"  # the note about a helper that is
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """What a helper is told, and by whom. `tools`: the names that it may call; none given: all that a helper may.
+    """What a helper is told, and by whom. `tools`: the names it may call; empty: everything that a helper may.
     `session`, `turn`, `event`: the caller's session, the item that its turn answers, and the item's event. `lets`: no
-    person began that turn, so of the tools with effects only these may be called; None: one did.
-    `alone`: the caller went on by itself for so long that nothing more may be begun in the background. `woke`: its
-    caller is woken with this line, and not at all where the answer is NOTHING or there is none."""
+    person began that turn, so of the tools with effects only these may be called; None: a person did. `alone`: the
+    caller has gone on by itself for so long that nothing more may start in the background. `woke`: the line with which
+    its caller is woken, unless the answer is NOTHING or empty."""
 
     task: str
     context: str = ""
@@ -88,9 +88,9 @@ def order_in(text: str) -> Order:
 
 
 class Helpers(Struct, kw_only=True):
-    """The helpers of all conversations. `aside` lets other lanes have the caller's place while it waits. `budget_usd`:
-    what a helper may cost, where its model has a price. `looks_usd`: the same of a day's looks now and then, and of
-    what they begin."""
+    """The helpers of all conversations. While the caller waits, `aside` gives its place to other lanes. `budget_usd`:
+    what a helper may cost, if its model has a price; `looks_usd`: the same for a day's regular looks and what they
+    start."""
 
     store: Store
     clock: Clock
@@ -101,9 +101,9 @@ class Helpers(Struct, kw_only=True):
     _beginning: asyncio.Lock = field(default_factory=asyncio.Lock)  # the calls of one step run side by side
 
     async def run(self, order: Order, caller: SessionKey, source: Source, step: str, alive: Callable[[], None]) -> str:
-        """Have a helper do a task; returns its answer, or that it works. Called again by the same `step`, the id of the
-        message with the call, it is the same helper. `alive` notes a sign of life. Raises ToolError where too many are
-        at work."""
+        """Let a helper do a task; returns its answer, or that it is working. Called again by the same `step` (the id of
+        the message with the call), it is the same helper. `alive` notes a sign of life. Raises ToolError if there are
+        too many."""
         told = encode(order).decode()
         key = replace(caller, helper=lasting_id("h", step, told))
         if not await self.store.sessions(key, 1):

@@ -1,9 +1,8 @@
-"""Searches by meaning: vectors of messages, made aside, and of questions.
+"""Searches by meaning: vectors of messages, made in the background, and of questions.
 
-A message's way knows nothing of this. Every few seconds one process asks the store for messages without a vector, the
-new ones first, and has some at a time embedded; old ones follow slowly. What is done is in the store, so a restart goes
-on where the last process stopped. A server that is away, and a spend cap, cost a search its second ranking and nothing
-else.
+Messages do not wait for this. Every few seconds one process asks the store for messages without a vector, newest first,
+and embeds some; old ones follow slowly. Results are in the store, so after a restart the next process continues. If the
+server is away, or a spend cap is reached, a search only loses its second ranking.
 """
 
 from __future__ import annotations
@@ -157,7 +156,7 @@ class Embeddings(Struct, kw_only=True):
         return self.clock.monotonic() < self._rests_until
 
     def _failed(self, error: Exception) -> None:
-        """Leave the server alone for a while; the log hears of it once."""
+        """Leave the server alone for a while, and log that once."""
         self._rests_until = self.clock.monotonic() + _REST
         if not self._warned:
             log.warning("searches_by_words_alone", model=self.spec.name, reason=str(error) or "it does not answer")

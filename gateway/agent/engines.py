@@ -29,8 +29,8 @@ log = structlog.get_logger(__name__)
 
 
 class EngineSession(Struct, kw_only=True):
-    """A session's engine and its surroundings: the model it works for, that model's last request (`prefix`), the
-    transcript's references to files, and the engine's own calls that no record holds yet (`ledger`)."""
+    """A session's engine and what it works with: the model, that model's last request (`prefix`), the transcript's
+    references to files, and the engine's own calls that are not stored yet (`ledger`)."""
 
     session: Session
     engine: GuardedEngine
@@ -79,8 +79,8 @@ class Engines(Struct, frozen=True, kw_only=True):
     async def move(
         self, parent: Session, child: Session, reason: StartReason, *, spec: ModelSpec | None = None
     ) -> None:
-        """Let the parent's engine go on with the child. `spec`: the model that answers at present, where another one
-        than the session's own may do so."""
+        """Let the parent's engine continue with the child. `spec`: the model that answers at present, if it may be
+        another than the session's own."""
         held = self._held.pop(parent.id, None)
         if held is None:
             held = self._make(child, self.metering.models.of(child))
@@ -95,8 +95,8 @@ class Engines(Struct, frozen=True, kw_only=True):
     async def stand_in(
         self, session: Session, state: Mapping[str, Any], charge: Callable[[LedgerEntry], None] | None
     ) -> EngineSession:
-        """Return a fresh engine that works for the session beside the session's own, from that one's state. Its calls
-        are handed to `charge` (None: it may make no calls)."""
+        """A fresh engine that works for the session beside its own one, starting from that one's state. Its calls go to
+        `charge` (None: it may make no calls)."""
         await self.metering.models.know_window(session)
         beside = self._held.get(session.id)
         spec, prefix = self.metering.models.of(session), beside.prefix if beside else None
@@ -116,7 +116,7 @@ class Engines(Struct, frozen=True, kw_only=True):
 
     @property
     def keeps_copies(self) -> bool:
-        """Whether the engine may keep texts of its own: a stranger's may."""
+        """Whether the engine may keep texts of its own, as a foreign one may."""
         return not is_ours(self.factory())
 
     @property

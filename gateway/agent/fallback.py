@@ -1,11 +1,10 @@
-"""The choice of another model in place of one that cannot answer.
+"""Chooses another model in place of one that cannot answer.
 
-A model is away if its account is refused or has no credit left, if its provider has a problem that outlasts the
-attempts of `providers.retry`, or if nobody reaches it. Then the next of `fallback_models` is asked. A prompt that is
-too long is no such case: it would be too long for others, too, and a compaction helps. Nor is a refused request:
-another model would most often refuse it as well, and the person would never learn of the mistake.
-
-A model that is away rests for a while: no message waits for it, and the first message after that tries it again.
+A model is away if its account is refused or out of credit, if its provider has a problem that outlasts the attempts of
+`providers.retry`, or if nobody can reach it. Then the next of `fallback_models` is asked. A prompt that is too long is
+a different case: it would be too long for others, too, and a compaction helps. So is a refused request: most other
+models would refuse it as well, and the person would never learn of the mistake. A model that is away rests for a while,
+so that no message waits for it, and the first message after that tries it again.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def reason(error: ProviderError) -> str:
 
 
 def explained(error: ProviderError, fallbacks: Sequence[ModelSpec]) -> ProviderError:
-    """The error of a conversation's own model, with a word about the models that could have stood in."""
+    """The error of a conversation's own model, with a word about models that could have stood in."""
     if fallbacks:
         more = ALL_AWAY.format(names=", ".join(spec.name for spec in fallbacks))
     elif rest(error) and not (isinstance(error, ProviderRateLimited) and rest(error) <= _REST):  # soon over

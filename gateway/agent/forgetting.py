@@ -1,7 +1,7 @@
-"""Forgetting, as a person asks for it: the messages are chosen here, and the store takes them out in one step.
+"""Forgetting, as a person asks for it: the messages are chosen here, and the store removes them in one step.
 
-The decision about each message is `gateway.context.forgetting`; here come the things beside the transcripts: files that
-no other message shows, rules that the forgotten words set, titles and to-do items with words of their own.
+`gateway.context.forgetting` decides about each message; here are the things besides transcripts: files that no other
+message shows, rules that the forgotten words set, titles and to-do items with such words.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class Contents(Struct, frozen=True, kw_only=True):
 
     @property
     def tip(self) -> Session | None:
-        """The session that goes on."""
+        """The session in which the conversation continues."""
         return next((session for session in self.sessions if session.ended_at is None), None)
 
 
 class Deed(Struct, frozen=True, kw_only=True):
-    """The effects of forgetting: in the store, and in the memory beside it. The prompt of the session that goes on is
-    made when it is done."""
+    """What forgetting does, in the store and in memory. The prompt of the continuing session is made when it is
+    done."""
 
     forgetting: Forgetting
     facts: Sequence[Fact]
@@ -206,7 +206,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         return words, ids
 
     async def silence_list(self, key: SessionKey) -> None:
-        """Remember the numbers of the list alone, and no words."""
+        """Remember only the numbers of the list, and no words."""
         if (listed := await self.kept_list(key)) is not None:
             await self.keep_list(key, "", listed[1])
 
@@ -275,9 +275,9 @@ class Forgetter(Struct, frozen=True, kw_only=True):
     async def _reach(
         self, history: History, chosen: Collection[str], kept: Sequence[Reminder], asked: Collection[str]
     ) -> tuple[Remainder, frozenset[str], list[Reminder]]:
-        """Return the rest of the history, the telling words of the forgotten messages, and the reminders that go, too,
-        those of the ids `asked` among them. A reminder's message goes with its reminder, so the chosen messages may
-        become more."""
+        """The rest of the history, the telling words of the forgotten messages, and the reminders that also go,
+        including those with the ids in `asked`. A reminder's message goes with its reminder, so more messages may be
+        chosen."""
         while True:
             left = await asyncio.to_thread(without, history, chosen, counter=self.counter, redact=self.redact)
             gone, stays = _parted(history, left)
@@ -318,8 +318,8 @@ class Forgetter(Struct, frozen=True, kw_only=True):
     async def do(
         self, lease: Lease | None, contents: Contents, deed: Deed, *, of_list: bool = False
     ) -> Mapping[str, int]:
-        """Let the store forget, and forget the process's own copies. `of_list`: a part of the list that was shown last,
-        whose other parts may be asked for."""
+        """Let the store forget, and forget the process's own copies. `of_list`: this is a part of the list that was
+        shown last, whose other parts may still be asked for."""
         forgetting, tip = deed.forgetting, contents.tip
         if lease is not None:
             await self.sessions.helpers.end(forgetting.key)  # they would write on, and wake it with what is forgotten
@@ -361,7 +361,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             await self.sessions.engines.forget(contents.sessions[-1], texts)
 
     async def forget_line(self, lease: Lease, contents: Contents, item: InboxItem) -> None:
-        """Forget the words of an item alone."""
+        """Forget only the words of an item."""
         tip = contents.tip
         line = lasting_id("f", deed_of(item), "line")
         deed = Forgetting(
@@ -490,8 +490,8 @@ def _said_by(contents: Contents, source: Source, before: float | None = None) ->
 
 
 def _telling(gone: Sequence[Message], stays: Sequence[Message]) -> frozenset[str]:
-    """The words that give away a text made of forgotten messages. In a short conversation nothing else may hold
-    "the", and that tells nothing."""
+    """Words that give away a text made from forgotten messages. In a short conversation nothing else may contain "the",
+    and that says nothing."""
     return frozenset(word for word in telling_words(gone, stays) if not is_stop(word))
 
 
@@ -505,8 +505,8 @@ def _parted(history: History, left: Remainder) -> tuple[list[Message], list[Mess
 
 
 def _retells(text: str, words: frozenset[str]) -> bool:
-    """Whether a text of its own says what these words tell: it has two of them, or one with a digit (a code, say).
-    A person may mean something else by one word alone. Three characters of a script without spaces are one word."""
+    """Whether a text repeats what these words tell: it has two of them, or one with a digit (such as a code). With one
+    word, a person may mean something else. In a script without spaces, three characters are one word."""
     found = 0
     for run in set(runs(text)):
         parts = [run[first : first + 2] for first in range(len(run) - 1)] if is_dense(run) else [run]
@@ -516,7 +516,7 @@ def _retells(text: str, words: frozenset[str]) -> bool:
 
 
 def _says(message: Message, reminders: Iterable[Reminder], words: frozenset[str]) -> bool:
-    """Whether one of these reminders, or one made of the source of these words, said this."""
+    """Whether one of these reminders, or one made from the source of these words, said this."""
     return _retells(text_of(message), words) or any(each.text in text_of(message) for each in reminders)
 
 
@@ -578,7 +578,7 @@ def _without_rules(pins: Pins, gone: Sequence[Message], named: Collection[Pin]) 
 
 
 def _replacements(history: History, left: Remainder) -> tuple[Replacement, ...]:
-    """The messages that are made anew, each as one of the first session that holds it."""
+    """The messages that are made again, each in the first session that holds it."""
     first: dict[str, str] = {}
     for session, messages in history.transcripts.items():
         for message in messages:

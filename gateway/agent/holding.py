@@ -1,5 +1,5 @@
-"""Everything under a key that holds some words. Nothing is looked up in an index: every message, file, rule, fact and
-reminder is read, because forgetting must miss nothing. A person asks for it seldom, and it runs in a thread."""
+"""Everything under a key that contains some words. No index is used: every message, file, rule, fact and reminder is
+read, because forgetting must miss nothing. People seldom ask for it, and it runs in a thread."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _UNSAID: Final = frozenset(
 
 
 class Copies(Struct, frozen=True, kw_only=True):
-    """What lies beside the messages of a key and may repeat them. `files`: by its ref, the words of the question that
-    each holds, by their places. `notes`: texts by their folder and name."""
+    """What exists besides a key's messages and may repeat them. `files`: by ref, which words of the question each
+    holds, by place. `notes`: texts by folder and name."""
 
     files: Mapping[str, frozenset[int]]
     reminders: Sequence[Reminder] = ()
@@ -40,9 +40,8 @@ class Copies(Struct, frozen=True, kw_only=True):
 
 
 class Holding(Struct, frozen=True, kw_only=True):
-    """What holds all of some words; where nothing does, what holds some of them (`whole` False). Of `exchanges` those
-    come first whose requests hold them, newer ones before older ones; `messages` are of no exchange, or were made of
-    others."""
+    """What holds all of some words or, if nothing does, some of them (`whole` False). `exchanges` whose requests hold
+    them come first, newer before older; `messages` belong to no exchange, or were made from others."""
 
     words: Holds
     whole: bool

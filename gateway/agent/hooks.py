@@ -1,10 +1,10 @@
-"""The calls of `on_session_end`, which an engine may fail: it raises, hangs, or exits.
+"""Calls of `on_session_end`, in which an engine may fail: it raises, hangs, or exits.
 
-The store owes a hook from the end of its session on. The first call is made at once, and the end waits a moment for
-it, so that an engine hears of the end before it hears of what comes next. A call that failed is repeated, by a fresh
-engine, after a minute, then five, then half an hour, then two hours; a note in the store keeps the count, also over
+From the end of its session on, the store owes the hook. The first call is made at once, and the end waits a moment for
+it, so that an engine hears of the end before it hears of what comes next. A failed call is repeated, by a fresh engine,
+after a minute, then five, then half an hour, then two hours; a note in the store keeps the count, even through
 restarts. After the fifth call the hook is given up, with one line in the log. So the hook is called at least once, and
-exactly once if it returns and no process is killed inside it.
+exactly once if it returns and no process is killed meanwhile.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Hooks(Struct, kw_only=True):
             self._ending.discard(session.id)
 
     async def call(self, session: Session) -> None:
-        """Call the hook of a session that ends now. Returns after a moment also if the engine hangs; what comes next
+        """Call the hook of a session that ends now. Returns after a moment even if the engine hangs; the next session
         then gets an engine of its own."""
         self._calling.add(session.id)
         call = self.background.start(self._call(session), name=f"hook of {session.id}")

@@ -1,7 +1,8 @@
-"""Hygiene: the compaction before a turn, for growth that the agent's own loop cannot foresee.
+"""Hygiene: the compaction before a turn, for growth that the agent's own loop cannot foresee: overnight accumulation, a
+switch to a smaller model, or a restored backup.
 
-Such growth comes from overnight accumulation, a switch to a smaller model or a restored backup. Hygiene uses the same
-engine and the same continuation as every other compaction, has a deadline, and never keeps a turn from running.
+It uses the same engine and the same continuation as every other compaction, has a deadline, and never keeps a turn from
+running.
 """
 
 from __future__ import annotations

@@ -103,13 +103,13 @@ class Agent(Struct, frozen=True, kw_only=True):
         return text
 
     def sources(self, conversation: Conversation, reply: str) -> str:
-        """Return the lines behind the reply that link what it cites."""
+        """The lines after the reply that link what it cites."""
         searched = SEARCH in conversation.fresh.tools
         return imported("gateway.agent.search.results:sources")(reply, conversation.newest_first()) if searched else ""
 
     def footer(self, conversation: Conversation, reply: str) -> str:
-        """Return the lines behind the turn's reply: the sources that it cites, and the turn's tokens and cost where
-        that is wanted."""
+        """The lines after the turn's reply: the sources that it cites, and the turn's tokens and cost if that is
+        wanted."""
         if self.asking.terms.words_alone:
             return ""
         sources = self.sources(conversation, reply) if "[" in reply else ""
@@ -122,7 +122,7 @@ class Agent(Struct, frozen=True, kw_only=True):
         return f"{sources}\n\n({usage.prompt_tokens:,} tokens in, {usage.output_tokens:,} out, {cost})"
 
     def returns(self, conversation: Conversation) -> Returns:
-        """Return what the program behind the message is told beside the reply."""
+        """What the program behind the message is told besides the reply."""
         calls = open_calls(conversation)
         finish = "tool_calls" if calls else _FINISHES.get(self.asking.stop, "stop")
         return Returns(finish=finish, calls=tuple(calls), usage=self._usage())
@@ -146,9 +146,9 @@ class Agent(Struct, frozen=True, kw_only=True):
 
 
 def _withheld(conversation: Conversation) -> bool:
-    """Put a sentence in place of a person's words that a model refused, so that the next request is not refused
-    again. Their words stay in the note, where a search and /retry find them. False: they are stored already, and
-    stored messages do not change."""
+    """Replace a person's words that a model refused by a sentence, so that the next request is not refused again. The
+    words stay in the note, where a search and /retry find them. False if they are already stored, because stored
+    messages do not change."""
 
     def withheld(message: Message) -> Message:
         if not is_request(message):

@@ -56,7 +56,7 @@ class Calibration(Struct):
     _corrections: dict[str, Correction] = field(default_factory=dict)
 
     def learn(self, model: str, *, reported: int, counted: int) -> None:
-        """Learn from one call: the provider's prompt tokens beside our own count of the same request."""
+        """Learn from one call: the provider's prompt tokens, and our own count of the same request."""
         self._corrections[model] = self._corrections.get(model, _UNKNOWN).observed(counted, reported)
 
     def knows(self, model: str) -> bool:
@@ -166,9 +166,9 @@ class Models(Struct, kw_only=True):
         return found
 
     async def know_window(self, session: Session) -> None:
-        """Ask the server of a session's model for its window, where a person chose the model before this process
-        began, or in another one. A server that cannot be asked is left alone for a while. One's own server is asked
-        again now and then: it loads a model when it is first needed, and may be started anew with another window."""
+        """Ask the server of a session's model for its window, if a person chose the model before this process began, or
+        in another one. A server that cannot be asked is left alone for a while. Your own server is asked again now and
+        then: it loads a model when it is first needed, and may be restarted with another window."""
         home = self.home(session)
         if self._near and self.clock.monotonic() >= self._near.get(home.place, math.inf):
             self._near[home.place] = self.clock.monotonic() + _ASK_AGAIN  # others do not wait for the answer
@@ -214,8 +214,8 @@ class Models(Struct, kw_only=True):
         return replace(home, name=name, context_length=window or home.context_length, cache_marks=marks)
 
     def is_assumed(self, spec: ModelSpec) -> bool:
-        """Whether the model's window is a guess: nobody configured it, reported it or lists it. A model that
-        somebody chose has the window of the configured one then."""
+        """Whether the model's window is a guess: nobody configured it, reported it or lists it. A model that somebody
+        chose then has the configured model's window."""
         return self.window_source(spec) == "assumed"
 
     def window_source(self, spec: ModelSpec) -> WindowSource:
@@ -229,7 +229,7 @@ class Models(Struct, kw_only=True):
         return "known" if known else "assumed"
 
     def _listed_window(self, spec: ModelSpec) -> int | None:
-        """The window of the table. A server of one's own decides itself, unless it passes calls on."""
+        """The window in the table. Your own server decides for itself, unless it passes calls on."""
         where = None if self.plugins[spec.provider].passes_on else spec.base_url
         return self.windows.context_window(spec.name, where)
 
@@ -256,7 +256,7 @@ class Models(Struct, kw_only=True):
         return name == home.name or not isinstance(self.provider(home), HasOneModel)
 
     def provider(self, spec: ModelSpec) -> Provider:
-        """Return the provider of this model. Raises ConfigError if there is none."""
+        """The provider of this model. Raises ConfigError if there is none."""
         try:
             return self.providers[spec.provider]
         except KeyError:

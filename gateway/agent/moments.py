@@ -77,15 +77,15 @@ class Words(Struct, frozen=True):
 
 
 class Refuse(Words, frozen=True):
-    """Not this: the person reads the sentence in the place of an answer, or the model in the place of a result."""
+    """Refuse: the person reads the sentence instead of an answer, or the model reads it instead of a result."""
 
 
 class Note(Words, frozen=True):
-    """The model reads this behind the person's words, as the plug-in's; 4,000 characters at most."""
+    """The model reads this after the person's words, as the plug-in's; 4,000 characters at most."""
 
 
 class Replace(Words, frozen=True):
-    """The model reads this in the place of a tool's result."""
+    """The model reads this instead of a tool's result."""
 
 
 class Compact(Struct, frozen=True):

@@ -1,7 +1,7 @@
-"""Calls the hooks of plug-ins (`moments`), so that none of them breaks or holds up a turn.
+"""Calls the hooks of plug-ins (`moments`), so that none of them breaks or delays a turn.
 
-A hook that raises, hangs or answers what its moment does not know is logged, and the turn goes on as without it. A hook
-that overran its limit rests for a while. Loaded only where a plug-in with hooks is installed.
+If a hook raises, hangs or answers what its moment does not know, that is logged and the turn goes on without it. A hook
+that overran its limit rests for a while. Loaded only if a plug-in with hooks is installed.
 """
 
 from __future__ import annotations

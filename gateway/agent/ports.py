@@ -40,7 +40,7 @@ class Observer(Protocol):
         """Hear a sign of life: the turn is not stuck."""
 
     def pausing(self, seconds: float) -> None:
-        """Hear that the model did not answer and is asked again in so many seconds."""
+        """The model did not answer, and is asked again in so many seconds."""
 
     async def tell(self, text: str) -> None:
         """Show the person a notice."""
@@ -53,14 +53,14 @@ class Reply(Protocol):
     """The reply of a turn, while it grows."""
 
     async def text(self, so_far: str) -> None:
-        """Hear of the reply as far as it is written."""
+        """The reply, as far as it is written."""
 
     async def set_aside(self) -> str:
         """Close the reply so far as a message of its own and return its id; later text is another message."""
 
     def standing_in(self) -> str:
-        """Return what the person reads in the reply's place if that is a line about a long wait, in words that may stay
-        there; "" if it is none."""
+        """What the person reads in the reply's place, if that is a line about a long wait, in words that may stay
+        there; "" if there is none."""
 
 
 class Questions(Protocol):
@@ -70,7 +70,7 @@ class Questions(Protocol):
         """Whether this turn asked about the call, in this process or an earlier one."""
 
     async def ask(self, call: str, question: Question, said: str, said_as: str | None) -> None:
-        """Put a question to the person, behind the text that the model `said` ("": none) under the id `said_as`."""
+        """Ask the person a question, after the text that the model `said` ("": none) under the id `said_as`."""
 
     async def allowed(self, deeds: Mapping[str, str], people: Collection[str]) -> Collection[str]:
         """Return those of these calls, with what each does, that an earlier yes of the person's covers. Their answer
@@ -82,5 +82,5 @@ class Questions(Protocol):
     async def put(
         self, text: str, labels: Labels | None, choices: Choices, said: str, said_as: str | None
     ) -> tuple[Verdict, str]:
-        """Put a question in the middle of a call, and wait for the decision. Without `labels` it is answered in words,
-        which stand behind the decision."""
+        """Ask a question in the middle of a call, and wait for the decision. Without `labels` it is answered in words,
+        which follow the decision."""

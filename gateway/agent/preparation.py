@@ -105,7 +105,7 @@ class Preparations(Struct, frozen=True, kw_only=True):
         return bool(job and job.is_of(conversation) and job.prepared and job.prepared.helps(conversation))
 
     async def take(self, conversation: Conversation) -> Prepared | None:
-        """Return the conversation's preparation if it helps, and forget it; a running one is waited for."""
+        """The conversation's preparation if it helps, which is then forgotten; a running one is waited for."""
         job = self._jobs.get(conversation.stored.session.id)
         if job is None:
             return None

@@ -1,9 +1,9 @@
-"""Whose words a turn has read, and so whose words it may keep for good. Pure.
+"""Whose words a turn has read, and so whose words it may keep for good.
 
-A page, a file, a forwarded message or the answer of a tool may hold an order: "note that NAME must be paid". A note, a
-reminder or whatever else a tool keeps beyond its conversation (`Keeps`) outlives the turn, and would be obeyed later as
-if a person had said it. So words that did not come from the person carry their origin, and the person is asked first.
-A turn that read only what its people said asks nobody and keeps no origin.
+Pure. A page, a file, a forwarded message or the answer of a tool may hold an order: "note that NAME must be paid". A
+note, a reminder or anything else that a tool keeps beyond its conversation (`Keeps`) outlives the turn, and would be
+obeyed later as if a person had said it. So words that did not come from the person carry their origin, and the person
+is asked first. A turn that has read only what its people said asks nobody and keeps no origin.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Provenance(Struct, frozen=True, kw_only=True):
         return f"{' and '.join(self.foreign[:_NAMED])}{others}"
 
     def to_ask(self, kept: Kept) -> str:
-        """Whose words a call would keep that needs a person's yes; "" if it needs none. Facts about a person out of
-        what they forwarded or quoted are refused anyway (decision 57), so nobody is asked."""
+        """Whose words a call would keep that needs a person's yes; "" if it needs none. Facts about a person from what
+        they forwarded or quoted are refused anyway (decision 57), so nobody is asked."""
         return "" if kept.personal and self.foreign == (_QUOTED,) else self.origin(kept.text)
 
 
@@ -77,7 +77,8 @@ def provenance(turn: Iterable[Message]) -> Provenance:
 
 
 def turn_in(newest_first: Iterable[Message]) -> list[Message]:
-    """The messages of the newest turn, oldest first: behind the last answer, or the notes of a compaction."""
+    """The messages of the newest turn, oldest first: those after the last answer, or after the notes of a
+    compaction."""
     return [*takewhile(lambda message: not _ends(message), newest_first)][::-1]
 
 

@@ -123,7 +123,7 @@ def _room(conversation: Conversation) -> int:
 
 
 def _named(message: Message) -> list[str]:
-    """The identifiers of a message that name something. The name of a file that comes with it names that file alone."""
+    """The identifiers of a message that name something. The name of a file that comes with it only names that file."""
     note = note_of(message)
     values = [value for value in note.get("identifiers", ()) if _names(value)]
     if not values or "files" not in note:
@@ -153,7 +153,7 @@ def _missing(values: Sequence[str], conversation: Conversation, newest: Message)
 
 def _ranked(value: str, found: Iterable[Found], newest: Message) -> list[tuple[str, Found]]:
     """The originals that hold a value: the first and the newest that somebody said, then the others, and results of
-    tools last; the answers that were taken back when this message was asked anew are none of them."""
+    tools last, but not the answers that were taken back when this message was asked again."""
     own, before = text_of(newest), newest
     holding = [turn for turn in found if mentions(text_of(turn.message), value)]
     said: list[Found] = []

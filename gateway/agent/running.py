@@ -45,12 +45,12 @@ class RunningTurn(Struct, kw_only=True):
         return f"{self.phase} ({', '.join(self.tools)})" if running else self.phase
 
     def pause(self, now: float) -> float:
-        """Seconds until the model is asked again; 0.0: nobody waits for that."""
+        """Seconds until the model is asked again; 0.0 if nobody waits for that."""
         return max(0.0, self.again_at - now) if self.phase == "thinking" else 0.0
 
 
 class RunningTurns(Struct):
-    """The running turns of this process, by key; and the commands of this machine that go on in the `background`."""
+    """The running turns of this process, by key; and the commands of this machine that run in the `background`."""
 
     background: BackgroundCommands
     _running: dict[SessionKey, RunningTurn] = field(default_factory=dict)

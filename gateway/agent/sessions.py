@@ -1,7 +1,7 @@
 """The beginning, continuation and end of sessions, and the `on_session_*` calls of their engines.
 
 A session ends once. Its end is stored first, with its hook owed; then `on_session_end` is called (`hooks`). A
-compaction is no end: the engine hears of the child instead.
+compaction is not an end: the engine hears of the child instead.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Sessions:
         return session
 
     async def open_for_helper(self, lease: Lease, caller: Session, prompt: str) -> Session:
-        """Open the session of a helper, which has its caller's model and a prompt of its own."""
+        """Open the session of a helper, with its caller's model and a prompt of its own."""
         blank = self._blank(lease.key, caller.chat_type, caller.places, after=caller)
         session = replace(blank, parent_id=caller.id, system_prompt=prompt, expires_at=None)
         return await self.store.open_session(lease, Opening(session=session))
@@ -120,10 +120,11 @@ class Sessions:
         return await self._prompted(self._blank(key, source.chat_type, names(source)))
 
     async def follow(self, lease: Lease, session: Session, source: Source) -> Session:
-        """Return the session with the model and prompt that its chat has now, by configuration or by choice.
+        """The session with the model and prompt that its chat has now, by configuration or by choice.
 
-        A prompt is compared when its persona is another one, and once after the configuration was read. A session
-        without a message takes its snapshot of the memory now: facts from before /new may have been added since."""
+        Prompts are compared if the persona is another one, and once after the configuration was read. A session without
+        a message takes its memory snapshot now, because facts from before /new may have been added since.
+        """
         placed = replace(session, places=names(source))
         chosen = await choices(self.store, placed.key, placed.chat_type, placed.places)
         changes: SessionChanges = {"places": placed.places} if placed.places != session.places else {}
@@ -159,19 +160,19 @@ class Sessions:
         return await choices(self.store, session.key, session.chat_type, session.places)
 
     def persona(self, session: Session, chosen: Choices) -> Held | None:
-        """Return the persona of a session's chat, if it has one of its own."""
+        """The persona of a session's chat, if it has its own."""
         named = session.places or names_of(session.key)
         return held(chosen.persona, self.prompts.personas, session.key.platform, named)
 
     def _persona(self, session: Session, chosen: Choices) -> str | None:
-        """Return the same as it may stand in a prompt: a person's text cannot imitate other parts of it."""
+        """The same in the form for a prompt: a person's text cannot imitate other parts of it."""
         if not chosen.persona and not self.prompts.personas:  # as nearly everywhere
             return None
         found = self.persona(session, chosen)
         return found and (bent(found.value) if found.choice else found.value)
 
     def model(self, session: Session, chosen: Choices) -> Held | None:
-        """Return the model of a session's chat, if it has one of its own. A choice at another provider is void."""
+        """The model of a session's chat, if it has its own. A choice at another provider is void."""
         named, home = session.places or names_of(session.key), self.models.home(session)
         valid = {
             place: made
@@ -252,8 +253,8 @@ class Sessions:
         return await self._loaded(session, await self.engines.of(session))
 
     async def glance(self, session: Session) -> Conversation:
-        """Return the session as it is stored, to be looked at beside a turn that may run: its engine is a stand-in, so
-        the turn's own engine is not disturbed."""
+        """The session as it is stored, to look at beside a turn that may be running: its engine is a stand-in, so the
+        turn's own is not disturbed."""
         return await self._loaded(session, await self.engines.stand_in(session, session.engine_state, None))
 
     async def _loaded(self, session: Session, held: EngineSession) -> Conversation:
@@ -277,8 +278,8 @@ class Sessions:
     async def preview(
         self, conversation: Conversation, messages: Sequence[Message], focus: str | None
     ) -> tuple[list[Message], Outcome]:
-        """Return the result of a compaction of these messages without a model: the engine's own extract stands in for
-        the summary. Nothing is changed."""
+        """The result of compacting these messages without a model: the engine's own extract replaces the summary.
+        Nothing is changed."""
         held = await self.engines.stand_in(conversation.stored.session, await conversation.engine.dump(), None)
         tokens = conversation.prompt_tokens()
         return await held.engine.compress(messages, current_tokens=tokens, focus_topic=focus, force=True)
@@ -481,7 +482,7 @@ class Sessions:
         return None
 
     async def _last_event(self, session: Session, messages: Sequence[Message]) -> str | None:
-        """The last event of a conversation, of which a compaction may have taken it away."""
+        """The last event of a conversation, which a compaction may have taken away."""
         last = last_event(messages)
         chain = await self.store.lineage(session.id) if last is None and session.compaction_count else ()
         for each in reversed(chain[:-1]):
@@ -548,14 +549,14 @@ def _flushed(conversation: Conversation, transcript: Sequence[Message]) -> int:
 
 
 def opened_by(item: InboxItem) -> str:
-    """Return the id of the session that a command opens. It is the same at every attempt, so an attempt recognises the
-    work of an earlier attempt that a crash cut short. Times could not tell, because a session opened by the item before
-    may be younger than this item, too."""
+    """The id of the session that a command opens. It is the same at every attempt, so an attempt recognises what an
+    earlier one did before a crash. Times could not tell, because a session that the previous item opened may be younger
+    than this item."""
     return lasting_id("s", item.key, item.inbound.event_id, item.id, size=8)
 
 
 def _kept_marks(announced: tuple[str, ...], trigger: str) -> tuple[str, ...]:
-    """The marks of what a continuation need not say again. Only a person's own /compress gives automatic compaction
-    a new chance to fail; in a small window it would else be told of after every pass."""
+    """The marks of what a continuation need not say again. Only a person's own /compress gives automatic compaction a
+    new chance to fail; in a small window it would otherwise be announced after every pass."""
     kept = (STAND_IN_MARK, NEAR_MARK, RESCUED_MARK, *([BLOCKED_MARK] if trigger != "manual" else []))
     return tuple(mark for mark in announced if mark.startswith(kept))

@@ -102,7 +102,7 @@ class ToolSteps:
         self._foreign[origin] = None
 
     async def schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
-        """Return the schemas of the tools on offer, and of the engine's; those of the program's own tools come last."""
+        """The schemas of the tools on offer and of the engine's tools; those of the program's own tools come last."""
         if self._theirs:
             engine = await self._engine_schemas(conversation) if conversation.engine.may_have_tools else {}
             ours = [] if self.terms.must_call else [*self._offer.schemas, *engine.values()]
@@ -118,8 +118,8 @@ class ToolSteps:
         return {name: schema for name, schema in named.items() if name not in self._offer.offered}
 
     async def run(self, conversation: Conversation, calls: Sequence[ToolCall], step: int) -> bool:
-        """Run the calls of a step. The intents of those that must not be repeated are stored before. Says whether calls
-        are left for the program behind the message."""
+        """Run the calls of a step. The intents of those that must not be repeated are stored before. Returns whether
+        calls are left for the program behind the message."""
         if self._theirs:
             ours = [call for call in calls if call["function"]["name"] not in self._theirs]
             if len(ours) < len(calls):
@@ -338,8 +338,8 @@ def close_open_calls(conversation: Conversation, at: float) -> None:
 
 
 async def take_results(conversation: Conversation, results: Mapping[str, str], event: str, at: float) -> bool:
-    """Give the calls that wait for the program behind the message of an event their results, by call id, also those
-    that it leaves out. False: none of these calls waits."""
+    """Give the calls that wait for the program behind an event's message their results, by call id, including those
+    that it leaves out. False if none of these calls waits."""
     calls = open_calls(conversation)
     if not any(call["id"] in results for call in calls):
         return False

@@ -1,8 +1,8 @@
 """Titles: after its second exchange a model names a conversation, once, in one small call beside it.
 
-The mark that it was asked for is stored with the turn, before the call. So a crash leaves a conversation without a
-title, and never has two calls paid for; the first words stand in the title's place (`title_of`). A continuation that
-has no title may ask anew.
+That it was asked for is stored with the turn, before the call. So a crash may leave a conversation without a title, but
+never pays for two calls; until then its first words are the title (`title_of`). A continuation without a title may ask
+again.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Titles(Struct, frozen=True, kw_only=True):
     redact: Callable[[str], str]
 
     def due(self, conversation: Conversation, said: Inbound, metering: Metering) -> bool:
-        """Whether a conversation is to be named after this turn, and note that it was. The embedded model names
-        none. A front end of the API shows no titles of ours, and helpers have no list."""
+        """Whether to name a conversation after this turn; if so, that is noted. The built-in model names none, a front
+        end of the API shows no titles of ours, and helpers are in no list."""
         session, marks = conversation.stored.session, conversation.fresh.announced
         if session.title is not None or ASKED in marks or said.kind != "message" or said.terms is not None:
             return False
@@ -66,7 +66,7 @@ class Titles(Struct, frozen=True, kw_only=True):
         return True
 
     def begin(self, conversation: Conversation, metering: Metering) -> None:
-        """Ask for the title, beside everything else. `metering` is that of the person who pays."""
+        """Ask for the title, in the background. `metering` is that of the person who pays."""
         name = f"title {conversation.stored.session.id}"
         self.background.start_once(self._name(conversation, metering), name=name)
 
@@ -95,7 +95,7 @@ class Titles(Struct, frozen=True, kw_only=True):
 async def asked_aside(
     conversation: Conversation, metering: Metering, store: SessionStore, clock: Clock, request: ModelRequest
 ) -> str:
-    """The answer to a small request beside a conversation, which pays for it; "": there was none."""
+    """The answer to a small request beside a conversation, which pays for it; "" if there was none."""
     session, spec, calls = conversation.stored.session, conversation.spec, list[LedgerEntry]()
     auxiliary = AuxiliaryModel(
         metering=metering,

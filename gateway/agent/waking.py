@@ -1,8 +1,8 @@
-"""Wakes a conversation when something that ran in the background for it has ended: a command, a helper. Or when
-another program tells it something.
+"""Wakes a conversation when something that ran in its background has ended (a command, a helper), or when another
+program tells it something.
 
-The waking is an item in the lane of the conversation, as a prompt is that runs by the clock. Its event is named after
-its cause, and a store takes an event once. So whoever cannot know whether a conversation was woken wakes it again.
+The waking is an item in the conversation's lane, like a scheduled prompt. Its event is named after its cause, and a
+store takes an event once, so somebody who does not know whether a conversation was woken simply wakes it again.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Waking(Struct, frozen=True, kw_only=True):
     clock: Clock
 
     async def wake(self, key: SessionKey, source: Source, cause: str, what: str, text: str) -> None:
-        """Have a conversation go on, once for each `cause`, which names what ended among all that ever will. `what` is
-        the short line that the person of `source` sees and the model reads: "the command make test has ended". `text`
-        is what came of it, for the model: foreign words, whoever wrote them."""
+        """Let a conversation continue, once for each `cause`, a name that nothing else will ever have. `what` is the
+        short line that the person of `source` sees and the model reads: "the command make test has ended". `text` is
+        the result, for the model: foreign words, whoever wrote them."""
         line, now = in_a_line(what, _LONGEST_LINE), self.clock.now()
         inbound = Inbound(
             event_id=f"{ENDED}{cause}",
@@ -67,7 +67,7 @@ class Waking(Struct, frozen=True, kw_only=True):
         await insist(lambda: self.store.accept([arrival], cap=_LANE), clock=self.clock, what="wake")
 
     async def told(self, key: SessionKey, source: Source, event: Event, cap: int) -> Acceptance:
-        """Have a conversation go on with what another program told, unless `cap` items wait there. Raises
+        """Let a conversation continue with news from another program, unless `cap` items wait there. Raises
         StoreUnavailable."""
         line, now = one_line(event.what, _LONGEST_LINE), self.clock.now()
         inbound = Inbound(
@@ -85,8 +85,8 @@ class Waking(Struct, frozen=True, kw_only=True):
 
 
 def refuse_more(newest_first: Iterable[Message]) -> None:
-    """Raise ToolError where a conversation has gone on by itself for long: what wakes it might begin again and again,
-    and nobody would see what that costs."""
+    """Raise ToolError if a conversation has gone on by itself for long: what wakes it might start again and again, and
+    nobody would see what that costs."""
     if is_alone(newest_first):
         raise ToolError(TOO_OFTEN)
 

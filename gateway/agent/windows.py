@@ -66,7 +66,7 @@ class LearnedWindows(Struct):
                 log.warning("window_not_kept", model=spec.name, error=str(error))
 
     def fits(self, spec: ModelSpec, tokens: int) -> None:
-        """Note that the model took and gave so many tokens in one call."""
+        """Note that one call took and gave so many tokens."""
         model = spec.place[:3]
         self._fitted[model] = max(tokens, self._fitted.get(model, 0))
         self._not_length.discard(model)
@@ -78,8 +78,8 @@ class LearnedWindows(Struct):
             self._fitted.pop(spec.place[:3], None)
 
     def may_exceed(self, spec: ModelSpec, tokens: int, *, assumed: bool) -> bool:
-        """Whether a refusal that gives no reason may be about a prompt of so many tokens. No call had so many,
-        and they are more than half of the window, or than small servers take where the window is `assumed`."""
+        """Whether a refusal without a reason may be about the length of a prompt: no call had so many tokens, and they
+        are more than half of the window, or than small servers take if the window is `assumed`."""
         room = _SMALL_WINDOW if assumed else spec.context_length
         return spec.place[:3] not in self._not_length and tokens > max(room // 2, self._fitted.get(spec.place[:3], 0))
 

@@ -1,9 +1,8 @@
-"""The words of documents: PDF, files of Office, e-books, e-mails, pages and archives.
+"""The words of documents: PDF, Office files, e-books, e-mails, pages and archives.
 
-Such a file is a stranger's program as much as a text. So `document_text` runs in a process aside, which is ended where
-a file takes too long and may not take more than its share of memory. PDFs are read by PDFium (pypdfium2), the engine
-of Chromium, DOCX files by mammoth, as HTML that resiliparse makes plain, tables by calamine; `packed` reads the other
-kinds that are ZIP archives.
+Such a file may be hostile. So `document_text` runs in a separate process, which is ended if a file takes too long and
+may take only so much memory. PDFium (pypdfium2), the engine of Chromium, reads PDFs; mammoth turns DOCX files into
+HTML, which resiliparse makes plain; calamine reads tables; `packed` reads the other kinds of ZIP archives.
 """
 
 from __future__ import annotations

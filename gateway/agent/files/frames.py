@@ -1,5 +1,5 @@
-"""Frames and the sound of a video, by a decoder on the machine. Without one a video has its platform's preview frame
-alone."""
+"""Frames and the sound of a video, taken by a decoder on the machine. Without one, a video only has its platform's
+preview frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a message are fetched from its platform once, and kept: another attempt at the turn, in any process, finds
+"""A message's files are fetched from its platform once, and kept: another attempt at the turn, in any process, finds
 them in the store.
 
 A file is fetched only if the conversation's model may be shown it, or a tool may change it. One that cannot be fetched
@@ -137,7 +137,7 @@ class FileIntake:
     async def _received(
         self, key: SessionKey, source: Source, file: Attachment, reader: Reader, show: Show
     ) -> tuple[Received, bytes]:
-        """A file, and its content if that is to be written down."""
+        """A file, with its content if that is to be transcribed."""
         platform = source.platform
         problem = self._not_wanted(file, reader)
         if problem is not None:
@@ -186,7 +186,7 @@ class FileIntake:
     async def _overheard(
         self, conversation: Conversation, source: Source, file: Attachment, video: Video
     ) -> Spoken | None:
-        """The words of a video, kept under a digest of its name; None: it has no sound, or nobody can take it out."""
+        """The words of a video, kept under a digest of its name; None if it has no sound, or nobody can extract it."""
         if self._dictation is None or self._frames is None or file.ref == file.preview:
             return None
         session = conversation.stored.session
@@ -248,7 +248,7 @@ class FileIntake:
     async def _no_room(
         self, key: SessionKey, source: Source, ref: str, file: Attachment, size: int, show: Show
     ) -> Received | None:
-        """Count a file that is about to be kept. One that has no room is told of to its sender, too."""
+        """Count a file that is about to be kept. If there is no room, its sender is told."""
         try:
             await self._quotas.take(key, source, ref, size, lambda text: show(f"{file.ref} quota", text))
         except FileRefused as error:
@@ -259,7 +259,7 @@ class FileIntake:
     async def _heard(
         self, conversation: Conversation, got: Received, content: bytes, reader: Reader, show: Show
     ) -> Received:
-        """The same file; of a recording that the model does not hear, with its words, of which the person is told."""
+        """The same file; a recording that the model does not hear comes with its words, which the person is shown."""
         form = got.reading.sound
         if self._dictation is not None and got.kept is not None and form is not None and form not in reader.sounds:
             charge = conversation.ledger.append
@@ -326,7 +326,7 @@ def _called(file: Attachment) -> str:
 
 
 def _lost(file: Attachment, platform: str, error: Exception) -> Received:
-    """A file that could not be had, of which its sender is told, too."""
+    """A file that could not be fetched; its sender is told."""
     reason = str(error).rstrip(".")
     if isinstance(error, TimeoutError):
         reason = TOO_SLOW.format(platform=platform.capitalize())

@@ -65,8 +65,8 @@ class FileText(Struct, frozen=True, kw_only=True):
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """A content as far as a message may show it, so that the content need not stay in memory. `sound`: its format.
-    `text`: its beginning, "" if it is blank; `length`: all of its characters; `how`, `problem`: as of a `FileText`."""
+    """A content, as far as a message may show it, so that it need not stay in memory. `sound`: its format. `text`: its
+    beginning, "" if it is blank; `length`: the number of its characters; `how`, `problem`: as in a `FileText`."""
 
     picture: bool = False
     sound: str | None = None
@@ -103,7 +103,7 @@ def is_ole(content: bytes) -> bool:
 
 
 def is_long_page(content: bytes) -> bool:
-    """Whether it is a page of HTML whose source has too much beside its words."""
+    """Whether it is an HTML page whose source has too much besides its words."""
     return len(content) > _LONG_PAGE and _HTML.match(content) is not None
 
 
@@ -113,7 +113,7 @@ def is_mail(content: bytes) -> bool:
 
 
 def is_pdf(content: bytes) -> bool:
-    """Whether it is a PDF. Its mark may stand behind something else (ISO 32000, implementation note 13)."""
+    """Whether it is a PDF, whose mark may come after something else (ISO 32000, implementation note 13)."""
     return b"%PDF-" in content[:1_024]
 
 
@@ -155,7 +155,7 @@ def is_sound(file: Attachment) -> bool:
 
 
 def is_opaque(file: Attachment) -> bool:
-    """Whether it is declared as a type that no model is shown."""
+    """Whether it is declared as a type that no model can see."""
     return _OPAQUE.fullmatch(_plain(file.mime)) is not None
 
 
@@ -189,8 +189,8 @@ def _encodings(content: bytes) -> tuple[str, ...]:
 
 
 def _guesses(content: bytes) -> tuple[str, ...]:
-    """Encodings to try. What the library takes for UTF-8, which it is not, is Korean if it can be: there a letter has
-    two bytes, where in Western texts most stand alone."""
+    """Encodings to try. What the library wrongly takes for UTF-8 is Korean if possible: there a letter has two bytes,
+    while in Western texts most are single."""
     # By name: the library takes 3 MB, and nearly every text is UTF-8.
     likeliest: str = import_module("resiliparse.parse.encoding").detect_encoding(content) or ""
     return () if _UNSEEN_BYTES.search(content) else (likeliest, "euc_kr", "cp1252")

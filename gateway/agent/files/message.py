@@ -37,8 +37,8 @@ REST = " up to character {shown:,}; read_file shows the rest"
 
 
 class Received(Struct, frozen=True, kw_only=True):
-    """A file that is kept, or the `problem` that kept it away, of which the sender is `told`. `spoken`: the words of a
-    recording that the model does not hear. `frames`: pictures of a video, which is not kept itself."""
+    """A file that was kept, or the `problem` that prevented it, of which the sender is `told`. `spoken`: the words of a
+    recording that the model does not hear. `frames`: pictures of a video, which itself is not kept."""
 
     attachment: Attachment
     kept: KeptFile | None = None
@@ -50,7 +50,7 @@ class Received(Struct, frozen=True, kw_only=True):
 
     @property
     def unread(self) -> str:
-        """The reason why its words cannot be read, of which its sender is told; "" where there is none."""
+        """Why its words cannot be read, for its sender; "" if they can."""
         return "" if self.reading.picture or self.reading.sound else self.reading.problem
 
 
@@ -115,7 +115,7 @@ def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], rea
 
 
 def _origin(key: SessionKey, inbound: Inbound, files: Sequence[Received]) -> dict[str, str]:
-    """Return the host's note on a message beside its files: the message's origin, and whose words it holds."""
+    """The host's note on a message, besides its files: where it comes from, and whose words it holds."""
     origin = {"event": inbound.event_id}
     if inbound.place is not None:
         origin["place"] = inbound.place
@@ -127,15 +127,15 @@ def _origin(key: SessionKey, inbound: Inbound, files: Sequence[Received]) -> dic
 
 
 def _own(inbound: Inbound, files: Sequence[Received]) -> str:
-    """The sender's own words, with those that they spoke."""
+    """The sender's own words, including those that they spoke."""
     if inbound.text.startswith((FORWARDED, BY_A_BOT)):
         return inbound.own or ""
     return "\n".join(filter(None, [inbound.own, *(file.spoken.words for file in files if file.spoken)]))
 
 
 def _note(file: Received) -> dict[str, Any]:
-    """Return the note on a file. The words that were spoken in it are found by a search; `words_ref`: where they are
-    kept, too; `frames`: where those of a video are."""
+    """The note on a file. A search finds the words that were spoken in it; `words_ref`: where they are also kept;
+    `frames`: where those of a video are."""
     note = file_note(file.attachment)
     if file.frames:
         note["frames"] = [frame.ref for frame in file.frames]
@@ -181,7 +181,7 @@ class _Room:
 
 
 def _part(kept: KeptFile, reading: Reading, reader: Reader, room: _Room) -> tuple[dict[str, Any] | None, str | None]:
-    """A picture or a sound as a part, or the reason why there is none; neither of them for another file."""
+    """A picture or a sound as a part, or why there is none; neither for another file."""
     if reading.picture:
         if not reader.sees:
             return None, NO_PICTURES
@@ -221,7 +221,7 @@ def no_sounds(sounds: Sequence[str], form: str = "") -> str:
 
 
 def _text(file: Received, room: _Room) -> tuple[list[str], str | None]:
-    """A file's text between its marks, or the reason why there is none."""
+    """A file's text between its marks, or why there is none."""
     assert file.kept is not None
     text, length = file.reading.text, file.reading.length
     if text is None:

@@ -1,7 +1,6 @@
 """The words of files that are ZIP archives: presentations, OpenDocument texts, e-books, and archives themselves.
-
-Nothing is unpacked to a disk, an archive in an archive stays closed, and what unpacks to too much is not read.
-"""
+Nothing is unpacked to disk, an archive inside an archive stays closed, and what would unpack to too much is not
+read."""
 
 from __future__ import annotations
 
@@ -101,7 +100,7 @@ def book(package: Package) -> FileText:
 
 
 def archive(package: Package, read: Callable[[bytes], FileText]) -> FileText:
-    """The list of an archive's files, and the text of those that are read, as far as there is room."""
+    """The list of an archive's files, and the text of those that can be read, as far as there is room."""
     entries = package.entries
     lines = [f"- {one_line(each.filename)} ({each.file_size:,} bytes)" for each in entries[:_MOST_LISTED]]
     if len(entries) > _MOST_LISTED:
@@ -125,7 +124,7 @@ def _texts(package: Package, read: Callable[[bytes], FileText]) -> Iterator[str]
 
 
 def _lines(element: Element) -> Iterator[str]:
-    """The paragraphs below an element; a row of a table is one line."""
+    """The paragraphs below an element; a table row is one line."""
     tag = _tag(element)
     if tag in ("tr", "table-row"):
         yield "\t".join(" ".join(_lines(cell)) for cell in element)

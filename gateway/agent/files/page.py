@@ -1,8 +1,8 @@
-"""The text of a page of the web.
+"""The text of a web page.
 
-The page is a stranger's: `page_text` runs in a process aside, which is ended if a page takes too long. The work is
-resiliparse's (https://resiliparse.chatnoir.eu): an HTML5 parser, a look at the encoding, and a text with lists, tables
-and links. Parts that a browser would not show, and a site's navigation, are left out.
+The page may be hostile, so `page_text` runs in a separate process, which is ended if a page takes too long. resiliparse
+(https://resiliparse.chatnoir.eu) does the work: it parses HTML5, detects the encoding, and makes a text with lists,
+tables and links. Parts that a browser would not show, and a site's navigation, are left out.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def is_readable(mime: str) -> bool:
 
 
 def html_text(content: bytes) -> str:
-    """The text of an HTML file that nobody has said anything of."""
+    """The text of an HTML file of unknown origin."""
     page = page_text(Download(url="", mime=_HTML[0], charset="", content=content, cut=False))
     return "" if page is None else page.text
 
 
 def page_text(download: Download) -> Page | None:
-    """The text of a fetched page; None: it is none."""
+    """The text of a fetched page; None if it is not a page."""
     content, mime = download.content, download.mime
     is_html = mime in _HTML or (not mime and content.lstrip()[:1] == b"<")
     text = content.decode(_encoding(download, is_html=is_html), "replace").removeprefix("\ufeff")

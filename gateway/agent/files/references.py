@@ -1,8 +1,8 @@
-"""References to kept files in stored messages, in the place where OpenAI's format has the content itself.
+"""References to kept files in stored messages, where OpenAI's format has the content itself.
 
-A picture is `{"type": "image_url", "image_url": {"url": "legato-file:<digest>"}}`, a sound is
-`{"type": "input_audio", "input_audio": {"data": "legato-file:<digest>", "format": "mp3"}}`. So a
-transcript stays small, and a message is the same bytes whenever it is stored, loaded or compared.
+A picture is `{"type": "image_url", "image_url": {"url": "legato-file:<digest>"}}`, a sound is `{"type": "input_audio",
+"input_audio": {"data": "legato-file:<digest>", "format": "mp3"}}`. So a transcript stays small, and a message is the
+same bytes whenever it is stored, loaded or compared.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class References:
 
 
 def filled(part: Mapping[str, Any], mime: str, encoded: str) -> dict[str, Any]:
-    """A copy of the part with the content, in base64, in the place of the reference to it."""
+    """A copy of the part, with the base64 content in place of the reference."""
     if part.get("type") == "image_url":
         return {**part, "image_url": {**part["image_url"], "url": f"data:{mime};base64,{encoded}"}}
     return {**part, "input_audio": {**part["input_audio"], "data": encoded}}

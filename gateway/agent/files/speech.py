@@ -1,7 +1,8 @@
-"""Voice messages in words, for models that do not hear them: written down once, and kept with the conversation.
+"""Voice messages in words, for models that do not hear: transcribed once, and kept with the conversation.
 
-The words are kept under the recording's digest before they are used, so no recording is paid for twice, after a crash
-or when it is sent again."""
+The words are kept under the recording's digest before they are used, so no recording is paid for twice, even after a
+crash or if it is sent again.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ class SpeechSettings(ServerSettings):
 
 
 class Spoken(Struct, frozen=True, kw_only=True):
-    """The words of a recording, kept under `digest`; "" if there are none. `problem`: the reason why nobody knows."""
+    """The words of a recording, kept under `digest`; "" if there are none. `problem`: why nobody knows them."""
 
     words: str = ""
     problem: str | None = None
@@ -127,8 +128,8 @@ class Dictation(Struct, kw_only=True):
     async def write_down(
         self, session: Session, digest: str, content: bytes, form: str, charge: Callable[[LedgerEntry], None]
     ) -> Spoken:
-        """Return the words of a recording, which are kept under this digest. The call, if there is one, is entered into
-        the ledger at once; `charge` is given one that the store does not take now. Never raises but CancelledError."""
+        """The words of a recording, which are kept under this digest. If a call was made, it is entered into the ledger
+        at once; `charge` gets it if the store cannot take it now. Raises nothing but CancelledError."""
         try:
             words = await self.known(session.key, digest)
             if words is None:

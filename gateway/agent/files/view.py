@@ -52,8 +52,8 @@ _ModelKey = tuple[str, str | None, str]
 
 
 class _Plan(Struct, frozen=True, kw_only=True):
-    """What a request shows: files of at most `room` bytes, the newest first and at least one, without `hidden`.
-    `refused`: those of which an answer proves that they were the reason of a refusal."""
+    """What a request shows: files of at most `room` bytes, newest first and at least one, without `hidden`. `refused`:
+    those that an answer proves to be the reason of a refusal."""
 
     room: int
     hidden: frozenset[str] = frozenset()
@@ -74,7 +74,7 @@ class FileView:
         self._rooms: dict[_ModelKey, int] = {}  # bytes of files that a server took, which refused more
 
     def sees(self, spec: ModelSpec) -> bool:
-        """Whether the model may be shown pictures, as far as is known."""
+        """Whether the model can be shown pictures, as far as is known."""
         return spec.pictures is not False and _key(spec) not in self._blind
 
     def stream(
@@ -120,8 +120,8 @@ class FileView:
                     yield event
 
     def put_aside(self, spec: ModelSpec, messages: Sequence[Message]) -> bool:
-        """Show this model none of the files in these messages any more, because nothing else makes room. False: it was
-        shown none."""
+        """Show this model none of the files in these messages any more, because nothing else makes room. False if it
+        was shown none."""
         model = _key(spec)
         parts = (part for message in messages for part in _parts(message))
         shown = {
@@ -193,7 +193,7 @@ class FileView:
         return made, shown
 
     def _hidden(self, spec: ModelSpec, part: Mapping[str, Any], digest: str, hidden: Collection[str]) -> str | None:
-        """The words in the place of a part that the model is not shown; None: it is shown."""
+        """The words in place of a part that the model is not shown; None if it is shown."""
         picture = part.get("type") == "image_url"
         able = self.sees(spec) if picture else part["input_audio"].get("format") in spec.sounds
         if able and digest not in hidden and (_key(spec), digest) not in self._refused:

@@ -36,8 +36,8 @@ def hush() -> None:
 
 
 class AddressClient(httpx2.AsyncClient):
-    """A client that reads answers up to the limits, and says in plain words who answers nothing or refuses.
-    `greeted`: there is a connection; from now on a refusal costs its request alone."""
+    """A client that reads answers up to the limits, and says in plain words who does not answer or refuses. `greeted`:
+    there is a connection, so from now on a refusal only concerns its request."""
 
     greeted = False
 
@@ -118,7 +118,7 @@ async def _read_refusal(response: httpx2.Response, unknown: str) -> httpx2.Respo
 
 
 def _error_in(body: bytes) -> types.ErrorData | None:
-    """The error that an answer is, if it is one; no error is long."""
+    """The error in an answer, if it is one. Errors are never long."""
     if len(body) <= _LONGEST_ERROR:
         with suppress(ValueError):
             message = types.jsonrpc_message_adapter.validate_json(body, by_name=False)
@@ -132,7 +132,7 @@ def _no(request: httpx2.Request, status: int, code: int, words: str) -> httpx2.R
 
 
 def _no_entry(response: httpx2.Response, unknown: str) -> str:
-    """Why nobody is let in; `unknown`: what to say to that where a login might help."""
+    """Why nobody is let in; `unknown`: what to say if a login might help."""
     if response.status_code == httpx2.codes.UNAUTHORIZED and unknown:
         return unknown
     return f"it lets nobody in with these headers (HTTP {response.status_code})"

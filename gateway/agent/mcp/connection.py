@@ -63,14 +63,14 @@ log = structlog.get_logger(__name__)
 
 
 class _Head(Struct, frozen=True):
-    """A message as far as it says what it is."""
+    """A message, as far as it says what it is."""
 
     id: Raw | UnsetType = UNSET
     method: str | UnsetType = UNSET
 
     @property
     def is_news(self) -> bool:
-        """Whether nobody waits for it and no answer is wanted."""
+        """Whether nobody waits for it, and it wants no answer."""
         return self.method is not UNSET and self.id is UNSET
 
 
@@ -168,7 +168,7 @@ async def _greet(session: ClientSession) -> None:
 
 
 class _Unread(dict[str, Any]):
-    """The result of a call as far as the library looks at it, which would walk through all of it four times. `whole`:
+    """The result of a call, as far as the library looks at it, which would walk through all of it four times. `whole`:
     as it came; we read it ourselves."""
 
     def __init__(self, whole: dict[str, Any]) -> None:
@@ -230,7 +230,7 @@ class _Channel:
         self._hear("lost", "its connection is closed")
 
     async def elicit(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
-        """Have the person of the call that runs asked; where several run, nobody knows whom."""
+        """Let the person of the running call be asked. If several calls run, nobody knows whom."""
         asking = [each for each in self.open if each.person is not None]
         if len(asking) != 1:
             return types.ErrorData(code=types.INVALID_REQUEST, message="Nobody can be asked: it is not clear who.")
@@ -306,7 +306,7 @@ class _SessionLink(Struct, frozen=True):
         return Listing(tools=tools, left_out=tuple(self.channel.left_out), prompts=prompts)
 
     async def _prompts(self) -> list[PromptFacts]:
-        """The server's prompts, of which the first page is enough; none where it cannot be read."""
+        """The server's prompts, of which the first page is enough; none if they cannot be read."""
         with suppress(MCPError, ValidationError, TimeoutError):
             async with self.channel.clock.limit(_LISTS):
                 return [*map(_prompt, (await self.session.list_prompts()).prompts[:_MOST_PROMPTS])]
@@ -421,8 +421,8 @@ async def _streams(process: ServerProcess, hear: Hear) -> AsyncIterator[tuple[_R
 async def _receive(
     process: ServerProcess, received: MemoryObjectSendStream[SessionMessage | Exception], hear: Hear
 ) -> None:
-    """Hand on the server's messages until it ends, as far as somebody waits for them or has to answer. Whatever else it
-    prints is passed over."""
+    """Pass on the server's messages until it ends, if somebody waits for them or must answer. Whatever else it prints
+    is ignored."""
     noise, last = 0, -_PROGRESS_EVERY
 
     def due() -> bool:
@@ -457,7 +457,7 @@ async def _receive(
 
 
 def _head(line: bytes) -> _Head | None:
-    """The beginning of a message; None for a line that is none, or that is nested too deeply to be read."""
+    """The beginning of a message; None if the line is not one, or is nested too deeply."""
     try:
         return _HEAD.decode(line)
     except (DecodeError, UnicodeDecodeError, RecursionError):
@@ -465,7 +465,7 @@ def _head(line: bytes) -> _Head | None:
 
 
 def _message(line: bytes) -> SessionMessage | None:
-    """A message of the server; None for a line that is none."""
+    """A message of the server; None if the line is not one."""
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
@@ -473,8 +473,8 @@ def _message(line: bytes) -> SessionMessage | None:
 
 
 def _refusal(line: bytes | TooLong) -> SessionMessage | None:
-    """Return an answer in place of one that was not read; None if nobody can tell whose answer that was. The number
-    of a request stands at the beginning of an answer or at its end."""
+    """An answer in place of one that was not read; None if nobody can tell whose it was. The number of a request is at
+    the beginning or the end of an answer."""
     ends = line.ends if isinstance(line, TooLong) else line[:ENDS] + line[-ENDS:]
     found = _ID.findall(ends) if b'"jsonrpc"' in ends else None
     if not found:

@@ -1,7 +1,7 @@
-"""A server that is a process of this machine, and its standard streams.
+"""A server that is a process on this machine, and its standard streams.
 
-It is started by `keeper.py`, so it ends with us, whatever happens to us. It sees no variables but those that are named.
-Its output is foreign: a line is bounded while it is read, and lines that are no messages are counted.
+`keeper.py` starts it, so it ends with us, whatever happens to us. It sees only the variables that are named. Its output
+is foreign: lines are bounded while they are read, and lines that are not messages are counted.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class ServerProcess(Struct, kw_only=True):
         )
 
     async def lines(self) -> AsyncIterator[bytes | TooLong]:
-        """The lines that it prints, but for empty ones, until it closes its output. No more than the limit of one line
-        is kept."""
+        """The lines that it prints, except empty ones, until it closes its output. No more than the limit of one line
+        is held."""
         assert self.streams.stdout is not None, "it is a pipe"
         line = Line()
         while chunk := await self.streams.stdout.read(_CHUNK):
@@ -226,7 +226,7 @@ class _Streams(SubprocessStreamProtocol):
 
 
 class Line:
-    """A line as far as it was read."""
+    """A line, as far as it was read."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -263,8 +263,8 @@ class Line:
 
 
 def is_costly(message: bytes) -> bool:
-    """Whether a message has so many parts that it would take long to be read: numbers, texts, lists. Characters
-    within a text cost nothing. Takes 30 ms for the longest message."""
+    """Whether a message has so many parts (numbers, texts, lists) that reading it would take long. Characters within a
+    text cost nothing. Takes 30 ms for the longest message."""
     if len(message) <= _CHEAP:
         return False
     plain = message.replace(b"\\\\", b"").replace(b'\\"', b"")

@@ -1,8 +1,8 @@
-"""A server's tool as a model reads it: its description and the schema of its arguments, made safe. Pure.
+"""A server's tool as a model reads it: its description and the schema of its arguments, made safe.
 
-A server may say anything here, and an API that refuses one schema refuses the whole request, in every chat. So a
-schema is made anew of the keywords that all APIs know, each with a value of its kind, and is bounded. Regular
-expressions are left out: they would be carried out here. The server itself checks its arguments.
+Pure. A server may say anything here, and an API that refuses one schema refuses the whole request, in every chat. So
+schemas are built again from keywords that all APIs know, each with a value of its kind, and are bounded. Regular
+expressions are left out, because they would be run here. The server itself checks its arguments.
 """
 
 from __future__ import annotations

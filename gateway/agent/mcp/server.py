@@ -1,8 +1,8 @@
 """The owner of one server: one task from its start to its end.
 
-The library's cancel scopes are bound to the task that entered them, so that one task opens the connection, begins every
-call, and closes the connection. Calls come to it through a queue, and run side by side. While there is no connection a
-call fails at once. After a failure the owner waits, each time longer, and tries again.
+The library's cancel scopes are bound to the task that entered them, so one task opens the connection, begins every
+call, and closes the connection. Calls reach it through a queue, and run side by side. Without a connection a call fails
+at once. After a failure the owner waits, each time longer, and tries again.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class LoginFailed(ServerFailed):
 
 
 class Refused(ToolError):
-    """A server that has an address refused a request, and nobody knows yet whether that was for the request or for us.
-    `why`: in its words. `status`: of its answer, or UNSENT."""
+    """A remote server refused a request, and nobody knows yet whether that was about the request or about us. `why`: in
+    its words. `status`: of its answer, or UNSENT."""
 
     def __init__(self, server: str, why: str, *, status: int, code: int) -> None:
         failed = status >= 500  # behind which a proxy may stand, which knows nothing of what was done
@@ -75,7 +75,7 @@ class Refused(ToolError):
 
     @property
     def undone(self) -> bool:
-        """Nothing was done: the request found nobody, or was at fault."""
+        """Whether nothing was done: the request reached nobody, or was at fault."""
         return self.status == UNSENT or 400 <= self.status < 500
 
     def of_everything(self, ping: Refused | None) -> bool:
@@ -104,7 +104,7 @@ class PromptFacts(Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(Struct, frozen=True):
-    """A tool that is none: its name, and why, in a few words."""
+    """A tool that is left out: its name, and why, in a few words."""
 
     name: str
     why: str
@@ -422,7 +422,7 @@ class McpServer(Struct, kw_only=True, eq=False):
         self._queue.put_nowait(_Heard(event, why, connection))
 
     def _fail_open_calls(self, was_ready: bool) -> None:
-        """Fail the calls of a connection that is lost, but for those that were not made: they wait for the next one."""
+        """Fail the calls of a lost connection, except those that were not made: they wait for the next one."""
         absent = self._absent()
         for call in self._open:
             if not call.is_undone(self._refused_ping):

@@ -38,7 +38,7 @@ class ToolLists(Struct, frozen=True, kw_only=True):
     folder: Path
 
     def read(self, server: str, place: str) -> KeptList:
-        """What a server at this place offered last; nothing if nobody knows."""
+        """What a server at this place last offered; nothing if that is unknown."""
         with suppress(OSError, DecodeError):
             path = self._path(server)
             if path.stat().st_size <= _LARGEST and (kept := decode(path.read_bytes(), type=KeptList)).place == place:

@@ -54,12 +54,12 @@ class Memories(Struct, frozen=True, kw_only=True):
 
     def edit(self, session: Session, source: Source, origin: str = "") -> Edit:
         """A step by which the message of `source` changes the memory of a session's scope. `origin`: of the new text,
-        as a Fact has it."""
+        as in a Fact."""
         scope, alone = scope_of(session.key, session.chat_type), is_alone(session.key, session.chat_type)
         return self.edit_of(scope, source, alone=alone, origin=origin)
 
     def edit_of(self, scope: SessionKey, source: Source, *, alone: bool, origin: str = "") -> Edit:
-        """The same, of any scope; `alone`: it is one person's."""
+        """The same for any scope; `alone`: it is one person's."""
         return Edit(scope=scope, source=source, now=self.clock.now(), alone=alone, redact=self.redact, origin=origin)
 
     async def forget(self, scope: SessionKey, facts: Sequence[Fact], messages: Sequence[Source]) -> None:
@@ -83,7 +83,7 @@ class TurnMemory(Struct, frozen=True):
         return await self._edited(lambda edit, memory: edit.add(memory, about, text), text)
 
     async def replace(self, words: str, text: str) -> str:
-        """Put a text in the place of the fact with these words, or this #number. Raises ToolError."""
+        """Replace the fact that has these words, or this #number. Raises ToolError."""
         return await self._edited(lambda edit, memory: edit.replace(memory, words, text), text)
 
     async def remove(self, words: str) -> str:

@@ -1,7 +1,8 @@
-"""The question of a flush, and the changes that its answer asks for. Pure.
+"""The question of a flush, and the changes that its answer asks for.
 
-A model is shown people's words since its last review, beside the facts that are remembered already, and has only the
-memory tool. It names the message of each thing that it wants to be remembered, so every fact has a source."""
+Pure. A model sees people's words since its last review, and the facts that are already remembered, and has only the
+memory tool. It names the message of each thing to remember, so every fact has a source.
+"""
 
 from __future__ import annotations
 
@@ -119,8 +120,8 @@ class Review(Struct, frozen=True, kw_only=True):
         return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": text}]
 
     def steps(self, calls: Sequence[ToolCall]) -> list[Step]:
-        """The changes that an answer asks for. Changes that cannot be read, or name no message, are left out, and so is
-        whatever may be an order and was not said by the person: nobody can be asked now."""
+        """The changes that an answer asks for. Left out are changes that cannot be read or name no message, and
+        whatever may be an order that the person did not say, because nobody can be asked now."""
         found = [self._step(call["function"]["arguments"]) for call in calls if call["function"]["name"] == "memory"]
         return [step for step in found if step is not None][:_MOST_STEPS]
 
@@ -143,8 +144,8 @@ class Review(Struct, frozen=True, kw_only=True):
 def review_of(
     session: Session, messages: Sequence[Message], barred: frozenset[str], redact: Callable[[str], str], room: int
 ) -> Review:
-    """Return the stored messages as a flush reads them. People's own words come first where the room, in characters,
-    is short: the newest of them."""
+    """The stored messages as a flush reads them. If the room, in characters, is short, people's own newest words come
+    first."""
     sources: list[Source] = []
     read: list[Provenance] = []
     parts: list[tuple[int, str]] = []  # the number of its source, 0 for the assistant, and a line
@@ -178,7 +179,7 @@ def _is_trivial(sources: Sequence[Source]) -> bool:
 
 
 def _said(message: Message) -> str:
-    """A person's own words, without the notes that a compaction merged in front of them."""
+    """A person's own words, without notes that a compaction merged in front of them."""
     return own_words(message) if not note_of(message).get("merged") else ""
 
 
@@ -197,7 +198,7 @@ def _fitting(parts: Sequence[tuple[int, str]], room: int) -> list[tuple[int, str
 
 
 def _shown(text: str, redact: Callable[[str], str], number: int) -> str:
-    """A message on one line. It is cut behind the redaction, so that no half of a credential is left."""
+    """A message on one line. It is cut after redaction, so that no half of a credential is left."""
     most = _LONGEST_SAID if number else _LONGEST_ANSWER
     return flat(redact(text[: 2 * most]))[:most]
 

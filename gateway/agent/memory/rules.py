@@ -47,7 +47,7 @@ class Source(Struct, frozen=True, kw_only=True):
 
 class Edit(Struct, frozen=True, kw_only=True):
     """One step, and when it is made. `alone`: the scope is one person's, so facts may be about them. `origin`: whose
-    words a new text is, as a Fact has it."""
+    words a new text is, as in a Fact."""
 
     scope: SessionKey
     source: Source
@@ -67,7 +67,7 @@ class Edit(Struct, frozen=True, kw_only=True):
         return _with(memory, self._fact(about, text)), f"Remembered: {text}"
 
     def replace(self, memory: Memory, words: str, text: str) -> tuple[Memory, str]:
-        """Put a text in the place of the fact that has these words. Raises ToolError."""
+        """Replace the fact that has these words. Raises ToolError."""
         text = self._checked(text)
         try:
             old = _named(memory, words)
@@ -111,7 +111,7 @@ class Edit(Struct, frozen=True, kw_only=True):
         return text
 
     def _check_own(self, about: About, text: str) -> None:
-        """Only a person's own words say something about them (decision 57)."""
+        """Check that a fact about a person is in that person's own words (decision 57)."""
         if about == "person" and self.source.others:
             own, others = (_said(each[:_LOOKED_AT]) for each in (self.source.own, self.source.others))
             said = set(question(text).terms)

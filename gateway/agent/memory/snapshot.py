@@ -1,7 +1,5 @@
-"""The memory of a scope as a prompt shows it: bounded, dated, and data. Pure.
-
-The snapshot is taken when a session opens and stays as it is until the next: newer facts stand in the conversation
-itself."""
+"""The memory of a scope as a prompt shows it: bounded, dated, and data. Pure. The snapshot is taken when a session
+opens, and stays the same until the next: newer facts are in the conversation itself."""
 
 from __future__ import annotations
 
@@ -64,7 +62,7 @@ def snapshot(
 
 
 def snapshot_in(prompt: str) -> str:
-    """The part of a prompt that shows a memory, as it stands there; "" if there is none."""
+    """The part of a prompt that shows a memory; "" if there is none."""
     begin = prompt.find(_OPENING)
     end = prompt.find(_CLOSING, begin + len(_OPENING))
     return prompt[begin : end + len(_CLOSING)] if begin >= 0 and end >= 0 else ""

@@ -74,7 +74,7 @@ class SearchPlugin(Struct, frozen=True, kw_only=True):
 
     @property
     def own(self) -> bool:
-        """Whether it is a server of one's own."""
+        """Whether it is somebody's own server."""
         return self.address == ""
 
 

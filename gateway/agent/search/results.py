@@ -64,8 +64,8 @@ def _entry(number: int, address: str, hit: Hit) -> str:
 
 
 def plain(text: str, most: int) -> str:
-    """A stranger's text in one line of so many characters: without tags, entities, and signs that nobody sees or that
-    turn the reading direction round."""
+    """A stranger's text in one line of so many characters: without tags, entities, and characters that are invisible or
+    change the reading direction."""
     text = html.unescape(_TAG.sub("", text[: _LOOKED_AT * most]))
     seen = "".join(sign if unicodedata.category(sign)[0] != "C" else " " if sign.isspace() else "" for sign in text)
     line = _FORGED.sub(r"(\1", " ".join(seen.split()))
@@ -73,8 +73,7 @@ def plain(text: str, most: int) -> str:
 
 
 def link(address: str) -> str:
-    """The address as it can stand in a link of Markdown; "" for one that is no page of the web, is very long, or holds
-    a name and a password."""
+    """The address for a Markdown link; "" if it is not a web page, is very long, or holds a name and a password."""
     address = address.strip()
     try:
         parts = urlsplit(address)
@@ -98,7 +97,7 @@ def last_number(newest_first: Iterable[Message]) -> int:
 
 
 def sources(answer: str, newest_first: Iterable[Message]) -> str:
-    """The lines behind an answer, the newest message, that link what it cites; "" if it cites nothing that its turn has
+    """The lines after an answer (the newest message) that link what it cites; "" if it cites nothing that its turn has
     found, or links that itself."""
     cited = {int(number) for run in _CITED.findall(_CODE.sub("", answer)) for number in _NUMBER.findall(run)}
     known = _sources(turn_in(islice(newest_first, 1, None))) if cited else {}

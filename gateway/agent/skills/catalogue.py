@@ -1,5 +1,5 @@
 """All skills: those of the operator's folder and of packages, which are read at a start and a reload, and those that a
-person said yes to in a conversation, whose whole text the store keeps. Nothing of this is read for a message."""
+person agreed to in a conversation, whose whole text the store keeps. Nothing of this is read for a message."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ class Skills(Struct, kw_only=True):
         await self.store.set_notes(_folder(key), {f"{_OFF}{name}": None if on else "off"})
 
     async def learn(self, key: SessionKey) -> None:
-        """Let the model make a skill where there is none yet."""
+        """Let the model make the first skill."""
         await self.store.set_notes(_folder(key), {_LEARNS: "yes"})
 
     async def keep(self, key: SessionKey, text: str) -> str:
-        """Keep a SKILL.md to which a person said yes; a sentence. Raises UserError."""
+        """Keep a SKILL.md to which a person said yes. Returns a sentence. Raises UserError."""
         skill = read(text.encode())
         if self.redact(text) != text:
             raise UserError("It seems to hold a credential: write where that is found instead.")
@@ -106,7 +106,7 @@ class Skills(Struct, kw_only=True):
         return f"The skill {skill.name} is kept in this conversation. /skills lists what there is."
 
     async def drop(self, key: SessionKey, name: str) -> None:
-        """Keep a conversation's own skill no longer."""
+        """Remove one of a conversation's own skills."""
         await self.store.set_notes(_folder(key), {name: None})
 
     async def shown(self, key: SessionKey, window: int) -> str:
@@ -197,5 +197,5 @@ def _folder(key: SessionKey) -> str:
 
 
 def _text_in(note: str) -> str:
-    """The SKILL.md in a note; the first version to have them wrote who said yes, and when, beside it."""
+    """The SKILL.md in a note; early versions also wrote there who said yes, and when."""
     return str(json.decode(note)["text"]) if note.startswith('{"') else note

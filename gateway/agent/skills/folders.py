@@ -118,8 +118,8 @@ def _brought(broken: list[tuple[str, str]]) -> Iterator[tuple[Path, str]]:
 
 
 def write(root: Path, name: str, contents: Contents, *, anew: bool = False) -> Path:
-    """Make the folder of a skill below the operator's, whole or not at all. `anew`: in the place of one that may be
-    there. Raises UserError."""
+    """Make the folder of a skill below the operator's, whole or not at all. `anew`: replace one that may be there.
+    Raises UserError."""
     target, aside = root / name, root / f".{name}.new"
     if target.exists() and not anew:
         raise UserError(f"{target} exists already: `legato skills remove {name}` first")

@@ -32,7 +32,7 @@ Member = tuple[str, int, int, Callable[[], IO[bytes] | None]]
 
 
 class Brought(Struct, frozen=True, kw_only=True):
-    """A skill with its files; or, where `skill` is None, why there is none in this place."""
+    """A skill with its files; or, if `skill` is None, why there is none in this place."""
 
     where: str
     skill: Skill | None = None

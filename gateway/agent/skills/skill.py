@@ -47,7 +47,7 @@ class Skill(Struct, frozen=True, kw_only=True):
 
 
 def read(content: bytes) -> Skill:
-    """Read a SKILL.md. Raises UserError with the reason why it is none."""
+    """Read a SKILL.md. Raises UserError with the reason if it is not valid."""
     if len(content) > MOST_BYTES:
         raise UserError(f"SKILL.md is larger than {MOST_BYTES // 1_000} KB: move the details into files beside it")
     try:

@@ -45,8 +45,8 @@ class Recall(Protocol):
 
 
 class Around(Protocol):
-    """A message of the caller's conversations by its id, among what was said before and after it, oldest first; empty
-    if there is none."""
+    """A message of the caller's conversations by its id, with what was said before and after it, oldest first; empty if
+    there is none."""
 
     async def __call__(self, message_id: str, reach: int) -> Sequence[Found]: ...
 
@@ -83,7 +83,7 @@ class Files(Protocol):
         """Keep a file in the conversation without showing it."""
 
     def must_show(self, size: int) -> None:
-        """Raise ToolError where the platform shows no files of so many bytes."""
+        """Raise ToolError if the platform shows no files of this size."""
 
     async def send(self, name: str, mime: str, content: bytes, caption: str = "", *, kind: str = "sent") -> None:
         """Show a file to the person, with a caption in Markdown; its `ref` begins with `kind`. Raises ToolError if the
@@ -103,7 +103,7 @@ class Polls(Protocol):
     """The polls of the caller's conversation."""
 
     async def make(self, question: str, answers: Sequence[str], *, several: bool) -> None:
-        """Show a poll, of which a person may give one or several answers."""
+        """Show a poll, to which a person may give one or several answers."""
 
     async def close(self, question: str) -> str:
         """End the poll of this question; returns its counts. Raises ToolError."""
@@ -117,7 +117,7 @@ class MemoryAccess(Protocol):
         """Remember a text."""
 
     async def replace(self, words: str, text: str) -> str:
-        """Put a text in the place of the fact with these words."""
+        """Replace the fact that has these words."""
 
     async def remove(self, words: str) -> str:
         """Forget the fact with these words."""
@@ -134,8 +134,8 @@ class HiddenTool(Struct, frozen=True, kw_only=True):
 
 
 class ReminderBook(Protocol):
-    """The reminders of the caller's conversation, for the person whom the turn answers. A method that cannot do its
-    work raises UserError."""
+    """The reminders of the caller's conversation, for the person whom the turn answers. Methods raise UserError if they
+    cannot do their work."""
 
     async def zone(self) -> str:
         """The person's time zone."""
@@ -164,7 +164,7 @@ class ReminderBook(Protocol):
         """The next moment of its rule is left out."""
 
     async def resume(self, number: int) -> Reminder:
-        """One that was paused goes on."""
+        """Continue one that was paused."""
 
     async def reword(self, number: int, text: str | None, when: When | None, zone: str, origin: str) -> Reminder:
         """Another text (of this `origin`), another time, or both."""
@@ -295,8 +295,8 @@ class Recalls(Protocol):
 
 @runtime_checkable
 class LimitsResults(Protocol):
-    """A tool with a limit of its own for its results, in characters. A longer one is kept as a file, and the model gets
-    its beginning; None: never, because the tool pages its results itself."""
+    """A tool with its own limit for its results, in characters. A longer one is kept as a file, and the model gets its
+    beginning; None: never, because the tool pages its results itself."""
 
     result_chars: int | None
 
@@ -324,9 +324,9 @@ class Shows(Protocol):
 
 @runtime_checkable
 class Keeps(Protocol):
-    """A tool that keeps words beyond their conversation: they stand in later prompts, or are said or carried out later.
-    Words that a turn has read somewhere else (`gateway.agent.provenance`) are kept after a person's yes alone, and
-    with `ToolContext.provenance.origin` of them."""
+    """A tool that keeps words beyond their conversation: they appear in later prompts, or are said or carried out
+    later. Words that a turn has read elsewhere (`gateway.agent.provenance`) are kept only after a person's yes, with
+    `ToolContext.provenance.origin` of them."""
 
     def kept(self, arguments: Mapping[str, Any]) -> Kept | None:
         """What this call keeps; None: nothing."""
@@ -334,8 +334,8 @@ class Keeps(Protocol):
 
 @runtime_checkable
 class Brings(Protocol):
-    """A tool that says whose words its results are, in a few words, with {arguments} in them; "" where they are the
-    program's own or the conversation's. The results of any other tool are foreign, and the tool's."""
+    """A tool that says whose words its results are, in a few words, which may contain {arguments}; "" if they are the
+    program's own or the conversation's. The results of any other tool are foreign, and count as the tool's."""
 
     brings: str
 

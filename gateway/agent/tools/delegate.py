@@ -1,4 +1,4 @@
-"""Hands a task to a helper: a model with a window of its own, whose answer alone comes back."""
+"""Hands a task to a helper: a model with a window of its own, of which only the answer comes back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DelegateSettings(Section):
 
 
 class DelegateTool:
-    """A call that is repeated after a crash finds the helper that it began."""
+    """Hands on a task. A call that is repeated after a crash finds the helper that it began."""
 
     name = "delegate"
     description = (

@@ -171,8 +171,8 @@ def speaker_of(hit: Found, speakers: Mapping[str, str]) -> str:
 
 
 def _excerpt(turn: Found, words: str, redact: Callable[[str], str], size: int) -> str:
-    """A message or, of a long one, the part around the words. A tool's result is redacted, because nobody in the chat
-    was ever shown it."""
+    """A message or, if it is long, the part around the words. A tool's result is redacted, because nobody in the chat
+    ever saw it."""
     text = text_of(turn.message)
     if turn.message.get("role") == "tool":
         text = redact(text)

@@ -1,4 +1,4 @@
-"""The tool by which the model keeps facts beyond a conversation: about the person, and notes of its own."""
+"""The tool with which the model keeps facts beyond a conversation: about the person, and notes of its own."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""The tools on offer in a session. They depend on the installed tools, on the person of the turn, and on the tools that
-the session has shown until now.
+"""The tools on offer in a session.
 
-A session keeps the order of its tools for life, so that providers find its prompts in their caches: a tool that comes
-later stands behind the others. A tool that goes keeps its place and its schema, and answers each call with the word
-that it is gone. A tool that somebody may not use is not shown to them and cannot be called. Where the schemas of all
-would take too much of the window, the rarely used ones are hidden, until `find_tools` finds them."""
+They depend on the installed tools, on the person of the turn, and on the tools that the session has shown so far. A
+session keeps its tools in the same order for life, so that providers find its prompts in their caches: a new tool comes
+last. A tool that goes keeps its place and its schema, and answers each call by saying that it is gone. A tool that
+somebody may not use is not shown to them and cannot be called. If all schemas would take too much of the window, the
+rarely used ones are hidden until `find_tools` finds them.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +144,7 @@ class Offered(Struct, frozen=True, kw_only=True):
 
 
 class Offer(Struct, frozen=True, kw_only=True, dict=True):
-    """The tools on offer in one session to one person now. `order`: the names with which the session goes on.
+    """The tools on offer in one session to one person now. `order`: the names with which the session continues.
     `hidden`: those without room in the prompt. `version`: the toolbox's, when it was asked."""
 
     order: tuple[str, ...]
@@ -242,8 +243,8 @@ class Toolbox:
         self.register(OWN, tools)
 
     def register(self, origin: str, tools: Iterable[Tool]) -> None:
-        """Make these the tools of an origin, in the place of those that it had. Sessions that run see the change at
-        their next step. Raises ConfigError, with nothing changed, if a name is another origin's or there twice."""
+        """Make these the tools of an origin, in place of those that it had. Running sessions see the change at their
+        next step. Raises ConfigError, with nothing changed, if a name belongs to another origin or is there twice."""
         new: dict[str, Tool] = {}
         for tool in tools:
             other = self._offered.get(tool.name)
@@ -269,8 +270,8 @@ class Toolbox:
             )
 
     def count_anew(self) -> None:
-        """Count the tokens of all schemas again: the first counts were rough. A turn that runs goes on with what it was
-        offered, whose counts its conversation knows."""
+        """Count the tokens of all schemas again, because the first counts were rough. A running turn continues with
+        what it was offered, whose counts its conversation knows."""
         self._made.clear()
         for name, each in self._offered.items():
             self._offered[name] = replace(each, tokens=self.count([each.schema]))
@@ -280,7 +281,7 @@ class Toolbox:
         return [name for name, each in self._offered.items() if each.origin != origin and not each.gone]
 
     def withdraw(self, origin: str) -> None:
-        """Take the tools of an origin away. Where they stand in a session's prompt, they stay there."""
+        """Remove the tools of an origin. If they are in a session's prompt, they stay there."""
         self.version += 1
         for name, each in self._offered.items():
             if each.origin == origin and not each.gone:
@@ -368,7 +369,7 @@ class Toolbox:
         return each is not None and not each.gone and self.allows(name, caller)
 
     def tokens(self, session: Session, window: int) -> int:
-        """Return the tokens that a session's tools take of its prompts, before a turn says for whom it is."""
+        """How many tokens a session's tools take of its prompts, before it is known who the turn is for."""
         names = session.tools or self.offer((), member(session), window, session.system_prompt).order
         return sum([self._offered[name].tokens for name in names if name in self._offered])
 

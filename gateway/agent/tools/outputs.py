@@ -1,10 +1,9 @@
-"""The defence of the window against long tool results, behind the limits that tools set themselves.
+"""Protects the window from long tool results, after the limits that tools set themselves.
 
-A result beyond its tool's limit is kept as a file of the conversation, and the model gets the beginning of it and the
-file's name. After each step the same is done with the longest results while all together are too long. Nothing is
-lost: `read_file` reads a kept result in parts, and its own results are never kept again.
-
-A result may be megabytes of anything, so slow work on a long one is done in a thread.
+A result beyond its tool's limit becomes a file of the conversation, and the model gets its beginning and the file's
+name. After each step the same is done with the longest results while all together are too long. Nothing is lost:
+`read_file` reads a kept result in parts, and its own results are never kept again. A result may be megabytes of
+anything, so slow work on a long one is done in a thread.
 """
 
 from __future__ import annotations
@@ -89,13 +88,13 @@ class Outputs(Struct, frozen=True, kw_only=True):
         return await asyncio.to_thread(lambda: sum(map(self.count, texts))) > tokens
 
     async def _kept(self, tool: str, text: str) -> str:
-        """Keep a result, and return the block that stands for it."""
+        """Keep a result, and return the block that replaces it."""
         name = await self.files.keep(_UNSAFE.sub("_", tool)[:_LONGEST_NAME], text)
         return block(text, name, self.limits.preview_chars)
 
 
 def _pictured(message: Message, digests: Sequence[str]) -> Message:
-    """The message with pictures behind its text."""
+    """The message, with pictures after its text."""
     parts = [{"type": "text", "text": message["content"]}, *map(picture_part, digests)]
     return {**message, "content": parts} if digests else message
 

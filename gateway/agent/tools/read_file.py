@@ -167,7 +167,7 @@ def _matches(pattern: regex.Pattern[str], text: str, offset: int, left: Callable
 
 
 class Line(NamedTuple):
-    """A line that matches: where it, or the shown part of a long one, begins; the part; where to go on."""
+    """A line that matches: where it (or the shown part of a long one) begins, the text, and where to go on."""
 
     start: int
     shown: str

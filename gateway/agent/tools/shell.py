@@ -221,7 +221,7 @@ class SandboxedShell:
         return f"{told}\n{NOT_REACHED.format(hosts=', '.join(refused))}" if refused else told
 
     async def _begun(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Begin a command in the background; a helper, which may be over by then, does so for its conversation."""
+        """Begin a command in the background. A helper, which may be gone by then, does so for its conversation."""
         command, key = _unseen(arguments), context.session.key
         if context.source is None:
             raise ToolError("Nothing can run in the background here.")
@@ -260,7 +260,7 @@ def _described(folders: Sequence[Lent], reach: WayOut, seconds: float) -> str:
 
 
 def _names(command: str, folder: Lent) -> bool:
-    """Whether a command names a folder. One that comes to it by other words finds it read-only."""
+    """Whether a command names a folder. A command that gets there by other words finds it read-only."""
     return re.search(rf"{FOLDERS}/{re.escape(folder.name)}(?![a-z0-9_-])", command) is not None
 
 
@@ -354,14 +354,14 @@ def _may_write(word: str) -> bool:
 
 
 def shown(command: str) -> str:
-    """A command in one line, without a sign that is invisible or turns the reading direction round. Such a sign is
-    spelled out in a way that nobody could have typed: a new line never looks like the `\\n` in somebody's quotes."""
+    """A command in one line, without characters that are invisible or change the reading direction. They are spelled
+    out in a way that nobody could have typed, so a new line never looks like the `\n` in somebody's quotes."""
     spelled = "".join(sign if sign.isprintable() and not _UNSEEN.match(sign) else _spelled(sign) for sign in command)
     return str(_FROM_THE_RIGHT.sub("\u2068\\g<0>\u2069", spelled))
 
 
 def quoted_lines(text: str) -> list[str]:
-    """A text of several lines in the same way, each behind a mark that tells it from what stands around."""
+    """A text of several lines in the same way, each after a mark that sets it apart."""
     return [f"| {shown(line)}" for line in text.strip().splitlines()]
 
 
@@ -425,7 +425,7 @@ def _tool(host: ToolHost) -> ShellTool | SandboxedShell | None:
 
 
 def lent_of(folders: Mapping[str, FolderSettings], own: Sequence[Path], key: str) -> Iterator[Lent]:
-    """The folders of a key, where they really are. Raises ConfigError for one that must not be lent, and where each
+    """The folders of a key, where they really are. Raises ConfigError for one that must not be lent, and if each
     sandbox would see the gateway's own."""
     if seen := [str(each) for each in own if each.is_relative_to(sandbox.SYSTEM)]:
         raise ConfigError(
@@ -450,8 +450,8 @@ _PROXY: Final = "gateway.runtime.proxy"  # which most conversations do without
 
 
 class WayOut(Struct, kw_only=True):
-    """The way out of a tool's sandboxes. There are `hosts` where the network is listed alone. `proxy`: a ForwardProxy,
-    made when a command first has a way out."""
+    """The way out of a tool's sandboxes. `hosts` are given only for a listed network. `proxy`: a ForwardProxy, made
+    when a command first needs it."""
 
     network: Network = "none"
     hosts: Sequence[str] = ()

@@ -40,8 +40,8 @@ async def call(name: str, workspaces: Workspaces, arguments: Mapping[str, Any], 
 
 
 async def opened(workspaces: Workspaces, key: SessionKey, files: Files) -> Workspace:
-    """The workspace of a conversation, with the files in it that people sent, as far as there is room. Raises
-    ToolError, StoreUnavailable."""
+    """The workspace of a conversation, with the files that people sent, as far as there is room. Raises ToolError,
+    StoreUnavailable."""
     workspace = workspaces.of(key)
     sent = [each for each in await files.listed(LOOKED_AT) if each.ref.startswith((f"{key.platform}:", f"{PICTURE}:"))]
     for file in reversed(await asyncio.to_thread(workspace.missing, sent) if sent else []):
@@ -125,7 +125,7 @@ def _line(found: Found, is_out: bool) -> str:
 
 
 class _Sought(NamedTuple):
-    """A pattern, and the words that must stand beside what it matches, in small letters."""
+    """A pattern, and the words that must be near what it matches, in small letters."""
 
     pattern: regex.Pattern[str]
     beside: Sequence[str] = ()

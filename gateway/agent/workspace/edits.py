@@ -67,7 +67,7 @@ def _nearest(text: str, old: str) -> str:
 
 
 def diff(before: str, after: str, path: str) -> str:
-    """What changed between two texts, as a unified diff; a sentence where that would be too long."""
+    """What changed between two texts, as a unified diff; a sentence if that would be too long."""
     lines = changed_lines(before, after)
     if not lines:
         return "only the ends of lines changed" if before != after else "nothing changed"

@@ -90,7 +90,7 @@ class Workspaces(Struct, frozen=True):
         return bool(there)
 
     def shed(self, now: float) -> None:
-        """Keep no version any more whose time is over, also where nobody writes. `now`: seconds since the epoch."""
+        """Remove all versions whose time is over, also where nobody writes. `now`: seconds since the epoch."""
         if (self.root / _KEPT).exists():
             for kept in (self.root / _KEPT).iterdir():
                 self._of(self.root / kept.name).shed(now)

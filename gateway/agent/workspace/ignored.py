@@ -1,6 +1,6 @@
-"""Which files of a workspace nobody looks for: what .gitignore names, and the insides of .git.
+"""Which files of a workspace nobody searches: what .gitignore names, and the inside of .git.
 
-The rules are git's (https://git-scm.com/docs/gitignore). A stranger's file may hold them, so each is matched name by
+The rules are git's (https://git-scm.com/docs/gitignore). They may come from a stranger, so each is matched name by
 name, in a time that no pattern can stretch. Pure.
 """
 

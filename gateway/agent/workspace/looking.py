@@ -42,12 +42,12 @@ def _rules(at: int, folder: str) -> list[Rule]:
 
 
 def text_in(found: tree.Found, most: int) -> str:
-    """The text of a file; "": it is none, or longer than so many bytes."""
+    """The text of a file; "" if it is none, or longer than so many bytes."""
     with suppress(OSError), tree.open_file(found.at, found.name) as (file, facts):
         return text_of(tree.content(file, most)) if facts.st_size <= most else ""
     return ""
 
 
 def text_of(content: bytes) -> str:
-    """The text of a content, whatever its encoding; "": it is none."""
+    """The text of a content, whatever its encoding; "" if it is none."""
     return "" if b"\0" in content[:_BINARY] else content.decode(errors="replace")

@@ -48,7 +48,7 @@ def _changed(workspace: Workspace, path: str, change: Change) -> FileChange:
 
 
 def _text(workspace: Workspace, entry: Entry | None) -> str | None:
-    """The text of a version; None: it is none, is not kept, or is too long to be compared."""
+    """The text of a version; None if it is none, was not kept, or is too long to compare."""
     if entry is None:
         return ""
     if entry.kind != "file" or entry.size > _LARGEST:

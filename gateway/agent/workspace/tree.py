@@ -36,7 +36,7 @@ _OTHER: Final = "no file that can be read, but a pipe, a socket or a device"
 
 
 class Found(NamedTuple):
-    """Something below the folder. `at` is the descriptor of the folder that holds it, while the walk stands there."""
+    """Something below the folder. `at` is the descriptor of the folder that holds it, while the walk is there."""
 
     path: str
     at: int
@@ -101,7 +101,7 @@ def facts_of(at: int, name: str) -> os.stat_result | None:
 
 
 def read(root: Path, names: Sequence[str], most: int) -> bytes:
-    """The content of a file of at most so many bytes. Raises ToolError."""
+    """The content of a file, if it has at most so many bytes. Raises ToolError."""
     with _holding(root, names) as (at, name), open_file(at, name) as (file, facts):
         if facts.st_size > most:
             raise ToolError(f"{shown('/'.join(names))} has {facts.st_size:,} bytes, and {most:,} can be read.")
@@ -203,8 +203,8 @@ def _below(at: int, above: str, depth: int, enters: Callable[[Found, int], bool]
 
 
 def wipe(folder: Path) -> None:
-    """Remove a folder with all that is in it, whatever its modes, and however deep, for which Python's own way has too
-    few descriptors. No link is followed. Raises OSError."""
+    """Remove a folder with everything in it, whatever its modes and however deep it is (Python's own way would run out
+    of descriptors). No link is followed. Raises OSError."""
     for command in (("chmod", "-R", "u+rwx"), ("rm", "-rf")):
         done = subprocess.run(
             [*command, "--", folder], env=marked({"PATH": os.defpath}), capture_output=True, check=False

@@ -115,8 +115,8 @@ class Versions(Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else looks at the workspace or changes it with a tool. Made by an earlier process, what lies about is
-        nobody's any more. Raises ToolError where the disk does not do what it should."""
+        """Make sure that nobody else looks at the workspace, or changes it with a tool. What an earlier process left
+        there is cleaned up. Raises ToolError if the disk does not do what it should."""
         try:
             for each in (self.folder, self.aside, self._contents):
                 each.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ class Versions(Struct, frozen=True, kw_only=True):
         return Index()
 
     def store(self, index: Index) -> Index:
-        """Keep an index in the place of the last one."""
+        """Keep an index, in place of the last one."""
         self._write(self.folder / "index", msgspec.msgpack.encode(index))
         return index
 
@@ -277,7 +277,7 @@ def _between(before: Mapping[Place, Entry], after: Mapping[Place, Entry]) -> dic
 
 
 def joined(first: Mapping[Place, Change], second: Mapping[Place, Change]) -> dict[Place, Change]:
-    """Two rounds of changes as one; what is again as it was is none."""
+    """Two rounds of changes as one; what is back to what it was is left out."""
     joined = dict(first)
     for path, change in second.items():
         joined[path] = Change(joined.get(path, change).before, change.after)

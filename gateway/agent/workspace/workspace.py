@@ -66,8 +66,8 @@ class Workspace(Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def changing(self, turn: Turn) -> Iterator[Index]:
-        """What changes in here is the turn's doing, and nobody else changes anything with a tool. Gives what there
-        was."""
+        """What changes inside this block is the turn's doing, and nobody else changes anything with a tool. Yields what
+        was there before."""
         with self.versions.locked():
             there = self.versions.begin(turn, self._kept_from(turn.at))
             try:
@@ -127,7 +127,7 @@ class Workspace(Struct, frozen=True, kw_only=True):
         return before is None
 
     def _has_room(self, index: Index, size: int = 0, count: int = 1) -> bool:
-        """Whether so many bytes and files more may be there."""
+        """Whether there is room for so many more bytes and files."""
         most = self.settings
         return index.size + size <= most.most_mb * _MB and len(index.entries) + count <= most.most_files
 
@@ -143,8 +143,8 @@ class Workspace(Struct, frozen=True, kw_only=True):
         return [each for each in sent if each.ref not in known and each.size <= self.settings.most_mb * _MB]
 
     def bring(self, file: KeptFile, content: bytes) -> bool:
-        """Put a file in its place; False: there is no room. It is no turn's doing, so no turn takes it back. One that
-        is there already is written over only where nobody has changed it since it was brought in."""
+        """Put a file in its place; False if there is no room. It is not a turn's doing, so no turn takes it back. A
+        file that is already there is replaced only if nobody has changed it since it was brought in."""
         with self.versions.locked():
             index = self.versions.look()
             if file.ref in index.brought:
@@ -162,7 +162,7 @@ class Workspace(Struct, frozen=True, kw_only=True):
     # -- forgetting -------------------------------------------------------------------------------
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """Each content that is there or was, by its ref, with the names that it has."""
+        """Every content that is or was there, by its ref, with its names."""
         with self.versions.locked():
             names = defaultdict[bytes, set[str]](set)
             for path, entry in self.versions.look().everything():
@@ -215,8 +215,8 @@ class Workspace(Struct, frozen=True, kw_only=True):
         return changes
 
     def undo(self, deed: str) -> Undone | None:
-        """Take back what the last turn changed. None: no turn is known that changed something. The same `deed` takes
-        back one turn, however often it is tried."""
+        """Take back what the last turn changed; None if no such turn is known. The same `deed` takes back one turn,
+        however often it is tried."""
         with self.versions.locked():
             records = self.versions.look().records
             at = next(
@@ -277,7 +277,7 @@ def _named(file: KeptFile) -> str:
 
 
 def _free(name: str, index: Index) -> str:
-    """The name, or the first one made of it that nothing has but an unchanged file that was brought in."""
+    """The name, or the first variant of it that is free or taken only by an unchanged file that was brought in."""
     unchanged = {each.path: each.content for each in index.brought.values() if each.content}
     stem, ending = os.path.splitext(name)
     number = 1
