@@ -49,7 +49,7 @@ class Hooks(Struct, kw_only=True):
         """Take a delivery. Raises ApiError, StoreUnavailable."""
         name = parts_of(request)["name"]
         if (hook := self.hooks.get(name)) is None:
-            raise ApiError(404, "There is no hook of this name: see adapters.api.hooks in config.yaml.")
+            raise ApiError(404, "There is no hook with this name: see adapters.api.hooks in config.yaml.")
         body = await body_of(request, self.clock, most=LARGEST)
 
         def header(title: str) -> str | None:

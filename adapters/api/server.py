@@ -113,7 +113,7 @@ class Server(Struct, kw_only=True):
         except ApiError as error:
             response = refusal(error)
         except StoreUnavailable:
-            response = refusal(unavailable("The store does not answer just now: try again in a moment.", 1))
+            response = refusal(unavailable("The store does not answer right now: try again in a moment.", 1))
         if not response.prepared:
             for name, value in _SAFE.items():
                 response.headers.setdefault(name, value)

@@ -72,7 +72,7 @@ def invalid(param: str | None, text: str, code: str | None = None) -> ApiError:
 
 
 def no_key(
-    text: str = "The key is missing or not known: send `Authorization: Bearer KEY`. `legato keys add` makes a key.",
+    text: str = "The key is missing or unknown: send `Authorization: Bearer KEY`. `legato keys add` makes a key.",
 ) -> ApiError:
     """401."""
     return ApiError(401, text, code="invalid_api_key")
@@ -424,7 +424,7 @@ def refuse(data: Mapping[str, Any], refused: Mapping[str, tuple[Any, ...]]) -> N
         value = data.get(name)
         if value is not None and not any(value == each and type(value) is type(each) for each in nothing):
             instead = _INSTEAD.get(name, "leave it out")
-            raise invalid(name, f"`{name}` cannot be followed here: {instead}.", "unsupported_parameter")
+            raise invalid(name, f"`{name}` is not supported here: {instead}.", "unsupported_parameter")
 
 
 def _settings(asked: _Body) -> dict[str, Any]:

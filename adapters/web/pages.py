@@ -156,7 +156,7 @@ _FIRST: Final = (
     ("list", "Add buy milk to my to-do list", "The list survives every compression", "help"),
     ("chat", "/help", "Everything else I can do", "help"),
 )
-EMBEDDED: Final = "A small embedded model answers just now: it follows a few rules. "
+EMBEDDED: Final = "For now, a small built-in model answers, which follows a few rules. "
 IN_TERMINAL: Final = "For a real one, type this in a terminal: "
 # What the script puts beside messages and code.
 _ACTIONS: Final = el(

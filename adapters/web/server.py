@@ -105,7 +105,7 @@ GONE: Final = (
     "That message is not in the window any more, so it cannot be said anew: it was taken back, or compressed. "
     "Nothing was sent."
 )
-AWAY: Final = "Messages cannot be stored just now. Yours is kept here: send it again in a moment."
+AWAY: Final = "Messages cannot be stored right now. Yours is kept here: send it again in a moment."
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -169,7 +169,7 @@ class Server(Struct, kw_only=True):
         except SessionNotFound:
             response = self._told(request, 404, "There is no such conversation of yours.")
         except StoreUnavailable:
-            response = self._told(request, 503, "The store does not answer just now. Try again in a moment.")
+            response = self._told(request, 503, "The store does not answer right now. Try again in a moment.")
         if not response.prepared:
             for name, value in _HEADERS.items():
                 response.headers.setdefault(name, value)
@@ -525,7 +525,7 @@ class Server(Struct, kw_only=True):
             verb, _, id_ = form.fields.get("order", "").partition(" ")
             done = await self.inside.order(verb, id_)
             frame = await self._frame(login, source)
-            body = await self._inside_page("Done." if done else "That one is stuck no more.")
+            body = await self._inside_page("Done." if done else "That one is no longer stuck.")
             return _page(pages.page(frame, "Operator", body, await self._side(source, writes=True)))
         raise Problem(404, "There is no such page.")
 
@@ -538,7 +538,7 @@ class Server(Struct, kw_only=True):
         if await self.views.title(source, id_) is None:
             raise SessionNotFound(f"There is no session {id_[:40]}.")
         if await self.guard.shares.make(login.person, id_) is None:
-            raise Problem(409, "You have as many links as there may be: take one back first.")
+            raise Problem(409, "You have as many links as are allowed: take one back first.")
         return _redirect(f"/s/{quote(id_, safe='')}")
 
     async def _shelved(self, form: Form, login: Login, source: Source) -> web.Response:

@@ -33,7 +33,7 @@ _MORE: Final = {  # what else belongs to a section, beside the sections in it
     "adapters.api.hooks": ("/settings?at=adapters.api", "The server that listens for them"),
     "keys": ("/settings?at=adapters.api", "The server that takes them"),
 }
-_AGAIN: Final = "Legato ends in order, and starts anew. This page is back in some seconds: "
+_AGAIN: Final = "Legato stops cleanly, and starts again. This page will be back in a few seconds: "
 _ONCE: Final = "Copy this key now. It is never shown again:"
 
 
@@ -105,7 +105,7 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         last.told if last.where == "again" else None,
         el(
             "p",
-            "A small embedded model answers so far, by a few rules. Connect a real one here; or ",
+            "So far, a small built-in model answers, which follows a few rules. Connect a real one here; or ",
             el("a", "look around first", href="/"),
             ".",
         )

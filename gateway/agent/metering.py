@@ -78,7 +78,7 @@ LEAST_OUTPUT: Final = 1_024  # tokens of an answer that a cap has shortened; mod
 
 CALLS: Final = Histogram(
     name="model_call_seconds",
-    text="How long model calls took, with the attempts that were repeated.",
+    text="How long model calls took, repeated attempts included.",
     labels=("provider", "model", "purpose", "outcome"),
 )
 CAPS_MET: Final = Counter(name="caps_met", text="Model calls that a spend cap refused.", labels=("cap",))
@@ -123,7 +123,7 @@ class Metering:
         self.caps, self.chats = other.caps, other.chats
 
     def within(self, *caps: Cap) -> Metering:
-        """The same for one use that has caps of its own, too. They hold where the model's price is known."""
+        """The same, for one use that also has caps of its own. They hold if the model's price is known."""
         use = copy(self)  # which shares all that was learned
         use.beside = caps
         return use
@@ -231,8 +231,9 @@ class Metering:
 
     @asynccontextmanager
     async def paying(self, session: Session, most: float) -> AsyncIterator[Callable[[float | None], None]]:
-        """Set US dollars aside for a purchase beside models: the most that it can cost. Gives a function that takes
-        the real cost; None: it stays at the most. A failed purchase costs nothing. Raises SpendCapReached."""
+        """Set aside US dollars for a purchase other than a model call: the most that it can cost. Yields a function
+        that takes the real cost; None: it stays at the most. A failed purchase costs nothing. Raises
+        SpendCapReached."""
         costs: list[float | None] = []
         if not self.has_caps or not most:
             yield costs.append
@@ -391,7 +392,8 @@ class Metering:
     def _worst_case(
         self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, least: int | None
     ) -> WorstCase:
-        """Raises UserError for a model without a known price, which somebody chose and nobody configured."""
+        """The most that a call can cost. Raises UserError for a model without a known price, which somebody chose and
+        nobody configured."""
         prompt = self._at_most(spec, self._expected(spec, request, prompt_tokens))
         output = request.max_tokens or 0
         amount = self._dearest(spec, prompt, output)
@@ -405,7 +407,7 @@ class Metering:
         )
 
     def _at_most(self, spec: ModelSpec, prompt_tokens: int) -> int:
-        """The most tokens that a provider may count where we expect so many."""
+        """The most tokens that a provider may count if we expect so many."""
         return ceil((_MARGIN if self.models.calibration.knows(spec.name) else _UNKNOWN_MARGIN) * prompt_tokens)
 
     @contextmanager
@@ -483,7 +485,7 @@ class Metering:
         return None if cost is None else millionths(cost)
 
     def note(self) -> str | None:
-        """Return the caps and their effect on calls in one line; None if there is none."""
+        """The caps and their effect on calls, in one line; None if there are none."""
         named = [
             (self.caps.per_session_usd, "a conversation"),
             (self.caps.per_user_daily_usd, "a person and day"),

@@ -1,9 +1,9 @@
-"""Pressure: the marks of a filling window, each told once when it is crossed.
+"""Pressure: marks of a filling window, each announced once when it is crossed.
 
-At the first mark of the window the log says so, at the second the person is told, unless compressing is still to come
-or comes with the next message: in a small window it begins above that mark. The person is also told shortly before the
-conversation will be compressed, unless that is as good as now. A mark that the conversation fell back from may be
-crossed, and told, again. Hygiene and the loop act on the other marks of the window.
+At the window's first mark the log says so; at the second the person is told, unless compressing is still to come or
+comes with the next message: in a small window it begins above that mark. The person is also told shortly before the
+conversation will be compressed, unless that is immediate. If a conversation falls back below a mark, the mark can be
+crossed, and announced, again. Hygiene and the loop act on the other marks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SOON: Final = 1_000  # tokens below the threshold: one more message, in a small
 
 PRESSURE: Final = Histogram(
     name="pressure",
-    text="Share of the window that a turn left filled.",
+    text="Share of the window that is full after a turn.",
     bounds=(0.1, 0.3, 0.5, LOGGED, TOLD, HYGIENE, EMERGENCY),
 )
 

@@ -41,22 +41,22 @@ log = structlog.get_logger(__name__)
 
 _BUILD: Final = Gauge(name="build_info", text="The version that runs; its value is 1.", labels=("version",))
 _UP: Final = Gauge(
-    name="platform_up", text="Whether this process reads the platform; 0 where another one does.", labels=("platform",)
+    name="platform_up", text="Whether this process reads the platform; 0 if another one does.", labels=("platform",)
 )
 _HEARD: Final = Gauge(
-    name="platform_last_update_timestamp_seconds", text="When the platform said something last.", labels=("platform",)
+    name="platform_last_update_timestamp_seconds", text="When the platform last sent something.", labels=("platform",)
 )
 _PENDING: Final = Gauge(
-    name="outbox_pending", text="Messages that are not shown yet, by their state.", labels=("platform", "state")
+    name="outbox_pending", text="Messages that are not shown yet, by state.", labels=("platform", "state")
 )
-_OUTBOX_AGE: Final = Gauge(
-    name="outbox_oldest_seconds", text="For how long the oldest message that is not shown waits."
+_OUTBOX_AGE: Final = Gauge(name="outbox_oldest_seconds", text="How long the oldest unshown message has waited.")
+_INBOX_AGE: Final = Gauge(
+    name="inbox_oldest_seconds", text="How long the oldest message without an outcome has waited."
 )
-_INBOX_AGE: Final = Gauge(name="inbox_oldest_seconds", text="For how long the oldest message without outcome waits.")
 _DEAD: Final = Gauge(name="dead_letters", text="Messages that were given up.")
-_LAG: Final = Gauge(name="event_loop_lag_seconds", text="By how much the last look of the watchdog came late.")
+_LAG: Final = Gauge(name="event_loop_lag_seconds", text="How late the watchdog's last look came.")
 _COMMIT: Final = Gauge(name="store_commit_seconds", text="How long a small write to the store took, or takes.")
-_WAITING: Final = Gauge(name="messages_waiting", text="Messages that are accepted and have no outcome yet.")
+_WAITING: Final = Gauge(name="messages_waiting", text="Accepted messages without an outcome.")
 _RUNNING: Final = Gauge(name="lanes_running", text="Lanes that this process drains.")
 
 _NOTES: Final = "watchdog"  # the account of its small write

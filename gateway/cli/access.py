@@ -157,7 +157,7 @@ def _pairing(store: Store) -> Pairing:
 @keys_app.command("add")
 def add_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the person or the front end.")],
-    admin: Annotated[bool, typer.Option("--admin", help="Who has the key may use admin commands.")] = False,
+    admin: Annotated[bool, typer.Option("--admin", help="Whoever has the key may use admin commands.")] = False,
     front_end: Annotated[
         bool, typer.Option("--front-end", help="The program may speak for several people, whom it names.")
     ] = False,

@@ -108,7 +108,7 @@ def next_step(setup: Setup, status: int) -> str:
     if setup.files or on:
         return f"S{start}"
     return (
-        "Next: `legato init` sets up a model and where people talk. `legato chat` talks with the embedded one at once."
+        "Next: `legato init` sets up a model and where people talk. `legato chat` talks with the built-in one at once."
     )
 
 

@@ -110,7 +110,7 @@ class Desk(Struct, kw_only=True):
         if vendor is None:
             return Tried(ok=False, told="There is no such provider.")
         if not all(map(fits, (chosen.name, chosen.address, key))):
-            return Tried(ok=False, told="It holds signs that cannot be typed, or is too long: copy it again.")
+            return Tried(ok=False, told="It holds characters that cannot be typed, or is too long: copy it again.")
         new = {vendor.key: key} if key and vendor.key else {}
         try:
             now = await self._present()
@@ -204,7 +204,7 @@ class Desk(Struct, kw_only=True):
             )
             return True, await self._keys.add(made)
         except ValueError:
-            return False, f"{cap[:40]!r} is no number of US dollars."
+            return False, f"{cap[:40]!r} is not an amount in US dollars."
         except UserError as error:
             return False, f"{error}."
 

@@ -234,7 +234,7 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
     """Raise UserError for what nobody means, or may not do here. A page shows values, so none of its own may fetch a
     variable's. `owner`: of this machine."""
     if unfit := [name for name, secret in draft.secrets.items() if not fits(secret)]:
-        raise UserError(f"{unfit[0]} holds signs that no key has: copy it again.")
+        raise UserError(f"{unfit[0]} holds characters that no key has: copy it again.")
     for key, value in draft.settings.items():
         path = (key,) if isinstance(key, str) else key
         names, texts = _parts_of(value)
@@ -243,7 +243,7 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
         before = _parts_of(now.held(path))[1] if is_for_a_server((*path, "")) else ()
         for text in (*map(str, path), *names, *texts):
             if not fits(text, lines=path[0] != "model"):
-                raise UserError(f"{dotted(path)} holds signs that cannot be typed, or is too long.")
+                raise UserError(f"{dotted(path)} holds characters that cannot be typed, or is too long.")
             if "${" in text and text not in before and not (is_reference(text) and text[2:-1] in draft.secrets):
                 raise UserError(f"{dotted(path)} can name a variable only in {FILE} itself: write it there.")
 

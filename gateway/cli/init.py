@@ -59,7 +59,7 @@ class SetupChanges(Struct, kw_only=True):
 def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Run) -> SetupChanges:
     """Ask for everything. Raises UserError where an answer leads nowhere."""
     draft, known = SetupChanges(), dict(setup.variables(environ))
-    talk.tell("Enter keeps what stands in brackets. Keys and tokens are not shown while you type them.\n")
+    talk.tell("Press Enter to keep what is in brackets. Keys and tokens are not shown while you type them.\n")
     _ask_model(talk, draft, setup, known, run)
     for platform in platforms().values():
         if tokens_of(platform):

@@ -698,7 +698,7 @@ def _upgrade_store(settings: Config) -> None:
         await store.aclose()
 
     guarded(run, settings)
-    show("The store has this program's version.")
+    show("The store is at this program's version.")
 
 
 def _upgrade_program(yes: bool, config: Path | None) -> None:

@@ -191,7 +191,7 @@ def give(path: Path | None, orders: list[Order]) -> str:
     if said := guarded(run, settings):
         return said
     ask_store(path, lambda store: leave(store, orders))
-    return "The gateway that runs does it within ten seconds."
+    return "The running gateway does it within ten seconds."
 
 
 # -- options that many commands share ------------------------------------------------------------------

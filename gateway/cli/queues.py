@@ -128,9 +128,7 @@ def _add_order(
         named = [{"id": row["id"], "platform": row["platform"], "chat": row["chat"]} for row in chosen]
         if named and not dry_run:
             complain(give(config, [Order(verb=verb, **each) for each in named]))
-        show_rows(
-            named, as_json, lambda each: "\n".join(row["id"] for row in each) or "There is none to which this applies."
-        )
+        show_rows(named, as_json, lambda each: "\n".join(row["id"] for row in each) or "This applies to none of them.")
 
 
 _add_order(
@@ -139,7 +137,7 @@ _add_order(
     "retry",
     _outbox,
     lambda row: row["state"] in ("refused", "withheld"),
-    "Try again to show messages that were given up. Those that wait are tried by themselves.",
+    "Try again to show messages that were given up. Waiting ones are tried anyway.",
 )
 _add_order(
     outbox_app,

@@ -82,5 +82,7 @@ async def send(store: Store, order: Order) -> dict[str, Any]:
 def sentence(row: Mapping[str, Any]) -> str:
     """What became of it, for a person."""
     if row["state"] == "left":
-        return "The text is kept: a gateway that runs takes it within ten seconds, else the next one that starts does."
+        return (
+            "The text is stored: a running gateway takes it within ten seconds, otherwise the next one to start does."
+        )
     return f"A text with this id was sent before (now: {row['state']}), so nothing was done."

@@ -116,7 +116,7 @@ def carry_out(made: Plan, options: Sequence[str]) -> str:
     went wrong, for people, or nothing."""
     for command in made.commands:
         if _status(command):
-            return f"This did not work: {shlex.join(command)}. Nothing behind it was run, and the store is as it was."
+            return f"This did not work: {shlex.join(command)}. Nothing after it was run, and the store is as it was."
     if _status((sys.executable, "-m", "gateway", "upgrade", "--store", *options)):
         return "The program is upgraded, and the store is not yet: the next start does it."
     return ""

@@ -221,7 +221,7 @@ async def _offered(ctx: CommandContext, home: ModelSpec) -> tuple[list[str], str
     try:
         return [each.name for each in await ctx.sessions.models.offered(home)], ""
     except (ProviderError, TimeoutError):
-        return [], "The provider does not say just now which models it has."
+        return [], "The provider does not say at the moment which models it has."
 
 
 def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec) -> str:

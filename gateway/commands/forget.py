@@ -28,23 +28,25 @@ _USAGE: Final = (
 _NONE: Final = "I found nothing of yours with these words."
 _OTHERS: Final = "Somebody else said these words, too; an admin can have that forgotten."
 _SOME_WORDS: Final = "No message has all of these words. These have some of them:"
-_COPIES: Final = "The words stand in {copies}, too; /forget all takes everything."
-_NOTED: Final = "The words stand in my own notes of earlier conversations."
+_COPIES: Final = "The words are also in {copies}; /forget all takes everything."
+_NOTED: Final = "The words are in my own notes of earlier conversations."
 _NOT_THERE: Final = "I can no longer find that message here. Try /forget <words>."
 _NOT_YOURS: Final = "Somebody else said that. You can forget what you said yourself; an admin can forget anything here."
 _EVERYTHING: Final = (
     "Forget everything that you said {places}, with all my answers, sessions, files and pinned rules? In conversations "
-    "of several people what others said stays. This cannot be undone."
+    "of several people, what others said stays. This cannot be undone."
 )
 _LABELS: Final = ("Forget", "Keep")
 _KEPT: Final = "Nothing was forgotten."
 NOT_UNDONE: Final = (
-    "What my model's provider was sent, and what stands in this chat, I cannot take back; delete it there yourself."
+    "I cannot take back what my model's provider was sent, or what you see in this chat; delete that yourself."
 )
 _ENGINE: Final = (
     "The context engine {engine} may keep a copy of its own, which I cannot reach: ask the operator, who knows where."
 )
-_WAITING: Final = "The words also stand in {waiting} of this chat, still to be answered: then forget once more."
+_WAITING: Final = (
+    "The words are also in {waiting} of this chat that I have yet to answer; after that, forget once more."
+)
 _MOST_WAITING: Final = 1_000  # messages that are looked at
 _MOST: Final = 10  # exchanges in a list
 _SESSION: Final = re.compile(r"session (s_\w+)")
@@ -98,9 +100,7 @@ async def _everything(ctx: CommandContext) -> str:
     told = _with_copies(ctx, _told(await ctx.agents.forgetter.forget_person(ctx.owned().lease, ctx.item)))
     if not elsewhere:
         return told
-    return (
-        f"{told} What you said in {counted(len(elsewhere), 'other conversation')} goes as soon as nothing runs there."
-    )
+    return f"{told} What you said in {counted(len(elsewhere), 'other conversation')} goes as soon as I am done there."
 
 
 # -- choosing ---------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
             place = f" in {each.place}" if each.place else ""
             lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}{place}")
     if not lines:
-        return "Nobody was let in by a code, and nobody asks."
+        return "Nobody was let in with a code, and nobody is asking."
     return "\n".join([*lines, f"{words.confirm} lets in a person who told you their code."])
 
 
@@ -126,7 +126,7 @@ async def home(ctx: CommandContext) -> str:
         return "There is no home chat any more. Hooks, looks and alerts without a chat of their own reach nobody."
     if now == place_at(source, access):
         still = "still" if now == before else "now"
-        return f"This chat is {still} the home. Hooks, looks and alerts without a chat of their own are told here."
+        return f"This chat is {still} the home. Hooks, looks and alerts without a chat of their own come here."
     return f"The home is {now.to.platform}:{now.to.chat}, as config.yaml says."
 
 

@@ -63,7 +63,7 @@ from gateway.store.records import Arrival, InboxItem, Lease
 log = structlog.get_logger(__name__)
 
 SENDS = Counter(name="sends", text="Attempts to show a message, and how they ended.", labels=("platform", "outcome"))
-REDELIVERIES = Counter(name="redeliveries", text="Attempts that repeat an earlier one.", labels=("platform",))
+REDELIVERIES = Counter(name="redeliveries", text="Attempts to send that repeat an earlier one.", labels=("platform",))
 ISOLATION_ABORTS = Counter(
     name="isolation_aborts", text="Messages held back on their way to another conversation.", labels=("platform",)
 )

@@ -32,7 +32,9 @@ log = structlog.get_logger(__name__)
 
 POOL_TIMEOUT: Final = 60.0  # seconds to get a connection, opening it included
 POOLS_RENEWED: Final = Counter(
-    name="pools_renewed", text="Pools of connections that gave none for a minute, and were replaced.", labels=("pool",)
+    name="pools_renewed",
+    text="Connection pools that gave no connection for a minute, and were replaced.",
+    labels=("pool",),
 )
 
 

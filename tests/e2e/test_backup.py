@@ -368,9 +368,9 @@ def spoilt(file: Path, way: str) -> Path:
         ("cut", "is damaged|is not whole"),
         ("cut at its end", "is not whole: its end is missing"),
         ("changed", "home/history in it is not what was backed up"),
-        ("foreign", "is damaged, or no backup of Legato"),
-        ("empty", "is damaged, or no backup of Legato|is not whole"),
-        ("climbing", "is no backup of Legato: a file in it is named"),
+        ("foreign", "is damaged, or not a Legato backup"),
+        ("empty", "is damaged, or not a Legato backup|is not whole"),
+        ("climbing", "is not a Legato backup: a file in it is named"),
         ("other", "is not whole: its end is missing"),
     ],
 )

@@ -143,7 +143,7 @@ def test_a_store_from_the_future_means_that_the_clock_is_behind(home: Path) -> N
     connection.close()
     said = doctor()
     assert said.exit_code == 0
-    assert "24.0 hours from now: is the clock behind?" in said.stdout
+    assert "24.0 hours ahead: is the clock right?" in said.stdout
 
 
 @pytest.mark.parametrize(

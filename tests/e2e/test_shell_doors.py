@@ -226,7 +226,7 @@ async def test_forgetting_some_words_takes_what_commands_printed(tmp_path: Path)
         assert await live.ask("go") == "begun"
         await eventually(lambda: live.adapter.shown()[-1] == "ended")
         await live.tell("/forget NAME")
-        await eventually(lambda: "The words stand in 1 file, too" in live.adapter.shown()[-1])
+        await eventually(lambda: "The words are also in 1 file;" in live.adapter.shown()[-1])
         await live.tell("/forget all")
         await eventually(lambda: live.adapter.shown("c", "question"))
         await live.tell("y")

@@ -86,7 +86,7 @@ async def test_nothing_is_done_to_what_is_not_named(home: Path) -> None:
     assert (await legato("dead", "drop")).exit_code == 2
     unknown = await legato("dead", "replay", "nobody")
     assert (unknown.exit_code, "there is none with the id nobody" in unknown.stderr) == (1, True)
-    assert (await legato("dead", "drop", "--older-than", "1000000")).stdout == "There is none to which this applies.\n"
+    assert (await legato("dead", "drop", "--older-than", "1000000")).stdout == "This applies to none of them.\n"
 
 
 async def test_a_gateway_that_runs_carries_it_out(home: Path) -> None:
@@ -98,7 +98,7 @@ async def test_a_gateway_that_runs_carries_it_out(home: Path) -> None:
         await live.quiet()
         (row,) = json.loads((await legato("outbox", "--json")).stdout)
         done = await legato("outbox", "retry", row["id"])
-        assert done.stderr == "The gateway that runs does it within ten seconds.\n", done.stderr
+        assert done.stderr == "The running gateway does it within ten seconds.\n", done.stderr
         await live.gateway.upkeep.orders.look()
         await adapter.until(lambda: "echo: say it" in adapter.shown())
         await live.gateway.upkeep.orders.look()

@@ -228,7 +228,7 @@ class TestTalking:
         person.down = True
         person.keys.send_text("hi" + ENTER)
         await clock.until_pending()
-        assert person.screen.text.count("! Messages cannot be stored just now (the disk is full)") == 1
+        assert person.screen.text.count("! Messages cannot be stored right now (the disk is full)") == 1
         person.down = False
         await clock.advance(1)
         assert (await person.said.get()).text == "hi"

@@ -242,7 +242,7 @@ class TestPausing:
         said = [json.loads(line) for line in (await stdout.everything()).splitlines()]
         assert gateway.texts == ["hi"]
         assert [(line["kind"], line["text"]) for line in said] == [
-            ("error", "Messages cannot be stored just now (the disk is full): they wait until that works again.")
+            ("error", "Messages cannot be stored right now (the disk is full): they wait until that works again.")
         ]
 
     async def test_the_next_outage_is_told_again(

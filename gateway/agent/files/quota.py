@@ -1,8 +1,8 @@
-"""The room that a person and a chat have for the files they send. What is full takes no more; nothing that is kept is
-removed for it.
+"""How much room a person and a chat have for the files they send.
 
-The bytes are counted under accounts of the store, as money is, so all processes count together. A file counts once,
-however often its turn is begun anew, and no more when it is forgotten or purged.
+When it is full, no more are taken; nothing that is kept is removed. The bytes are counted under accounts of the store,
+as money is, so all processes count together. A file counts once, however often its turn begins, and no longer when it
+is forgotten or purged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NEAR: Final = 0.8  # of a quota: then the person is told once
 FULL = (
     "the room for files of {whose} is full ({limit} MB): what is kept stays, and the operator can raise `files.{key}`"
 )
-NEARLY_FULL = "Four fifths of the room for files of {whose} are full ({limit} MB). Beyond it I take no more files."
+NEARLY_FULL = "The room for files of {whose} is four fifths full ({limit} MB). When it is full, I take no more files."
 NOT_KEPT = "I could not take {name}, because {reason}."
 
 Quota = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]

@@ -1,8 +1,9 @@
 """The flush: before words leave view, a model picks the facts that are worth remembering.
 
 It reads a stretch of a session once (`Session.flushed_messages`), in one bounded call beside the conversation, and
-leaves no trace in it. Nobody waits long: the conversation goes on without a slow flush, and a failed flush costs only
-its findings. A session that ended without one, because its process died, is caught up on when the next opens."""
+leaves no trace in it. Nobody waits long: the conversation continues without a slow flush, and a failed one only loses
+its findings. If a session ended without one, because its process died, the next session makes up for it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ from gateway.runtime.tasks import Background
 log = structlog.get_logger(__name__)
 
 FLUSHES: Final = Counter(
-    name="memory_flushes", text="Looks for what is worth remembering, and how they ended.", labels=("outcome",)
+    name="memory_flushes", text="Attempts to collect facts, and how they ended.", labels=("outcome",)
 )
 
 _SECONDS: Final = 60.0  # for the whole of a flush
@@ -72,7 +73,7 @@ class Findings(Struct, frozen=True, kw_only=True):
 
 
 class Started(Struct):
-    """A flush of a session that goes on. `through`: how many messages it has read once it ended well."""
+    """A flush of a session that continues. `through`: how many messages it has read, once it ended well."""
 
     session: Session
     through: int = 0
@@ -96,13 +97,13 @@ class Flushes(Struct, frozen=True, kw_only=True):
     # -- at the end of a session ------------------------------------------------------------
 
     def at_end(self, session: Session) -> None:
-        """Begin the flush of a session that has ended, beside everything else."""
+        """Begin the flush of a session that has ended, in the background."""
         if self.enabled and session.flushed_messages < session.message_count:
             self._begin(session, self._of_ended(session))
 
     async def before_opening(self, session: Session) -> None:
-        """Wait a moment for the flushes that a new session should know of. One that the process before did not end is
-        begun anew."""
+        """Wait a moment for flushes that a new session should know of. One that an earlier process did not finish is
+        begun again."""
         if not self.enabled:
             return
         for last in await self.memories.store.sessions(session.key, _LOOKED_AT):
@@ -141,7 +142,7 @@ class Flushes(Struct, frozen=True, kw_only=True):
     # -- before a compaction ----------------------------------------------------------------
 
     def before_compaction(self, session: Session, messages: Sequence[Message], start: int) -> Started:
-        """Begin the flush of the stored messages from `start` on, beside the summary."""
+        """Begin the flush of the stored messages from `start` on, alongside the summary."""
         started = Started(session)
         if self.enabled and start < len(messages) and session.key.helper is None:  # a helper hears nobody
             self._begin(session, self._flush(started, tuple(messages), start))
@@ -218,7 +219,7 @@ class Flushes(Struct, frozen=True, kw_only=True):
         await self.memories.change(scope, lambda memory: applied(memory, findings.steps, edits, refused))
 
     def _begin(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
-        """Run one flush of a session; another one that runs already goes on instead."""
+        """Run one flush of a session, or join the one that is running."""
         if self.background.start_once(work, name=_name(session.id)):
             self._running[session.id] = scope_of(session.key, session.chat_type)
 

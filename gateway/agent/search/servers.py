@@ -42,7 +42,7 @@ _REFUSED: Final = "{title} does not take this search ({status}): put it in other
 _TROUBLE: Final = "{title} has trouble of its own ({status}): try again later."
 _AWAY: Final = "{title} did not answer at {address}: try again later, or have somebody see whether it runs there."
 _NO_PAGES: Final = (
-    "What answers at {address} is no {title}, or not the right address of it ({status}): somebody who runs this bot "
+    "What answers at {address} is not {title}, or not its right address ({status}): somebody who runs this bot "
     "must correct tools.search.base_url."
 )
 

@@ -28,7 +28,7 @@ def names_in(path: str) -> tuple[str, ...]:
     if ".." in found:
         raise ToolError("A path cannot hold `..`: nothing outside the workspace can be reached.")
     if _MISLEADING.search(path):
-        raise ToolError("A path cannot hold backslashes, control characters or other signs that nobody sees.")
+        raise ToolError("A path cannot hold backslashes, control characters or other invisible characters.")
     if len(found) > _DEEPEST or any(len(name.encode()) > _LONGEST for name in found):
         raise ToolError(f"A name has at most {_LONGEST} bytes, and a path at most {_DEEPEST} names.")
     return found
@@ -40,5 +40,5 @@ def composed(name: str) -> str:
 
 
 def shown(path: str) -> str:
-    """A path as it may stand on a line, whatever a command called its files."""
+    """A path as it can stand on a line, whatever a command called its files."""
     return _MISLEADING.sub("\ufffd", path)

@@ -89,7 +89,7 @@ def unpack(source: IO[bytes], folder: Path, name: str) -> Manifest:
                     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                     found[entry.name] = _extract(content, path, entry.mode)
     except tarfile.TarError as error:
-        raise UserError(f"{name} is damaged, or no backup of Legato ({error}).") from error
+        raise UserError(f"{name} is damaged, or not a Legato backup ({error}).") from error
     if manifest is None:
         raise UserError(f"{name} is not whole: its end is missing.")
     for known, facts in manifest.files.items():
@@ -203,7 +203,7 @@ def _safe(name: str, archive: str) -> str:
     """The name, if it leads nowhere but into the folder. Raises UserError."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise UserError(f"{archive} is no backup of Legato: a file in it is named {name!r}.")
+        raise UserError(f"{archive} is not a Legato backup: a file in it is named {name!r}.")
     return str(path)
 
 
