@@ -59,7 +59,7 @@ def mapped(error: TelegramError) -> AdapterError:
     if isinstance(error, ChatMigrated):
         return DeliveryRefused(error.message)
     if is_unknown_method(error):
-        return AdapterError(f"{error.message}; base_url of adapters.telegram needs one that knows the whole Bot API.")
+        return AdapterError(f"{error.message}; adapters.telegram.base_url needs a server with the whole Bot API.")
     if isinstance(error, InvalidToken | EndPointNotFound):
         return AdapterError(
             "Telegram does not know this bot's token; put the one from @BotFather into the configuration."

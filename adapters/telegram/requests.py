@@ -30,7 +30,7 @@ from gateway.runtime.errors import ConfigError
 log = structlog.get_logger(__name__)
 
 _SOCKS: Final = (
-    "Telegram is to be reached through a SOCKS proxy, which needs another package: run pip install 'httpx[socks]', or "
+    "Telegram is set to go through a SOCKS proxy, which needs another package: run pip install 'httpx[socks]', or "
     "name an http:// proxy in adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
 )
 

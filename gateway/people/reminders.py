@@ -58,7 +58,7 @@ TOO_MANY: Final = (
 CHAT_FULL: Final = "{most} wait in this chat, and no more fit until some are over or cancelled."
 TOO_OFTEN: Final = "That is too often. The shortest rule is: every {least}."
 EMPTY: Final = "Say also what the reminder is about, for example: /remind in 20 minutes tea"
-TOO_LONG: Final = "A reminder holds {most:,} characters, and this text has {size:,}; shorten it."
+TOO_LONG: Final = "A reminder may have {most:,} characters, and this text has {size:,}; shorten it."
 NO_ZONE: Final = (
     'There is no time zone "{name}". Zones are named after cities, for example Europe/Berlin or Asia/Tokyo.'
 )
