@@ -61,8 +61,8 @@ async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
 
 
 def _chosen(argument: str, there: Sequence[Approval], name: str, user: str) -> Sequence[Approval]:
-    """Return the approvals that are meant. Without a number only a person's own single question is meant. Raises
-    UserError if the words do not say which one."""
+    """The approvals that are meant. Without a number, only a person's own single question is meant. Raises UserError if
+    the words do not say which one."""
     if argument == "all" or (not argument and len(there) == 1 and there[0].person == user):
         return there
     numbered = [each for each in there if str(each.number) == argument]

@@ -116,8 +116,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class HeldLane(Struct, frozen=True, kw_only=True):
-    """The lane that a command runs in. `confirm` asks a person, who may say no, while the lane waits; `compress`
-    compacts a conversation about a topic, all but its last so many messages."""
+    """The lane in which a command runs. `confirm` asks a person, who may say no, while the lane waits; `compress`
+    compacts a conversation about a topic, all but its last messages."""
 
     lease: Lease
     confirm: Confirm
@@ -226,7 +226,7 @@ class CommandRegistry:
         return [each for each in self._also() if each.name not in self._by_name]
 
     def implied(self, item: InboxItem) -> CommandCall | None:
-        """The command that a message calls without a slash, beside being answered."""
+        """The command that a message triggers without a slash, besides being answered."""
         for command in self.commands:
             if command.implied is not None and command.implied(item):
                 return CommandCall(name=command.name, argument=item.inbound.text.strip())

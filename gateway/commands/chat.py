@@ -1,6 +1,6 @@
-"""/model, /persona and /voice: the model that answers in a chat, its character, and whether its answers are said aloud.
-What is chosen holds for the chat or topic in which it was chosen, in all its sessions. In a group an admin chooses;
-alone with the bot, the person does."""
+"""/model, /persona and /voice: which model answers in a chat, who the bot is, and whether its answers are said aloud. A
+choice holds for the chat or topic in which it was made, in all its sessions. In a group an admin chooses; alone with
+the bot, the person does."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def model(ctx: CommandContext) -> Answer | str:
 
 
 def _choices(present: str, others: Sequence[str]) -> tuple[Proposal, ...]:
-    """Buttons for the models, those first whose names are most like the present one's: a router has hundreds."""
+    """Buttons for the models, those with names most like the present one's first: a router has hundreds."""
     near = get_close_matches(present, others, n=_BUTTONS, cutoff=0.0) if others else ()
     return tuple(Proposal(value=f"/model {name}", label=name) for name in dict.fromkeys([*near, *others]))
 
@@ -142,7 +142,7 @@ async def persona(ctx: CommandContext) -> Answer | str:
 
 
 async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:
-    """Return the choices that hold in this chat alone, a line each, with their sources."""
+    """The choices that hold only in this chat, one line each, with their sources."""
     models, session = ctx.sessions.models, _seen(ctx, present)
     chosen = await ctx.sessions.choices(session)
     lines, model, persona = [], ctx.sessions.model(session, chosen), ctx.sessions.persona(session, chosen)
@@ -225,8 +225,8 @@ async def _offered(ctx: CommandContext, home: ModelSpec) -> tuple[list[str], str
 
 
 def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec) -> str:
-    """The model that is meant, as its provider calls it. Raises UserError if there is none; without a list any name
-    may be right that can be shown in a line."""
+    """The model that is meant, as its provider calls it. Raises UserError if there is none; without a list, any name
+    may be right that fits into a line."""
     if len(wanted) > _LONGEST_NAME or not wanted.isprintable() or not models.may_be(wanted, home):
         raise UserError(
             f"There is no model {wanted[:40]} here, only the {home.name} one; config.yaml can name another."

@@ -115,7 +115,7 @@ def _kept(messages: Sequence[Message], exchanges: int) -> int:
 async def _preview(
     ctx: CommandContext, conversation: Conversation, messages: Sequence[Message], kept: int, asked: CompressArguments
 ) -> str:
-    """Foretell the result, with the engine's own extract in the place of the summary."""
+    """Predict the result, with the engine's own extract in place of the summary."""
     folded = messages[: len(messages) - kept]
     result, outcome = await ctx.sessions.preview(conversation, folded, asked.focus)
     if outcome.aborted:

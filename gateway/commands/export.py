@@ -77,8 +77,8 @@ def as_markdown(messages: Sequence[Message], title: str, zone: tzinfo | None, yo
 
 
 def as_jsonl(messages: Sequence[Message], redact: Callable[[str], str]) -> str:
-    """One message a line, in OpenAI's format, with the UTC time that it was stored at. Results of tools are redacted,
-    because nobody in the chat was shown them."""
+    """One message a line, in OpenAI's format, with the UTC time at which it was stored. Results of tools are redacted,
+    because nobody in the chat saw them."""
     lines = []
     for message in messages:
         plain = {name: value for name, value in wire(message).items() if name != "reasoning_content"}

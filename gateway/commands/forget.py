@@ -1,7 +1,8 @@
-"""/forget: what was said goes for good, with everything that was made of it.
+"""/forget: what was said goes for good, with everything that was made from it.
 
-It is chosen by the message that the command answers, by words, or as the last that was said; and nothing goes without a
-yes. In a conversation of several people each forgets what they said themselves, an admin anything.
+The person chooses it by the message that the command answers, by words, or as the last thing that was said; and nothing
+goes without a yes. If several people share a conversation, each can forget what they said themselves, and an admin
+anything.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ _LOOKED_UP: Final = 500  # conversations whose person is looked up
     elsewhere=("stats", "statistics"),
 )
 async def insights(ctx: CommandContext) -> str:
-    """Add up the last days by model and purpose: of this conversation, or of everybody for an admin who is alone."""
+    """Add up the last days by model and purpose: of this conversation or, for an admin in a private chat, of
+    everybody."""
     days = _days(ctx.argument)
     everybody = ctx.people.pairing.access.sees_details(ctx.inbound.source)
     read = partial(ctx.store.usage, ctx.clock.now() - days * _DAY, key=None if everybody else ctx.key)

@@ -1,4 +1,4 @@
-"""/mcp: the MCP servers, and logins at those that want one. And their prompts, each of which is a command."""
+"""/mcp: the MCP servers, and logins at those that want one; and their prompts, each of which is a command."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def _prompted(name: str, prompt: PromptFacts, ctx: CommandContext) -> Answ
 
 
 def arguments_in(prompt: PromptFacts, said: str) -> dict[str, str]:
-    """The arguments that a person gives: as `name=value`, or without a name the first one alone. Raises UserError."""
+    """The arguments that a person gives, as `name=value`; without a name, only the first one. Raises UserError."""
     names = [name for name, _ in prompt.arguments]
     parts = re.split(rf"(?:^|\s)({'|'.join(map(re.escape, names))})=", said) if names else [said]
     given = dict(zip(parts[1::2], (each.strip() for each in parts[2::2]), strict=True))

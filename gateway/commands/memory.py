@@ -100,7 +100,7 @@ async def _forget(ctx: CommandContext, which: str) -> str:
 
 
 async def _correct(ctx: CommandContext, number: str, text: str) -> str:
-    """What a person puts in the place of a fact is said by them, and now."""
+    """What a person puts in place of a fact counts as said by them, now."""
     if not number or not text.strip():
         raise UserError("Say which one, and what is true, for example: /memory correct 2 I live in Graz")
     scope, sender = _scope(ctx), ctx.inbound.source

@@ -1,5 +1,5 @@
 """/pair: an admin lets people in by the code that the bot gave them, and shows them out. /home: an admin says where
-that is told which has no chat of its own."""
+news without a chat of its own is told."""
 
 from __future__ import annotations
 

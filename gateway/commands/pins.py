@@ -28,8 +28,8 @@ _REMOVAL: Final = re.compile(rf"(?:remove|delete|rm)\s+({_NUMBERS.pattern})", re
 
 
 def is_rule(item: InboxItem) -> bool:
-    """Whether a message is pinned without /pin: a person alone with the bot states a rule, and the message can be
-    understood alone."""
+    """Whether a message is pinned without /pin: a person alone with the bot states a rule, and the message is clear by
+    itself."""
     inbound = item.inbound
     alone = inbound.kind == "message" and not inbound.attachments and inbound.reply_to is None and inbound.own is None
     return alone and not is_shared(item.key, inbound.source) and states_rule(inbound.text)
@@ -111,7 +111,7 @@ def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:
 
 
 def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str | None:
-    """Return the reason why the last of these rules cannot be pinned beside the others; None: it can."""
+    """Why the last of these rules cannot be pinned with the others; None if it can."""
     text = rules[-1].text
     if len(rules) > MOST_PINS:
         return f"I keep {MOST_PINS} pins for a conversation; /pin lists them, /unpin <number> makes room."

@@ -1,8 +1,9 @@
-"""Runs a command and contains what it raises: a command may be foreign code.
+"""Runs a command and contains what it raises, because a command may be foreign code.
 
-The choices of its answer are buttons, a page at a time. A button of a choice gives a command, as if its presser had
-typed it. One that turns the page has the answer made anew in the place of the old one, only for those who share the
-conversation that it was for."""
+The choices in its answer are buttons, a page at a time. A button of a choice gives a command, as if its presser had
+typed it. A button that turns the page makes the answer again in place of the old one, only for those who share the
+conversation that it was for.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ _OF_THE_MODEL = (ProviderUnavailable, ProviderRateLimited, ProviderRejected, Con
 
 
 class CommandRunner(Struct, kw_only=True):
-    """`context` makes the context of a call from the call's own facts."""
+    """Runs commands. `context` makes the context of a call from the facts of that call."""
 
     registry: CommandRegistry
     context: partial[CommandContext]
@@ -111,8 +112,8 @@ def with_choices(row: Outbound, choices: Sequence[Proposal], call: CommandCall, 
 
 def sentence_for(error: Exception, *, details: bool = True) -> str:
     """The sentence that a person reads about an error: Legato's own errors are sentences, others are bugs. Without
-    `details` a failed call of the model is told without its cause, which is in the log; nothing failed where the model
-    answered without a word."""
+    `details`, a failed model call is reported without its cause, which is in the log. If the model answered without a
+    word, nothing failed."""
     if not details and isinstance(error, _OF_THE_MODEL) and not isinstance(error, EmptyAnswer):
         return UNREACHABLE
     if isinstance(error, GatewayError):

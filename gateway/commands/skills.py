@@ -123,7 +123,7 @@ async def _remove(ctx: CommandContext, known: Skills, name: str) -> str:
 
 
 async def _share(ctx: CommandContext, known: Skills, name: str) -> str:
-    """Let a conversation's own skill hold for everybody."""
+    """Give a conversation's own skill to everybody."""
     if not ctx.people.pairing.access.is_admin(ctx.inbound.source):
         raise UserError("Only an admin of this bot can share a skill with everybody.")
     text = await _own(ctx, known, name)
@@ -156,7 +156,7 @@ def _may_choose(ctx: CommandContext) -> bool:
 
 
 def _chooses(ctx: CommandContext) -> SessionKey:
-    """For whom the caller switches: as an admin in a group for everybody there."""
+    """For whom the caller switches: an admin in a group does it for everybody there."""
     source = ctx.inbound.source
     admin = source.chat_type != "direct" and ctx.people.pairing.access.is_admin(source)
     return replace(ctx.key, user=None) if admin else ctx.key

@@ -82,7 +82,7 @@ def _running(turn: RunningTurn, now: float) -> str:
 
 
 async def _elsewhere(ctx: CommandContext) -> str:
-    """The same of a turn in another process, as far as the store knows."""
+    """The same for a turn in another process, as far as the store knows."""
     item = await ctx.store.running(ctx.key)
     if item is None:
         return "Nothing is running."
@@ -173,7 +173,7 @@ async def _passes_told(ctx: CommandContext, conversation: Conversation) -> list[
 
 
 def protected_told(count: int, budget: int, wanted: int) -> str:
-    """A sentence about the messages that stay, of which `wanted` should while they fit."""
+    """A sentence about the messages that stay; `wanted` of them should, if they fit."""
     last = "message" if count == 1 else f"{count} messages"
     if count < wanted:
         why = f"{wanted} should (compression.protect_last_n), but no more fit into 1.5 times {budget:,} tokens"

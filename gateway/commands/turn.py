@@ -48,7 +48,7 @@ async def steer(ctx: CommandContext) -> str:
 
 @command("queue <text>", "While I work", "ask something for when I am done", sends="queue")
 async def queue(ctx: CommandContext) -> str:
-    """/queue without a text; with one it is a message that waits for a turn of its own."""
+    """/queue without a text. With one, it is a message that waits for its own turn."""
     raise UserError("Say what to ask next, for example: /queue and then summarise it")
 
 
@@ -134,7 +134,7 @@ def _is_of_answer(row: Outbound) -> bool:
 @command("continue", "Conversation", "go on where my answer stopped", elsewhere=("more",))
 async def go_on(ctx: CommandContext) -> Answer:
     """Ask for the rest of an answer that was cut off. The words of the request stay in the conversation, because no API
-    goes on with an answer of its own accord."""
+    continues an answer by itself."""
     if not any(message["role"] == "assistant" for message in await ctx.messages(await ctx.present())):
         raise UserError("There is no answer to go on with yet; send a message first.")
     return Answer(then=GO_ON)

@@ -63,7 +63,8 @@ class Access(Struct, frozen=True, kw_only=True):
         return self._named(source, self.admins)
 
     def sees_details(self, source: Source) -> bool:
-        """Whether this person may read the gateway's own troubles in full: an admin, where nobody reads along."""
+        """Whether this person may read the gateway's own troubles in full: an admin, in a chat that nobody else
+        reads."""
         return self._named(source, self.admins if source.chat_type == "direct" else frozenset())
 
     def admins_on(self, platform: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Questions that only a person may decide: a turn asks, a button or a command answers.
 
 A question is bound to one tool call and to the person whom the turn answers; an admin may answer it, too. The first
-answer decides it, in whatever process. Until then its turn waits, and after its deadline it counts as a no. All of
+answer decides, in whatever process. Until then the turn waits; after its deadline the question counts as a no. All of
 this is in the store, so a turn that starts again after a crash finds its question, or the decision.
 """
 
@@ -87,7 +87,7 @@ class _Wait(Struct):
 
 
 class Approvals(Struct, kw_only=True):
-    """The service of approvals. `seconds`: how long an answer may take; `lasts`: how long a yes may hold at most. Two
+    """The service of approvals. `seconds`: how long an answer may take; `lasts`: the longest that a yes may hold. Two
     fields change: `_waiting` has the turns of this process that wait for an answer, and `unattended` says that nobody
     can write here any more."""
 
@@ -115,8 +115,8 @@ class Approvals(Struct, kw_only=True):
         choices: Choices = ANYTHING,
         deed: tuple[str, str] = ("", ""),
     ) -> Approval:
-        """Store a question and show it, behind the rows `before`. `choices`: of one that is answered in words. `deed`:
-        names what a lasting yes would allow, and the session."""
+        """Store a question and show it, after the rows `before`. `choices`: for a question that is answered in words.
+        `deed`: names what a lasting yes would allow, and the session."""
         token, now = self.ids.new("a"), self.clock.now()
         which = f" {number}" if number > 1 else ""
         plain = number == 1 and item.inbound.source.chat_type == "direct"
@@ -225,7 +225,7 @@ class Approvals(Struct, kw_only=True):
         return command if any(each.person == inbound.source.user and not each.wants_words for each in there) else None
 
     async def _command_in_reply(self, inbound: Inbound) -> str | None:
-        """The command that a y or n stands for in a reply to the question itself; a reply to anything else is none."""
+        """The command that a y or n stands for in a reply to the question itself; none in a reply to anything else."""
         word = command_meant(inbound.own or "") if inbound.kind == "message" and not inbound.attachments else None
         if word is None or inbound.reply_to is None:
             return None
@@ -283,14 +283,14 @@ class Approvals(Struct, kw_only=True):
         return await self.answer(asked, "approved", source)
 
     async def answer_in_words(self, source: Source, key: SessionKey, words: str) -> str:
-        """Answer the person's own question in words. Returns what became of it, as a sentence."""
+        """Answer the person's own question in words. Returns the result as a sentence."""
         if (asked := await self._wanting_words(source, key)) is None:
             return NO_WORDS
         return NOT_CHOSEN if asked.choices.named(words) is None else await self._finish_words(asked, words, source)
 
     async def takes(self, arrival: Arrival) -> str:
-        """Take a message that waits behind a question for the answer to it in words. Returns the event of the turn that
-        asked; "": it was no answer."""
+        """Take a message that waits behind a question as its answer in words. Returns the event of the turn that asked;
+        "" if it is not an answer."""
         inbound = arrival.inbound
         words = _said(inbound)
         if inbound.kind != "message" or inbound.command is not None or inbound.attachments or not words:
@@ -330,15 +330,15 @@ class Approvals(Struct, kw_only=True):
         return (await self.store.notes(_ANSWERS)).get(asked.token, "")
 
     def came_before(self, inbound: Inbound, approval: Approval) -> bool:
-        """Whether the person cannot have read the question before they wrote: they meant another one. In a
-        terminal of the operator's own, every line is written below the question."""
+        """Whether the person cannot have read the question before they wrote, so that they meant another one. In the
+        operator's own terminal, every line is written below the question."""
         if not inbound.sent_at or inbound.source.platform in self.access.trusted:
             return False
         return approval.asked_at > inbound.sent_at - _READ_WITHIN
 
     async def answer(self, approval: Approval, verdict: Verdict, source: Source, lasts: Lasts = "once") -> str:
-        """Decide a question for a person who may. Returns what became of it, as a sentence. A yes lasts where it may,
-        and if it is the person's own."""
+        """Decide a question for a person who may. Returns the result as a sentence. A yes lasts if it may, and if it is
+        the person's own."""
         late = self.clock.now() >= approval.expires_at
         decision = await self.decide(approval, "expired" if late else verdict, source.user)
         if decision is None:
@@ -363,8 +363,8 @@ class Approvals(Struct, kw_only=True):
         return decision
 
     async def answered_behind(self, approval: Approval, behind: Sequence[InboxItem]) -> bool:
-        """Take the first of the messages that wait behind a turn for the answer to its question, if it is a plain y or
-        n of the same person: a script writes it before anything can be asked. Say whether it was one."""
+        """Take the first message that waits behind a turn as the answer to its question, if it is a plain y or n of the
+        same person: a script writes it before anything is asked. Returns whether it was one."""
         if not behind or behind[0].inbound.source.user != approval.person:
             return False
         item, word = behind[0], _word(behind[0].inbound)
@@ -395,7 +395,7 @@ class Approvals(Struct, kw_only=True):
 
 class TurnQuestions(Struct, kw_only=True):
     """The agent's `Questions` for the turn of one item. `known` are the questions that the turn asked, by call.
-    `labels` stand on the buttons of new ones."""
+    `labels` are on the buttons of new ones."""
 
     approvals: Approvals
     lease: Lease
@@ -415,7 +415,7 @@ class TurnQuestions(Struct, kw_only=True):
 
     @property
     def footer(self) -> str:
-        """The sentence below the reply where nobody could answer; "" else."""
+        """The sentence below the reply if nobody could answer; otherwise ""."""
         if not self._unheard:
             return ""
         settings = sorted({f"`{self._settings[call]}`" for call in self._unheard if self._settings.get(call)})
@@ -435,7 +435,7 @@ class TurnQuestions(Struct, kw_only=True):
         return self._allowed & deeds.keys()
 
     async def ask(self, call: str, question: Question, said: str, said_as: str | None) -> None:
-        """Put a question, behind the words that the model said before it."""
+        """Ask a question, after the words that the model said before it."""
         approvals, number = self.approvals, len(self.known) + 1
         before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
         deed = question.deed, self.session
@@ -447,9 +447,9 @@ class TurnQuestions(Struct, kw_only=True):
     async def put(
         self, text: str, labels: Labels | None, choices: Choices, said: str, said_as: str | None
     ) -> tuple[Verdict, str]:
-        """Put a question in the middle of a call, behind the words that the model said before it, and wait: for one of
-        the two `labels`, or where there are none for words, among `choices`. One that an earlier process put is not put
-        again."""
+        """Ask a question in the middle of a call, after the words that the model said before it, and wait: for one of
+        the two `labels` or, if there are none, for words, perhaps among `choices`. A question that an earlier process
+        asked is not asked again."""
         approvals, number = self.approvals, len(self.known) + 1
         call = self._put_before(text) or f"asked/{number}"
         if call not in self.known:
@@ -506,8 +506,8 @@ class TurnQuestions(Struct, kw_only=True):
         return said_no and await self.approvals.answered_behind(approval, behind)
 
     async def _settled_alone(self, approval: Approval) -> bool:
-        """Decide a question that nobody can answer any more. False: it was asked by an earlier process, and nothing
-        waits behind it, so it is left for the next start."""
+        """Decide a question that nobody can answer any more. False: an earlier process asked it and nothing waits
+        behind it, so it is left for the next start."""
         waiting = await self.approvals.store.waiting(self.item.key, _BEHIND)
         behind = [each for each in waiting if each.inbound.kind != "withdrawn"]  # these answered earlier questions
         if await self.approvals.answered_behind(approval, behind):
@@ -550,7 +550,7 @@ def _again(item: InboxItem) -> Arrival:
 
 
 def _word(inbound: Inbound) -> Literal["approve", "deny"] | None:
-    """The command that a message stands for where a question waits."""
+    """The command that a message stands for while a question waits."""
     return command_meant(inbound.text) if inbound.kind == "message" and not inbound.attachments else None
 
 

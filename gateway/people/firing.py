@@ -1,8 +1,9 @@
-"""A reminder fires when it is due, and the outcome of a scheduled prompt.
+"""What happens when a reminder is due, and the outcome of a scheduled prompt.
 
 Firing is one step of the store: the row that is shown, or the prompt's item in its lane, together with the reminder's
-next time. A step that comes second, of another process or after a crash, changes nothing. So nothing is claimed
-before, and a fired reminder is delivered as surely as any row or item."""
+next time. A second step, by another process or after a crash, changes nothing. So nothing needs to be claimed before,
+and a fired reminder is delivered as surely as any row or item.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ class ReminderFiring(Struct, frozen=True, kw_only=True):
     points: Points
 
     async def fire_due(self) -> int:
-        """Fire all that is due, as far as its chats have room for it. Returns how many fired here."""
+        """Fire everything that is due, as far as its chats have room. Returns how many fired here."""
         fired, limit = 0, _BATCH
         try:
             while True:
@@ -155,7 +156,7 @@ class ReminderFiring(Struct, frozen=True, kw_only=True):
 
 
 def _within(firings: Sequence[Firing], room: int) -> list[list[Firing]]:
-    """The messages of what is due in a chat with room for so many."""
+    """The messages for what is due in a chat that has room for so many."""
     if len(firings) <= room:
         return [[each] for each in firings]
     alone = [[each] for each in firings[: max(0, room - 1)]]

@@ -1,7 +1,5 @@
-"""The keys of other programs. The store has the hash of each secret, never the secret, so a copy of it lets nobody in.
-
-They are one folder of notes. A key that was taken back is refused within ten seconds, a new one known within one.
-"""
+"""The keys of other programs. The store has only the hash of each secret, so a copy of it lets nobody in. They are one
+folder of notes. A key that was taken back is refused within ten seconds, a new one is known within one."""
 
 from __future__ import annotations
 
@@ -46,14 +44,14 @@ class Keys(Struct, kw_only=True):
         raise UserError(NONE.format(person=person, name=person.partition("/")[0]))
 
     async def _look(self, known: bool) -> None:
-        """Read the keys anew, unless it was done just now. `known`: the one that is asked for held then."""
+        """Read the keys again, unless that was just done. `known`: the key that is asked for was valid then."""
         now = self.clock.monotonic()
         if self._read_at is None or now - self._read_at >= (_FRESH if known else _FRESH_FOR_STRANGERS):
             self._known = {facts["hash"]: _key(name, facts) for name, facts in (await self._notes()).items()}
             self._read_at = now
 
     def is_strange(self, secret: str) -> bool:
-        """Whether nobody has this secret, if that is known without a look into the store."""
+        """Whether nobody has this secret, if that is known without asking the store."""
         is_fresh = self._read_at is not None and self.clock.monotonic() - self._read_at < _FRESH_FOR_STRANGERS
         return is_fresh and _hash(secret) not in self._known
 
@@ -62,7 +60,7 @@ class Keys(Struct, kw_only=True):
         return [_key(name, facts) for name, facts in sorted((await self._notes()).items())]
 
     async def add(self, key: Key) -> str:
-        """Make a key; returns its secret, which nobody can read again. Raises UserError, StoreUnavailable."""
+        """Make a key and return its secret, which nobody can read again. Raises UserError, StoreUnavailable."""
         if NAME.fullmatch(key.name) is None:
             raise UserError(f'{key.name!r} cannot name a key: use letters, digits and "-", at most 64')
         secret = f"sk-legato-{secrets.token_urlsafe(32)}"

@@ -1,8 +1,8 @@
 """Pairing: people may talk here because the configuration names them, or by a code that an admin confirmed.
 
 The guest book is in the store, so all processes let in the same people. It is read for people whom the lists do not
-name, and remembered for a moment: strangers who write without end cost one look a second, and a guest who is shown
-out is out everywhere within ten seconds.
+name, and remembered for a moment: strangers who write without end cost one look a second, and a guest who is shown out
+is out everywhere within ten seconds.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Pairing(Struct, kw_only=True):
         return allowed
 
     async def key_of(self, platform: str, chat: str) -> Key | None:
-        """The key by which the person of this chat talks; None: talking needs none there. Raises UserError where it is
+        """The key by which the person of this chat talks; None if talking needs none there. Raises UserError if it is
         gone, StoreUnavailable."""
         return await self.keys.of(chat) if self.keys is not None and platform in self.access.keyed else None
 
@@ -131,8 +131,8 @@ class Pairing(Struct, kw_only=True):
         return f"{STRANGER} {WRITE_TO_ME if self.access.pairing else ASK_THEM}"
 
     async def ask_in_group(self, inbound: Inbound) -> str | None:
-        """The sentence for admins about a stranger who wrote to the bot in a group. None: nobody who may talk has
-        written there, they were told already, or a reason of `ask` holds. Raises StoreUnavailable."""
+        """The sentence for admins about a stranger who wrote to the bot in a group. None if nobody who may talk has
+        written there, if they were told already, or for a reason of `ask`. Raises StoreUnavailable."""
         source = inbound.source
         if (source.platform, source.chat) not in self._groups or inbound.only_as_part:
             return None
@@ -212,7 +212,7 @@ class Pairing(Struct, kw_only=True):
 
 
 async def guest_book(store: Documents) -> GuestBook:
-    """The guest book; an empty one if nobody ever asked. Raises StoreUnavailable."""
+    """The guest book, empty if nobody ever asked. Raises StoreUnavailable."""
     notes = await store.notes(_FOLDER)
     return convert(loads(notes["book"]), GuestBook) if "book" in notes else GuestBook()
 

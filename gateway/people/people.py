@@ -38,7 +38,7 @@ class Home(Struct, kw_only=True):
     said: str | None
 
     async def place(self) -> Place | None:
-        """The home. None: there is none. Raises StoreUnavailable."""
+        """The home; None if there is none. Raises StoreUnavailable."""
         noted = (await self.store.notes(_NOTES)).get(_CHAT)
         if noted:
             try:
@@ -49,7 +49,7 @@ class Home(Struct, kw_only=True):
         return None if to is None else Place(to=to)
 
     async def needed(self) -> Place:
-        """The home. Raises UserError where there is none, StoreUnavailable."""
+        """The home. Raises UserError if there is none, StoreUnavailable."""
         place = await self.place()
         if place is None:
             raise UserError(NO_HOME)

@@ -1,7 +1,8 @@
 """The service of reminders: people make, list, cancel and snooze them by command, by tool and by button.
 
-A change begins with the reminder as it is now, and is made again if somebody was first. The ids of a reminder and of
-its rows are made of their causes, so a step that is repeated after a crash finds its own results."""
+A change begins with the reminder as it is now, and is repeated if somebody else was first. The ids of a reminder and of
+its rows are made from their causes, so a step that is repeated after a crash finds its own results.
+"""
 
 from __future__ import annotations
 
@@ -212,7 +213,7 @@ def _cancelled(reminder: Reminder) -> Reminder | None:
 
 
 def _snoozed(reminder: Reminder, until: float) -> Reminder | None:
-    """A rule goes on as before: nothing is put off behind its next time."""
+    """A repeating reminder continues as before: it is never put off beyond its next time."""
     if reminder.state in ("cancelled", "paused"):
         return None
     if reminder.rule and reminder.due_at is not None and reminder.due_at <= until:

@@ -1,8 +1,8 @@
 """Tells people once that they were let in.
 
-An admin may let a person in from a shell, while the gateway runs or not. So the guest book says of each guest whether
-they were greeted. A running gateway looks every few seconds, and when such a guest writes. The id of a greeting is
-made of the code: a crash before the note that it was given, or two processes at once, greet nobody twice.
+An admin may let a person in from a shell, whether the gateway runs or not. So the guest book says of each guest whether
+they were greeted. A running gateway looks every few seconds, and when such a guest writes. The id of a greeting is made
+from the code: neither a crash before it is noted, nor two processes at once, greet anybody twice.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ async def test_what_cannot_be_is_said_clearly(tmp_path: Path, clock: ManualClock
         )
         assert "too far away" in await live.ask("/remind in 1000000 years x")
         assert await live.ask("/remind tomorrow") == people.EMPTY
-        assert "A reminder holds 1,500 characters" in await live.ask(f"/remind tomorrow {'x' * 2_000}")
+        assert "A reminder may have 1,500 characters" in await live.ask(f"/remind tomorrow {'x' * 2_000}")
         assert "/remind in 20 minutes tea" in await live.ask("/remind")
         assert "/schedule every weekday at 8" in await live.ask("/schedule")
         assert "There is no reminder 7 here" in await live.ask("/reminders cancel 7")
