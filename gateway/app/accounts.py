@@ -65,8 +65,8 @@ class _LeaseState:
 
 
 class AccountLeases:
-    """Runs adapters whose account nobody else reads, and tells the store whose work is done here:
-    the lanes of the platforms `runs`, and the messages of every adapter that may send."""
+    """Runs adapters whose account nobody else reads, and tells the store whose work is done here: the lanes of the
+    platforms in `runs`, and the messages of every adapter that may send."""
 
     def __init__(
         self, *, store: Store, clock: Clock, worker: str, background: Background, runs: Collection[str]

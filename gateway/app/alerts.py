@@ -48,7 +48,7 @@ class Alerts(Struct, kw_only=True):
                 self.background.start(self._tell(kind, text), name=f"alert {kind}")
 
     async def _find_home(self) -> None:
-        """Look where the home is. The last answer holds where the store gives none, as it may be what is wrong."""
+        """Find the home. If the store does not answer, the last answer counts, because the store may be the problem."""
         try:
             async with self.clock.limit(_PATIENCE):
                 place = await self.home.place()

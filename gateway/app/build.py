@@ -137,8 +137,8 @@ _PAGE_SECONDS = 10.0  # for the text of one page of the web or one file; 100,000
 
 
 class Parts(Struct, frozen=True, kw_only=True):
-    """The parts that a caller may replace. `providers` and `engine` stand in for the configured ones; `also_runs` are
-    platforms without an adapter here whose turns are run all the same, for a process that has one."""
+    """Parts that a caller may replace. `providers` and `engine` replace the configured ones; `also_runs` are platforms
+    whose turns run here although another process has their adapter."""
 
     clock: Clock | None = None
     ids: Ids | None = None
@@ -394,7 +394,7 @@ def _tracing(
 
 
 def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaitable[None]]]]:
-    """What agents are made of, and what closes the connections to their models."""
+    """What agents are made of, and a function that closes the connections to their models."""
     config, store, clock, counter, redact = base.config, base.store, base.clock, base.counter, base.redact
     metering, closers = _metering(base, parts)
     toolbox = Toolbox(_own_tools(base, parts), rules=_tool_rules(base), count=counter.schemas)
@@ -685,7 +685,7 @@ def _commands(base: _Base, program: Program, agents: Agents, people: People) -> 
 
 
 def _overheard(base: _Base) -> Overheard | None:
-    """What hears groups; None where only the operator, or people with a key, can talk, each alone."""
+    """What hears groups; None if only the operator, or people with a key, can talk, each alone."""
     if all(each.trusted or each.keyed for each in base.limits.values()):
         return None
     heard: Overheard = import_module("gateway.turns.overheard").Overheard(rules=base.rules, redact=base.redact)
@@ -922,7 +922,7 @@ def _prompts(base: _Base) -> PromptBuilder:
 
 
 def _chats_in_words(config: Config) -> dict[str, dict[str, str]]:
-    """Return the entries of `chats` beside personas and models, as /context shows them."""
+    """The entries of `chats` other than personas and models, as /context shows them."""
     keys: list[ChatKey] = [key for key in get_args(ChatKey) if key != "persona"]
     return {
         key: {

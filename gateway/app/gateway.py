@@ -36,8 +36,8 @@ _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gate
 
 
 class Gateway(Struct, kw_only=True):
-    """The running program, all of which is `run`. `leaves_questions`: the person who reads is gone when the input ends,
-    so questions that are open then are left for the next start; else they count as a no."""
+    """The running program, all of which is `run`. `leaves_questions`: when the input ends, the person who reads is
+    gone, so open questions are left for the next start; otherwise they count as a no."""
 
     store: Store
     agents: Agents
@@ -130,7 +130,7 @@ class Gateway(Struct, kw_only=True):
         return [name for name, serve in jobs.items() if self.background.start_once(serve(), name=name)]
 
     async def _watch(self) -> None:
-        """Look every few seconds. By the clock that nobody sets: looks that stay away end the process."""
+        """Look every few seconds, by a clock that nobody sets. If looks stay away, the process ends."""
         self.watchdog.begin()
         while True:
             await self.clock.sleep(LOOK_SECONDS)

@@ -121,7 +121,7 @@ class Health(Struct, kw_only=True):
     # -- a look ---------------------------------------------------------------------------------
 
     async def look(self, ended: Collection[str]) -> Signs:
-        """The signs as they are now; `ended` are jobs that were begun anew."""
+        """The signs as they are now; `ended` are jobs that were started again."""
         now = self.clock.monotonic()
         self._lag = 0.0 if self._looked_at is None else max(0.0, now - self._looked_at - LOOK_SECONDS)
         self._looked_at = now
@@ -158,7 +158,7 @@ class Health(Struct, kw_only=True):
         return 0.0 if since is None or self._called_at.get(True, since) > since else now - since
 
     def _platforms(self) -> list[str]:
-        """Without a person's own terminal, which ends with its input."""
+        """The platforms, without a person's own terminal, which ends with its input."""
         return [name for name, each in self.readers.adapters.items() if not isinstance(each, IsTerminal)]
 
     def _of_platform(self, name: str, backlog: Backlog, now: float) -> PlatformSigns:
@@ -175,7 +175,7 @@ class Health(Struct, kw_only=True):
         )
 
     async def _backlog(self) -> tuple[Backlog, str | None]:
-        """What waits, or the reason why nobody knows."""
+        """What waits, or why nobody knows."""
         try:
             async with self.clock.limit(_ASKED_FOR):
                 return await self.store.backlog(), None
@@ -282,7 +282,7 @@ class Health(Struct, kw_only=True):
         _RUNNING.note(self.lanes.active)
 
     async def report(self) -> dict[str, Any]:
-        """Everything, for /statusz and `legato status`. No people, and none of their words."""
+        """Everything for /statusz and `legato status`, without people and their words."""
         backlog, error = await self._backlog()
         main = self.models.main
         return {
@@ -327,7 +327,7 @@ class Health(Struct, kw_only=True):
 
 
 def backlog_report(backlog: Backlog, now: float) -> dict[str, Any]:
-    """The part of a report that the store alone knows."""
+    """The part of a report that only the store knows."""
     by: dict[str, dict[str, int]] = {}
     for (platform, state), pile in backlog.unsent.items():
         by.setdefault(platform, {})[state] = pile.count

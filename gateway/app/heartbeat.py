@@ -146,7 +146,7 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
 
 
 def written_in(folder: Path) -> str:
-    """The text of the file; "" where there is none."""
+    """The text of the file; "" if there is none."""
     try:
         with (folder / FILE).open(encoding="utf-8-sig") as file:
             return file.read(LONGEST).strip()

@@ -123,7 +123,7 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
 
 
 def _is_taken(session: Session) -> bool:
-    """Whether it was made of a client's history: nothing was said in it."""
+    """Whether it was made from a client's history, so nothing was said in it."""
     return session.started_at == session.ended_at
 
 
@@ -142,8 +142,8 @@ def _exchanges(messages: Sequence[Message]) -> list[tuple[str, str, str]]:
 def _ends_so(
     shown: Sequence[tuple[str, str, str]], end: int, past: Iterable[tuple[str, str, bool]], session: Session
 ) -> bool:
-    """Whether the exchanges before `end` end as a client shows the past, and in words of which others are
-    unlikely."""
+    """Whether the exchanges before `end` end as a client shows the past, in words that others are unlikely to
+    contain."""
     size = 0
     for said, told, may_miss in past:
         if not end:

@@ -1,4 +1,4 @@
-"""The files in Legato's folder that stand in prompts by themselves: what a person wrote down for their agents."""
+"""Files in Legato's folder that become part of prompts by themselves: what a person wrote down for their agents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HomeFile(Struct, frozen=True, kw_only=True):
 
 
 def home_files(config: Config, redact: Callable[[str], str]) -> Iterator[HomeFile]:
-    """Look for them. One that the settings name stands in prompts already."""
+    """Look for them. A file that the settings name is already part of prompts."""
     configured = {config.at(name).absolute() for name in config.prompt.context_files}
     for name in (*FOR_ALL, OWNERS):
         path = config.at(name).absolute()

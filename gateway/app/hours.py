@@ -1,4 +1,4 @@
-"""What the program did in each of the last 24 hours, in memory alone: the small charts of the operator's page."""
+"""What the program did in each of the last 24 hours, only in memory: for the small charts of the operator's page."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ Work = Callable[[], Awaitable[object]]
 
 @contextmanager
 def repeated(jobs: Mapping[str, tuple[Work, float]], background: Background) -> Iterator[None]:
-    """Do each job every so many seconds in the block, by its name in the background: the scheduler would call a stop in
-    the midst of it an error."""
+    """While in this block, do each job every so many seconds, in the background: the scheduler would call a stop in the
+    middle of one an error."""
     # The machine's own time zone may be unreadable. A late or overlapping run of a job is not doubled.
     defaults = {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
     scheduler = AsyncIOScheduler(timezone=UTC, job_defaults=defaults)

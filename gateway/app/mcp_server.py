@@ -92,7 +92,7 @@ Means = Callable[[str, SessionKey], Awaitable[Meaning | None]]
 
 
 class Person(Struct, frozen=True, kw_only=True):
-    """For whom a server is: a direct chat, any thread of it, the platform's id of the person, and the program that
+    """Whom a server is for: a direct chat (any thread of it), the platform's id of the person, and the program that
     asks, in a few words."""
 
     chat: SessionKey
@@ -101,7 +101,7 @@ class Person(Struct, frozen=True, kw_only=True):
 
 
 def person_of(key: Key, own: SessionKey) -> Person:
-    """For whom a key asks: the person that it was made for, else the one in this chat of its own."""
+    """Whom a key asks for: the person that it was made for, else the one in its own chat."""
     chat = SessionKey.parse(key.chat) if key.chat else own
     return Person(chat=chat, user=key.user or own.chat, program=f"the program with the key {key.name}")
 
@@ -252,7 +252,7 @@ async def serve_streams(tools: PersonTools) -> None:
 
 
 class Answering(Struct, frozen=True, kw_only=True):
-    """Answers single requests of MCP's streamable HTTP: none leaves anything behind in this process."""
+    """Answers single requests of MCP's streamable HTTP, none of which leaves anything behind in this process."""
 
     shelf: Shelf
 

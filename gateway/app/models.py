@@ -64,8 +64,9 @@ def configured_models(
     replaced: Mapping[str, Provider],
     there: Mapping[str, Provider] = {},
 ) -> tuple[Models, list[Callable[[], Awaitable[None]]]]:
-    """The models, and what closes their providers. `replaced` stand in for the configured providers of these names.
-    `there`: providers of an earlier call, used again, and not closed by this one's list. Raises ConfigError."""
+    """The models, and a function that closes their providers. `replaced` are used instead of the configured providers
+    with these names. `there`: providers of an earlier call, used again and not closed by this function. Raises
+    ConfigError."""
     helpers = config.auxiliary_models()
     fallbacks, of_places = config.fallbacks(), config.chat_models()
     entries = [config.model, *fallbacks, *of_places.values(), *helpers.values()]
@@ -137,7 +138,7 @@ def _takes_pictures(plugin: ProviderPlugin, entry: ModelSettings, name: str) -> 
 
 
 def configured_transcriber(config: Config, clock: Clock) -> Transcriber | None:
-    """Return the part that writes voice messages down; None: there is none."""
+    """The part that transcribes voice messages; None if there is none."""
     settings = config.transcription
     if settings.base_url is not None and settings.model is not None:
         server: Transcriber = imported("gateway.providers.transcription:TranscriptionServer")(

@@ -107,8 +107,8 @@ async def dead_of(store: ReportStore, orders: Iterable[Order]) -> dict[str, Inbo
 
 
 async def carry_out(store: Store, order: Order, clock: Clock, dead: dict[str, InboxItem]) -> tuple[Outbound, ...]:
-    """Do it, and return the rows that this process must now send. `dead` (of `dead_of`) loses what is dead no more. A
-    text is shown by `Orders` alone."""
+    """Carry it out, and return the rows that this process must now send. `dead` (from `dead_of`) loses what is no
+    longer dead. Only `Orders` shows texts."""
     if order.verb in _OF_DEAD:
         if (item := dead.pop(order.id, None)) is not None:
             if order.verb == "replay":
@@ -185,7 +185,7 @@ class Events(Struct, frozen=True, kw_only=True):
 
 async def place_of(store: ReportStore, to: ChatAddress, person: str | None, by: Key | None = None) -> Source:
     """Where and to whom the agent speaks in a chat: as in the newest conversation there, else as in a chat with one
-    person, who has the chat's name if no other is given. `by`: the key by which they talk."""
+    person, who has the chat's name unless another is given. `by`: the key by which they talk."""
     if by is not None:
         within = (by.name,) if to.chat != by.name else ()
         cap = (by.name, by.cap) if by.cap is not None else None

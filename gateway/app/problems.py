@@ -1,4 +1,4 @@
-"""What is wrong with a gateway that runs, as far as the signs of a look say so. Pure."""
+"""What is wrong with a running gateway, judging by the signs of a look. Pure."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _of_platform(name: str, platform: PlatformSigns) -> Iterator[tuple[Kind, str
 
 
 def _grows(looks: Sequence[PlatformSigns | None], seconds: float) -> bool:
-    """Whether in so many seconds no row went out, and many came."""
+    """Whether no row went out for so many seconds, while many came in."""
     counts = [each.unsent for each in looks if each is not None]
     if seconds < _GROWS_FOR or len(counts) < 2:
         return False

@@ -1,5 +1,5 @@
-"""The readers of the platforms: each reads until there is nothing more, and is begun anew where a bug ended it or where
-it stands still."""
+"""The readers of the platforms: each reads until there is nothing more, and is started again if a bug ended it or if it
+stands still."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _READ_WELL = 600.0  # the same, after which the pauses begin anew
 
 
 class Readers(Struct, kw_only=True):
-    """Reads the platforms of `adapters`. `beside`: those whose end is not waited for: the program ends with the others.
+    """Reads the platforms of `adapters`. `beside`: those that nobody waits for: the program ends with the others.
     `failure`: why one stopped, as a sentence for the person."""
 
     adapters: Mapping[str, Adapter]
@@ -77,14 +77,14 @@ class Readers(Struct, kw_only=True):
         return silent if silent > adapter.longest_silence else None
 
     def restart(self, name: str, why: str) -> None:
-        """End the present reading of a platform, and begin anew."""
+        """End the present reading of a platform, and start again."""
         if (stalled := self._stalled.get(name)) is not None and self._states.get(name) == "reads":
             READERS_RESTARTED.count(name, why)
             stalled.set()
 
     async def _read(self, adapter: Adapter) -> None:
-        """Read a platform until it has nothing more to say. One whose reading a bug ended, or that stands still, is
-        read again after a pause; but for a person's own terminal, where the error has to be seen."""
+        """Read a platform until it has nothing more to say. If a bug ended the reading, or it stands still, it starts
+        again after a pause; except at a person's own terminal, where the error must be seen."""
         backoff = Backoff(*_READ_AGAIN)
         stalled = self._stalled[adapter.name] = asyncio.Event()
         read = partial(self.accounts.read, adapter, PoisonGuard(self.reception, adapter).accept)

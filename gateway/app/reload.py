@@ -33,7 +33,7 @@ _OF_CHATS: Final = ("persona", "model", "tools", "daily_usd")
 
 
 def taken_up(held: Config, wanted: Config) -> Config:
-    """Return the settings in force once those that are `wanted` were taken up as far as they can be."""
+    """The settings in force once the `wanted` ones were taken up as far as possible."""
     return held.replace(
         **{name: getattr(wanted, name) for name in _SECTIONS},
         tools=wanted.tools.model_copy(update={"mcp": held.tools.mcp}),
@@ -67,8 +67,8 @@ def _differing(path: KeyPath, before: Any, after: Any) -> Iterator[KeyPath]:
 
 
 def _widening(held: Config, wanted: Config) -> list[KeyPath]:
-    """The paths by which others may talk or decide, or the model may do more, or more unasked. Whatever does not
-    clearly take something away counts."""
+    """The paths by which others could talk or decide, or the model could do more, or more without asking. Everything
+    counts that does not clearly take something away."""
     places = {**held.chats, **wanted.chats}
     before, after = (
         {"access": each.access, "tools": each.tools, "chats": {place: _tools(each, place) for place in places}}
@@ -97,7 +97,7 @@ def _at(settings: Any, path: KeyPath) -> Any:
 
 
 def _held_back(held: Config, wanted: Config, paths: Sequence[KeyPath]) -> Config:
-    """The wanted settings, but for the sections of these paths."""
+    """The wanted settings, except the sections of these paths."""
     sections = {str(path[0]): getattr(held, str(path[0])) for path in paths}
     chats = dict(wanted.chats)
     for place in (str(path[1]) for path in paths if path[0] == "chats"):

@@ -315,7 +315,8 @@ async def serve_shell(
 
 
 def _beside(config: Config, running: list[Gateway], call: ShellCall, tell: Tell) -> list[Adapter]:
-    """The adapters that are served beside a terminal. One that cannot be says why, and the terminal opens without."""
+    """The adapters that are served beside a terminal. If one cannot be, it says why, and the terminal opens without
+    it."""
     opened: list[Adapter] = []
     for platform in platforms().values():
         settings = config.adapters.get(platform.name)

@@ -59,7 +59,7 @@ def _on_postgres(config: Config, clock: Clock, *, waits: bool, told: Callable[[s
 
 
 def make_folders(config: Config, *, home: bool = True) -> None:
-    """Make the folder of relative paths, and the gateway's own where it is wanted. Raises UserError."""
+    """Make the folder for relative paths and, if wanted, the gateway's own. Raises UserError."""
     wanted = [config.at(""), *([config.home] if home else [])]
     for path in wanted:
         try:

@@ -83,12 +83,12 @@ class _Tree:
             here = above
 
     def left(self) -> Iterator[str]:
-        """The events of requests that do not stand."""
+        """The events of requests that no longer count."""
         stand = set(self._stand)
         return (event for name, (event, _) in self.requests.items() if name not in stand)
 
     def branches(self) -> Iterator[tuple[str, Branch]]:
-        """The versions of each request that stands and has some."""
+        """The versions of each present request that has several."""
         for name in self._stand:
             versions = self._versions[self._behind[name]]
             if len(versions) > 1:
@@ -111,7 +111,7 @@ class _Tree:
         return said_in(own[-1]) if own else ""
 
     def deeds(self, redact: Callable[[str], str]) -> Mapping[str, Sequence[Deed]]:
-        """What tools did for the requests that stand, by their events. A turn may go on behind a compaction."""
+        """What tools did for the present requests, by their events. A turn may continue after a compaction."""
         found: dict[str, dict[str, Deed]] = {}
         for session in reversed(list(self._path())):
             messages = self._transcripts[session.id]

@@ -73,7 +73,7 @@ class Tracing(Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def tool(self, call: ToolCall) -> Iterator[Callable[[str], None]]:
-        """The span of a tool call, whose result is to be handed to what it gives."""
+        """The span of a tool call. Pass the call's result to what it yields."""
         name = call["function"]["name"]
         attributes = {
             "gen_ai.operation.name": "execute_tool",
@@ -86,14 +86,16 @@ class Tracing(Struct, frozen=True, kw_only=True):
             yield lambda result: self._content(span, "gen_ai.tool.call.result", lambda: result)
 
     def providers(self, providers: Mapping[str, Provider]) -> dict[str, Provider]:
-        """The providers, with a span around each call; a model inside this process is nobody's service."""
+        """The providers, with a span around each call, except for a model inside this process, which is nobody's
+        service."""
         return {
             name: each if isinstance(each, HasOneModel) else _Traced(each, self) for name, each in providers.items()
         }
 
     @contextmanager
     def chat(self, spec: ModelSpec, request: ModelRequest) -> Iterator[Span]:
-        """The span of a model call. It is not the present one: its generator would leave it to whoever reads it."""
+        """The span of a model call. It is not made the present one, because its generator would leave it to whoever
+        reads it."""
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": _vendor(spec),

@@ -1,4 +1,4 @@
-"""What the gateway does again and again beside answering people."""
+"""What the gateway does again and again, besides answering people."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _MANY_ENGINES: Final = 100
 
 
 class Upkeep(Struct, kw_only=True):
-    """`hasty`: a person waits for the first answer, so the library for this is loaded when the first job is due, beside
-    whoever talks by then."""
+    """`hasty`: a person waits for the first answer, so the library for this is only loaded when the first job is
+    due."""
 
     expiry: Expiry
     people: People
@@ -78,7 +78,7 @@ class Upkeep(Struct, kw_only=True):
             await asyncio.Event().wait()
 
     async def shed(self) -> None:
-        """Keep what was in workspaces no longer than it is to be kept."""
+        """Delete what has been kept in workspaces for long enough."""
         await asyncio.to_thread(self.agents.workspaces.shed, self.clock.now())
 
     async def rest(self) -> None:

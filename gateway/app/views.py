@@ -1,7 +1,5 @@
-"""What a page may show of the store: a person's own conversations, and the gateway as its operator sees it.
-
-Everything here is what commands and `legato` in a shell show as text; it is asked of the same functions.
-"""
+"""What a page may show of the store: a person's own conversations, and the gateway as its operator sees it. Commands
+and `legato` in a shell show the same as text, by the same functions."""
 
 from __future__ import annotations
 
@@ -100,7 +98,7 @@ _NOTHING: Final[tuple[str, ...]] = ()
 
 
 class StoreViews(Struct, frozen=True, kw_only=True):
-    """`Views` of everybody who talks on a platform. Each asks under the key of its source alone."""
+    """`Views` of everybody who talks on a platform. Each only asks under the key of its source."""
 
     store: Store
     runner: CommandRunner
@@ -405,7 +403,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         return "person" if await ctx.people.pairing.lets_in(source) else "reader"
 
     def _context(self, source: Source) -> CommandContext:
-        """The context of a command that the person gives at this moment, beside their lane."""
+        """The context of a command that the person gives at this moment, outside their lane."""
         key, inbound = self.rules.key(source), Inbound(event_id="", source=source, text="")
         item = InboxItem(id="", key=key, inbound=inbound, accepted_at=self.clock.now(), attempts=1)
         return self.runner.context(item=item, argument="", lane=None)
@@ -430,7 +428,8 @@ def _spoken(items: Sequence[InboxItem]) -> list[Said]:
 
 
 def _standing(rows: Sequence[Outbound]) -> list[Outbound]:
-    """The rows, newest first, with those that edit an earlier one in its place, and without what nobody is to see."""
+    """The rows, newest first; those that edit an earlier one are in its place, and those that nobody should see are
+    left out."""
     by_id = {row.id: row for row in rows if row.state not in _HIDDEN and (row.text.strip() or row.file or row.returns)}
     for row in list(reversed(by_id.values())):  # oldest first: the last edit stands
         if row.edits in by_id:
@@ -441,7 +440,7 @@ def _standing(rows: Sequence[Outbound]) -> list[Outbound]:
 
 
 def _roots(sessions: Sequence[Session]) -> Mapping[str, str]:
-    """The first session of each one's family."""
+    """The first session of each family."""
     return {each.id: family[0].id for family in import_module(_TELLS).families(sessions) for each in family}
 
 
@@ -454,7 +453,7 @@ def _made_at(row: Outbound) -> float:
 
 
 def _as_typed(inbound: Inbound) -> str:
-    """A message as its writer typed it: of /queue and /steer, the store keeps the text alone."""
+    """A message as its writer typed it. Of /queue and /steer, the store keeps only the text."""
     return inbound.text if inbound.kind == "message" else f"/{inbound.kind} {inbound.text}"
 
 

@@ -47,7 +47,7 @@ class Watchdog(Struct, kw_only=True):
         self.supervisor.alive("serving")
 
     async def look(self, ended: Collection[str] = ()) -> None:
-        """Look once. `ended`: jobs that had ended and were begun anew."""
+        """Look once. `ended`: jobs that had ended and were started again."""
         signs = await self.health.look(ended)
         found = {each.name: each for each in problems(signs, self._looks)}
         self._looks.append(signs)
@@ -76,7 +76,7 @@ class Watchdog(Struct, kw_only=True):
         self.health.problems = dict(self._known.values())
 
     def _mend(self, problem: Problem, now: float) -> None:
-        """Begin a reader anew, which helps or does no harm."""
+        """Restart a reader, which helps or does no harm."""
         last = self._restarted.get(problem.name)
         if problem.kind in _MENDED_BY_RESTART and (last is None or now - last >= _AGAIN):
             self._restarted[problem.name] = now

@@ -1,4 +1,4 @@
-"""Which backups of a folder are kept: the newest of each of the last days, weeks and months. Pure, but for a list of
+"""Which backups of a folder are kept: the newest of each of the last days, weeks and months. Pure, except for a list of
 what was made, beside the backups: nothing else is ever deleted."""
 
 from __future__ import annotations

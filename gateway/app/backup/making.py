@@ -1,4 +1,4 @@
-"""Makes an archive of the store and of the folder beside it, and takes it where it belongs: whole, or not at all."""
+"""Makes an archive of the store and of the folder beside it, and takes it to its target: whole, or not at all."""
 
 from __future__ import annotations
 

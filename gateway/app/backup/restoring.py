@@ -1,7 +1,5 @@
-"""An archive in the place of the store and of the folder beside it; or looked through aside, to know that it would do.
-
-The file may also be the copy of a SQLite store alone: of an upgrade, or of `legato backup NAME.db`.
-"""
+"""Puts an archive in place of the store and the folder beside it, or examines it to see that this would work. The file
+may also be a copy of only a SQLite store, from an upgrade or from `legato backup NAME.db`."""
 
 from __future__ import annotations
 
@@ -53,8 +51,8 @@ class Restored(Struct, frozen=True, kw_only=True):
 
 
 class Verified(Struct, frozen=True, kw_only=True):
-    """`rows` by table: of the `backup`, and `now` of the store, where that is a file of this version. Of the sessions
-    that were compared, `same` are in both, `changed` have other words there by now, and `gone` are not there."""
+    """`rows` by table: of the `backup`, and `now` of the store, if that is a file of this version. Of the sessions that
+    were compared, `same` are in both, `changed` have other words by now, and `gone` are not there any more."""
 
     made_at: str | None
     legato: str | None
@@ -66,8 +64,8 @@ class Verified(Struct, frozen=True, kw_only=True):
 
 
 async def restore(config: Config, file: Path, clock: Clock, identity: Path | None) -> Restored:
-    """Put a backup in the place of the store. `identity` is the file with the key of an encrypted one. A Redis store
-    has to be empty. Raises UserError, StoreError: then all is as it was."""
+    """Put a backup in place of the store. `identity` is the file with the key of an encrypted one. A Redis store must
+    be empty. Raises UserError, StoreError: then everything is as it was."""
     place = config.database or config.at(STORE)
     if place.is_symlink():
         raise UserError(f"{place} is a link: set store.url to the file that it leads to, then restore again.")
@@ -158,7 +156,7 @@ def _unpacked(file: Path, identity: Path | None, folder: Path) -> Manifest | Non
 
 @contextmanager
 def _opened(file: Path, identity: Path | None) -> Iterator[tuple[IO[bytes], bool]]:
-    """The content of a backup, and whether it is a store alone."""
+    """The content of a backup, and whether it is only a store."""
     try:
         source = file.open("rb", buffering=0)  # else age would begin behind what was looked at
     except OSError as error:

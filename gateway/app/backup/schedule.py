@@ -1,8 +1,5 @@
-"""One backup a day, made by the program itself, in a process of its own: no message waits for it.
-
-What became of it stands in the store, so a process that was away at the hour makes up for it, and of several processes
-one makes it.
-"""
+"""One backup a day, made by the program itself in a separate process, so no message waits for it. The result is in the
+store, so a process that was away at the hour makes up for it, and only one of several processes makes it."""
 
 from __future__ import annotations
 

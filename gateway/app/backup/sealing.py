@@ -27,7 +27,7 @@ def is_sealed(beginning: bytes) -> bool:
 
 @contextmanager
 def sealing(recipient: str, out: BinaryIO) -> Iterator[IO[bytes]]:
-    """What is written in the block goes to `out`, encrypted for the recipient. Raises UserError if age fails."""
+    """Encrypt what is written in this block for the recipient, into `out`. Raises UserError if age fails."""
     arguments = ["--encrypt", "--recipient", recipient]
     with _age(arguments, "backup.recipient", stdin=subprocess.PIPE, stdout=out) as age:
         assert age.stdin is not None, "it is a pipe"

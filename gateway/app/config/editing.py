@@ -14,8 +14,8 @@ _WIDE = 10_000  # characters: no value is broken over lines
 
 
 def with_value(text: str, path: Sequence[str], value: Any) -> str:
-    """The text of a YAML file with `value` at `path`; sections that are missing are added at the end of theirs. Raises
-    UserError where something else stands in the way, or the text is too unusual to be changed safely."""
+    """The text of a YAML file with `value` at `path`; missing sections are added. Raises UserError if something else is
+    in the way, or the text is too unusual to change safely."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if root is None:
         return _inserted(text, len(text), _block(path, value, 0))
@@ -32,8 +32,8 @@ def with_value(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def without(text: str, path: Sequence[str]) -> str:
-    """The text without the key at `path`, and without the sections that held nothing else; as it is where there is no
-    such key. Raises UserError where the text is too unusual."""
+    """The text without the key at `path`, and without sections that held nothing else; unchanged if there is no such
+    key. Raises UserError if the text is too unusual."""
     node, held, last = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text), 0
     pairs = list[tuple[yaml.MappingNode, tuple[yaml.Node, yaml.Node]]]()
     for name in path:
@@ -94,7 +94,7 @@ def _changed(text: str, node: yaml.MappingNode, path: list[str], value: Any) -> 
 
 
 def _listed(text: str, node: yaml.SequenceNode, value: list[Any]) -> str:
-    """A list with a line for each item: those that stay keep theirs, with its comment, and new ones come behind."""
+    """A list with a line for each item: those that stay keep their line and its comment, and new ones come last."""
     stay = [each for each in node.value if each.value in value]
     names = [each.value for each in stay]
     begins = [text.rfind("\n", 0, each.start_mark.index) + 1 for each in node.value]
@@ -111,7 +111,7 @@ def _listed(text: str, node: yaml.SequenceNode, value: list[Any]) -> str:
 
 
 def _end(text: str, node: yaml.Node) -> int:
-    """The end of a node's own characters: PyYAML has a block end where the next one begins, behind comments."""
+    """The end of a node's own characters. PyYAML says that a block ends where the next one begins, after comments."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(text, last[1] if isinstance(last, tuple) else last)
@@ -122,7 +122,7 @@ def _end(text: str, node: yaml.Node) -> int:
 
 
 def _line_end(text: str, at: int) -> int:
-    """The place behind the line that holds this place."""
+    """The place after the line that contains this place."""
     found = text.find("\n", at)
     return len(text) if found == -1 else found + 1
 

@@ -37,7 +37,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def refuse_literal_secrets(tree: Tree, shape: Shape) -> None:
-    """Note every key, token or password that stands in the file itself, and forget it."""
+    """Note every key, token or password that is written in the file itself, and forget it."""
     for path, value in tree.leaves():
         name = dotted(path)
         if value is None or is_reference(value):

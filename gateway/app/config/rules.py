@@ -45,7 +45,7 @@ def _inside(value: Any) -> Iterable[tuple[KeyPath, Any]]:
 
 
 def nobody(config: Config, platforms: Mapping[str, Platform]) -> Iterator[Finding]:
-    """Entries of `access` that would never fit anybody."""
+    """Entries of `access` that would never match anybody."""
     for key in ("allow", "admins"):
         for index, entry in enumerate(getattr(config.access, key)):
             path: KeyPath = ("access", key, index)

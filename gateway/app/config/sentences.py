@@ -105,7 +105,7 @@ def choice(names: Iterable[object], value: object, *, shown: bool = True) -> str
 
 
 def did_you_mean(word: object, names: Iterable[str]) -> str:
-    """The end of a sentence about a word that is not known; nothing if none of the names is like it."""
+    """The end of a sentence about an unknown word; nothing if no name is similar."""
     near = difflib.get_close_matches(str(word).lower(), list(names), n=1, cutoff=0.6)
     return f"; did you mean {near[0]}?" if near else ""
 

@@ -29,9 +29,9 @@ _OTHERS: Final = 0o077  # of a file's mode; Legato makes its files without
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """`config` was read from `file` (None: there is none), laid over the file `below`. `folder` is Legato's; `earlier`
-    is what lies in the working folder, as in earlier versions, and is used. `secrets`: the folders whose `.env` was
-    read, of which the last counts most."""
+    """`config` was read from `file` (None if there is none), laid over the file `below`. `folder` is Legato's;
+    `earlier` is what lies in the working folder, as in early versions, and is used. `secrets`: the folders whose `.env`
+    was read; the last counts most."""
 
     config: Config
     folder: Path
@@ -133,8 +133,8 @@ def _says_something(path: Path) -> bool:
 
 
 def _store_is_here(config: Config, folder: Path) -> bool:
-    """Whether the store of the settings, or the folder beside a store, lies in the working folder. Raises
-    ConfigError where it is not clear whose the store is."""
+    """Whether the store of the settings, or the folder beside a store, lies in the working folder. Raises ConfigError
+    if it is unclear whose the store is."""
     store, home = config.database, config.home
     if home.is_absolute():
         return False

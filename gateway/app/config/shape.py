@@ -28,7 +28,7 @@ _SOUND_SECRET = ("api_key", "token", "secret", "password", "webhook_secret")
 
 
 def may_be_secret(text: str) -> bool:
-    """Whether a text looks like a secret, so that no sentence may repeat it wherever it stands."""
+    """Whether a text looks like a secret, so that no sentence may repeat it."""
     return _REDACT(text) != text or (len(text) >= _SHORTEST_SECRET and looks_mixed(text))
 
 

@@ -68,10 +68,8 @@ class Tree(Struct):
         return value
 
     def drop(self, path: KeyPath) -> bool:
-        """Forget the value at `path`, so that its default stands in; an item takes its whole list along.
-
-        Returns whether there was one.
-        """
+        """Forget the value at `path`, so that the default is used; an item takes its whole list along. Returns whether
+        there was one."""
         for index, part in enumerate(path):
             if isinstance(part, int):
                 path = path[:index]
@@ -99,8 +97,8 @@ def _leaves(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, Any]]:
 
 
 def lay_over(below: Tree, above: Tree) -> Tree:
-    """The tree of two files: of a key that both have, `above` counts. A section that names its provider stands alone:
-    an address of another provider's would be sent its key."""
+    """Two files as one tree: if both have a key, `above` counts. A section that names its provider counts as a whole,
+    because another provider's address would be sent its key."""
     merged = Tree(name=above.name, origins=dict(below.origins), problems=[*below.problems, *above.problems])
     merged.values = _laid_over(below.values, above.values, (), merged.origins)
     merged.origins.update(above.origins)
@@ -178,7 +176,7 @@ def read_text(text: str, tree: Tree) -> None:
 
 
 def _hint(text: str, mark: yaml.Mark | None, reason: str) -> str:
-    """Return a guess at the person's mistake; "" if nobody can tell."""
+    """A guess at the person's mistake; "" if nobody can tell."""
     lines = text.splitlines()
     around = lines[max(0, mark.line - 1) : mark.line + 1] if mark else []
     if "\\t" in reason or any("\t" in line[: len(line) - len(line.lstrip())] for line in around):

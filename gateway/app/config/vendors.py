@@ -14,8 +14,8 @@ from gateway.runtime.plugins import imported
 
 
 def complete_models(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> list[Finding]:
-    """Give each model what its vendor's row says and nobody wrote. Return what is missing then, to be told unless
-    something is wrong with the same section."""
+    """Give each model what its vendor's row says and the file does not. Returns what is still missing, to be told
+    unless something is wrong with the same section."""
     missing: list[Finding] = []
     for path in list(shape.models()):
         section = tree.at(path)
@@ -52,7 +52,7 @@ def _complete(
 
 
 def complete_platforms(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> None:
-    """Give each platform that is switched on the tokens of its usual variables, where nobody wrote another one."""
+    """Give each enabled platform the tokens of its usual variables, unless the file names others."""
     sections = tree.values.get("adapters")
     for name, section in sections.items() if isinstance(sections, dict) else ():
         kind = shape.section(("adapters", name))
@@ -64,7 +64,7 @@ def complete_platforms(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> 
 
 
 def complete_search(tree: Tree, environ: Mapping[str, str]) -> None:
-    """Give the search of the web the key of its vendor's usual variable, where nobody wrote one or another address."""
+    """Give the web search the key of its vendor's usual variable, unless the file has a key or another address."""
     section = tree.at(("tools", "search"))
     if isinstance(section, dict) and isinstance(name := section.get("provider"), str):
         plugin = imported("gateway.agent.search.plugin:searches")().get(name)
@@ -73,7 +73,7 @@ def complete_search(tree: Tree, environ: Mapping[str, str]) -> None:
 
 
 def _held(environ: Mapping[str, str], variable: str) -> str:
-    """What stands in a variable; "" where there is no such one."""
+    """What a variable holds; "" if there is none."""
     return environ.get(variable, "").strip() if variable else ""
 
 
