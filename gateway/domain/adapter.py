@@ -73,10 +73,10 @@ Audience = Literal["everybody", "person", "admins"]
 
 
 class MenuEntry(Struct, frozen=True, kw_only=True):
-    """A command as a platform's menu offers it: to `everybody`, to a `person` who is alone with the bot because its
-    answer is nobody else's business, or to `admins` alone with it. `parameters`: in the order in which they are
-    written. `passes_on`: it is a message in another form, and has no answer of its own. `aliases`: its other names, for
-    menus that offer all that there are."""
+    """A command in a platform's menu, for `everybody`, for a `person` in their private chat because its answer is
+    nobody else's business, or for `admins` in theirs. `parameters`: in the order in which they are written.
+    `passes_on`: it is a message in another form, without an answer of its own. `aliases`: its other names, for menus
+    that show all."""
 
     name: str
     help: str
@@ -109,13 +109,13 @@ class Adapter(Protocol):
 
 @runtime_checkable
 class HasAccount(Protocol):
-    """Reads a platform that must be read by one process at a time. The process that holds the
-    account's lease calls `run`; one that loses it cancels `run`, and may call it again later.
+    """Reads a platform that only one process at a time may read.
 
-    `account` names it within the platform (a bot's id). `waits_for_account`: take over when the other
-    reader is gone, instead of giving up at once. `reader_sends`: only the reading process can show messages, as
-    in a terminal; else every process that has the adapter sends. Its input is then nobody else's:
-    `run` goes on, and `accept` raises StoreUnavailable while the lease is away.
+    The process that holds the account's lease calls `run`; if it loses the lease, it cancels `run`, and may call it
+    again later. `account` names it within the platform (a bot's id). `waits_for_account`: take over when the other
+    reader is gone, instead of giving up at once. `reader_sends`: only the reading process can show messages, as in a
+    terminal; otherwise every process that has the adapter sends. Then its input is nobody else's: `run` continues, and
+    `accept` raises StoreUnavailable while the lease is away.
     """
 
     account: str
@@ -144,8 +144,8 @@ class HasRates(Protocol):
     account: str
 
     def rates(self, to: ChatAddress) -> Sequence[Rate]:
-        """The limits that a message to `to` counts against, narrowest first: the chat's own, then the
-        whole account's. After a RateLimited the first of them rests, or the last if it concerns all."""
+        """The limits that a message to `to` counts against, narrowest first: the chat's own, then the whole account's.
+        After a RateLimited, the first of them rests, or the last if it concerns all."""
 
 
 LOGIN_NOTE: Final = "login "  # begins the names of an account's notes about logins: JSON with the `person` of each
@@ -171,8 +171,8 @@ class TakesNotes(Protocol):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One line of what `legato check` prints. `ok` None: worth knowing, not wrong. `public`: its detail may stand in a
-    report for an issue, as it names nobody and nothing of the person's own."""
+    """One line that `legato check` prints. `ok` None: worth knowing, but not wrong. `public`: its detail may be in a
+    report for an issue, because it names nobody and nothing of the person's own."""
 
     what: str
     ok: bool | None
@@ -194,10 +194,11 @@ class LearnsNames(Protocol):
 
 @runtime_checkable
 class ShowsLife(Protocol):
-    """Reads in a way that gives a sign all the time, however little is said there. A reading that gave none for
-    `longest_silence` seconds is ended, and begun anew.
+    """Reads in a way that always gives a sign of life, however little is said there.
 
-    `alive_at`: when the last sign came (seconds, monotonic); None: nothing is being read."""
+    A reading that gives none for `longest_silence` seconds is ended and started again. `alive_at`: when the last sign
+    came (seconds, monotonic); None: nothing is being read.
+    """
 
     alive_at: float | None
     longest_silence: float
@@ -213,24 +214,24 @@ class TellsReach(Protocol):
 
 @runtime_checkable
 class CountsUnread(Protocol):
-    """Can ask its platform's server what it keeps for the bot. Where it keeps something for a while and nothing
-    arrives, the reader is begun anew."""
+    """Can ask its platform's server what it keeps for the bot. If it keeps something for a while and nothing arrives,
+    the reader is started again."""
 
     async def unread(self) -> int:
-        """Return how many updates nobody has read. Raises AdapterError."""
+        """How many updates nobody has read. Raises AdapterError."""
 
 
 @runtime_checkable
 class IsWatched(Protocol):
-    """Shows everything at once to a person in front of it. Nothing else may be written there, a reply may take its
-    time, and at the end of the input nobody is there to answer questions."""
+    """Shows everything at once to a person in front of it. Nothing else may write there, a reply may take its time, and
+    once the input has ended nobody is there to answer questions."""
 
     watched: bool
 
 
 @runtime_checkable
 class IsTerminal(Protocol):
-    """Is a person's own terminal or pipe: the program ends with its input, or with its error, which has to be seen."""
+    """Is a person's own terminal or pipe: the program ends with its input, or with its error, which must be seen."""
 
     is_terminal: Literal[True]
 
@@ -286,14 +287,14 @@ class CanEdit(Protocol):
         Ambiguous. Raises AdapterError; MessageGone if there is nothing to edit."""
 
     def draft_rates(self, to: ChatAddress) -> Sequence[Rate] | None:
-        """Limits for the edits of an unfinished reply to `to`, narrowest first: they leave most of the platform's own
+        """Limits for edits of an unfinished reply to `to`, narrowest first; they leave most of the platform's own
         limits to finished messages. None: an unfinished reply is not shown by edits."""
 
 
 @runtime_checkable
 class CanPreview(Protocol):
-    """Shows a reply while it is being written, beside editing, as a preview: it disappears with the next message to
-    its chat, or after `preview_seconds`."""
+    """Besides editing, shows a reply while it grows as a preview, which disappears with the next message to its chat,
+    or after `preview_seconds`."""
 
     preview_seconds: float
 
@@ -338,7 +339,7 @@ class KnowsKeys(Protocol):
         """The key of this secret. Raises StoreUnavailable."""
 
     def is_strange(self, secret: str) -> bool:
-        """Whether nobody has this secret, if that is known without a look into the store."""
+        """Whether nobody has this secret, if that is known without asking the store."""
 
     async def of(self, person: str) -> Key:
         """The key by which somebody talks. Raises UserError if there is none, StoreUnavailable."""
@@ -346,7 +347,7 @@ class KnowsKeys(Protocol):
 
 @runtime_checkable
 class AsksForKeys(Protocol):
-    """Lets in whoever has a key. `keys` is None until it is set, before `run` is called."""
+    """Lets in everybody who has a key. `keys` is None until it is set, before `run` is called."""
 
     keys: KnowsKeys | None
 
@@ -424,7 +425,7 @@ class CanReact(Protocol):
     of kind `reaction`."""
 
     async def react(self, to: ChatAddress, message: str, sign: Sign) -> None:
-        """Show the sign in the place of the one before. `message`: the platform's name for it, an Inbound's `place`.
+        """Show the reaction in place of the one before. `message`: the platform's name for it, an Inbound's `place`.
         Raises AdapterError."""
 
 
@@ -433,8 +434,8 @@ class CanShowWork(Protocol):
     """Shows the present work of a turn in a status line, which costs no message."""
 
     def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
-        """The turn is `doing` this from now on. With `again_in` it waits so many seconds before it asks the model
-        again. Returns at once; errors are the adapter's to swallow."""
+        """From now on the turn is `doing` this. With `again_in`, it asks the model again in so many seconds. Returns at
+        once, and hides its errors."""
 
 
 @runtime_checkable
@@ -458,7 +459,7 @@ class HasTopics(Protocol):
     """Has topics or threads in its groups, which the bot may open where it has the right."""
 
     async def open_topic(self, to: ChatAddress, name: str, text: str) -> None:
-        """Open one in the group of this address. `text`: its first message, where there is none without. Raises
+        """Open a topic in the group of this address. `text`: its first message, if it needs one. Raises
         AdapterError."""
 
     async def change_topic(self, to: ChatAddress, *, name: str, closed: bool) -> None:

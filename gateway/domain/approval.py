@@ -30,8 +30,8 @@ class Choices(Struct, frozen=True, kw_only=True, omit_defaults=True):
     closed: bool = False
 
     def named(self, said: str) -> str | None:
-        """The options that an answer names, by their numbers or by one's own words; else the answer itself, or None
-        where it can be none."""
+        """The options that an answer names, by number or in one's own words; otherwise the answer itself, or None if it
+        cannot be one."""
         said = said.strip()
         if self.options and _NUMBERS.fullmatch(said):
             numbers = [int(each) for each in re.findall(r"\d+", said)]
@@ -73,7 +73,7 @@ class Approval(Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has decided yet."""
+        """Whether it is still undecided."""
         return self.state == "open"
 
     @property
@@ -88,5 +88,5 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 
 def command_meant(text: str) -> Literal["approve", "deny"] | None:
-    """The command that a plain y or n stands for while a question waits; None: the text is no such word."""
+    """The command that a plain y or n stands for while a question waits; None if the text is neither."""
     return _WORDS.get(text.strip().rstrip(".!").lower())

@@ -58,10 +58,10 @@ class ChatAddress(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Source(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
-    """The place and the person that an Inbound came from. `renamed`: what the platform calls the chat by now, if
-    `chat` is only what it was called first. `within`: names of what the chat lies in, such as a channel around a
-    thread; `roles`: names of what the person is there; `chat_name`: what people call a group, as far as the platform
-    says it. `cap`: the name of a key, and what answers to it may cost in a day, in US dollars."""
+    """Where an Inbound came from, and from whom. `renamed`: the chat's present name on the platform, if `chat` is only
+    its first. `within`: names of what the chat lies in, such as a channel around a thread; `roles`: names of what the
+    person is there; `chat_name`: what people call a group, if the platform says it. `cap`: the name of a key, and what
+    its answers may cost in a day, in US dollars."""
 
     platform: str
     chat: str
@@ -82,10 +82,11 @@ class Source(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
 
 
 class SessionKey(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
-    """The name of a conversation and of its owner. `user` is None in a conversation that its participants share.
-    `helper`: the id of a helper that works for this conversation, in a lane and with sessions of its own.
+    """The name of a conversation and of its owner.
 
-    Its text form names and escapes every part, so that no two keys are ever written alike.
+    `user` is None in a conversation that its participants share. `helper`: the id of a helper that works for this
+    conversation, with a lane and sessions of its own. The text form names and escapes every part, so that no two keys
+    are written alike.
     """
 
     platform: str
@@ -160,12 +161,12 @@ def spoken(key: SessionKey, source: Source, text: str) -> str:
 
 
 def speaker(source: Source) -> str:
-    """Return the speaker's name, as it may stand in brackets on a line of others' words."""
+    """The speaker's name, in a form for brackets on a line of others' words."""
     return " ".join((straight(source.user_name).strip() or source.user).translate(_NO_BRACKETS).split())
 
 
 def straight(text: str) -> str:
-    """A name without the signs that turn the direction of what stands behind it, of which a reader sees nothing."""
+    """A name without the invisible characters that change the direction of what follows."""
     return text if text.isascii() else _TURNS.sub("", text)
 
 
@@ -205,10 +206,9 @@ class Attachment(Struct, frozen=True, kw_only=True):
 
 
 class Terms(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What holds for one turn alone. `settings`: for its calls of the model, by the names of Chat Completions;
-    `max_tokens`: of one answer. `tools`: function schemas of the program's own tools, which it runs itself;
-    `must_call`: the answer is to be a call of them. `results`: what earlier calls of them came to, as (call id,
-    text)."""
+    """What holds only for one turn. `settings`: for its model calls, by the names of Chat Completions; `max_tokens`:
+    for one answer. `tools`: function schemas of the program's own tools, which it runs itself; `must_call`: the answer
+    must be a call of them. `results`: results of earlier calls, as (call id, text)."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int | None = None
@@ -229,7 +229,7 @@ class Terms(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def words_alone(self) -> bool:
-        """Whether the answer is for a program to read, so that nothing may stand behind it."""
+        """Whether a program reads the answer, so that nothing may be added to it."""
         return "response_format" in self.settings
 
 
@@ -237,9 +237,9 @@ NO_TERMS: Final = Terms()
 
 
 class Returns(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why an answer ends, what it used, and the calls of the program's tools that it makes. `fault`: why there is none:
-    the `request` cannot be answered as it is, its `length` is too much, or a spend `cap` is reached; "": there is one,
-    or something else failed."""
+    """Why an answer ends, what it used, and which of the program's tools it calls. `fault`: why there is none: the
+    `request` cannot be answered as it is, its `length` is too much, or a spend `cap` is reached; "" if there is one, or
+    something else failed."""
 
     fault: Literal["", "request", "length", "cap"] = ""
     finish: Finish = "stop"
@@ -356,12 +356,12 @@ _LONGEST_NAME: Final = 100  # characters of a file's
 
 
 def one_line(name: str, most: int = _LONGEST_NAME) -> str:
-    """A file's name as it may stand in a sentence: no line ends, brackets, quotes or control characters."""
+    """A file's name in a form for sentences: no line ends, brackets, quotes or control characters."""
     return in_a_line(name.translate(_NO_QUOTES), most)
 
 
 def in_a_line(words: str, most: int) -> str:
-    """Words of our own as they may stand in a sentence: no line ends or control characters."""
+    """Our own words in a form for sentences: no line ends or control characters."""
     shown = "".join(character if character.isprintable() else " " for character in words)
     return " ".join(shown.split())[:most]
 
@@ -377,12 +377,13 @@ def file_in(note: Mapping[str, Any]) -> Attachment:
 
 
 class Button(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A button under a message. Its `token` comes back when somebody presses it; to the platform it means nothing.
+    """A button under a message.
 
-    Of several `tick`s some are meant, and a `send` says that these are all. A platform
-    may show them as a menu: then one press has the token of `send`, and those of the chosen `tick`s in lines behind.
-    `words` asks for words; a platform with forms gives them in the lines behind its token, one without shows no such
-    button."""
+    Its `token` comes back when somebody presses it; to the platform it means nothing. People choose among several
+    `tick`s, and press `send` when done. A platform may show these as a menu: then one press has the token of `send`,
+    followed by lines with those of the chosen `tick`s. `words` asks for words; a platform with forms gives them in the
+    lines after its token, one without shows no such button.
+    """
 
     label: str
     token: str
@@ -466,19 +467,19 @@ class Outbound(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def own_captions(self) -> tuple[str, ...]:
-        """The captions of the files of an album one by one, where there are several, and all stand with them."""
+        """The captions of an album's files one by one, if there are several and all are with them."""
         is_whole = isinstance(self.file, Album) and self.text == all_of(self.file.captions)
         return self.file.captions if is_whole and isinstance(self.file, Album) else ()
 
     @property
     def unasked(self) -> bool:
-        """Whether nobody waits for it: then the other rows of its chat go before it."""
+        """Whether nobody waits for it, so that the other rows of its chat go first."""
         return self.kind == "reminder" or (self.answers or "").startswith(SCHEDULED)
 
     @property
     def beside(self) -> bool:
-        """Whether it stands beside what people wait for: a notice about a message, the outcome of a look, an answer
-        to words that were not said to the bot."""
+        """Whether people did not wait for it: a notice about a message, the outcome of a look, an answer to words that
+        were not said to the bot."""
         answers = self.answers or ""
         return bool(answers) and (self.kind == "notice" or answers.startswith((HEARTBEAT, _ENDED_LOOK, JOINED)))
 

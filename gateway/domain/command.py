@@ -19,8 +19,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 class Parameter(Struct, frozen=True, kw_only=True):
     """A value that may follow a command's name, for a platform that asks for each by itself. `form`: how the value is
-    written in a message, with {} for it; of a flag, what stands there if it is set. `proposes`: the program can
-    propose values while a person types one."""
+    written in a message, with {} in its place; for a flag, what is written if it is set. `proposes`: the program can
+    propose values while a person types."""
 
     name: str
     help: str
@@ -55,8 +55,8 @@ def parse_command(text: str) -> CommandCall | None:
 
 
 def as_typed(text: str, names: Collection[str], sign: str) -> str:
-    """A text of the gateway's own with the commands of these `names` as people type them where a slash is the
-    platform's: `sign` stands in its place. Paths and addresses stay as they are."""
+    """Our own text with the commands of these `names` in the form in which people type them if the slash is the
+    platform's: `sign` replaces it. Paths and addresses stay as they are."""
     return _NAMED.sub(lambda found: sign + found[1] if found[1] in names else found[0], text)
 
 

@@ -96,11 +96,11 @@ class CronTable:
     expression: str
 
     def after(self, moment: float) -> float | None:
-        """The first moment after this one; None: there is none in the next 50 years."""
+        """The first moment after this one; None if there is none in the next 50 years."""
         return next(self._walk(moment), None)
 
     def passed(self, after: float, until: float) -> tuple[int, float]:
-        """How many moments came after one and up to the other, as far as they are counted, and the last of them."""
+        """How many moments came after one and up to another, as far as they are counted, and the last of them."""
         found = list(islice(takewhile(lambda each: each <= until, self._walk(after)), MOST_COUNTED))
         if len(found) < MOST_COUNTED:
             return len(found), found[-1] if found else after

@@ -1,4 +1,4 @@
-"""The rules by which a quiet session ends."""
+"""The rules for when a quiet session ends."""
 
 from __future__ import annotations
 

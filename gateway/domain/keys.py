@@ -1,4 +1,5 @@
-"""Keys by which other programs talk to the bot: each is one person's, or a front end's that speaks for its people."""
+"""Keys with which other programs talk to the bot: each is for one person, or for a front end that speaks for its
+people."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ LONGEST_USER: Final = 256  # characters
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """A key without its secret. `front_end`: it may speak for others, whom it names. `cap`: what all answers to it may
+    """A key without its secret. `front_end`: it may speak for others, whom it names. `cap`: what all its answers may
     cost in a day, in US dollars; None: as much as the budgets allow. `chat`: the direct chat whose words and facts its
     programs see over MCP, as a session key's text, and `user` the platform's id of the person there; "": the key's own.
     `made_at`: seconds since the epoch."""
@@ -28,11 +29,11 @@ class Key(Struct, frozen=True, kw_only=True):
 
     @property
     def person(self) -> str:
-        """Return whom the key speaks for where it names nobody."""
+        """Whom the key speaks for if it names nobody."""
         return self.name
 
     def speaks_for(self, person: str) -> bool:
-        """Whether it is somebody's own key, or the one of their front end."""
+        """Whether it is somebody's own key, or that of their front end."""
         name, named, _ = person.partition("/")
         return name == self.name and (self.front_end or not named)
 

@@ -24,14 +24,13 @@ class Fact(Struct, frozen=True, kw_only=True):
     """One thing that is remembered.
 
     `about`: the person, or anything else, which is the bot's own note. `message_id`, `session_id`, `said_by` (the
-    platform's id of a person, "" unknown) and `said_at` are the message that said it. `used_at`: when a search found
-    the fact last, `uses` how often that was, or how often it was said again. A fact that no longer holds names its
-    successor (`superseded_by`) and the time. Times are seconds since the epoch. `number`: by which people name the
-    fact; the scope never gives it to another one. 0: none yet. `origin`: whose words it is, in a few words, where the
-    person did not say it themselves but the bot read it somewhere; "" for what they said.
-
-    A fact with `forgotten` has no text: a person had its message forgotten, so nothing is to be learned from the
-    message again."""
+    platform's id of a person, "" if unknown) and `said_at` describe the message that said it. `used_at`: when a search
+    last found the fact, `uses`: how often it was found or said again. A fact that no longer holds names its successor
+    (`superseded_by`) and the time. Times are seconds since the epoch. `number`: by which people name the fact, unique
+    in the scope for good; 0: none yet. `origin`: whose words it is, in a few words, if the bot read it somewhere; "" if
+    the person said it. A fact with `forgotten` has no text: a person had its message forgotten, so nothing must be
+    learned from that message again.
+    """
 
     scope: SessionKey
     id: str
@@ -88,7 +87,7 @@ class Memory(Struct, frozen=True, kw_only=True):
 
     @property
     def barred(self) -> frozenset[str]:
-        """The messages of which nothing is to be remembered any more."""
+        """The messages of which nothing may be remembered any more."""
         return frozenset(each.message_id for each in self.facts if each.forgotten)
 
 
@@ -104,7 +103,7 @@ class MemoryChange(Struct, frozen=True, kw_only=True):
 
 
 def is_alone(key: SessionKey, chat_type: ChatType) -> bool:
-    """Whether one person alone talks to the bot under this key."""
+    """Whether only one person talks to the bot under this key."""
     return chat_type == "direct" or key.user is not None
 
 

@@ -228,13 +228,13 @@ def is_request(message: Mapping[str, Any]) -> bool:
 
 
 def answer_mark(text: str) -> str:
-    """A short hash of an answer, by which one of several answers to the same words is known again."""
+    """A short hash of an answer, which tells apart several answers to the same words."""
     return sha256(text.strip().encode(errors="replace")).hexdigest()[:8]
 
 
 def behind(messages: Sequence[Message], event: str) -> tuple[int, str] | None:
-    """Where the exchange ends that the message of an event began, and the mark of its answer; None: it is not there. Of
-    the same words asked anew, whose event has a number behind it, the last ones are found."""
+    """Where the exchange ends that began with an event's message, and the mark of its answer; None if it is not there.
+    If the same words were asked again, whose event has a number at its end, the last ones are found."""
     end, mark = len(messages), ""
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
@@ -256,7 +256,7 @@ def last_event(messages: Sequence[Message]) -> str | None:
 
 
 def is_of(event: str, name: str) -> bool:
-    """Whether this event has a name, or is the same asked anew."""
+    """Whether this event has a name, or is the same asked again."""
     return event == name or event.startswith(f"{name}-")
 
 

@@ -64,7 +64,7 @@ _HEADING: Final = re.compile(r"^## +(\S[^\n]*)\n?", re.MULTILINE)
 
 
 def section(title: str, text: str) -> str:
-    """Return one section as it stands in notes and in requests for notes."""
+    """One section in the form that it has in notes and in requests for notes."""
     return f"## {title}\n{text}"
 
 

@@ -30,8 +30,8 @@ _LONGEST_NAME: Final = 60
 
 class PairingRequest(Struct, frozen=True, kw_only=True):
     """A stranger who was given a code, or for whom admins were given one. `event` is the message that asked: heard
-    again, it is told the same. `place`: the group that they wrote in; empty: they wrote in private. `code`: empty once
-    it gave way to another's. `times`: how many codes they were given."""
+    again, it gets the same answer. `place`: the group in which they wrote; empty: in private. `code`: empty once it
+    gave way to somebody else's. `times`: how many codes they were given."""
 
     platform: str
     user: str
@@ -45,7 +45,8 @@ class PairingRequest(Struct, frozen=True, kw_only=True):
 
 
 class Guest(Struct, frozen=True, kw_only=True):
-    """Somebody who was let in, and by which code: typed again, it is no mistake. `place`: see `PairingRequest`."""
+    """Somebody who was let in, and by which code, so that typing it again is no mistake. `place`: see
+    `PairingRequest`."""
 
     platform: str
     user: str
@@ -117,8 +118,9 @@ def asked(book: GuestBook, source: Source, event: str, code: str, now: float) ->
 
 
 def _who_gives_way(rivals: Sequence[PairingRequest], times: int, now: float) -> PairingRequest | None:
-    """Choose whose code gives way to somebody who was given `times` codes: of those who were given more, who was given
-    most, the oldest first. A first code stays for ten minutes. So nobody keeps others out by asking again and again."""
+    """Choose whose code gives way to somebody who was given `times` codes: among those who were given more, the one
+    with most, oldest first. A first code stays for ten minutes. So nobody keeps others out by asking again and
+    again."""
     held = (each for each in rivals if each.code and each.times > times)
     weak = (each for each in held if each.times > 1 or abs(now - each.at) >= ASK_EVERY)
     return max(weak, key=lambda each: (each.times, -each.at), default=None)
@@ -162,7 +164,7 @@ def confirmed(book: GuestBook, code: str, now: float) -> tuple[GuestBook, Verdic
 
 
 def removed(book: GuestBook, platform: str, user: str) -> tuple[GuestBook, Guest | None]:
-    """Show a guest out. Gives the book as it then is, and the guest; None: nobody of that name."""
+    """Show a guest out. Returns the new book, and the guest (None: nobody has that name)."""
     gone = next((each for each in book.guests if (each.platform, each.user) == (platform, user)), None)
     if gone is None:
         return book, None

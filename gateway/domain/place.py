@@ -45,8 +45,9 @@ def address_named(text: str | None) -> ChatAddress | None:
 
 
 def is_person(name: str, *, mail_ids: bool) -> bool:
-    """Whether this name, which stands behind a platform's in a list, is a person's (or a role's) id alone, and not
-    PERSON@CHAT. An `@` at its beginning is the id's own, and where ids are as in mail, so is the next one."""
+    """Whether this name, which follows a platform's in a list, is only a person's (or a role's) id, and not
+    PERSON@CHAT. An `@` at its beginning belongs to the id and, if ids are like e-mail addresses, so does the next
+    one."""
     return name.removeprefix("@").count("@") <= (1 if mail_ids and not name.startswith("@") else 0)
 
 
@@ -102,15 +103,15 @@ NOT_SAID: Final = ListenRules()
 
 
 class ShowRules(Struct, frozen=True, kw_only=True):
-    """How messages of one platform are shown in places with rules of their own. `reply`: an answer points at what it
-    answers; `silent`: what nobody waits for makes no sound; `previews`: links have a preview."""
+    """How messages of one platform are shown in places with their own rules. `reply`: an answer points at what it
+    answers; `silent`: messages that nobody waits for make no sound; `previews`: links have a preview."""
 
     reply: Mapping[str, bool] = field(default_factory=dict)
     silent: Mapping[str, bool] = field(default_factory=dict)
     previews: Mapping[str, bool] = field(default_factory=dict)
 
     def silences(self, outbound: Outbound, within: Sequence[str] = (), *, group: bool) -> bool:
-        """Whether a message makes no sound: without a rule, in a group, what stands beside what people wait for."""
+        """Whether a message makes no sound: without a rule, in a group, one that people do not wait for."""
         rule = rule_of(self.silent, outbound.to, within)
         if rule is None:
             return group and outbound.beside

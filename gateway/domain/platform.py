@@ -79,7 +79,7 @@ class LaysOut(Protocol):
 
 
 class Stage(Struct, frozen=True, kw_only=True):
-    """A platform without a bot. `limits`: by which its messages are cut; `bubble` lays one of them out."""
+    """A platform without a bot. `limits`: how its messages are cut; `bubble` lays one out."""
 
     limits: Limits
     bubble: LaysOut

@@ -30,7 +30,7 @@ def listed(files: Iterable[Attachment]) -> str:
 
 
 def flat(text: str) -> str:
-    """Somebody's text as it may stand in such a line."""
+    """Somebody's text in a form for such a line."""
     return " ".join(straight(text).translate(_NO_MARKS).split())
 
 

@@ -1,9 +1,9 @@
-"""Reading a platform that does not send again what a process was sent before its death, so that the adapter has to
-fetch what was missed. Adapters of such platforms have this in common.
+"""Reading a platform that does not repeat what a process received before it died, so the adapter must fetch what was
+missed.
 
-Each channel, thread and chat of two has a cursor, the id of a message up to which everything is stored. A cursor may
-lag: what is fetched again is known. A channel without a cursor goes by the account's, which stands a minute before the
-newest message that was read.
+Adapters of such platforms have this in common. Each channel, thread and chat of two has a cursor: the id of a message
+up to which everything is stored. A cursor may lag: messages that are fetched again are recognised. A channel without a
+cursor uses the account's, which is a minute before the newest message that was read.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Cursors:
         self.alive_at: float | None = None
 
     async def load(self, notebook: Notebook, now: float, oldest: float) -> None:
-        """Read them as any process left them. Those older than `oldest` seconds are of no use, but for chats of two.
-        Raises StoreUnavailable."""
+        """Read the cursors as any process left them. Those older than `oldest` seconds are useless, except for chats of
+        two. Raises StoreUnavailable."""
         notes = await notebook.read()
         self.__init__(self._id_at)  # type: ignore[misc]
         if _BASE not in notes:  # before the first event: a process may die before it has saved anything
@@ -123,8 +123,8 @@ class Cursors:
         return sorted(left, key=self._read.__getitem__, reverse=True)
 
     def meet(self, channel: str) -> bool:
-        """Two are alone there. Say whether that is news, which must be saved before anything of it is read: else nobody
-        would look there after a death."""
+        """Note a chat of two. Returns whether it is new, which must be saved before anything of it is read: otherwise
+        nobody would look there after a crash."""
         if channel in self._alone:
             return False
         self._alone.add(channel)
@@ -212,8 +212,8 @@ async def stored(clock: Clock, accept: Accept, batch: Sequence[Inbound]) -> Sequ
 
 
 def absence(away: float | None, looked_at: int | None) -> str:
-    """A chat's notice before the first answer to a missed message; "" after a short absence (seconds; None: there was
-    none before). `looked_at`: so many of the newest messages were, of more; None: all were."""
+    """A chat's notice before the first answer to a missed message; "" after a short absence (in seconds; None: there
+    was none before). `looked_at`: only so many of the newest messages were read; None: all were."""
     if away is None or away < _WORTH_A_WORD:
         return ""
     told = f"I was away for {roughly(away)}; now I answer what was written here meanwhile."
@@ -239,7 +239,7 @@ class OtherBots:
         self._answered: dict[tuple[str, str], int] = {}  # by channel and bot
 
     def person_spoke(self, channel: str) -> None:
-        """Begin anew there."""
+        """Start counting again there."""
         for pair in [pair for pair in self._answered if pair[0] == channel]:
             del self._answered[pair]
 
@@ -252,8 +252,8 @@ class OtherBots:
 
 
 class DirectChats:
-    """The chats of two that are named by their persons, as `WITH` and an id: the platform's own id is known once such
-    a chat is opened, by `opened`."""
+    """The chats of two, named after their persons, as `WITH` and an id: the platform's own id is only known once such a
+    chat is opened, by `opened`."""
 
     def __init__(self, opened: Callable[[str], Awaitable[str]]) -> None:
         self._opened = opened
@@ -339,7 +339,7 @@ class Channels(Generic[E]):
         queue.extend(events)
 
     def is_known(self, channel: str) -> bool:
-        """Whether nothing is to be looked for there."""
+        """Whether nothing needs to be looked for there."""
         return channel in self.current or channel in self.waiting
 
     def is_idle(self, channel: str) -> bool:

@@ -107,8 +107,8 @@ class Recurrence(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str, start: datetime | None = None) -> Self:
-        """Read `str(rule)`, any rule of iCalendar of which each part is understood, or a rule as it was stored before.
-        `start`: its first local time, if it is known. Raises ValueError with a sentence."""
+        """Read `str(rule)`, an iCalendar rule of which every part is understood, or a rule as it was stored before.
+        `start`: its first local time, if known. Raises ValueError with a sentence."""
         if old := _OLD.fullmatch(text):
             rule = cls._old(old)
         else:
@@ -186,7 +186,7 @@ class Recurrence(Struct, frozen=True, kw_only=True):
             yield "None of these months has such a day."
 
     def _on_last_days(self, start: datetime | None) -> Self:
-        """The rule with the last day of a month in the place of one that the month lacks."""
+        """The rule with the last day of a month in place of one that the month lacks."""
         if self.unit == "year" and len(self.months) > 1:
             return self
         days, months = self.month_days, self.months
@@ -308,7 +308,7 @@ def utc_of(local: datetime, zone: tzinfo) -> float:
 
 
 def _after_gap(early: float, late: float, zone: tzinfo) -> float:
-    """The first moment after a gap, between a moment before the gap and one behind it."""
+    """The first moment after a gap, between a moment before and one after it."""
     before = datetime.fromtimestamp(early, zone).utcoffset()
     low, high = int(early), int(late)
     while high - low > 1:
@@ -326,7 +326,7 @@ def local_of(moment: float, zone: tzinfo) -> datetime:
 
 
 def zone_named(name: str) -> tzinfo | None:
-    """The time zone of an IANA name; None: there is none."""
+    """The time zone with an IANA name; None if there is none."""
     if name == "UTC":
         return UTC
     try:
@@ -336,8 +336,8 @@ def zone_named(name: str) -> tzinfo | None:
 
 
 def zone_called(said: str) -> str | None:
-    """The IANA name of a zone that a person calls by it or by a city alone: "europe/berlin", "New York". It looks
-    through the machine's list of zones. None: there is none."""
+    """The IANA name of a zone that a person calls by that name or only by a city: "europe/berlin", "New York". Looks
+    through the machine's list of zones. None if there is none."""
     wanted = "_".join(said.split()).casefold()
     if wanted == "utc":
         return "UTC"
@@ -369,7 +369,7 @@ class Timetable:
         return min(number, self.rule.times or number)
 
     def after(self, moment: float) -> float | None:
-        """The first moment after this one; None: there is none before the calendar ends."""
+        """The first moment after this one; None if there is none before the calendar ends."""
         if not self.rule.is_exact:
             return next((each for each in self._walk() if each > moment), None)
         following = self._exact(self.count(moment))

@@ -1,7 +1,7 @@
 """Reminders and schedules, and the steps of their lives.
 
-A reminder is one immutable value with a version. Each change gives the next version, and a store takes it only in the
-place of the version before. So of two processes that fire a reminder, or of a sweep and a person who cancels, one is
+A reminder is one immutable value with a version. Each change gives the next version, which a store accepts only in
+place of the version before. So if two processes fire a reminder, or a sweep fires it while a person cancels it, one is
 first and the other changes nothing.
 """
 
@@ -117,7 +117,7 @@ class Reminder(Struct, frozen=True, kw_only=True):
 
     @property
     def credit(self) -> str:
-        """Return whose words the text is, behind it; "" for a person's."""
+        """Whose words the text is, to be put after it; "" for a person's."""
         return f" (the words of {self.origin})" if self.origin else ""
 
     def local(self, moment: float) -> str:
@@ -134,8 +134,8 @@ class Reminder(Struct, frozen=True, kw_only=True):
 
 
 class Firing(Struct, frozen=True, kw_only=True):
-    """The result of one moment of a due reminder. `after` is its next version; `shown`: whether anything is to be
-    said or done; `delay`: how many seconds late; `missed`: moments of its rule before the present one that passed
+    """The result of one moment of a due reminder. `after` is its next version; `shown`: whether there is anything to
+    say or do; `delay`: how many seconds late; `missed`: moments of its rule before the present one that passed
     unseen."""
 
     after: Reminder
@@ -182,8 +182,8 @@ def put_off(reminder: Reminder, until: float) -> Reminder:
 
 
 def placed(when: When, zone: str) -> tuple[str, str]:
-    """Return the zone and the first local time of a reminder. What comes again stays in the zone that was said for it;
-    what comes once is shown in the person's own."""
+    """The zone and the first local time of a reminder. A repeating one stays in the zone that was said for it; a single
+    one is shown in the person's own."""
     if when.rule is not None:
         return str(when.zone), when.start.isoformat()
     return zone, local_of(when.due, zone_named(zone) or UTC).isoformat()
@@ -214,7 +214,7 @@ def skipped(reminder: Reminder) -> Reminder | None:
 
 
 def resumed(reminder: Reminder, now: float) -> Reminder | None:
-    """A paused one goes on with its next moment. None: there is none."""
+    """A paused reminder, continued at its next moment; None if there is none."""
     table = reminder.timetable
     due = reminder.due_at if table is None else table.after(now)
     if due is None:

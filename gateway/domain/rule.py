@@ -66,7 +66,7 @@ class Pin(Struct, frozen=True, kw_only=True):
 
     @property
     def signed(self) -> str:
-        """Return the rule behind its author's name."""
+        """The rule after its author's name."""
         return f"[{self.by}] {self.text}" if self.by else self.text
 
 

@@ -136,9 +136,9 @@ class Compaction(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def is_continuation(parent: Session, child: Session) -> bool:
-    """Whether `child` goes on where a compaction of `parent` left off.
+    """Whether `child` continues where a compaction of `parent` left off.
 
-    A branch or a helper can have a parent too, but a branch's did not end by compression, or did so only after the
+    A branch or a helper can have a parent, too, but a branch's did not end by compression, or did so only after the
     child had started, and a helper has a key of its own.
     """
     return (

@@ -48,7 +48,7 @@ def tuple_of_list(value: Any) -> Any:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, and nobody else can reach it."""
+    """Whether a host is this machine, which nobody else can reach."""
     try:
         return host == "localhost" or ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -144,7 +144,7 @@ class CatchUp(Section):
 
 
 class ServerSettings(Section):
-    """A section about a server of OpenAI's form beside the models; without `base_url` there is none."""
+    """A section about a server like OpenAI's, besides the models; without `base_url` there is none."""
 
     base_url: HttpUrl | None = Field(None, description="the server's address, with its version")
     model: Text | None = Field(None, description="the model's name there")

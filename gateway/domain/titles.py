@@ -38,7 +38,7 @@ def title_of(messages: Sequence[Message]) -> str:
 
 
 def name_in(answer: str) -> str:
-    """The title in the answer of a model that was asked for one, without markup; "" for an answer that is none."""
+    """The title in a model's answer, without markup; "" if the answer is not one."""
     lines = [line for each in answer[:_MOST_READ].splitlines() if (line := " ".join(each.split()))]
     if len(lines) > 1 and lines[0].endswith((":", "：")):  # words before it, which nobody asked for
         del lines[0]
@@ -49,7 +49,7 @@ def name_in(answer: str) -> str:
 
 
 def shown_in_a_list(name: str, most: int = _MOST_NAME) -> str:
-    """A title as it may stand in a list, whoever wrote it: one line, and no signs that nobody sees."""
+    """A title in a form for lists, whoever wrote it: one line, without invisible characters."""
     return in_a_line(straight(name), most)
 
 

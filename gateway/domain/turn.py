@@ -97,7 +97,7 @@ class TurnRules(Struct, frozen=True, kw_only=True):
         return OVERHEARD if found is None else found.value
 
     def hears_everybody(self, source: Source) -> bool:
-        """Whether that is said of this group, so that it means the words of those as well who may not talk."""
+        """Whether the setting names this group, so that the words of people who may not talk count, too."""
         return bool(self.context) and narrowest(self.context, source.platform, names(source)) is not None
 
     def calls_bot(self, source: Source, text: str) -> bool:

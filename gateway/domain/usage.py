@@ -66,7 +66,7 @@ class CanonicalUsage(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
 
 
 def estimated_output(said: str) -> int:
-    """The tokens of words that nobody counted, by their bytes, because the event loop waits for this."""
+    """The tokens of words that nobody counted, estimated by their bytes, because the event loop waits for this."""
     return ceil(len(said.encode("utf-8", "replace")) / _BYTES_OF_A_TOKEN)
 
 
@@ -89,7 +89,7 @@ def usage_of(calls: Sequence[LedgerEntry]) -> CanonicalUsage:
 
 
 class Seller(Protocol):
-    """Whoever is paid for something beside models, as the ledger names them."""
+    """Somebody who is paid for something other than models, as the ledger names them."""
 
     provider: str
     model: str

@@ -1,6 +1,6 @@
-"""What a platform that keeps no messages of its own may read: a page shows the store, and nothing beside it.
+"""What a platform that keeps no messages of its own may read: a page shows the store, and nothing else.
 
-Every view of `Views` is asked for by a `Source` and shows only what lies under that person's own key. `Inside` is for
+Every view of `Views` is asked for by a `Source` and shows only what is under that person's own key. `Inside` is for
 operators; its caller makes sure that an admin asks.
 """
 
@@ -183,10 +183,10 @@ class Views(Protocol):
         """What the person said, newest first."""
 
     async def shown(self, source: Source, limit: int) -> Sequence[Outbound]:
-        """The rows of their chat, newest first, as far as they have words or a file."""
+        """The rows of their chat that have words or a file, newest first."""
 
     async def rows(self, source: Source, ids: Sequence[str]) -> Sequence[Outbound]:
-        """These rows of the person's chat, in whichever thread, as they stand now, oldest first."""
+        """These rows of the person's chat, in any thread, as they are now, oldest first."""
 
     async def story(self, source: Source, since: float) -> Story:
         """What the conversations tell of messages that were said since then (seconds since the epoch)."""
@@ -210,7 +210,7 @@ class Views(Protocol):
         """Name a conversation in their list, or pin it there. Raises SessionNotFound."""
 
     async def title(self, source: Source, session_id: str) -> str | None:
-        """The title of one of their conversations; None: it is none of theirs, or no more."""
+        """The title of one of their conversations; None if it is not theirs, or no longer exists."""
 
     async def words(self, source: Source, session_id: str) -> tuple[str, Sequence[Word]]:
         """The title of one of their conversations and all original messages of it. Raises SessionNotFound."""
@@ -329,7 +329,7 @@ class Running(Struct, frozen=True, kw_only=True):
 
 
 class Hour(Struct, frozen=True, kw_only=True):
-    """An hour of this process: its turns, and within how many seconds 95 of 100 of them ended; None: nobody knows, it
+    """An hour of this process: its turns, and within how many seconds 95 of 100 ended; None: nobody knows, because it
     was longer than anything that is counted."""
 
     began_at: float
@@ -356,7 +356,7 @@ class Inside(Protocol):
         """The turns that run in this process, the longest first."""
 
     async def filled(self, most: int) -> Sequence[Filled]:
-        """Of the sessions that were used last, the fullest ones that go on."""
+        """Of the most recently used sessions, the fullest ones that continue."""
 
     async def settings(self) -> Sequence[tuple[str, str]]:
         """The settings in force that differ from their defaults, without secrets."""
@@ -478,7 +478,7 @@ class SettingUp(Protocol):
         """Write a model and its key."""
 
     async def part(self, at: str, name: str) -> Part | None:
-        """A section with its fields, or one of several by its name; None: there is none. Raises ConfigError."""
+        """A section with its fields, or one of several by name; None if there is none. Raises ConfigError."""
 
     async def save(
         self, at: str, name: str, said: Mapping[str, str], shown: Mapping[str, str], *, owner: bool
@@ -493,10 +493,10 @@ class SettingUp(Protocol):
         """Make a key for another program: whether it was made, and the key, or why not. It can never be read again."""
 
     async def remove_key(self, name: str) -> bool:
-        """Take a key back; False: there is none of that name."""
+        """Take a key back; False if none has that name."""
 
     async def start_again(self) -> Saved:
-        """End in order, and start anew with the settings as they are written, and with this page. `Settings.again`:
+        """Stop cleanly, and start again with the settings as they are written, and with this page. `Settings.again`:
         whether it can."""
 
 
