@@ -1,4 +1,4 @@
-"""`legato backup`, `legato restore` and `legato upgrade`: what they made of the store, to be read."""
+"""`legato backup`, `legato restore` and `legato upgrade`: what they did to the store, in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def made_text(made: Made) -> str:
 
 
 def restored_text(restored: Restored) -> str:
-    """What is where now."""
+    """What is now where."""
     of = f" of {restored.made_at}" if restored.made_at else ""
     holds = f"{counted(restored.sessions, 'session')}, {counted(restored.messages, 'message')}"
     lines = [f"{restored.store} is the backup{of}: {holds}."]

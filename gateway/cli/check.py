@@ -243,7 +243,7 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def of_brought(config: Config, skills: Skills) -> Iterator[Finding]:
-    """Say which files of a person stand in prompts, and which skills there are."""
+    """Say which of a person's files are part of prompts, and which skills there are."""
     for each in home_files(config, Redactor(config.secrets())):
         yield Finding(what="prompt's file", ok=None if each.broken else True, detail=each.said)
     if skills.known:
@@ -287,7 +287,7 @@ def of_engine(engine: ContextEngine) -> Finding:
 
 
 def _copies(database: Path | None) -> Iterator[Finding]:
-    """Point at the copies that upgrades and restores kept: `/forget` reaches none of them."""
+    """Point at the copies that upgrades and restores kept: `/forget` does not reach them."""
     if database is not None:
         for copy in kept_copies(database):
             of = f"{copy} is from before an upgrade or a restore"

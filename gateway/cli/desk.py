@@ -213,7 +213,7 @@ class Desk(Struct, kw_only=True):
 
     async def start_again(self) -> Saved:
         def pages(now: Present) -> SetupChanges:
-            """This page is to be there again, also where it stands beside a terminal just now."""
+            """Make sure that this page is there again, even if it is beside a terminal at the moment."""
             on = {name for name, each in now.setup.config.adapters.items() if each.enabled}
             names = [name for name, each in platforms().items() if each.beside_shell and name not in on]
             return SetupChanges(settings={("adapters", name, "enabled"): True for name in names})

@@ -45,7 +45,7 @@ _OPEN: Final = 0o077  # rights of others, in a file's mode
 
 
 async def examined(setup: Setup, clock: Clock) -> AsyncGenerator[Finding, None]:
-    """What is to be said, one after the other."""
+    """What there is to say, one finding after the other."""
     settings = setup.config
     async with aclosing(probed(setup)) as found:
         async for finding in found:

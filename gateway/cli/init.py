@@ -1,7 +1,7 @@
-"""`legato init`: a person's settings and keys, by a few answers; or by flags alone, for a script.
+"""`legato init`: a person's settings and keys, from a few answers; or only from flags, for a script.
 
-Each question has the present value as its default, so who runs it again changes one thing and keeps the others. Keys
-and tokens go into `.env`, readable by their owner alone, and everything else into `config.yaml`.
+Each question has the present value as its default, so running it again changes one thing and keeps the others. Keys and
+tokens go into `.env`, readable only by their owner, and everything else into `config.yaml`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Dialogue(Struct, frozen=True, kw_only=True):
 
 
 class SetupChanges(Struct, kw_only=True):
-    """What is going to be written: settings by key, and secrets by variable."""
+    """What will be written: settings by key, and secrets by variable."""
 
     settings: dict[str | KeyPath, Any] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
@@ -115,7 +115,7 @@ def write(draft: SetupChanges, setup: Setup, environ: Mapping[str, str]) -> list
 
 
 def _write_secrets(path: Path, secrets: Mapping[str, str]) -> None:
-    """Put NAME=value lines into the file, in the place of older ones."""
+    """Put NAME=value lines into the file, in place of older ones."""
     lines = path.read_text(encoding="utf-8-sig").splitlines() if path.exists() else []
     kept = [line for line in lines if line.partition("=")[0].strip().removeprefix("export ") not in secrets]
     text = "\n".join([*kept, *(f"{name}={_quoted(value)}" for name, value in secrets.items())]) + "\n"
@@ -182,7 +182,7 @@ def _plugin(name: str) -> ProviderPlugin:
 
 
 def _ask_address(talk: Dialogue, vendor: Vendor, present: str | None) -> str:
-    """The address of a server of one's own, or of a customer's; "" for the vendor's own."""
+    """The address of somebody's own server, or of a customer's; "" for the vendor's own."""
     if pattern := vendor.address_to_fill:
         return talk.ask("Its address, with your own word for what stands in capitals", present or pattern)
     if not vendor.own:

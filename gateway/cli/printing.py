@@ -30,7 +30,7 @@ def show_rows(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
 
 
 def show(text: str) -> None:
-    """Print as far as the reader's terminal can show it."""
+    """Print, as far as the reader's terminal can show it."""
     _print(printable(text))
 
 

@@ -71,7 +71,7 @@ def told(settings: Config | None = None, *, status: int = 1) -> Iterator[None]:
 
 
 def words_of(words: Sequence[str], otherwise: str) -> str:
-    """The words; a `-` behind them stands for what stdin holds. Raises typer.Exit with the sentence `otherwise` where
+    """The words; a `-` at the end stands for the contents of stdin. Raises typer.Exit with the sentence `otherwise` if
     there are none."""
     parts = [" ".join(words)]
     if words[-1] == "-":
@@ -98,7 +98,7 @@ def setup_of(path: Path | None) -> Setup:
 
 
 def settings_of(path: Path | None) -> Config:
-    """The settings alone."""
+    """Only the settings."""
     return setup_of(path).config
 
 
@@ -131,7 +131,7 @@ def teller(settings: Config) -> Callable[[str], None]:
 
 
 def guarded(run: Callable[[], Awaitable[T]], settings: Config | None) -> T:
-    """Return the result of `run`. Raises typer.Exit, when the person was told why there is none."""
+    """The result of `run`. Raises typer.Exit once the person was told why there is none."""
 
     async def main() -> T:
         return await run()

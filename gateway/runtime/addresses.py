@@ -1,7 +1,7 @@
 """Addresses of the public internet: the only ones that a stranger's page or a command in a sandbox may lead to.
 
-The owner of a name decides where it leads, and may change that between two looks. So an address is judged where its
-socket is made: no other address is ever connected to.
+The owner of a name decides where it leads, and may change that between two looks. So an address is checked when its
+socket is made, and no other address is ever connected to.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOT_PUBLIC: Final = tuple(
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet, as far as addresses say so."""
+    """Whether an address belongs to the public internet, as far as one can see."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return is_public(address.ipv4_mapped)

@@ -47,9 +47,9 @@ async def at_once(function: Callable[[A], T], text: A) -> T:
 
 
 class WorkerProcess(Struct, kw_only=True):
-    """A `RunsAside` with a process that is started when first needed. What goes in and comes out can be pickled. One
-    call is carried out at a time, for at most `seconds`; a call that waits for longer than twice that is refused. A
-    text of fewer than `at_once` characters is read here, because a process would take much longer than the text."""
+    """A `RunsAside` with a process that starts when first needed. What goes in and comes out can be pickled. One call
+    runs at a time, for at most `seconds`; a call that waits for longer than twice that is refused. A text of fewer than
+    `at_once` characters is read here, because a process would take much longer than the text."""
 
     clock: Clock
     seconds: float = SECONDS
@@ -102,7 +102,7 @@ class WorkerProcess(Struct, kw_only=True):
 
 
 async def _started() -> asyncio.subprocess.Process:
-    """A new process. It is in a session of its own, so that a Ctrl-C at the terminal is not for it."""
+    """A new process, in a session of its own, so that a Ctrl-C at the terminal does not reach it."""
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", __name__),
         stdin=asyncio.subprocess.PIPE,

@@ -123,7 +123,7 @@ class Pool(AiohttpTransport):
 
 
 class _Watched(aiohttp.TCPConnector):
-    """Calls `stalled` when a call waited so many seconds for a connection, and no other was given one meanwhile."""
+    """Calls `stalled` when a call has waited so many seconds for a connection, and no other has got one meanwhile."""
 
     def __init__(self, seconds: float, stalled: Callable[[aiohttp.BaseConnector], None], **how: Any) -> None:
         super().__init__(**how)

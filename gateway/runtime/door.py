@@ -84,7 +84,7 @@ class Door:
         self._counts: dict[int | str, int] = {}  # what was refused, by the reason
 
     async def open(self, **where: Any) -> None:
-        """Listen `where` (as of `loop.create_server`). Raises OSError or OverflowError if the address cannot be had."""
+        """Listen `where` (as in `loop.create_server`). Raises OSError or OverflowError if the address cannot be had."""
         self._server = web.Server(self._asked, access_log=None, auto_decompress=False, **self._how)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(lambda: _Visit(self), backlog=_AT_ONCE, **where)
@@ -110,7 +110,7 @@ class Door:
             await self.close(_LAST_WORDS)
 
     async def body(self, request: web.BaseRequest, most: int) -> bytes | web.Response:
-        """The body of a POST of at most so many bytes, or the refusal of another request."""
+        """The body of a POST, if it has at most so many bytes, or the refusal of any other request."""
         if request.method != "POST" or (request.content_length or 0) > most:
             return self.refused(405 if request.method != "POST" else 413, request)
         try:
@@ -126,7 +126,7 @@ class Door:
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def close(self, last_words: float) -> None:
-        """Let nobody in any more, and give the running requests so many seconds."""
+        """Let nobody in any more, and give running requests so many seconds."""
         self._listener.close()
         for each in list(self._new):
             self.end(each)

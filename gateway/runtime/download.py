@@ -1,10 +1,9 @@
-"""Fetches the page at a stranger's address, from public servers alone.
+"""Fetches the page at a stranger's address, only from public servers.
 
-The address is judged where its socket is made (`addresses.py`), for every redirect anew. No proxy is used, because a
-proxy would look names up by itself. One session serves one page, so nothing is remembered between pages.
-
-aiohttp is used by itself here, and not below httpx as for providers: only aiohttp lets the sockets be made by us and
-the body be read packed.
+The address is checked when its socket is made (`addresses.py`), again for every redirect. No proxy is used, because a
+proxy would look names up by itself. One session serves one page, so nothing is remembered between pages. Here aiohttp
+is used by itself, and not below httpx as for providers, because only aiohttp lets us make the sockets and read the body
+packed.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ class UserError(GatewayError):
 
 
 class SpendCapReached(UserError):
-    """A spend cap leaves no room for a model call, so it was not made. `available`: the output tokens that there would
-    be room for, where the caller can do with so many; else 0. `key`: the setting of the cap."""
+    """A spend cap leaves no room for a model call, so it was not made. `available`: how many output tokens would fit,
+    if the caller can do with that; otherwise 0. `key`: the setting of the cap."""
 
     def __init__(self, text: str, *, available: int = 0, key: str = "budgets") -> None:
         super().__init__(text)
@@ -138,7 +138,7 @@ class MessageGone(AdapterError):
 
 
 class DeliveryRefused(AdapterError):
-    """The platform will never accept this message as it stands."""
+    """The platform will never accept this message as it is."""
 
 
 class ChatGone(DeliveryRefused):

@@ -68,7 +68,7 @@ def _comes_from_inside(pid: int) -> bool:
 
 
 def _connection(port: int, to_port: int) -> tuple[int | None, str]:
-    """The user of a connection's end on this machine, and its socket as a process names it; None if there is none."""
+    """The user at a connection's end on this machine, and its socket as a process names it; None if there is none."""
     for table in _CONNECTIONS:
         with suppress(OSError):
             for line in (_PROCESSES / table).read_text("ascii").splitlines()[1:]:

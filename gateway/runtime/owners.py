@@ -1,5 +1,5 @@
-"""Files that nobody else may read, whatever the umask is; and the owner of one that root makes: a service that is not
-root has to read what root leaves in its folder."""
+"""Files that nobody else may read, whatever the umask is; and the owner of files that root makes, because a service
+that is not root must be able to read what root leaves in its folder."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gateway.runtime import posix
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file, as the `opener` of `open`: a new one is for its owner alone."""
+    """Open a file, as the `opener` of `open`: a new one is only for its owner."""
     return os.open(path, flags | posix.OWN, 0o600)
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder for its owner alone, and those above it that are missing. Raises OSError."""
+    """Make a folder only for its owner, and missing ones above it. Raises OSError."""
     for each in reversed([folder, *folder.parents]):
         if not each.exists():
             each.mkdir(mode=0o700, exist_ok=True)

@@ -1,7 +1,5 @@
-"""Another program, run to its end: in a session of its own, within a time, with bounded output.
-
-Everything that it started ends with it. It reads nothing, and sees only the environment that it is given.
-"""
+"""Runs another program to its end: in a session of its own, within a time, with bounded output. Everything that it
+started ends with it. It reads nothing, and sees only the environment that it is given."""
 
 from __future__ import annotations
 

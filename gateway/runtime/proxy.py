@@ -208,8 +208,8 @@ class Door:
         raise failure
 
     async def _carry(self, near: _Stream, far: _Stream, request: bytes) -> None:
-        """Carry bytes both ways, or the answer to a request alone: whatever else the program would send on this
-        connection is perhaps for another host."""
+        """Carry bytes both ways or, for a request, only the answer: whatever else the program sends on this connection
+        may be for another host."""
         async with self._proxy.clock.limit(_SILENCE) as deadline:
             if request:
                 far[1].write(request)
@@ -239,7 +239,8 @@ async def _tunnelled(source: _Stream, target: _Stream, deadline: Deadline) -> No
 
 
 def _refusal(refused: Refused) -> bytes:
-    """The reason stands in the first line, too: of an answer to CONNECT many programs show nothing else."""
+    """A refusal, with the reason in the first line, too, because many programs show nothing else of an answer to
+    CONNECT."""
     why = str(refused).encode("ascii", "replace")
     head = b"HTTP/1.1 %d %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close"
     return head % (refused.status, why, len(why) + 1) + _END + why + b"\n"

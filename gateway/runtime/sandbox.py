@@ -88,7 +88,7 @@ _LEAST_FREE: Final = 200_000_000  # bytes of a disk
 
 
 class Lent(Struct, frozen=True, kw_only=True):
-    """A folder of this machine, by the name under which it stands in the sandbox."""
+    """A folder of this machine, and the name under which the sandbox shows it."""
 
     name: str
     path: Path
@@ -110,7 +110,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Sandbox(Struct, frozen=True, kw_only=True):
-    """`folder` stands at /workspace, each of `lent` at /folders/NAME, each of `shown` at /skills/NAME and is never
+    """`folder` appears at /workspace, each of `lent` at /folders/NAME, each of `shown` at /skills/NAME, which is never
     written. `proxy` is the Unix socket of the forwarding proxy, at /run/proxy: there is no other way out."""
 
     folder: Path
@@ -176,8 +176,8 @@ async def run(
     clock: Clock,
     hear: Callable[[bytes], None] | None = None,
 ) -> program.ProgramResult:
-    """Run a command in a sandbox to its end, or to the end of a limit. `hear` is given its whole output as it comes.
-    Raises ToolError if the sandbox does not come to stand, and OSError if nothing can be started."""
+    """Run a command in a sandbox to its end, or until it meets a limit. `hear` gets its whole output as it comes.
+    Raises ToolError if the sandbox cannot be set up, and OSError if nothing can be started."""
     ended = await program.run(
         argv(sandbox, command),
         folder=Path("/"),
@@ -194,7 +194,7 @@ async def run(
 
 
 def _after_start(hear: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """The same, without the line that says that the sandbox stands."""
+    """The same, without the line that says that the sandbox is ready."""
     skipped = 0
 
     def heard(data: bytes) -> None:
@@ -254,7 +254,7 @@ def _arguments(sandbox: Sandbox) -> Iterator[str]:
 
 @cache
 def _system() -> Sequence[str]:
-    """What there is of the system beside /usr: links stay links, because they cost nothing."""
+    """What is shown of the system besides /usr: links stay links, because they cost nothing."""
     there: list[str] = []
     for path in map(Path, (*_ROOTS, *(f"/etc/{name}" for name in _ETC))):
         if path.is_symlink() and path.parent == _ROOT:
@@ -330,7 +330,7 @@ def _taken(folder: Path, enough: float, enough_files: float) -> tuple[int, int]:
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """All that is in a folder, and in its folders. Raises OSError for one that hides what is in it."""
+    """Everything in a folder, and in its folders. Raises OSError for one that hides its contents."""
     waiting = [str(folder)]
     while waiting:
         try:
@@ -361,7 +361,7 @@ def _memory(pid: int) -> int:
 
 
 def _share(pid: int) -> int:
-    """The same, with its share alone of what several have."""
+    """The same, with only its share of what several have."""
     return sum(_kilobytes(f"/proc/{pid}/smaps_rollup", "Pss_Anon:", "Pss_Shmem:")) * 1_024
 
 
@@ -406,7 +406,7 @@ def why_not() -> str:
 
 
 def _explained(said: str) -> str:
-    """What to do about the words of a sandbox that did not come to stand."""
+    """What to do about the words of a sandbox that could not be set up."""
     last = said.strip().splitlines()[-1:] or ["it says nothing"]
     cure = next((cure for words, cure in _CURES.items() if any(each in said for each in words)), "")
     if cure == _REFUSED:

@@ -11,14 +11,14 @@ from msgspec import Struct
 
 
 def end_process(sentence: str) -> None:
-    """End the process. What it had accepted is on the disk; whoever keeps it running starts it again."""
+    """End the process. What it had accepted is on the disk; its supervisor starts it again."""
     os.write(2, f"legato: {sentence}\n".encode())
     os._exit(1)
 
 
 class Supervisor(Struct, kw_only=True):
-    """Tells systemd how the process is (sd_notify(3)), where `address` names its socket. With `ends` the process may
-    end itself: with a traceback and exit status 1 where nobody says `alive` for `patience` seconds, and by `end`."""
+    """Tells systemd how the process is (sd_notify(3)), if `address` names its socket. With `ends` the process may end
+    itself: with a traceback and exit status 1 if nobody says `alive` for `patience` seconds, and by `end`."""
 
     address: str | None = None
     ends: bool = False
@@ -44,7 +44,7 @@ class Supervisor(Struct, kw_only=True):
         self._notify("STOPPING=1")
 
     def end(self, sentence: str) -> None:
-        """End a process that nothing else helps; whoever keeps it running starts it again."""
+        """End a process that nothing else helps; its supervisor starts it again."""
         if self.ends:
             end_process(sentence)
 

@@ -41,8 +41,8 @@ async def unbroken(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:
-    """Return when `task` has ended, at the latest after 5 s. A further cancellation (a /stop after a
-    deadline) does not shorten that: the caller would go on beside its own unfinished write."""
+    """Return when `task` has ended, at the latest after 5 s. Another cancellation (a /stop after a deadline) does not
+    shorten that: the caller would continue beside its own unfinished write."""
     loop = asyncio.get_running_loop()
     give_up = loop.time() + _LAST_CHANCE
     while not task.done() and (left := give_up - loop.time()) > 0:
@@ -186,8 +186,8 @@ class Background:
 
 
 class Later:
-    """Calls functions so many seconds later, unless they are taken back before. One job sleeps for all of them: most
-    are taken back, and a task and a timer for each would be a part of every message's work."""
+    """Calls functions after so many seconds, unless they are taken back before. One job sleeps for all of them: most
+    are taken back, and a task and a timer for each would be part of every message's work."""
 
     def __init__(self, background: Background, clock: Clock, seconds: float) -> None:
         self._background = background
@@ -222,8 +222,8 @@ class Later:
 
 
 class Renewed:
-    """Things that do not last, such as "typing…": each is shown again every so many `seconds`, until it is ended or
-    cannot be shown (a GatewayError). Nobody misses one for long. A call under way is let finish: some libraries lose a
+    """Things that do not last, such as "typing…": each is shown again every few `seconds`, until it is ended or cannot
+    be shown (a GatewayError). Nobody misses one for long. A running call may finish, because some libraries lose a
     connection with each call that is cancelled."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:

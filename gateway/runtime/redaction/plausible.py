@@ -38,7 +38,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z_.]*+")
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether `value` stands in a secret's place."""
+    """Whether `value` only stands in for a secret."""
     return MARK in value or bool(_PLACEHOLDER.fullmatch(value))
 
 

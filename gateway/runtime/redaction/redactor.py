@@ -99,13 +99,13 @@ class Redactor:
         self._exact = Configured(secrets)
 
     def learn(self, secrets: Sequence[str]) -> None:
-        """Know these secrets beside the earlier ones, which running work may still name."""
+        """Know these secrets besides the earlier ones, which running work may still name."""
         self._secrets = tuple(dict.fromkeys((*self._secrets, *secrets)))
         self._exact = Configured(self._secrets)
 
     def __call__(self, text: str) -> str:
-        """`text` without credentials; everything else stays as it was. A mark is a border for its neighbours, so the
-        cut text is read again: a credential right beside another one goes, too."""
+        """`text` without credentials; everything else is unchanged. A mark separates its neighbours, so the cut text is
+        read again, and a credential right beside another one goes, too."""
         text = self._exact.removed(text)
         for _ in range(_PASSES):
             before, text = text, _cut_once(text, self._exact)
