@@ -72,7 +72,7 @@ class ApiAdapter:
                 self._answers.close()
 
     def _routes(self, server: Server, accept: Accept) -> Sequence[Sequence[web.RouteDef]]:
-        """The routes of all that is served here; each subject has a file of its own that gives them."""
+        """The routes of everything that is served here; each subject gives them in a file of its own."""
         clock = self._host.clock
         assert self.views is not None, "the gateway sets it"
         assert self.histories is not None, "the gateway sets it"

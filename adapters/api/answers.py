@@ -1,8 +1,5 @@
-"""The requests that wait for an answer, and the pieces of it as they come.
-
-A row is shown to whoever waits for its event. What nobody waits for stays in the store, and a request that asks again
-is shown it from there.
-"""
+"""Requests that wait for an answer, and the pieces of it as they come. A row is shown to everybody who waits for its
+event. If nobody waits, it stays in the store, and a request that asks again gets it from there."""
 
 from __future__ import annotations
 

@@ -133,8 +133,7 @@ class Chat(Struct, kw_only=True):
         return (last and last.returns) or Returns()
 
     def _last(self, asked: Asked, answer: Answer) -> Outbound | None:
-        """The row that ended an answer. Raises ApiError if it tells of a failure, and the answer of a command is
-        none."""
+        """The row that ended an answer. Raises ApiError if it reports a failure, unless it answers a command."""
         end = answer.final
         if end.last is None and end.cut:
             raise shapes.unavailable(_CLOSED, 1)
@@ -181,7 +180,7 @@ def asked_in(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> Asked:
 
 
 def _spoken_for(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> tuple[str, str]:
-    """The id and the name of the person for whom a front end speaks; empty where it speaks for itself."""
+    """The id and the name of the person for whom a front end speaks; empty if it speaks for itself."""
     if not key.front_end:
         return "", ""
     user = user_named(request.headers.get(USER) or wanted.user or wanted.metadata.get("user_id", ""), "user", "`user`")

@@ -88,7 +88,8 @@ class Desk(Struct, kw_only=True):
     _instructed: dict[ChatAddress, str] = field(default_factory=dict)
 
     async def ask(self, asked: Asked) -> Answer:
-        """Hand a message over; its answer is to be followed, and forgotten. Raises ApiError, StoreUnavailable."""
+        """Hand a message over. The caller must follow its answer, and then forget it. Raises ApiError,
+        StoreUnavailable."""
         if not self.answers.has_room(asked.source.user):
             raise busy(_CROWDED, _FULL_FOR)
         after, asked = await self._place(asked)
@@ -200,7 +201,7 @@ class Desk(Struct, kw_only=True):
         return answer, at
 
     def _follow(self, answer: Answer, event: str) -> None:
-        """Have the answer of a turn that goes on stand behind an answer."""
+        """Put the answer of a continuing turn after an answer."""
         if event and (answer.then is None or answer.then.event != event):
             answer.then = self.answers.begin(answer.to, event)
 
@@ -213,7 +214,7 @@ class Desk(Struct, kw_only=True):
         answer.begin([*(row.text for row in rows), *([MORE.format(count=left)] if left else [])])
 
     async def _caught_up(self, source: Source, answer: Answer) -> None:
-        """Show an answer what of it lies in the store, behind the questions that were decided. Raises
+        """Show an answer everything of it that is in the store, after the questions that were decided. Raises
         StoreUnavailable."""
         shown = await self.views.shown(replace(source, thread=answer.to.thread), _LOOKED_AT)
         following: Answer | None = answer

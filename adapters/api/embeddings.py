@@ -38,7 +38,7 @@ class EmbeddingsRoute(Struct, kw_only=True):
         return [web.post("/v1/embeddings", self.embed)]
 
     async def embed(self, request: web.BaseRequest) -> web.StreamResponse:
-        """POST /v1/embeddings. Any name of a model stands for the configured one."""
+        """POST /v1/embeddings. Any model name means the configured one."""
         chat = self.chat
         key = await chat.server.caller(request)
         wanted = shaped(decoded(await body_of(request, chat.clock)), _Wanted)

@@ -55,7 +55,7 @@ class Exchange(Struct, kw_only=True):
 
     @property
     def after(self) -> str:
-        """Return the place behind it, as `Inbound.after` has it."""
+        """The place after it, in the form of `Inbound.after`."""
         return f"{self.name}/{answer_mark(self.told[-1].text)}" if self.told else self.name
 
     def messages(self) -> Iterator[Message]:
@@ -139,5 +139,5 @@ def _more(turn: Turn) -> str:
 
 
 def hashed(*parts: str) -> str:
-    """A name made of these texts."""
+    """A name made from these texts."""
     return sha256("\x1f".join(parts).encode(errors="replace")).hexdigest()[:_SIZE]

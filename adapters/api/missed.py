@@ -77,8 +77,8 @@ class Missed(Struct):
 
 
 def comes_by_itself(row: Outbound) -> bool:
-    """Whether no request ever asked for it. That a session has ended in a thread is told to nobody: its client goes
-    on with the history."""
+    """Whether no request ever asked for it. Nobody is told that a session in a thread has ended: its client continues
+    with the history."""
     if row.answers:
         return row.answers.startswith(_BEGUN_BY_ITSELF)
     return row.kind in ("reply", "reminder") or (row.kind == "notice" and row.to.thread is None)

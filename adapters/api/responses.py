@@ -1,4 +1,4 @@
-"""`/v1/responses`. An id says where its answer stands, so a response can be gone on from, or referred to, for good."""
+"""`/v1/responses`. An id says where its answer is, so a response can be continued, or referred to, for good."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Responses(Struct, kw_only=True):
         return await chat.deliver(request, asked, wanted, wire)
 
     async def _behind(self, asked: Asked, before: str) -> Asked:
-        """A message that goes on behind a response. Raises ApiError, StoreUnavailable."""
+        """A message that continues a response. Raises ApiError, StoreUnavailable."""
         found = _ID.fullmatch(before)
         source = replace(asked.source, thread=unquote(found[1])) if found else asked.source
         if found is None or not await self.chat.desk.histories.known(source, [found[2]]):

@@ -89,7 +89,8 @@ class Server(Struct, kw_only=True):
             await door.close(_LAST_WORDS)
 
     def refused(self, said: bytes) -> bytes | None:
-        """The answer to one whole and plain request that no route takes, or whose key nobody has; None for all else."""
+        """The answer to a complete, plain request that no route takes, or whose key nobody has; None for everything
+        else."""
         if (head := _HEAD.match(said)) is None:
             return None
         found = [(name.lower(), value.strip()) for name, value in _HEADER.findall(head[2])]
@@ -196,7 +197,7 @@ def refusal(error: ApiError) -> web.Response:
 
 
 def _written(error: ApiError) -> bytes:
-    """The same as a whole HTTP answer, behind which the connection stays."""
+    """The same as a complete HTTP answer, after which the connection stays."""
     body, headers = error.body(), {"Content-Type": "application/json", **_SAFE, **error.headers()}
     lines = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]

@@ -210,15 +210,15 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
         )
 
     def refuse_beyond(self, takes: Collection[str]) -> None:
-        """Raise ApiError for a setting that is none of those that the model `takes` (of `Views`)."""
+        """Raise ApiError for a setting that the model does not take (`takes` of `Views`)."""
         for name in sorted(self.terms().wanted - frozenset(takes)):
             param = "response_format" if name == "json_object" else name
             raise invalid(param, f"The model here takes no `{param}` like this: leave it out.", "unsupported_parameter")
 
     @property
     def is_errand(self) -> bool:
-        """Whether a front end asks for itself, and no person: Open WebUI has a chat's title, tags and next
-        questions written so, under the chat's own id. Such a request is no part of the conversation."""
+        """Whether a front end asks for itself, and not a person: Open WebUI asks for a chat's title, tags and next
+        questions like this, under the chat's own id. Such a request is not part of the conversation."""
         return len(self.turns) == 1 and self.turns[0].text.startswith("### Task:\n")
 
 
@@ -229,7 +229,7 @@ _Word = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class _Settings(Struct, frozen=True, omit_defaults=True):
-    """What is passed on as it is."""
+    """What is passed on unchanged."""
 
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: _Share | None = None
@@ -390,7 +390,7 @@ def read_chat(body: bytes) -> ChatRequest:
 
 
 def read(data: Mapping[str, Any], *, goes_on: bool = False) -> ChatRequest:
-    """The request in these fields. `goes_on`: behind a history that is known here. Raises ApiError."""
+    """The request in these fields. `goes_on`: it continues a history that is known here. Raises ApiError."""
     return _read(shaped(data, _Body), goes_on=goes_on)
 
 

@@ -86,8 +86,8 @@ def _check_time(time: str, name: str, now: float) -> None:
 
 
 def data_in(body: bytes) -> Any:
-    """What a body says: JSON, or JSON in the field `payload` of a form, as GitHub sends it; any other text stands under
-    `text`. Raises ValueError where it cannot be read."""
+    """What a body says: JSON, or JSON in the field `payload` of a form, as GitHub sends it; any other text is under
+    `text`. Raises ValueError if it cannot be read."""
     try:
         text = body.decode("utf-8")
         try:

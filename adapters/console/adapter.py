@@ -220,7 +220,7 @@ class _LineConsole(ABC):
         await self._complain(complaint)
 
     async def _end_if_useless(self, error: Disconnected) -> None:
-        """End where nobody sees the output. That a disk is full is told once; one question does not wait for it."""
+        """End if nobody sees the output. A full disk is reported once; a single question does not wait for it."""
         if not self._writer.gone and not self._full:
             self._full = True
             if self._question is not None:
@@ -266,7 +266,7 @@ class JsonConsole(_LineConsole):
         return inbound
 
     async def show_partial(self, outbound: Outbound) -> None:
-        """Write what came to a reply, where that is asked for. A reply that begins anew is written from its start."""
+        """Write the new part of a reply, if that was asked for. A reply that begins again is written from its start."""
         if outbound.answers not in self._streams:
             return
         text, before = outbound.text, self._growing.get(outbound.id, "")

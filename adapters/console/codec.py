@@ -186,10 +186,8 @@ def _complaint(line: InputLine, problem: str, fields: dict[str, Any] | None = No
 
 
 def inbound(request: Request, *, event_id: str, sent_at: float) -> Inbound:
-    """The Inbound of a request; `event_id` stands in for a missing id.
-
-    A request with a thread belongs to that thread, one with a user to a group. All others are of a direct chat.
-    """
+    """The Inbound of a request; `event_id` replaces a missing id. A request with a thread belongs to that thread, one
+    with a user to a group, all others to a direct chat."""
     chat_type: ChatType = "direct"
     if request.thread is not None:
         chat_type = "thread"
@@ -240,7 +238,7 @@ def _json_line(**fields: str | int | None) -> bytes:
 
 
 def encode_plain(outbound: Outbound) -> bytes:
-    """An Outbound as plain text. An empty line follows an answer; a mark stands before everything else."""
+    """An Outbound as plain text. An answer is followed by an empty line; everything else begins with a mark."""
     if outbound.kind in ("reply", "command"):
         return f"{printable(outbound.text)}\n\n".encode()
     return marked(outbound.kind, outbound.text).encode()

@@ -13,7 +13,7 @@ LARGEST = 50 * 1024 * 1024  # bytes; a terminal limits nothing, a disk does
 
 
 class Folder:
-    """Each file lies in a folder of its own, named by its row: a row that is shown again is written again."""
+    """Each file is in a folder of its own, named after its row: a row that is shown again is written again."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path

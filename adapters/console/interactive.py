@@ -324,7 +324,7 @@ class InteractiveConsole:
     # -- what the person does
 
     async def _converse(self) -> None:
-        """Prompt until the person leaves; what they say is handed over beside, so that typing never waits."""
+        """Prompt until the person leaves. What they say is handed over in the background, so typing never waits."""
         try:
             with self._session.input.raw_mode():  # between two prompts, too, the terminal must not echo
                 while True:
@@ -514,7 +514,7 @@ _PLAIN: Final = "\x1b[0m"  # the end of all styles
 
 
 def styled(text: str) -> str:
-    """Lay the Markdown of an answer out for the terminal behind stdout, without a line end."""
+    """The Markdown of an answer, laid out for the terminal behind stdout, without a line end."""
     columns, rows = shutil.get_terminal_size()
     fragments = wrap(ReplyFlow().finish(text, columns=columns), columns=columns, cells=get_cwidth)
     written = StringIO()

@@ -39,7 +39,7 @@ _STYLES: Final = {
 
 
 class Block(Struct, frozen=True, kw_only=True):
-    """A block of Markdown that stands in no other one: `kind` is the parser's word, `start` its first character."""
+    """A block of Markdown that is not inside another: `kind` is the parser's word, `start` its first character."""
 
     kind: str
     start: int
@@ -73,7 +73,7 @@ def rows(markdown: str, *, columns: int) -> list[Row]:
 
 
 def _unlinked(target: str) -> None:
-    """Links are written out behind their words: not every terminal can be clicked."""
+    """Links, written out after their words, because not every terminal can be clicked."""
 
 
 def _verbatim(markdown: str) -> list[Row]:

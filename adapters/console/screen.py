@@ -90,7 +90,7 @@ class ReplyFlow:
         return fragments
 
     def _next_rows(self, columns: int, *, last: bool) -> Iterator[Row]:
-        """The next rows: all of the blocks that have ended, and of the newest one those that more text leaves alone."""
+        """The next rows: all blocks that have ended, and those of the newest one that more text will not change."""
         rest = self._read[self._block :]
         if self._raw or len(rest) > LARGEST:
             self._raw = True
@@ -114,7 +114,7 @@ class ReplyFlow:
             self._held = len(self._read)
 
     def _new(self, laid_out: Sequence[Row]) -> Iterator[Row]:
-        """The rows of the block at hand that are not printed yet. Marks may change behind those: words count."""
+        """The rows of the present block that are not printed yet. Marks may change after those; the words count."""
         words = ["".join(filter(str.isalnum, "".join(text for _, text in row))) for row in laid_out]
         known = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._printed, words, strict=False)))
         self._printed = words
@@ -182,7 +182,7 @@ class Work(Struct, frozen=True, kw_only=True):
     again_at: float = 0.0
 
     def is_plain(self, now: float) -> bool:
-        """Whether the reply's own words tell enough."""
+        """Whether the reply's own words say enough."""
         return self.doing == "thinking" and self.again_at <= now
 
 

@@ -127,7 +127,7 @@ class DiscordAdapter:
         return self._connection.unreached_since
 
     async def _introduced(self) -> codec.Me:
-        """Return the bot's own facts as soon as Discord can be reached."""
+        """The bot's own facts, as soon as Discord can be reached."""
         await reached(self._clock, "discord", self._opened, lambda error: isinstance(error.__cause__, LoginFailure))
         user = self._connection.user
         assert user is not None, "a bot that is logged in is known"
@@ -303,7 +303,7 @@ class DiscordAdapter:
         return flags | (_SILENT if self._shows.silences(outbound, around, group=bool(around)) else 0)
 
     def _around(self, chat: str) -> tuple[str, ...]:
-        """The names of what a channel of a server lies in; none of a chat of two."""
+        """The names of what a server's channel lies in; none for a chat of two."""
         channel = None if chat.startswith(WITH) else self._connection.get_channel(int(chat))
         guild = getattr(channel, "guild", None)
         above = [getattr(channel, name, None) for name in ("parent_id", "category_id")]
@@ -409,7 +409,7 @@ def account_of(token: str) -> str:
 
 
 def _nonce(row: str) -> str:
-    """A row's own, the same at every attempt."""
+    """A row's own nonce, the same at every attempt."""
     return row if len(row) <= _LONGEST_NONCE else blake2s(row.encode(), digest_size=12).hexdigest()
 
 

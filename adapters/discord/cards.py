@@ -22,8 +22,8 @@ _LONGEST: Final = 4_000  # characters: Discord takes 4,096
 
 
 def split_off(markdown: str) -> tuple[str, dict[str, Any] | None]:
-    """The answer without its sources, and their card; None where there are none. While a card is shown, Discord adds
-    previews of the links in the text, too: where that has any, all stays text."""
+    """The answer without its sources, and their card; None if there are none. While a card is shown, Discord also adds
+    previews of the links in the text; if that has any, everything stays text."""
     found = (_LINE.search(markdown) or _LIST.search(markdown)) if "://" in markdown else None
     if found is None or len(found[2]) > _LONGEST:
         return markdown, None

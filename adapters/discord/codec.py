@@ -120,8 +120,8 @@ def message_inbound(
 
 
 def _unread(message: Json, place: Place, me: Me) -> Inbound | None:
-    """A message that holds nothing for a bot, such as an invitation to a game. In a channel nobody may have meant it,
-    or Discord does not show its words."""
+    """A message that holds nothing for a bot, such as an invitation to a game. In a channel it may be for nobody, or
+    Discord does not show its words."""
     if place.guild is not None:
         return None
     return Inbound(
@@ -173,8 +173,8 @@ def asked_by(event: str | None) -> str | None:
 
 
 def message_of(event: str | None, channel: str) -> str | None:
-    """The message that an event brought, if it stands in this channel; the one that a thread was opened from does not
-    stand in the thread."""
+    """The message that an event brought, if it is in this channel; the message that a thread was opened from is not in
+    the thread."""
     match (event or "").split(":"):
         case [_, where, _, number, *_] if where == channel != number and number.isdecimal():
             return number
@@ -204,7 +204,7 @@ def _written(message: Json, me: Me) -> str:
 
 
 def _cards(message: Json) -> Iterator[str]:
-    """What stands in the previews of links and in the cards of bots, each in a line."""
+    """What previews of links and cards of bots say, one line each."""
     for embed in message.get("embeds") or ():
         fields = [f"{each.get('name', '')}: {each.get('value', '')}" for each in embed.get("fields") or ()]
         about, below = (embed.get("author") or {}).get("name"), (embed.get("footer") or {}).get("text")
@@ -284,7 +284,7 @@ def _own(message: Json, me: Me) -> str:
 
 
 def _context(message: Json, answered: Json, me: Me) -> str:
-    """A line about what this message is to others; nothing in it may look like a line of its own."""
+    """A line about what this message has to do with others; nothing in it may look like a line of its own."""
     if message["author"].get("bot"):
         return BY_A_BOT
     if not answered:
@@ -322,7 +322,7 @@ def quoted(messages: Iterable[Json], place: Place, me: Me) -> tuple[Said, ...]:
 
 
 def _attachments(message: Json) -> Iterator[Attachment]:
-    """A file's address is good for a day only, so a file is named by where it stands."""
+    """The files of a message. Their addresses last only a day, so a file is named by where it is."""
     where = f"{message['channel_id']}/{message['id']}"
     for carried in _carried(message):
         voice = bool(carried.get("flags", 0) & _VOICE)
@@ -386,7 +386,7 @@ class Interaction(Struct, frozen=True, kw_only=True):
 
 
 def interaction_event(me: Me, place: Place, author: str, each: Interaction) -> str:
-    """The event's name. It holds the token, by which any process may answer for fifteen minutes."""
+    """The event's name. It contains the token with which any process may answer for fifteen minutes."""
     return event_id(me, place, f"{'p' if each.private else 'i'}{each.id}:{each.token}", author)
 
 

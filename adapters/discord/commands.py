@@ -69,7 +69,8 @@ class SlashCommands:
         ]
 
     async def write(self, calls: ApiClient, application: int) -> bool:
-        """See to it that Discord offers these; whether it had others. Logs a failure: commands can be typed, too."""
+        """Make sure that Discord offers these commands. Returns whether it had others. Logs a failure: commands can be
+        typed, too."""
         declared = self.declared()
         try:
             route = Route("GET", "/applications/{application_id}/commands", application_id=application)

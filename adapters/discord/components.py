@@ -30,7 +30,7 @@ def components(rows: Sequence[Sequence[Button]]) -> list[dict[str, Any]]:
 
 
 def _menu(buttons: Sequence[Button]) -> Iterator[dict[str, Any]]:
-    """What may be ticked, as a menu in a row of its own: it sends the choice by itself."""
+    """What can be ticked, as a menu in a row of its own: it sends the choice by itself."""
     ticks = [each for each in buttons if each.kind == "tick"][:_MOST_OPTIONS]
     if ticks:
         sends = next(each for each in buttons if each.kind == "send")

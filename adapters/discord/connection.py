@@ -83,7 +83,7 @@ class ApiClient(HTTPClient):
 
     @property
     def _global_over(self) -> asyncio.Event:
-        """The library's own pause, which never is."""
+        """The library's own pause, which is never in force."""
         over = asyncio.Event()
         over.set()
         return over
@@ -133,7 +133,7 @@ class ApiClient(HTTPClient):
 
 
 class _MoreShards(Exception):
-    """Discord wants so many connections of this bot."""
+    """Discord wants this many connections of this bot."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count)
@@ -276,7 +276,7 @@ class DiscordClient(Client):
         self.moved, self._parting = moved, parting
 
     def _get_websocket(self, guild_id: int | None = None, *, shard_id: int | None = None) -> DiscordWebSocket:
-        """The socket that brings a guild, by which voice channels are entered and left."""
+        """The socket that serves a guild, through which one enters and leaves voice channels."""
         number = shard_id if shard_id is not None else ((guild_id or 0) >> 22) % max(1, len(self._shards))
         socket = self._shards[number].ws if self._shards else None
         return self.ws if socket is None else socket

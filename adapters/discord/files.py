@@ -24,8 +24,8 @@ GONE: Final = "Discord does not have it any more"
 
 
 async def fetch(calls: ApiClient, file: Attachment) -> bytes:
-    """A file's content, whose address is asked for anew: it is good for a day. Raises FileRefused, or AdapterError if
-    another try may succeed."""
+    """A file's content. Its address is asked for again, because it lasts only a day. Raises FileRefused, or
+    AdapterError if another try may succeed."""
     if file.size is not None and file.size > LARGEST_FETCHED:
         raise FileRefused(TOO_LARGE)
     channel, message, number = file.ref.split("/")

@@ -65,7 +65,7 @@ def _fitted(text: str) -> str:
 
 
 def _replaced(source: bytes, events: Sequence[Event]) -> Iterator[tuple[int, int, str]]:
-    """(start, end, text instead) of what Discord does not know, in order; of tables and headings none that stands in a
+    """(start, end, replacement) of what Discord does not know, in order; tables and headings only if they are not in a
     quote or a list."""
     depth = 0
     for event in events:
@@ -82,7 +82,7 @@ def _replaced(source: bytes, events: Sequence[Event]) -> Iterator[tuple[int, int
 
 
 def _formula(source: bytes, event: Event, *, alone: bool) -> str:
-    """A formula as code; one that stands `alone` on lines of its own."""
+    """A formula as code; `alone` if it is on lines of its own."""
     text = readable(event.data)
     if not alone:
         return f"`{' '.join(text.split())}`"
@@ -117,7 +117,7 @@ _MEDIUM: Final = Medium(cleaned=lambda text: text, linked=lambda target: target,
 
 
 def plain(text: str) -> str:
-    """A text that is no Markdown, so that Discord shows it as it is; never empty."""
+    """A text that is not Markdown, in a form that Discord shows unchanged; never empty."""
     text = sound(text).strip()
     if not is_visible(text):
         return _EMPTY

@@ -1,7 +1,5 @@
-"""What Discord is asked about messages: those before a mention, those that were missed, and who wrote them.
-
-Nothing is asked because of somebody who may not talk, but for what was missed: whether a role lets them in.
-"""
+"""What Discord is asked about messages: those before a mention, those that were missed, and who wrote them. Nothing is
+asked because of somebody who may not talk, except, for missed messages, whether a role lets them in."""
 
 from __future__ import annotations
 
@@ -115,7 +113,7 @@ class ChannelHistory:
         return list(found.get("threads", ()))
 
     async def with_member(self, message: Json, place: codec.Place) -> Json:
-        """A message that was fetched says nothing of its writer's roles, by which they may be allowed."""
+        """A fetched message with its writer's roles, by which they may be allowed."""
         if place.guild is None or "member" in message:
             return message
         guild, writer = who = place.guild, message["author"]["id"]

@@ -99,7 +99,7 @@ class Interactions:
         return None
 
     async def _answered(self, each: codec.Interaction, said: Mapping[str, Any]) -> str | None:
-        """The answer in the place of "wait", or behind it where that is gone or only one person may see the answer."""
+        """The answer in place of "wait", or after it if that is gone or only one person may see the answer."""
         try:
             found = await self._call("GET", each, "/messages/@original")  # another process may have answered
             self._waiting.discard(each.id)
@@ -120,7 +120,7 @@ class Interactions:
         await self._call("PATCH", each, f"/messages/{message}", json=_edited(payload))
 
     async def conclude(self, data: Mapping[str, Any], result: Accepted | None) -> None:
-        """An interaction was stored, or refused: nobody may be left waiting for an answer that does not come."""
+        """An interaction was stored or refused: nobody may be left waiting for an answer that does not come."""
         each = codec.Interaction(id=data["id"], token=data["token"], private=True)
         try:
             if data["type"] in PRESSES:

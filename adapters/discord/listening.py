@@ -70,7 +70,7 @@ class Listening(Struct):
         )
 
     def overhears(self, message: Mapping[str, Any], place: Place, me: Me) -> bool:
-        """Whether a message that is not for the bot, as far as Discord knows, may be for it all the same."""
+        """Whether a message that is not for the bot, as far as Discord knows, may still be for it."""
         names = (*self._names(place), EVERYWHERE)
         if place.guild is None or self.places.called.isdisjoint(names) or self.mode(place) == "off":
             return False

@@ -17,7 +17,7 @@ _PATH: Final = "/channels/{channel_id}/messages/{message_id}/reactions/{emoji}/@
 
 
 async def show(calls: ApiClient, channel: str, message: str, sign: Sign) -> None:
-    """Show a sign in the place of the one before. Raises what the library raises."""
+    """Show a reaction in place of the one before. Raises what the library raises."""
 
     def route(method: str, emoji: str) -> Route:
         return Route(method, _PATH, channel_id=channel, message_id=message, emoji=emoji)

@@ -1,8 +1,8 @@
 """Receipt of messages: each is stored before the next one of its channel.
 
-Events are put into the queue of their channel in the moment that the socket brings them. A worker for each channel
-that has any stores them in their order. When a session begins anew, nobody sends what was missed: so a channel's
-worker fetches that first, and what comes meanwhile waits behind it.
+The socket puts events into the queue of their channel at once. A worker for each channel that has any stores them in
+order. After a new session, nobody sends what was missed, so a channel's worker fetches that first, and what comes
+meanwhile waits.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Receiver:
             self._odd.tell(kind)
 
     async def _acknowledge(self, data: Mapping[str, Any], channel: str) -> None:
-        """Say the first word. Of a stranger's command nobody else learns."""
+        """Say the first word. Nobody else learns of a stranger's command."""
         refused = False
         if data["type"] == _COMMAND and self.admits is not None:
             place = self._place(channel, data.get("guild_id"), alone="guild_id" not in data)
@@ -214,7 +214,7 @@ class Receiver:
                 await self._contained("thread", self._look_at_posts(str(forum.id)))
 
     async def _look_at_posts(self, forum: str) -> None:
-        """Posts of a forum that were written and put away while nobody read them."""
+        """Posts of a forum that were written and archived while nobody read them."""
         for post in await self._history.posts_put_away(forum):
             await self._look_at_thread(post["id"], post)
 
@@ -232,7 +232,7 @@ class Receiver:
     # -- one channel ------------------------------------------------------------------------
 
     async def _missed(self, channel: str) -> tuple[Sequence[_Event], str]:
-        """What was written in a channel while nobody read it, oldest first; and what the channel is told of that."""
+        """What was written in a channel while nobody read it, oldest first; and what the channel is told about that."""
         if channel in self._alone and self._cursors.meet(channel):
             await insist(self._clock, "cursors_wait", self._reader.save)
         found: list[Mapping[str, Any]] = []
@@ -394,7 +394,7 @@ class Receiver:
         return True
 
     def _looks_back(self, message: Mapping[str, Any], place: codec.Place) -> bool:
-        """Whether the model is shown what stands before a message: not where the bot hears that anyway."""
+        """Whether the model sees what was said before a message: not if the bot hears that anyway."""
         heard_anyway = place.guild is None or place.own or self._listening.mode(place) != "mention"
         return not heard_anyway and self._settings.quoted > 0 and not codec.words(message, self._me).startswith("/")
 

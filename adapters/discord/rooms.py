@@ -1,7 +1,8 @@
-"""The bot in voice channels, where it says its answers aloud. None of it is stored: after a restart it is not there.
+"""The bot in voice channels, where it says its answers aloud.
 
-https://discord.com/developers/docs/topics/voice-connections. The library speaks with Discord's voice servers, from a
-thread of its own, and needs the extra `voice` for that. The sound is Opus already, so its packets go out as they are.
+None of it is stored: after a restart it is not there. https://discord.com/developers/docs/topics/voice-connections. The
+library speaks with Discord's voice servers, from a thread of its own, and needs the extra `voice` for that. The sound
+is already Opus, so its packets go out unchanged.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class Rooms:
         return next((each for each in self._rooms.values() if each.to == to and each.is_held), None)
 
     def say(self, outbound: Outbound, content: bytes) -> bool:
-        """Say an answer's sound behind what is being said; False where it cannot be said aloud."""
+        """Say an answer's sound after what is being said; False if it cannot be said aloud."""
         room = self._room(outbound.to)
         if room is None:
             return False

@@ -17,7 +17,7 @@ _MINUTES: Final = 1_440  # without a message, after which Discord puts a thread 
 
 
 async def open_topic(calls: ApiClient, connection: DiscordClient, chat: str, name: str, text: str) -> None:
-    """Open a thread in a channel, or beside the thread or post that this is. Raises what the library raises."""
+    """Open a thread in a channel, or next to this thread or post. Raises what the library raises."""
     found = None if chat.startswith(WITH) else connection.get_channel(int(chat))
     place = found.parent if isinstance(found, Thread) else found
     if place is None:

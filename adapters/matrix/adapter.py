@@ -324,5 +324,5 @@ def create(settings: MatrixSettings, host: AdapterHost) -> MatrixAdapter:
 
 
 def _transaction(row: str) -> str:
-    """A row's own, the same at every attempt."""
+    """A row's own transaction id, the same at every attempt."""
     return row if len(row) <= 60 else blake2s(row.encode(), digest_size=16).hexdigest()

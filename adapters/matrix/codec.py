@@ -55,7 +55,7 @@ class Room(Struct, kw_only=True):
 
     @property
     def alone(self) -> bool:
-        """Whether two are alone there."""
+        """Whether only two are there."""
         return len(self.people) <= 2 and not self.group
 
     def called(self, person: str) -> str:
@@ -137,7 +137,7 @@ def is_meant(event: Json, me: Me) -> bool:
 
 
 def _command(said: str, me: Me) -> bool:
-    """Whether a text is a command behind an exclamation mark: many programs keep the slash for themselves."""
+    """Whether a text is a command after an exclamation mark, because many apps keep the slash for themselves."""
     return said.startswith("!") and said[1:].partition(" ")[0].strip().lower() in me.commands
 
 
@@ -204,7 +204,7 @@ def words(event: Json) -> str:
 
 
 def without_mention(event: Json, me: Me) -> str:
-    """What a message says, without the bot's name at its start or its end. A link to the bot needs no sign beside its
+    """What a message says, without the bot's name at its start or end. A link to the bot needs no punctuation after its
     name."""
     text, formatted = words(event), str(content_of(event).get("formatted_body") or "")
     names = "|".join(re.escape(each) for each in (me.id[1:], me.name, me.id[1:].partition(":")[0]))
@@ -253,7 +253,7 @@ def attachments(event: Json) -> Iterator[Attachment]:
 
 
 def _with_key(file: Json) -> str:
-    """The address of an encrypted file, with what opens it behind a #."""
+    """The address of an encrypted file, with what opens it after a #."""
     return f"{file['url']}#{file['key']['k']}.{file['iv']}.{file['hashes']['sha256']}" if file else ""
 
 

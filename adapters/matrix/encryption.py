@@ -133,8 +133,8 @@ class Encryption:
             self._put("account", account)
 
     async def _cross_sign(self) -> None:
-        """Sign the device as the account's own: many apps send no keys to others. Only with keys that the bot made:
-        those of a person's app stay as they are."""
+        """Sign the device as the account's own, because many apps send keys to no others. Only with keys that the bot
+        made: those of a person's app stay as they are."""
         told = await self._server.call("POST", "keys", "query", body={"device_keys": {self._me: []}})
         present = ((told.get("master_keys") or {}).get(self._me) or {}).get("keys") or {}
         if not present:
@@ -222,8 +222,8 @@ class Encryption:
     # -- reading ----------------------------------------------------------------------------
 
     async def opened(self, room: str, event: Json, *, waits: bool) -> Json | None:
-        """An encrypted event as it was written; itself where it cannot be read; None where that was said before, or it
-        is no message. `waits`: for its key, which somebody may send yet."""
+        """An encrypted event in clear; unchanged if it cannot be read; None if that was said before, or it is not a
+        message. `waits`: for its key, which somebody may still send."""
         content = event["content"]
         try:
             name = _name(room, content["session_id"])
@@ -254,7 +254,7 @@ class Encryption:
     # -- writing ----------------------------------------------------------------------------
 
     async def sealed(self, room: Room, kind: str, content: Json) -> Json | None:
-        """What is sent in the place of an event; None: the room is not encrypted. Raises AdapterError."""
+        """What is sent in place of an event; None if the room is not encrypted. Raises AdapterError."""
         if (rules := self._rules(room)) is None:
             return None
         async with self._locks.setdefault(room.id, asyncio.Lock()):
@@ -283,7 +283,7 @@ class Encryption:
         return self._rules(room) is not None
 
     def _rules(self, room: Room) -> Json | None:
-        """How often a room's key is to be changed. What was encrypted once stays so, whatever the server says."""
+        """How often a room's key must be changed. Once encrypted, a room stays so, whatever the server says."""
         noted = self.keys.get(f"room {room.id}")
         if noted is None and room.sealing is not None:
             noted = json.dumps(room.sealing)
@@ -303,7 +303,7 @@ class Encryption:
         return _RoomKey(session, self._clock.monotonic())
 
     async def _devices_of(self, people: Iterable[str]) -> set[Device]:
-        """The devices of these, but the bot's own one. Raises AdapterError."""
+        """The devices of these people, without the bot's own. Raises AdapterError."""
         people = [*people]
         if asked := [each for each in people if each not in self._devices]:
             body = {"device_keys": {each: list[str]() for each in asked}}
@@ -313,7 +313,7 @@ class Encryption:
         return {each for each in found if (each.user, each.id) != (self._me, self._device)}
 
     async def _tell(self, devices: Collection[Device], kind: str, content: Json, *, anew: bool = False) -> None:
-        """Tell devices something, each over its session, which is begun where there is none. Raises AdapterError."""
+        """Tell devices something, each over its session, which is begun if there is none. Raises AdapterError."""
         strangers = [each for each in devices if anew or not self._sessions(each.key)]
         claimed = await self._claimed(strangers) if strangers else {}
         messages: dict[str, dict[str, Any]] = {}

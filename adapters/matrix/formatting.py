@@ -98,7 +98,7 @@ def _written(source: bytes, events: Sequence[Event]) -> Iterator[str]:
 
 
 def _around(event: Event) -> tuple[str, str]:
-    """What stands before and behind something that holds others."""
+    """What comes before and after something that contains others."""
     match event.name:
         case "Heading":
             tag = event.data["level"].lower()
@@ -118,7 +118,7 @@ def _around(event: Event) -> tuple[str, str]:
 
 
 def _single(event: Event) -> str:
-    """What stands for something that holds nothing else."""
+    """What represents something that contains nothing else."""
     match event.name:
         case "Code":
             return f"<code>{_text(event.data)}</code>"

@@ -44,7 +44,7 @@ class KeyFile:
         self._file.execute("COMMIT")
 
     def get(self, name: str) -> str | None:
-        """What stands under a name."""
+        """What is kept under a name."""
         found = self._file.execute("SELECT value FROM kept WHERE name = ?", (name,)).fetchone()
         return None if found is None else str(found[0])
 
@@ -73,7 +73,7 @@ class KeyFile:
 
 
 def _secret(path: Path) -> bytes:
-    """The key that lies there; a new one if there is none."""
+    """The key that is there; a new one if there is none."""
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(os.urandom(_KEY_BYTES))

@@ -1,4 +1,4 @@
-"""The limits of Matrix. A server's own rates are for it to tell: it says how long to wait."""
+"""The limits of Matrix. A server says itself how long to wait for its rates."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ class Receiver:
         return told
 
     def _take(self, told: Json, since: str) -> None:
-        """Give each room its part of an answer. What was said before the bot first ran is nobody's question to it."""
+        """Give each room its part of an answer. What was said before the bot first ran is not a question to it."""
         batch = _Batch(told["next_batch"])
         self._batches.append(batch)
         for kind in ("join", "invite", "leave") if since else ("invite",):
@@ -290,8 +290,8 @@ class Receiver:
     # -- events -----------------------------------------------------------------------------
 
     async def _heard(self, room: str, events: Sequence[Json], notice: str, *, can_wait: bool) -> str:
-        """Store what these events mean. The room is told `notice` before the first answer; gives it back if there is
-        none."""
+        """Store what these events mean. The room is told `notice` before the first answer; returns the notice if there
+        is no answer."""
         found, fates, notice = await taken(
             self._clock, self._accept, room, events, self._meaning, notice, missed=can_wait
         )

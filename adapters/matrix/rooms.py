@@ -94,7 +94,7 @@ class Rooms:
             await self._note_direct(by, room)
 
     async def alone_with(self, person: str) -> str:
-        """The room of a person and the bot, which is made where there is none. Raises AdapterError."""
+        """The room of a person and the bot, which is made if there is none. Raises AdapterError."""
         if person not in self._direct:
             for room in (await self._direct_rooms()).get(person, ()):
                 if await self._are_alone(room, person):
@@ -116,7 +116,7 @@ class Rooms:
         return False
 
     async def _note_direct(self, person: str, room: str) -> None:
-        """Note it where everybody's programs look for chats of two; nobody misses it for long."""
+        """Note it where all apps look for chats of two; nobody misses it for long."""
         self._direct[person] = room
         with suppress(AdapterError):
             known = await self._direct_rooms()
@@ -162,7 +162,7 @@ class Rooms:
     # -- what was said ----------------------------------------------------------------------
 
     async def _asked(self, room: str, *path: str, **query: str) -> Json:
-        """What somebody may want to know of the past; empty if there is none, or the server takes too long."""
+        """What somebody wants to know of the past; empty if there is none, or the server takes too long."""
         with suppress(AdapterError, TimeoutError):
             async with self._clock.limit(_LOOK_BACK_SECONDS):
                 found: Json = await self._server.call("GET", "rooms", room, *path, query=query)
@@ -170,7 +170,7 @@ class Rooms:
         return {}
 
     async def event(self, room: str, event: str) -> Json | None:
-        """One message, as it reads now; None where there is none, or it was taken back."""
+        """One message, in its present wording; None if there is none, or it was deleted."""
         found = await self._asked(room, "event", event)
         newest = ((found.get("unsigned") or {}).get("m.relations") or {}).get("m.replace") or found
         found, newest = await self.opened(room, found), await self.opened(room, newest)
@@ -183,7 +183,7 @@ class Rooms:
         return await self.encryption.opened(room, event, waits=False) or event
 
     async def before(self, room: Room, event: str) -> str:
-        """The messages before a mention since the bot's own last words, as the model is shown them."""
+        """The messages before a mention, since the bot's own last words, as the model sees them."""
         found: list[Json] = []
         for each in (await self._asked(room.id, "context", event, limit=str(2 * self._settings.quoted))).get(
             "events_before", ()

@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 
 
 class Device(Struct, frozen=True, kw_only=True):
-    """A program of somebody's. `key`: to write to it; `signs`: by which it signs."""
+    """Somebody's app. `key`: to write to it; `signs`: with which it signs."""
 
     user: str
     id: str
@@ -39,14 +39,14 @@ def canonical(thing: Json) -> bytes:
 
 
 def signed(thing: Json, user: str, key: str, account: Account) -> dict[str, Any]:
-    """The object with a signature beside those that it has. `key`: what comes behind "ed25519:"."""
+    """The object with one more signature. `key`: what comes after "ed25519:"."""
     before = thing.get("signatures") or {}
     name, signature = f"ed25519:{key}", account.sign(canonical(thing)).to_base64()
     return {**thing, "signatures": {**before, user: {**before.get(user, {}), name: signature}}}
 
 
 def is_signed(thing: Json, user: str, key: str, signs: str) -> bool:
-    """Whether the object bears this one's signature."""
+    """Whether the object carries this signature."""
     try:
         signature = Ed25519Signature.from_base64(thing["signatures"][user][f"ed25519:{key}"])
         Ed25519PublicKey.from_base64(signs).verify_signature(canonical(thing), signature)
@@ -98,7 +98,7 @@ def cross_signing_key(account: Account, user: str, usage: str, by: Account | Non
 
 
 def sealed_file(content: bytes) -> tuple[bytes, dict[str, Any]]:
-    """A file encrypted, and what a message says of that, but for the address."""
+    """A file, encrypted, and what a message says about it, except the address."""
     key, start = os.urandom(32), os.urandom(8) + bytes(8)
     shut = Cipher(algorithms.AES(key), modes.CTR(start)).encryptor().update(content)
     return shut, {

@@ -114,7 +114,7 @@ class SlackBot:
         await self._receiver.run(accept, self.notebook, me, reading)
 
     async def _introduced(self) -> codec.Me:
-        """The bot's own facts as soon as Slack can be reached."""
+        """The bot's own facts, as soon as Slack can be reached."""
         return _me(await reached(self._clock, "slack", partial(self._calls, "auth.test"), is_auth))
 
     def _heard(self, kind: str, payload: dict[str, Any]) -> Awaitable[dict[str, Any] | None]:
@@ -151,7 +151,7 @@ class SlackBot:
             await self._calls("views.publish", user_id=event["user"], view=view)
 
     async def _tell(self, press: Mapping[str, Any], told: str) -> None:
-        """Tell a sentence to who pressed a button, and to nobody else."""
+        """Tell a sentence only to the person who pressed a button."""
         where = press["container"]
         thread = where.get("thread_ts") or (press.get("message") or {}).get("thread_ts")
         whom = {"channel": where["channel_id"], "user": press["user"]["id"], "thread_ts": thread}
@@ -260,7 +260,8 @@ class SlackBot:
         return in_doubt or begun < self._began or self._clock.now() - begun > _OTHERS_AFTER
 
     async def _found(self, outbound: Outbound, channel: str) -> str | None:
-        """The message of an earlier attempt whose answer was lost; "": there is none; None: nobody may look."""
+        """The message of an earlier attempt whose answer was lost; "" if there is none; None if that cannot be looked
+        up."""
         thread = outbound.to.thread
         method, how = ("conversations.replies", {"ts": thread}) if thread else ("conversations.history", {})
         oldest = codec.ts(codec.id_at(_begun(outbound) - _CLOCKS_DIFFER))
@@ -284,7 +285,7 @@ class SlackBot:
         return file is not None and bool(message.get("bot_id")) and sent == [(file.name or "file", file.size)]
 
     async def _whispered(self, path: str, content: Mapping[str, Any]) -> str:
-        """Show the answer to a slash command to its person alone. Raises AdapterError."""
+        """Show the answer to a slash command only to its person. Raises AdapterError."""
         root = _HOOKS
         if self._settings.base_url is not None:
             parts = urlsplit(self._settings.base_url)
@@ -396,7 +397,7 @@ def create(settings: SlackSettings, host: AdapterHost) -> SlackBot:
 
 
 def _begun(outbound: Outbound) -> float:
-    """When its first attempt can have been: a row that is begun anew counts as new."""
+    """The earliest moment of its first attempt: a row that begins again counts as new."""
     asked = codec.asked_at(outbound.answers)
     return outbound.created_at if asked is None else min(asked, outbound.created_at)
 

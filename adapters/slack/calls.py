@@ -108,7 +108,7 @@ class SlackCalls:
 
 
 def code_of(error: BaseException | None) -> str:
-    """Slack's word for the error of a call; "": there is none."""
+    """Slack's word for the error of a call; "" if there is none."""
     cause = error.__cause__ if isinstance(error, AdapterError) else error
     data = getattr(getattr(cause, "response", None), "data", None)
     return str(data.get("error", "")) if isinstance(data, dict) else ""

@@ -79,7 +79,7 @@ def is_said(message: Json) -> bool:
 
 
 def place_of(message: Json, channel: str) -> Place:
-    """The place of a message: a thread's first message stands in the channel."""
+    """Where a message is: a thread's first message is in the channel."""
     thread = message.get("thread_ts")
     return Place(channel=channel, thread=None if thread in (None, message["ts"]) else thread)
 
@@ -100,7 +100,7 @@ def is_named(message: Json, me: Me) -> bool:
 
 
 def people_in(messages: Sequence[Json]) -> set[str]:
-    """The ids of those who wrote these, and whom they name."""
+    """The ids of those who wrote these, and of those they name."""
     named = {person for each in messages for person in _PERSON.findall(each.get("text") or "")}
     return named | {each["user"] for each in messages if each.get("user")}
 

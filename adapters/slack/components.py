@@ -48,7 +48,7 @@ def _plain(text: str) -> dict[str, Any]:
 
 
 def said(data: Mapping[str, Any]) -> str:
-    """What a press says, as the text of an Inbound: behind a `send` what is ticked, behind `words` what is written."""
+    """What a press says, as the text of an Inbound: after a `send` what is ticked, after `words` what is written."""
     action = data["actions"][0]
     values = (data.get("state") or {}).get("values") or {}
     lines = [str(action.get("value", ""))]

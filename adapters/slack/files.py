@@ -52,7 +52,7 @@ async def fetch(calls: SlackCalls, file: Attachment) -> bytes:
 
 
 def _is_slacks(calls: SlackCalls, address: str) -> bool:
-    """Whether an address is Slack's own: nobody else is shown the token."""
+    """Whether an address is Slack's own, because nobody else may see the token."""
     host, own = urlsplit(address).hostname or "", urlsplit(calls.client.base_url).hostname
     return host == own or host.endswith(".slack.com")
 

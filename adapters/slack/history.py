@@ -84,7 +84,7 @@ class SlackHistory:
         return self._own[place.cursor]
 
     async def place_of(self, channel: str, message: str) -> codec.Place:
-        """Where a message stands, whose thread is not told."""
+        """Where a message is whose thread is unknown."""
         with suppress(AdapterError, TimeoutError):
             async with self._clock.limit(_LOOK_SECONDS):
                 answer = await self._calls("conversations.replies", channel=channel, ts=message, limit=1)

@@ -24,7 +24,7 @@ _EMOJI: Final = dict(each.split("=") for each in _NAMES.split())
 
 
 async def show(calls: SlackCalls, channel: str, message: str, sign: Sign) -> None:
-    """Show a sign in the place of the one before. Raises AdapterError."""
+    """Show a reaction in place of the one before. Raises AdapterError."""
     where = {"channel": channel, "timestamp": message}
     with suppress(DeliveryRefused):  # it is there already
         await calls("reactions.add", name=SIGNS[sign], **where)

@@ -113,7 +113,7 @@ class Receiver:
         return taken
 
     def _sorted(self, kind: str, payload: Json) -> tuple[str, str, Any] | None:
-        """The channel, the kind and the data of what an envelope brought; None: nobody here wants it."""
+        """The channel, the kind and the data of what an envelope brought; None if nobody here wants it."""
         if kind == "slash_commands":
             return payload["channel_id"], "command", payload
         if kind == "interactive":
@@ -138,7 +138,7 @@ class Receiver:
     # -- one channel ------------------------------------------------------------------------
 
     async def _missed(self, channel: str) -> tuple[Sequence[_Event], str]:
-        """What was written in a channel while nobody read it, oldest first; and what the channel is told of that."""
+        """What was written in a channel while nobody read it, oldest first; and what the channel is told about that."""
         threads = [name.partition("/")[2] for name in self._cursors.put_away(()) if name.startswith(f"{channel}/")]
         found: list[Json] = []
         cut = False

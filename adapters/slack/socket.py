@@ -83,7 +83,7 @@ class SocketMode:
             raise
 
     async def _one(self, *, missed: bool) -> bool:
-        """One connection from its beginning to its end, or to Slack's goodbye. Says whether there is none now."""
+        """One connection from its beginning to its end, or to Slack's goodbye. Returns whether there is none now."""
         try:
             async with self._clock.limit(_HANDSHAKE_SECONDS):
                 address = await self.address()
@@ -113,7 +113,7 @@ class SocketMode:
         return not leaves
 
     async def _read(self, link: aiohttp.ClientWebSocketResponse, *, missed: bool) -> bool:
-        """Read a connection; whether Slack said goodbye, and goes on sending for a while."""
+        """Read a connection. Returns whether Slack said goodbye and continues sending for a while."""
         self.unreached_since = self.unreached_since or self._clock.monotonic()
         while True:
             said = await self._received(link)

@@ -125,7 +125,7 @@ class TelegramBot:
 
     @asynccontextmanager
     async def _menu_set(self) -> AsyncIterator[None]:
-        """Set the menus beside the block: no message waits for them, and no failure of theirs ends it."""
+        """Set the menus while the block runs: no message waits for them, and no failure of theirs ends it."""
         begin = asyncio.get_running_loop().create_task
         setting = [
             begin(best_effort(self._menu(self._bot), what="menu")),
@@ -141,7 +141,7 @@ class TelegramBot:
     # -- the account ------------------------------------------------------------------------
 
     async def _introduced(self) -> codec.Me:
-        """Return the bot's own facts as soon as Telegram can be reached."""
+        """The bot's own facts, as soon as Telegram can be reached."""
         await reached(self._clock, "telegram", self._tried, lambda error: isinstance(error.__cause__, InvalidToken))
         self._receiver.reached(yes=True)
         return codec.Me(id=self._bot.id, username=self._bot.username)
@@ -264,7 +264,7 @@ class TelegramBot:
         return error
 
     def _where(self, outbound: Outbound, chat: int) -> dict[str, Any]:
-        """Where a message stands, and whether its people are called."""
+        """Where a message is, and whether its people are called."""
         return {
             "chat_id": chat,
             "message_thread_id": _thread(outbound.to),

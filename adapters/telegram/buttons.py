@@ -49,7 +49,7 @@ def keyboard(rows: Sequence[Sequence[Button]]) -> InlineKeyboardMarkup | None:
 
 
 class ButtonAnswers:
-    """Answers presses. Reading updates waits for none of these answers."""
+    """Answers presses. Reading updates does not wait for these answers."""
 
     def __init__(self) -> None:
         self._answering = Background()
@@ -96,7 +96,7 @@ async def show(bot: Bot, entries: Sequence[MenuEntry], admins: Sequence[str]) ->
 
 
 async def show_page(bot: Bot, page: str | None) -> None:
-    """Have the button beside the text field open the page; None: take it away, if it is one of ours."""
+    """Let the button beside the text field open the page; None: remove it, if it is ours."""
     shown = await bot.get_chat_menu_button()
     ours = isinstance(shown, MenuButtonWebApp) and shown.text == _PAGE
     if page is not None and not (ours and shown.web_app.url == page):  # type: ignore[attr-defined]

@@ -133,7 +133,7 @@ def _source(message: Message, writer: Party, chat_type: ChatType, thread: str | 
 
 
 def _unread(update: int, message: Message, source: Source, me: Me) -> Inbound | None:
-    """A message that holds nothing for a bot. In a group nobody may have meant it."""
+    """A message that holds nothing for a bot. In a group it may be for nobody."""
     if not message.unread or source.chat_type != "direct":
         return None
     return Inbound(event_id=f"{me.id}:{update}", source=source, text=message.unread, kind="unread")
@@ -226,7 +226,7 @@ def message_of(event: str | None, chat: int) -> int | None:
 
 
 def without_mention(text: str, username: str) -> str:
-    """The text without the bot's name at its start or its end, or behind a command."""
+    """The text without the bot's name at its start or end, or after a command."""
     name = f"@{username}".lower()
     words = text.strip()
     lowered = words.lower()
@@ -254,7 +254,7 @@ def thread_of(message: Message, posts: Container[tuple[int, int]]) -> str | None
 
 
 def post_of(thread: str | None) -> int | None:
-    """The number of the post whose comments are this thread; None: it is none of these."""
+    """The number of the post whose comments are this thread; None if it is not such a thread."""
     return int(thread.removeprefix(_POST)) if thread is not None and thread.startswith(_POST) else None
 
 
@@ -305,7 +305,7 @@ def _shown(message: Message, without: Container[str] = ()) -> str:
 
 
 def _with_links(text: str, entities: Sequence[Entity], without: Container[str] = ()) -> str:
-    """The text with the addresses of the links that stand behind words, and `without` entities of these types."""
+    """The text with the addresses of the links behind words, and `without` entities of these types."""
     meant = [each for each in entities if each.url or each.type in without]
     if not meant:
         return text

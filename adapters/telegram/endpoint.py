@@ -74,7 +74,7 @@ class WebhookEndpoint(Struct, kw_only=True):
         return await self._answer(update)
 
     def _objection(self, request: web.BaseRequest) -> int | None:
-        """The status for a request that its head alone makes wrong; None: the head is right."""
+        """The status for a request whose head alone is wrong; None if it is right."""
         if request.path != unquote(self.path):
             return 404
         given = request.headers.get(SECRET_HEADER, "").encode(errors="surrogateescape")

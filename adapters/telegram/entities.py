@@ -112,7 +112,7 @@ def _order(span: Span) -> tuple[int, int, int]:
 
 
 def _nested(spans: Iterable[Span]) -> Iterator[Span]:
-    """`spans` cut so that any two are nested or apart; without those that stand where they may not."""
+    """`spans`, cut so that any two are nested or apart, without those in places where they are not allowed."""
     around: list[Span] = []
     for span in sorted(spans, key=_order):
         while around and around[-1].end <= span.start:

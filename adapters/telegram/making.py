@@ -1,5 +1,5 @@
-"""Makes the bot. The library is loaded without the package by which it reads Telegram Passports, which takes 8 MB:
-nobody sends such here."""
+"""Makes the bot. The library is loaded without the package that reads Telegram Passports, which takes 8 MB and which
+nobody needs here."""
 
 from __future__ import annotations
 

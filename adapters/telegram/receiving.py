@@ -97,7 +97,7 @@ class Receiver:
         await self._refused
 
     def refuse(self, error: InvalidToken) -> None:
-        """The token was revoked: the library polls no more, and tells nobody."""
+        """The token was revoked: the library stops polling without telling anybody."""
         if self._refused is not None and not self._refused.done():
             self._refused.set_exception(error)
 
@@ -106,7 +106,7 @@ class Receiver:
         self._ending = True
 
     async def take(self, updates: Sequence[Update]) -> bool:
-        """Store these updates, and say whether they are stored; if not, a growing pause has passed. Raises
+        """Store these updates. Returns whether they are stored; if not, a growing pause has passed. Raises
         NetworkError, which ends no polling, if they are not and nobody can wait for it."""
         try:
             await self.store(updates)

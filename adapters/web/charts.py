@@ -40,7 +40,7 @@ def bar(shares: WindowShares) -> Html:
 
 
 def columns(values: Sequence[float], told: Sequence[str], label: str) -> Html:
-    """Small columns, each with words of its own."""
+    """Small columns, each with its own words."""
     most, places = max([*values, 1e-9]), max(14, len(values))  # the first hour of a program is no wall
     parts, step = [], 100 / places
     for number, (value, words) in enumerate(zip(values, told, strict=True), places - len(values)):

@@ -27,7 +27,7 @@ ATTRIBUTES: Final = frozenset((
 
 
 def formula(latex: str, *, display: bool) -> Html:
-    """A formula in a line, or on lines of its own."""
+    """A formula, in a line or on lines of its own."""
     source = latex.strip()
     try:
         if not 0 < len(source) <= _LONGEST:

@@ -138,7 +138,7 @@ class Guard:
 
     @property
     def link(self) -> str:
-        """Return the address that logs the owner in, once; "" where there is none."""
+        """The address that logs the owner in, once; "" if there is none."""
         return f"{self._at}/login?key={self._key}" if self._key else ""
 
     @property
@@ -159,8 +159,8 @@ class Guard:
     # -- requests -----------------------------------------------------------------------------------
 
     def remote(self, request: web.BaseRequest) -> str:
-        """The address that a request comes from. A proxy on this machine, or the named one, tells the person's own:
-        else one stranger's wrong passwords would hold up all."""
+        """The address that a request comes from. A proxy on this machine, or the named one, tells the person's own;
+        otherwise one stranger's wrong passwords would hold up everybody."""
         nearest = request.remote or ""
         proxy = self._settings.proxy
         if self._settings.url and (nearest == proxy or (proxy is None and is_loopback(nearest))):
@@ -168,12 +168,12 @@ class Guard:
         return nearest
 
     def knows_host(self, request: web.BaseRequest) -> bool:
-        """Whether the page is asked for under a name of its own: another name may be led to this machine, too."""
+        """Whether the page is asked for under one of its own names: another name may also lead to this machine."""
         hosts = request.headers.getall("Host", [])
         return len(hosts) == 1 and hosts[0].lower() in self._origins.values()
 
     def is_own(self, request: web.BaseRequest) -> bool:
-        """Whether a page of ours made this request, as far as its head tells."""
+        """Whether one of our pages made this request, as far as its head tells."""
         origin = request.headers.get("Origin")
         if origin is not None:
             return self._origins.get(origin) == request.headers.get("Host", "").lower()

@@ -1,4 +1,4 @@
-"""The page's pictures: strokes on a square of 24, in the colour of the words beside them."""
+"""The page's icons: strokes on a square of 24, in the colour of the words beside them."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ _STROKES: Final = {
 
 
 def icon(name: str) -> Html:
-    """A picture by its name. It says nothing to a screen reader: the words beside it, or a label, do."""
+    """An icon by its name. It says nothing to a screen reader: the words beside it, or a label, do."""
     return el("svg", el("path", d=_STROKES[name]), viewBox="0 0 24 24", aria_hidden="true", class_="icon")

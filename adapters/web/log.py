@@ -272,7 +272,7 @@ def _begins(text: str) -> str:
 
 
 def _plain(text: str) -> Html:
-    """A text of the gateway's own; one with columns keeps them."""
+    """One of the gateway's own texts; if it has columns, they are kept."""
     kind = "plain columns" if _COLUMNS.search(text) else "plain"
     return el("p", text, class_=kind, dir="auto")
 
@@ -398,5 +398,5 @@ def _link(ref: str, name: str, mime: str, size: int) -> Html:
 
 
 def joined_entries(entries: Sequence[Entry]) -> Html:
-    """Entries as they stand in a page."""
+    """Entries, as a page has them."""
     return joined([el("li", each.html, id=f"e-{each.id}", data_place=each.place) for each in entries])

@@ -281,7 +281,7 @@ def _below(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
 
 
 def side(frame: Frame, inner: Html) -> Html:
-    """The list beside the conversation: sessions, search, the bar, other pages."""
+    """The list at the side of the conversation: sessions, search, the bar, other pages."""
     search = el(
         "form",
         icon("search"),
@@ -341,7 +341,7 @@ def side_list(sessions: Sequence[SessionLine], shares: WindowShares | None, *, w
 
 
 def _about_session(each: SessionLine) -> Html:
-    """The menu of a session. Its forms are one: which of its buttons was pressed says what is to be done."""
+    """The menu of a session. It is one form: the button that was pressed says what to do."""
 
     def button(label: str, verb: str, **more: str) -> Html:
         return el("button", label, type="submit", form="session", name="order", value=f"{verb} {each.id}", **more)
@@ -376,7 +376,7 @@ def _bar_line(shares: WindowShares | None) -> Child:
 
 
 def page(frame: Frame, title: str, body: Child, side_inner: Html) -> bytes:
-    """A page beside the chat."""
+    """A page besides the chat."""
     forms = [_form("command", "/say", frame), _form("order", "/inside", frame), *_of_sessions(frame)]
     main = el("main", el("h1", title, dir="auto"), body, class_="reading", id="main")
     skip = el("a", "Skip to the content", href="#main", class_="skip")
@@ -854,7 +854,7 @@ def _costs(what: str, costs: Sequence[Cost]) -> Child:
 
 
 def _side_of(number: int, content: Child) -> str | None:
-    """The class of a cell: figures stand to the right, but in the first column."""
+    """The class of a cell: figures are on the right, except in the first column."""
     return "right" if number and isinstance(content, str) and content.startswith(_FIGURES) else None
 
 
@@ -863,7 +863,7 @@ def _cell(content: Child, number: int) -> Html:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Child]]) -> Child:
-    """Rows whose first cell names them; figures stand to the right."""
+    """Rows whose first cell names them; figures are on the right."""
     if not rows:
         return None
     cells = [[_cell(each, number) for number, each in enumerate(row)] for row in rows]
@@ -909,7 +909,7 @@ def _stuck(stuck: Sequence[Stuck]) -> Child:
 
 
 def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str = "", name: str = "") -> bytes:
-    """The page for somebody who is not logged in. It tells nothing of what is behind it."""
+    """The page for somebody who is not logged in. It says nothing about what is behind it."""
     form = el(
         "form",
         el(

@@ -38,7 +38,7 @@ _ONCE: Final = "Copy this key now. It is never shown again:"
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """What came of a form: where it stands, and what is said there. `chosen`: what it held, without secrets."""
+    """The result of a form: where it is, and what is said there. `chosen`: what it held, without secrets."""
 
     where: str = ""
     told: Child = None

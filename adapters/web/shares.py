@@ -35,7 +35,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Return the link, behind the page's address; "" where nobody knows it any more."""
+        """The link, after the page's address; "" if nobody knows it any more."""
         return f"/shared/{self.token}" if self.token else ""
 
 
@@ -49,7 +49,7 @@ class Shares:
         self._notebook: Notebook | None = None
 
     async def begin(self, notebook: Notebook | None) -> None:
-        """Read the links that hold, perhaps anew. Raises StoreUnavailable."""
+        """Read the valid links, perhaps again. Raises StoreUnavailable."""
         self._notebook = notebook
         notes = await notebook.read() if notebook is not None else {}
         found, changes = dict[str, Share](), dict[str, str | None]()

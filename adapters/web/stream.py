@@ -132,7 +132,7 @@ class Bells(Struct):
     def shared(
         self, person: str, what: Hashable, make: Callable[[T | None, Sequence[News] | None], Awaitable[T]]
     ) -> Shared[T]:
-        """What the open pages of a person have in common, of which there is one at least."""
+        """What the open pages of a person have in common; there is at least one."""
         return self._chats[person].shared.setdefault(what, Shared(make))
 
     def ring(self, person: str, *, stored: bool = True, news: News | None = None) -> None:

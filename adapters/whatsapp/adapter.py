@@ -177,8 +177,8 @@ class WhatsAppBot:
         return Inbound(event_id=event, source=source, kind="left", text=why) if gone and person else None
 
     async def _after_failure(self, row: str, to: ChatAddress, why: str, wait: float | None) -> None:
-        """Send a row again after so many seconds, each time twice as many, if this process sent it. One that never
-        arrives has a sign on what it answers."""
+        """Send a row again after so many seconds, each time twice as many, if this process sent it. If it never
+        arrives, the message that it answers gets a ⚠️."""
         sent = self._sent.get(row)
         if sent is not None and wait is not None and sent.again < _MOST_AGAIN:
             wait *= 2.0**sent.again
@@ -216,7 +216,7 @@ class WhatsAppBot:
                 self._later(here, _read_receipt(inbound.place))
 
     def _later(self, to: ChatAddress, body: Mapping[str, Any]) -> None:
-        """Send something beside everything else, as well as it can be."""
+        """Send something in the background, as well as possible."""
 
         async def sent() -> None:
             await best_effort(self._post(to, body), what="beside")
@@ -297,7 +297,7 @@ class WhatsAppBot:
         return self._pointed.setdefault(str(outbound.answers), outbound.id) == outbound.id
 
     async def _is_open(self, outbound: Outbound) -> bool:
-        """Whether the person wrote within a day: whoever just asked did."""
+        """Whether the person wrote within a day, as somebody who just asked did."""
         now, name = self._clock.now(), _note_of(self._number(outbound.to), outbound.to.chat)
         if codec.message_of(outbound.answers) and now - outbound.created_at < WINDOW - _NOTED_EVERY:
             return True
@@ -357,7 +357,7 @@ def _named(value: Any) -> Mapping[str, Any]:
 
 
 def _contact_of(message: Mapping[str, Any], contacts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """What is said of who wrote a message."""
+    """What is said about who wrote a message."""
     named = {message.get("from"), message.get("from_user_id")} - {None}
     found = (each for each in contacts if named & {each.get("wa_id"), each.get("user_id")})
     return next(found, contacts[0] if len(contacts) == 1 else {})

@@ -87,7 +87,7 @@ class GraphCalls:
     async def __call__(
         self, method: str, path: str, body: Any = None, *, token: str = "", patience: float = 0.0, **how: Any
     ) -> Json:
-        """The answer to a call. `token`: another than the bot's; `how`: as of httpx. Raises AdapterError."""
+        """The answer to a call. `token`: one other than the bot's; `how`: as in httpx. Raises AdapterError."""
         if body is not None:
             how |= {"content": json.dumps(body, ensure_ascii=False).encode(errors="replace")}
             how |= {"headers": {"Content-Type": "application/json"}}

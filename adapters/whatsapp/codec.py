@@ -125,7 +125,7 @@ def _said(message: Json, quote: Quote | None, own: dict[str, Any]) -> Inbound | 
 
 
 def words(message: Json) -> str:
-    """A message's words, with what stands for things that are no words."""
+    """A message's words, with replacements for things that are not words."""
     lines = [_own(message)] if _own(message) else []
     if place := message.get("location"):
         named = [one_line(str(place[part])) for part in ("name", "address") if place.get(part)]

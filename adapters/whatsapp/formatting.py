@@ -42,7 +42,7 @@ class _Insert(NamedTuple):
 
 
 def shown(markdown: str) -> str:
-    """One part of Markdown as WhatsApp is to be sent it; never raises, never empty."""
+    """One part of Markdown, in the form for WhatsApp; never raises, never empty."""
     fitted = None if PLAIN.fullmatch(markdown) else _FITTING.fitted(markdown)
     return plain(markdown) if fitted is None else fitted[0]
 
@@ -85,7 +85,7 @@ def _with(text: str, inserts: Sequence[_Insert]) -> str:
 
 
 def _pairs(text: str) -> Iterator[int]:
-    """The places behind signs that would mark something."""
+    """The places after characters that would mark something."""
     for start, end in _lines(text, 0, len(text)):
         last = {found[1]: found.start() for found in _CLOSES.finditer(text, start, end)}
         for found in _OPENS.finditer(text, start, end):

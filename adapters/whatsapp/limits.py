@@ -44,7 +44,7 @@ def rates(to: ChatAddress, number: str) -> Sequence[Rate]:
 
 
 def bubble(part: str, kind: OutboundKind) -> Bubble:
-    """One message, with WhatsApp's own signs. What is no reply and no remark is no Markdown."""
+    """One message, with WhatsApp's own marks. Only replies and remarks are Markdown."""
     text = shown_part(part, kind, shown, plain)
     return Bubble(text=text, units=length(text, "utf16"), most=LONGEST)
 

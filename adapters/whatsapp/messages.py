@@ -37,12 +37,12 @@ def addressed(person: str, content: Mapping[str, Any], *, row: str = "", quotes:
 
 
 def text(words: str) -> Json:
-    """Words alone."""
+    """Only words."""
     return {"type": "text", "text": {"body": words, "preview_url": False}}
 
 
 def reaction(message: str, emoji: str) -> Json:
-    """A sign on a message, in the place of the one before."""
+    """A reaction to a message, in place of the one before."""
     return {"type": "reaction", "reaction": {"message_id": message, "emoji": emoji}}
 
 
@@ -65,7 +65,7 @@ def with_buttons(words: str, rows: Sequence[Sequence[Button]]) -> Json:
 
 
 def spelled_out(words: str, rows: Sequence[Sequence[Button]]) -> Json:
-    """Words alone, with what could be pressed: for a message with buttons that is not taken."""
+    """Only words, including what could be pressed: for a message with buttons that is not accepted."""
     labels = [each.label for row in rows for each in row if each.kind != "words"]
     return text("\n".join([words, *(f"- {each}" for each in labels)]))
 
@@ -85,7 +85,7 @@ def _row(button: Button, title: str) -> Json:
 
 
 def _different(labels: Sequence[str], most: int) -> list[str]:
-    """Titles of at most so many characters; no two may be alike."""
+    """Titles of at most so many characters, no two alike."""
     titles: list[str] = []
     for label in labels:
         title, number = _cut(label.strip() or "–", most), 2
