@@ -201,7 +201,8 @@ async def test_what_waits_with_the_words_is_told_of(tmp_path: Path) -> None:
         later = await live.tell(f"and {WORD} again")
         await live.tell("y")
         assert (await live.answer(event)).text.endswith(
-            "The words are also in 1 later message of this chat that I have yet to answer; after that, forget once more."
+            "The words are also in 1 later message of this chat that I have yet to answer; "
+            "after that, forget once more."
         )
         await live.answer(later)
         assert await said(live) == [f"and {WORD} again", "echo: and quizzaciously again"]
