@@ -34,7 +34,7 @@ from gateway.store.records import Passage, ToolIntent
 
 
 class Agents(Struct, kw_only=True):
-    """`agent`, `fitting`, `steps`, `asking` and `compactor` build the parts of one turn (`of_turn`); `invoke` runs its
+    """`agent`, `fitting`, `steps` and `compactor` build the parts of one turn (`of_turn`); `invoke` runs its
     agent. `embeddings` are None where searches go by words alone."""
 
     sessions: Sessions
@@ -47,7 +47,6 @@ class Agents(Struct, kw_only=True):
     agent: partial[Agent]
     fitting: partial[Fitting]
     steps: partial[ToolSteps]
-    asking: partial[Asking]
     compactor: partial[Compactor]
     invoke: Callable[[Agent, Conversation, Collection[ToolIntent]], Awaitable[str]] = Agent.run
 
@@ -85,12 +84,14 @@ class Agents(Struct, kw_only=True):
             terms=terms,
             **of_steps,
         )
-        asking = self.asking(
+        asking = Asking(
             metering=metering,
             fitting=fitting,
             steps=steps,
             observer=observer,
             reply=reply,
+            clock=self.metering.clock,
+            points=self.sessions.points,
             purpose=purpose,
             also=also,
             terms=terms,

@@ -19,7 +19,6 @@ from msgspec import Struct, field
 from tzlocal import get_localzone_name
 
 from gateway.agent.agents import Agents
-from gateway.agent.asking import Asking
 from gateway.agent.background import BackgroundCommands
 from gateway.agent.compaction import Compactor
 from gateway.agent.delegation import Helpers
@@ -456,7 +455,6 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             traced=base.tracing.tool if base.tracing else untraced,
             plugged=sessions.hooks.plugged,
         ),
-        asking=partial(Asking, clock=clock, points=base.points),
         compactor=partial(
             Compactor,
             clock=clock,

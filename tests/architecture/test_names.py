@@ -21,7 +21,6 @@ NAMED = {
     "gateway/agent/holding.py": {"api"},  # a word of credentials
     "gateway/agent/search/servers.py": {"web"},  # where Brave's answer has its pages
     "gateway/app/config/models.py": {"console"},  # a form of log lines
-    "gateway/context/identifiers.py": {"WhatsApp", "OpenAI"},  # words with capitals inside that are no names of code
     "gateway/runtime/logs.py": {"console"},
     "gateway/cli/main.py": {"hermes, chatgpt, claude, openwebui or jsonl."},  # formats that `import` reads
     "gateway/cli/migrate.py": {"console"},
