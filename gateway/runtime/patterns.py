@@ -28,7 +28,7 @@ def table(module: str) -> Mapping[str, Sequence[str]]:
         if line.startswith("== "):
             lines = found[line[3:]] = []
             continue
-        whole = _NAMED.sub(lambda named: "|".join(found[named[1]]), line)
+        whole = _NAMED.sub(lambda named: "|".join(found[named[1]]), line) if "{{" in line else line
         if line.startswith("  "):
             lines[-1] += whole[2:]
         elif line and not line.startswith("# "):
