@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from gateway.context.readable import is_image
+from gateway.context.readable import images
 from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.session import NO_RANGE, PassWork, Range, Shortened
 
@@ -47,13 +46,8 @@ def _shortened(pairs: Iterator[tuple[Message, Message]]) -> dict[Shortened, tupl
         if is_summary(new) or note_of(new).get("id") == note_of(old).get("id"):
             continue
         what: Shortened = "argument" if old.get("tool_calls") else "result"
-        if _pictures(old) > _pictures(new):
+        if images(old) > images(new):
             what = "picture"
         count, tokens = found.get(what, (0, 0))
         found[what] = count + 1, tokens + max(0, note_of(old).get("tokens", 0) - note_of(new).get("tokens", 0))
     return found
-
-
-def _pictures(message: Mapping[str, Any]) -> int:
-    content = message.get("content")
-    return sum(map(is_image, content)) if isinstance(content, list) else 0

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from gateway.context.persisted import persisted
 from gateway.context.prompts import CUT, IMAGE_MARKER
-from gateway.context.readable import Call, is_image, result_id, rewritten
+from gateway.context.readable import Call, images, is_image, result_id, rewritten
 from gateway.domain.message import Message, ends, text_of
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
@@ -58,14 +58,14 @@ def prune(
     messages: Sequence[Message], protected_from: int, calls: Mapping[str, Call], counter: TokenCounter
 ) -> list[Message]:
     """Return `messages` with everything before index `protected_from` shortened, and older images replaced."""
-    newest_images = max((i for i, m in enumerate(messages) if m.get("role") == "user" and _images(m)), default=-1)
+    newest_images = max((i for i, m in enumerate(messages) if m.get("role") == "user" and images(m)), default=-1)
     later: set[str] = {text for m in messages[protected_from:] if (text := _long_result(m)) is not None}
     result = list(messages)
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if index < protected_from:
             message = _shortened(message, calls, later, counter)
-        if index < newest_images and _images(message):
+        if index < newest_images and images(message):
             marker = {"type": "text", "text": IMAGE_MARKER}
             content: Any = message["content"]
             message = rewritten(message, counter, content=[marker if is_image(part) else part for part in content])
@@ -102,10 +102,10 @@ def cut(text: str, limit: int) -> str:
 
 
 def _shortened(message: Message, calls: Mapping[str, Call], later: set[str], counter: TokenCounter) -> Message:
-    text, images = _long_result(message), _images(message)
-    if text is not None or (images and message.get("role") == "tool"):
+    text, shown = _long_result(message), images(message)
+    if text is not None or (shown and message.get("role") == "tool"):
         said = text_of(message) if text is None else text
-        line = stub_line(calls.get(result_id(message) or ""), said, images=images)
+        line = stub_line(calls.get(result_id(message) or ""), said, images=shown)
         if text is not None and text in later:
             line = f"{line[: STUB_CHARS - len(_REPEATED)]}{_REPEATED}"
         if text is not None:
@@ -162,11 +162,6 @@ def _cut_strings(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _cut_strings(item) for key, item in value.items()}
     return value
-
-
-def _images(message: Mapping[str, Any]) -> int:
-    content = message.get("content")
-    return sum(map(is_image, content)) if isinstance(content, list) else 0
 
 
 # -- one line for a result --------------------------------------------------------------------

@@ -194,6 +194,12 @@ def is_image(part: Any) -> bool:
     return isinstance(kind, str) and kind in IMAGE_TYPES
 
 
+def images(message: Mapping[str, Any]) -> int:
+    """How many images a message has."""
+    content = message.get("content")
+    return sum(map(is_image, content)) if isinstance(content, list) else 0
+
+
 def field_of(holder: Any, name: str) -> Any:
     """Return the key of a mapping or the attribute of an object; None if there is none."""
     # A dict first: nearly every holder is one, and the check for a Mapping takes ten times as long.
