@@ -62,20 +62,24 @@ async def measure() -> Rows:
         settings = SpeechSettings(base_url=server.url, model="tts-1", when="always")
         first, alone = await _first_sounds(settings), await _alone(settings)
         server.before = None
-        calm, reactions, hostile = await _others(settings, server)
+        waits = await _others(settings, server)
     times = median(first) / median(alone)
     return [
         Row("the server alone, first words, p50", milliseconds(median(alone))),
         Row("first sound behind the text, p50", milliseconds(median(first)), "goal 1.50", times, "the server's"),
         Row("first sound behind the text, p95", milliseconds(percentile(first, 0.95))),
-        Row("others' answers, calm, p95", milliseconds(calm)),
-        Row("the same, 10,000 reactions a minute", milliseconds(reactions), _more(reactions - calm)),
-        Row("the same, a voice server without end", milliseconds(hostile), _more(hostile - calm)),
+        Row("others' answers, calm, p95", milliseconds(median(waits["calm"]))),
+        Row("the same, 10,000 reactions a minute", *_beside(waits, "reactions")),
+        Row("the same, a voice server without end", *_beside(waits, "hostile")),
     ]
 
 
-def _more(seconds: float) -> str:
-    return f"{milliseconds(seconds)} more, goal 10 ms"
+def _beside(waits: dict[str, list[float]], flood: str) -> tuple[str, str]:
+    """The median over the rounds, and by how much more it is than in the calm round just before: by themselves two
+    calm rounds differ."""
+    more = [loud - calm for loud, calm in zip(waits[flood], waits["calm"], strict=True)]
+    span = f"{milliseconds(min(more))} to {milliseconds(max(more))}"
+    return milliseconds(median(waits[flood])), f"{milliseconds(median(more))} more ({span}), goal 10 ms"
 
 
 @asynccontextmanager
@@ -112,8 +116,9 @@ async def _alone(settings: SpeechSettings) -> list[float]:
     return found[1:]
 
 
-async def _others(settings: SpeechSettings, server: MediaServer) -> tuple[float, float, float]:
-    """The 95th percentile of people's waits: alone, beside a flood of reactions, beside a hostile server."""
+async def _others(settings: SpeechSettings, server: MediaServer) -> dict[str, list[float]]:
+    """The 95th percentile of people's waits in each round: alone, beside a flood of reactions, and beside a hostile
+    server, which take turns."""
     quiet = settings.model_copy(update={"when": "asked"})
     waits: dict[str, list[float]] = {"calm": [], "reactions": [], "hostile": []}
     async with _bot(quiet) as live:
@@ -128,13 +133,11 @@ async def _others(settings: SpeechSettings, server: MediaServer) -> tuple[float,
             for name, flood in floods.items():
                 beside = asyncio.create_task(flood())
                 people = [_talk(live, f"p{number}") for number in range(_PEOPLE)]
-                for each in await asyncio.gather(*people):
-                    waits[name] += each
+                waits[name].append(percentile([wait for each in await asyncio.gather(*people) for wait in each], 0.95))
                 beside.cancel()
                 await asyncio.gather(beside, return_exceptions=True)
                 server.answers.clear()
-    calm, reactions, hostile = (percentile(each, 0.95) for each in waits.values())
-    return calm, reactions, hostile
+    return waits
 
 
 async def _talk(live: Live, chat: str) -> list[float]:
