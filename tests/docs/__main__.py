@@ -32,6 +32,7 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "docs/performance.md": lambda: tables.page_with(
         "docs/performance.md", budgets=tables.budgets(), ratios=tables.ratios(), gateways=tables.gateways()
     ),
+    "docs/platforms.md": lambda: tables.page_with("docs/platforms.md", abilities=tables.abilities()),
     "docs/providers.md": lambda: tables.page_with("docs/providers.md", vendors=tables.vendors()),
     "docs/pictures/cost.svg": charts.cost,
     "docs/pictures/rooms.svg": rooms.drawn,

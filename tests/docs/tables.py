@@ -37,6 +37,38 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in (columns, ["---"] * len(columns), *rows))
 
 
+_ADAPTERS: Final = {
+    "Telegram": "telegram.adapter:TelegramAdapter", "Discord": "discord.adapter:DiscordAdapter",
+    "Slack": "slack.adapter:SlackAdapter", "Matrix": "matrix.adapter:MatrixAdapter",
+    "WhatsApp": "whatsapp.adapter:WhatsAppBot", "Page": "web.adapter:WebAdapter",
+    "Terminal": "console.interactive:InteractiveConsole",
+}  # fmt: skip
+_ABILITIES: Final = {  # what the adapter has then; Protocols of gateway.domain.adapter
+    "An answer grows while the model writes": ("edit", "preview", "show_partial"),
+    "Typing, or what the bot is at": ("typing", "working"),
+    "Buttons": ("longest_token",),
+    "Values while you type a command": ("propose",),
+    "Signs of the bot's on your message": ("react",),
+    "Files of yours": ("fetch",),
+    "Files of the bot's": ("send_file",),
+    "Several files in one message": ("send_album",),
+    "Polls": ("close_poll",),
+    "Topics or threads by the bot": ("open_topic",),
+    "A voice channel": ("rooms",),
+}
+
+
+def abilities() -> str:
+    """What each adapter can do beyond sending: the abilities that its class has."""
+    has = {}
+    for name, path in _ADAPTERS.items():
+        module, _, kind = path.partition(":")
+        adapter = getattr(importlib.import_module(f"adapters.{module}"), kind)
+        has[name] = {*dir(adapter), *adapter.__init__.__code__.co_names}  # some are set when it is made
+    rows = [(what, *("✓" if {*names} & has[each] else "–" for each in has)) for what, names in _ABILITIES.items()]
+    return table(["", *has], rows)
+
+
 def vendors() -> str:
     """Every vendor and server that has a name, with what to write."""
     rows = (
