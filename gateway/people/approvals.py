@@ -41,12 +41,12 @@ DECIDED: Final[dict[Verdict, str]] = {
     "expired": "Nobody answered in time, so it was not done.",
 }
 ASKED_WORDS: Final = (
-    "{question}\n\nYour next message is the answer, or send /answer and your words; /deny{which} refuses. Without an "
-    "answer within {span} I take it as a no."
+    "{question}\n\nYour {next} is the answer, or send /answer and your words; /deny{which} refuses. Without an answer "
+    "within {span} I take it as a no."
 )
 ASKED_CHOICE: Final = (
-    "{question}\n\nPress a button or send the number; /deny{which} refuses. Without an answer within {span} I take it "
-    "as a no."
+    "{question}\n\nPress a button or {send} the number; /deny{which} refuses. Without an answer within {span} I take "
+    "it as a no."
 )
 NOT_CHOSEN: Final = "Only one of the options is an answer here: press a button or send a number, or /deny."
 NO_FORM: Final = "Write your answer as your next message."
@@ -135,7 +135,14 @@ class Approvals(Struct, kw_only=True):
             buttons = ((buttons[0][0], *longer), (refuse,))
         if labels == WORDS:
             how = ASKED_CHOICE if choices.closed else ASKED_WORDS
-            text = how.format(question=question, which=which, span=span)
+            # In a group the bot may not see what is no reply to it.
+            is_group = item.inbound.source.chat_type != "direct"
+            means = (
+                {"next": "reply to this", "send": "reply with"}
+                if is_group
+                else {"next": "next message", "send": "send"}
+            )
+            text = how.format(question=question, which=which, span=span, **means)
             ticks = choices.several and self.outbox.grows(item.key.platform)
             buttons = _options(choices, token, set() if ticks or not choices.several else None)
         *first, last = self.outbox.rows(item, "question", text)

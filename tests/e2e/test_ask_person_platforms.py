@@ -113,6 +113,7 @@ async def test_on_discord_there_are_a_menu_and_a_form(
 
         bot.says("@Legato order a shirt", place)
         message = await question("Sizes?")
+        assert "Your reply to this is the answer" in message.content
         menu, *others = message.buttons
         assert [each["label"] for each in menu["options"]] == ["S", "M", "L"]
         assert (menu["type"], menu["max_values"]) == (3, 3)
