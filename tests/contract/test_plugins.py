@@ -3,6 +3,7 @@ too."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,7 +32,8 @@ from tests.support.fakes import ManualClock
 
 POINTS = [point.value for group in (platform.GROUP, plugin.GROUP) for point in entry_points(group=group)]
 # What takes long to load, and is for those who use it.
-HEAVY = {"aiohttp", "discord", "genai_prices", "httpx", "prompt_toolkit", "telegram", "tiktoken"}
+SERVED = ("discord", "matrix", "slack", "telegram", "whatsapp")
+HEAVY = {"aiohttp", "discord", "genai_prices", "httpx", "prompt_toolkit", "slack_sdk", "telegram", "tiktoken"}
 
 
 def undescribed(section: type[BaseModel], above: str = "") -> list[str]:
@@ -50,6 +52,15 @@ def test_to_read_descriptions_loads_nothing_heavy() -> None:
     code = f"import sys\nfor each in {modules}:\n __import__(each); print(each, sorted({HEAVY!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [f"{module} []" for module in modules]
+
+
+def test_what_is_not_enabled_is_not_loaded(tmp_path: Path) -> None:
+    home = {**os.environ, "LEGATO_HOME": str(tmp_path)}
+    asked = [sys.executable, "-X", "importtime", "-m", "gateway", "check"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, env=home, cwd=tmp_path)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "gateway.app.config" in loaded
+    assert not loaded & {"discord", "slack_sdk", "telegram", *(f"adapters.{name}.adapter" for name in SERVED)}
 
 
 @pytest.mark.parametrize("name", platforms())
