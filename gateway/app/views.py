@@ -27,7 +27,7 @@ from gateway.commands.base import CommandContext
 from gateway.commands.export import originals
 from gateway.commands.files import has_workspace, workspace_view
 from gateway.commands.runner import CommandRunner
-from gateway.commands.sessions import can_go_back_to, heading
+from gateway.commands.sessions import NAMED, SHELF, can_go_back_to, heading
 from gateway.commands.skills import skill_lines
 from gateway.commands.status import shares_of
 from gateway.delivery.markdown.characters import split_text
@@ -87,8 +87,6 @@ _MOST_TOLD: Final = 24  # sessions that a page tells of
 _OF_ANSWERS: Final = ("turn", "delegate", "broken off")  # purposes of calls
 _LISTED: Final = 12  # conversations
 _TELLS: Final = "gateway.app.story"  # loaded when a page is open
-_SHELF: Final = "shelf"  # a folder: what people made of the list of their conversations
-_NAMED: Final = "title "
 _PINNED: Final = "pinned "
 _DAY: Final = 86_400
 _COSTLY: Final[tuple[UsageBy, ...]] = ("model", "platform")
@@ -162,7 +160,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
         ctx = self._context(source)
         present, found = await ctx.present(), await self.store.sessions(ctx.key, _LOOKED_AT)
-        shelf = await self.store.notes(under(ctx.key, _SHELF))
+        shelf = await self.store.notes(under(ctx.key, SHELF))
         roots = _roots(found)
         kept = can_go_back_to(found, present)
         first = [present] if present is not None and present.message_count else []
@@ -173,7 +171,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             if root not in lines and (pinned or len(lines) < _LISTED):
                 lines[root] = SessionLine(
                     id=each.id,
-                    title=shelf.get(f"{_NAMED}{root}") or await heading(self.store, each),
+                    title=await heading(self.store, each),
                     messages=each.message_count,
                     last_active_at=each.last_active_at,
                     present=each is present,
@@ -188,13 +186,15 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         found = {each.id: each for each in await self.store.sessions(key, _LOOKED_AT)}
         if session_id not in found:
             raise SessionNotFound(f"There is no session {session_id[:40]}.")
-        root = _roots([*found.values()])[session_id]
+        roots = _roots([*found.values()])
+        root = roots[session_id]
         changes: dict[str, str | None] = {}
         if title is not None:
-            changes[f"{_NAMED}{root}"] = shown_in_a_list(title) or None
+            family = [each for each in found if roots[each] == root]  # each version has the name
+            changes |= dict.fromkeys((f"{NAMED}{each}" for each in family), shown_in_a_list(title) or None)
         if pinned is not None:
             changes[f"{_PINNED}{root}"] = "yes" if pinned else None
-        await self.store.set_notes(under(key, _SHELF), changes)
+        await self.store.set_notes(under(key, SHELF), changes)
 
     async def title(self, source: Source, session_id: str) -> str | None:
         with suppress(SessionNotFound):

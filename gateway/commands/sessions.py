@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
+from typing import Final
 
 from gateway.agent.caps import written
 from gateway.commands.base import Answer, CommandContext, command
@@ -16,8 +17,10 @@ from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted
 from gateway.people.approvals import listed
 from gateway.runtime.errors import SessionNotFound, UserError
-from gateway.store.port import SessionStore, Store
+from gateway.store.port import Documents, Store, under
 
+SHELF: Final = "shelf"  # a folder: what people made of the list of their conversations
+NAMED: Final = "title "  # begins a note of it: the name of the session whose id follows
 _LISTED = 10
 _PICKED = 30  # sessions that buttons offer
 _LOOKED_AT = 500
@@ -91,7 +94,8 @@ async def resume(ctx: CommandContext) -> Answer | str:
     target = await _find(ctx, ctx.argument)
     if present is not None and target.id == present.id:
         raise UserError("You are in that session already; just write on.")
-    await ctx.switch(present, target, await ctx.messages(target), "switched")
+    named = await given_name(ctx.store, target)
+    await ctx.switch(present, target, await ctx.messages(target), "switched", named or None)
     return await _went_back(ctx, target)
 
 
@@ -168,9 +172,15 @@ def can_go_back_to(found: Sequence[Session], present: Session | None) -> list[Se
     ]
 
 
-async def heading(store: SessionStore, session: Session) -> str:
-    """A session's title, or what it is about in a few words."""
-    return session.title or title_of(await store.transcript(session)) or "untitled"
+async def given_name(store: Documents, session: Session) -> str:
+    """The name that a person gave to a conversation in a list of theirs; "": none."""
+    return (await store.notes(under(session.key, SHELF))).get(f"{NAMED}{session.id}", "")
+
+
+async def heading(store: Store, session: Session) -> str:
+    """A session's name, its title, or what it is about in a few words."""
+    named = await given_name(store, session) or session.title
+    return named or title_of(await store.transcript(session)) or "untitled"
 
 
 async def greeting(store: Store, key: SessionKey) -> str:

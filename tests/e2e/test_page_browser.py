@@ -378,17 +378,21 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await me.goto(live.adapter.at)
         await say(me, "something else entirely")
         await expect(me.locator(".sessions li")).to_have_count(2)
+        (other,) = [each.id for each in await live.adapter.views.sessions(source_of("owner")) if not each.present]
+        await live.me.post("/session", {"order": f"rename {other}", f"title {other}": "Vienna by train"})
+        await live.me.say("/sessions")  # a name of the list is known everywhere
+        await live.me.until("Vienna by train")
         await me.get_by_role("searchbox").fill("Vienna train")
         await me.keyboard.press("Enter")
         await expect(me.locator(".log")).to_contain_text("leaves at nine")
         await me.locator(".log a").first.click()
-        await expect(me.locator("h1")).to_have_text("Vienna trip")
+        await expect(me.locator("h1")).to_have_text("Vienna by train")
         await me.get_by_placeholder("Go on from here").fill("and the way back?")
         await me.keyboard.press("Enter")
-        await expect(me.locator("#log")).to_contain_text("Went back to “Vienna trip”")
+        await expect(me.locator("#log")).to_contain_text("Went back to “Vienna by train”")
         await expect(me.locator("#log")).to_contain_text("echo: and the way back?")
         assert "leaves at nine" in str(live.model.requests[-1].messages)
-        await expect(me.locator(".sessions .present")).to_contain_text("Vienna trip")
+        await expect(me.locator(".sessions .present")).to_contain_text("Vienna by train")
 
 
 async def test_facts_reminders_and_the_title_are_corrected(tmp_path: Path, chromium: Browser) -> None:
