@@ -72,6 +72,8 @@
   });
 
   // -- settings: a platform that waits for its first message is looked at again, and a restart waited for ---------
+  const named = $(location.hash.slice(1));
+  if (named?.matches("details")) named.open = true;
   $("provider")?.addEventListener("change", (event) => event.target.form.requestSubmit());
   async function look() {
     const waits = document.querySelector("[data-waits]"), again = document.querySelector(".back");
