@@ -202,8 +202,8 @@ def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
         _way(part.at if part.name else ""),
         el("p", _coded(part.about)) if part.about else None,
         _outcome(last, settings, csrf),
-        [there, el("section", el("h3", "Add one"), form)] if is_new else form if part.fields else None,
-        el("section", el("h3", "More of this"), _links(inner)) if inner else None,
+        [there, el("section", el("h2", "Add one"), form)] if is_new else form if part.fields else None,
+        el("section", el("h2", "More of this"), _links(inner)) if inner else None,
         _more(part.at),
     ]
 
@@ -238,7 +238,7 @@ def keys_page(settings: Settings, csrf: str, last: Done) -> Child:
         el("p", "Who has a key may talk to the bot over its API, as the person that it is named after."),
         last.told,
         el("ul", items, class_="facts") if items else el("p", "There are none yet."),
-        el("section", el("h3", "Make one"), _form("keys", csrf, fields, _button("Make a key"))),
+        el("section", el("h2", "Make one"), _form("keys", csrf, fields, _button("Make a key"))),
         _more("keys"),
     ]
 

@@ -52,14 +52,21 @@ PHOTOGRAPHED: dict[str, str] = {
     "docs/pictures/page.svg": "film",
     "docs/pictures/page.png": "desk",
     "docs/pictures/page-phone.png": "phone",
+    "docs/pictures/page-settings.png": "settings-wide-light",
+    "docs/pictures/page-window.png": "window-wide-light",
+    "docs/pictures/page-operator.png": "operator-wide-dark",
 }
 """The same of pictures that a browser takes, where there is one: each machine's fonts are its own."""
 
 
 def _picture(size: str) -> bytes:
-    from tests.docs.page import filmed, photographed  # a browser is needed for it alone
+    from tests.docs.gallery import photograph  # a browser is needed for these alone
+    from tests.docs.page import filmed, photographed
 
     with tempfile.TemporaryDirectory() as folder:
+        if size not in ("film", "desk", "phone"):
+            asyncio.run(photograph(Path(folder), [size]))
+            return Path(folder, f"{size}.png").read_bytes()
         return asyncio.run(filmed(Path(folder)) if size == "film" else photographed(Path(folder), size))
 
 
