@@ -317,7 +317,11 @@ class Server(Struct, kw_only=True):
             title, body = "Operator", await self._inside_page("")
         else:
             raise Problem(404, "There is no such page.")
-        return _page(pages.page(frame, title, body, await self._side(source, writes=writes)))
+        return await self._whole(frame, source, title, body)
+
+    async def _whole(self, frame: pages.Frame, source: Source, title: str, body: Child) -> web.Response:
+        """A page beside the chat."""
+        return _page(pages.page(frame, title, body, await self._side(source, writes=frame.role != "reader")))
 
     async def _shares(self, login: Login, source: Source, session_id: str = "") -> Child:
         """The person's links, or those to one conversation."""
@@ -376,17 +380,15 @@ class Server(Struct, kw_only=True):
         return False, await self.views.rehearsed(name, each.text, each.kind, each.file), each.buttons
 
     async def _inside_page(self, told: str) -> Child:
-        costs = await self.inside.costs(_COST_DAYS)
-        chains = await self.inside.lineages(_MOST_LINEAGES)
         seen = pages.Seen(
             report=await self.inside.report(),
             hours=self.inside.hours(),
             turns=await self.inside.turns(),
             stuck=await self.inside.stuck(),
             filled=await self.inside.filled(_MOST_FILLED),
-            costs=costs,
+            costs=await self.inside.costs(_COST_DAYS),
             budget=await self.inside.daily_budget(),
-            chains=chains,
+            chains=await self.inside.lineages(_MOST_LINEAGES),
             settings=await self.inside.settings(),
         )
         return pages.inside(seen, told)
@@ -505,11 +507,9 @@ class Server(Struct, kw_only=True):
             text = form.fields.get("text", "").replace("\r\n", "\n")[: rehearsal.MOST]
             frame = await self._frame(login, source)
             title, body = await self._as(source, request.path.removeprefix("/as/"), login, text)
-            return _page(pages.page(frame, title, body, await self._side(source, writes=frame.role != "reader")))
-        if request.path == "/share" and await self.views.role(source) != "reader":
-            return await self._share(form, login, source)
-        if request.path == "/session" and await self.views.role(source) != "reader":
-            return await self._shelved(form, login, source)
+            return await self._whole(frame, source, title, body)
+        if request.path in ("/share", "/session") and await self.views.role(source) != "reader":
+            return await (self._share if request.path == "/share" else self._shelved)(form, login, source)
         if request.path == "/logout":
             await self.guard.log_out(login, everywhere="everywhere" in form.fields)
             self.bells.ring(login.person)
@@ -520,13 +520,13 @@ class Server(Struct, kw_only=True):
             last = await settings.done(self.desk(), form.fields, owner=login.person == OWNER)
             frame = await self._frame(login, source)
             title, body = await self._settings(frame, form.fields, last)
-            return _page(pages.page(frame, title, body, await self._side(source, writes=True)))
+            return await self._whole(frame, source, title, body)
         if request.path == "/inside" and await self.views.role(source) == "admin":
             verb, _, id_ = form.fields.get("order", "").partition(" ")
             done = await self.inside.order(verb, id_)
             frame = await self._frame(login, source)
             body = await self._inside_page("Done." if done else "That one is no longer stuck.")
-            return _page(pages.page(frame, "Operator", body, await self._side(source, writes=True)))
+            return await self._whole(frame, source, "Operator", body)
         raise Problem(404, "There is no such page.")
 
     async def _share(self, form: Form, login: Login, source: Source) -> web.Response:
