@@ -39,7 +39,9 @@ async def export(ctx: CommandContext) -> str:
     text = as_jsonl(messages, ctx.redact) if form == "jsonl" else as_markdown(messages, title, zone, you)
     try:
         name = f"{_file_name(title)}.{form}"
-        await ctx.files(ctx.item).send(name, _MIME[form], encoded(name, text), kind=EXPORT)
+        files = ctx.files(ctx.item)
+        await files.send(name, _MIME[form], encoded(name, text), kind=EXPORT)
+        await files.show()
     except ToolError as error:  # this platform shows no files, or none so large
         if len(text) > _SHOWN:
             raise UserError(f"{error} `legato sessions show {session.id}` in a shell prints all of it.") from None
