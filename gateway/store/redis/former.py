@@ -17,6 +17,8 @@ from heapq import heapify, heappop, heappush, merge
 from itertools import count, islice, repeat
 from typing import Any, Final
 
+from msgspec.structs import asdict
+
 from gateway.domain.chat import PLACED
 from gateway.domain.chat import OutboundState as State
 from gateway.runtime.errors import StoreError
@@ -26,7 +28,7 @@ from gateway.store.redis.partitions import PARTITIONS, partition_of_name
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import dumps, file_from, storable
 from gateway.store.shared.facts import FIELDS, PAGE, Record, lost
-from gateway.store.shared.fields import COMPACTION, FILE, OUTBOUND, SESSION, USAGE
+from gateway.store.shared.fields import USAGE
 
 Place = tuple[int, str, float]  # a partition, a name in it, and the number that it is sorted by there
 Hash = dict[str, str]
@@ -117,15 +119,15 @@ class Reading:
                 yield page
             runs = await self._of(places, "LRANGE", "compactions", "0", "-1")
             yield [
-                Record("compactions", {**COMPACTION.facts(run), "fallback": int(run.fallback), "key": session["key"]})
+                Record("compactions", run)
                 for session, documents in zip(sessions, runs, strict=True)
-                for run in (COMPACTION.of_texts(json.loads(document)) for document in documents)
-                if run.parent_id == session["id"]  # its child has it, too
+                for run in map(json.loads, documents)
+                if run["parent_id"] == session["id"]  # its child has it, too
             ]
 
     def _session(self, session: Hash) -> Mapping[str, Any]:
-        facts = SESSION.facts(SESSION.of_texts(session))
-        return {**facts, "engine_state": self._numbers.within(str(facts["engine_state"]))}
+        state = session.get("engine_state")
+        return {**session, "engine_state": state and self._numbers.within(state)}
 
     async def _transcripts(self, places: Sequence[Place], sessions: Sequence[Hash]) -> AsyncIterator[list[Record]]:
         """Each place, and the message where it was first stored."""
@@ -340,7 +342,7 @@ class Reading:
                     content = await self._content(partition, key, file.digest)
                     if content is None:
                         raise StoreError(f"The store is damaged: file {file.ref} of {key} has no content.")
-                    yield [Record("files", {**FILE.facts(file), "key": key, "content": content})]
+                    yield [Record("files", {**asdict(file), "key": key, "content": content})]
 
     async def _content(self, partition: int, key: str, digest: str) -> bytes | None:
         """A content, put together again: no piece of it is longer than a megabyte."""
@@ -446,8 +448,7 @@ def _of_turn(item: dict[str, Any], turn: Hash, signals: Hash) -> list[Record]:
 
 def _row(row: Hash, ahead: int | None) -> Record:
     state = {"state": str(State.SENT), "ahead": None} if ahead == -1 else {"ahead": ahead}
-    facts = OUTBOUND.facts(OUTBOUND.of_texts({**row, "chat": row["to"]}))
-    return Record("outbox", {**facts, "lane": row["chat"], **state})
+    return Record("outbox", {**row, "chat": row["to"], **state})
 
 
 def _reminder(facts: Hash) -> Record:

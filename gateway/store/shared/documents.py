@@ -1,4 +1,4 @@
-"""Domain objects as JSON documents, the same in every store."""
+"""JSON, and domain objects from the documents that stores of earlier layouts made of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
-from msgspec import MsgspecError, convert, to_builtins
+from msgspec import MsgspecError, convert
 from msgspec.json import decode
-from msgspec.structs import asdict
 
 from gateway.domain.approval import LABELS, Approval, Choices
 from gateway.domain.chat import Album, Button, ChatType, Inbound, KeptFile, Returns, SessionKey, Source, Terms, file_in
@@ -61,19 +60,8 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def inbound_json(inbound: Inbound) -> str:
-    """An Inbound without fields at their default, and without those that nobody needs once it is stored."""
-    data: dict[str, Any] = to_builtins(inbound)
-    for name in _NOT_STORED:
-        data.pop(name, None)
-    return dumps(data)
-
-
-_NOT_STORED: Final = ("only_as_part", "notice", "can_wait", "amends", "before")
-
-
 def inbound_from(text: str) -> Inbound:
-    """The inverse of `inbound_json`. Fields of a later release are ignored. Raises ValueError, KeyError or TypeError if
+    """An Inbound from its document. Fields of a later release are ignored. Raises ValueError, KeyError or TypeError if
     a field is missing."""
     data: dict[str, Any] = json.loads(text)
     return Inbound(
@@ -94,16 +82,6 @@ ERASED: Final = "{}"  # the document of an item whose chat forgot everything
 WORDLESS: Final = "/forget"  # the text of an item that asked to forget, for another attempt at it
 
 
-def wordless(text: str, *, asked: bool) -> str:
-    """The document of an Inbound without its words. `asked`: it is the one that asks to forget."""
-    try:
-        data: dict[str, Any] = json.loads(text)
-        kept = {name: data[name] for name in ("event_id", "source", "kind", "sent_at") if name in data}
-    except (ValueError, KeyError, TypeError):
-        kept = {}
-    return dumps({**kept, "text": WORDLESS if asked else ""})
-
-
 def readable_inbound(text: str, key: SessionKey, number: str) -> Inbound:
     """Like `inbound_from`, but a damaged document becomes an `unreadable` Inbound of the key's chat, which a lane can
     end; an error would block the chat for ever."""
@@ -121,44 +99,24 @@ def unreadable(key: SessionKey, number: str) -> Inbound:
     return Inbound(event_id=f"unreadable-{number}", source=source, text="", kind="unreadable")
 
 
-def pins_json(pins: Pins) -> str:
-    """A key's pins."""
-    return dumps(to_builtins(pins))
-
-
 def pins_from(text: str) -> Pins:
-    """The inverse of `pins_json`."""
+    """A conversation's pins."""
     return convert(json.loads(text), Pins)
 
 
-def file_json(file: KeptFile) -> str:
-    """A kept file, without its content."""
-    return dumps(to_builtins(file))
-
-
 def file_from(text: str) -> KeptFile:
-    """The inverse of `file_json`."""
+    """A kept file."""
     data = json.loads(text)
     return convert(data, Album if "others" in data else KeptFile)
 
 
-def returns_json(returns: Returns) -> str:
-    """What a program is told besides an answer."""
-    return dumps(to_builtins(returns))
-
-
 def returns_from(text: str) -> Returns:
-    """The inverse of `returns_json`."""
+    """What a program is told besides an answer."""
     return convert(loads(text), Returns)
 
 
-def intents_json(intents: Sequence[ToolIntent]) -> str:
-    """Tool calls that are about to run: id and tool of each, and `true` if the call waits."""
-    return dumps([[intent.call_id, intent.tool, *([True] if intent.waits else ())] for intent in intents])
-
-
 def intents_from(text: str) -> tuple[ToolIntent, ...]:
-    """The inverse of `intents_json`."""
+    """Tool calls that were about to run: id and tool of each, and `true` if the call waits."""
     return tuple(ToolIntent(call_id=call, tool=tool, waits=bool(waits)) for call, tool, *waits in json.loads(text))
 
 
@@ -174,19 +132,8 @@ _ASKED = ("token", "call", "number", "person", "question", "shown_as", "asked_at
 _ASKED_LATER = ("deed", "session", "choices")  # older questions have none
 
 
-def approval_json(approval: Approval) -> str:
-    """A question without its item and verdict, which a store keeps beside the document."""
-    names = (*_ASKED, *(name for name in _ASKED_LATER if getattr(approval, name)))
-    return dumps({"key": str(approval.key), **{name: to_builtins(getattr(approval, name)) for name in names}})
-
-
-def verdict_json(state: str, by: str | None, at: float) -> str:
-    """The verdict on a question."""
-    return dumps([state, by, at])
-
-
 def approval_from(asked: str, item: str, verdict: str | None) -> Approval:
-    """The inverse of `approval_json` and `verdict_json`."""
+    """A question; its item and verdict were kept beside the document."""
     data: dict[str, Any] = json.loads(asked)
     found: Any = json.loads(verdict) if verdict else ("open", None, None)
     state, by, at = found
@@ -201,15 +148,8 @@ def in_order(approvals: Iterable[Approval]) -> tuple[Approval, ...]:
     return tuple(sorted(approvals, key=lambda each: (each.asked_at, each.item, each.number)))
 
 
-def buttons_json(rows: Sequence[Sequence[Button]]) -> str:
-    """Rows of buttons."""
-    return dumps(
-        [[[each.label, each.token, *([each.kind] if each.kind != "press" else ())] for each in row] for row in rows]
-    )
-
-
 def buttons_from(text: str | None) -> tuple[tuple[Button, ...], ...]:
-    """The inverse of `buttons_json`; None if there are no buttons."""
+    """Rows of buttons."""
     rows = json.loads(text) if text else ()
     return tuple(
         tuple(Button(label=label, token=token, kind=kind[0] if kind else "press") for label, token, *kind in row)
@@ -220,14 +160,8 @@ def buttons_from(text: str | None) -> tuple[tuple[Button, ...], ...]:
 _BESIDE: Final = ("number", "parked")  # facts of a reminder that a store keeps beside the document
 
 
-def reminder_json(reminder: Reminder) -> str:
-    """A reminder without its number, which the store gives it, and without whether it is parked."""
-    facts = {name: fact for name, fact in asdict(reminder).items() if name not in _BESIDE}
-    return dumps({**facts, "key": str(reminder.key), "source": to_builtins(reminder.source)})
-
-
 def reminder_from(text: str, number: int | str, *, parked: bool) -> Reminder:
-    """The inverse of `reminder_json`."""
+    """A reminder; its number, and whether it is parked, were kept beside the document."""
     data: dict[str, Any] = json.loads(text)
     known = _known(data, [name for name in Reminder.__struct_fields__ if name not in (*_BESIDE, "key", "source")])
     key, source = SessionKey.parse(data["key"]), _source_from(data["source"])

@@ -66,7 +66,7 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
 
 
 class Record(Struct, frozen=True):
-    """One fact: every field of its kind (None: it has none), and no other."""
+    """One fact, by its kind's fields."""
 
     kind: str
     data: dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.domain.chat import Album, ChatAddress, KeptFile, Outbound, SessionKey
-from gateway.store.shared.fields import OUTBOUND
+from gateway.store.kinds import ROW, Row
 
 
 def kept(name: str) -> KeptFile:
@@ -18,7 +18,6 @@ def test_a_row_comes_back_with_all_its_files(others: tuple[str, ...]) -> None:
     album = Album(ref=first.ref, digest="a", name="a.png", mime="image/png", size=3, at=1.0, others=more)
     to, key = ChatAddress(platform="t", chat="1"), SessionKey(platform="t", chat="1")
     row = Outbound(id="o_1", key=key, to=to, kind="notice", text="", file=album if more else first)
-    facts = {name: fact for name, fact in OUTBOUND.facts(row).items() if fact is not None}
-    for read in (OUTBOUND.of_row(OUTBOUND.row(row)), OUTBOUND.of_texts({**facts, "chat": "1"})):
-        assert read == row
-        assert [file.ref for file in read.files] == ["sent:a", *(f"sent:{name}" for name in others)]
+    read = ROW.record(ROW.document(Row(seq=1, place=1, out=row))).out
+    assert read == row
+    assert [file.ref for file in read.files] == ["sent:a", *(f"sent:{name}" for name in others)]
