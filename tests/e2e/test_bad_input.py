@@ -242,7 +242,7 @@ async def test_a_disk_that_is_full_for_a_while_loses_and_repeats_nothing(tmp_pat
     assert status == 0, errors
     assert "Traceback" not in errors
     (complaint,) = texts(program.lines, "error")
-    assert "cannot be stored just now" in complaint
+    assert "cannot be stored right now" in complaint
     answers = [row["answers"] for row in program.lines if row["kind"] in ("reply", "command")]
     assert answers == ["first", "second", "third", "fourth"]
     assert "my cat is called Minka" in program.lines[-1]["text"]

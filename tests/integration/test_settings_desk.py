@@ -80,7 +80,7 @@ async def test_what_nobody_can_type_is_refused(tmp_path: Path, desk: Desk, odd: 
     text = write(tmp_path, "http://127.0.0.1:9/v1")
     chosen = Chosen(provider="litellm", name=odd, address="http://127.0.0.1:9/v1")
     for problem in ((await desk.save_model(chosen, "")).problems[0], (await desk.try_model(chosen, "")).told):
-        assert "signs that cannot be typed" in problem
+        assert "characters that cannot be typed" in problem
         assert len(problem) < 200
     assert (tmp_path / "config.yaml").read_text() == text
 
