@@ -165,7 +165,7 @@ class PendingCall(Struct):
 
     @property
     def is_whole(self) -> bool:
-        """Whether an answer that was cut off had come to the end of the arguments."""
+        """Whether a cut-off answer had already reached the end of the arguments."""
         return self.size > 0 and is_object(self.arguments)
 
 
@@ -207,8 +207,8 @@ def _named(calls: Iterable[PendingCall], new_id: Callable[[], str]) -> tuple[Too
 def _whole(
     text: str, calls: Sequence[PendingCall], stop: StopReason, *, ended: bool, done: bool
 ) -> Sequence[PendingCall]:
-    """The calls without one that the output limit cut off. The server's word alone, `done`, suffices where something
-    was said and every call is complete."""
+    """The calls without one that the output limit cut off. The server's word alone, `done`, is enough if something was
+    said and every call is complete."""
     said = bool(text.strip() or calls)
     if not ended and not (done and said and all(is_object(call.arguments) for call in calls)):
         raise ProviderUnavailable("The model's answer broke off. Try again.", malformed=True)

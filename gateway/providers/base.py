@@ -121,8 +121,8 @@ class ReasoningDelta(Struct, frozen=True, kw_only=True):
 
 
 class Restarted(Struct, frozen=True, kw_only=True):
-    """The answer begins anew: everything before this event is void. It broke off, with or without words, or the words
-    turned out to be thoughts. `usage`: what the provider told of an attempt that broke off."""
+    """The answer begins again: everything before this event is void. It broke off, with or without words, or the words
+    turned out to be thoughts. `usage`: what the provider reported for an attempt that broke off."""
 
     broke_off: bool = False
     usage: CanonicalUsage | None = None
@@ -150,7 +150,7 @@ ModelEvent = TextDelta | ReasoningDelta | Restarted | Completed
 
 
 def anew(error: ProviderError, *, begun: bool = False) -> Sequence[Restarted]:
-    """The event before another attempt, where the one that ended so may cost something. `begun`: it said something."""
+    """The event before another attempt, if the last one may cost something. `begun`: it said something."""
     if not (begun or error.billable or error.usage):
         return ()
     return (Restarted(broke_off=True, usage=error.usage),)
@@ -196,7 +196,7 @@ class ReportsWindow(Protocol):
 
 class OfferedModel(Struct, frozen=True, kw_only=True):
     """A model that a server offers, as far as it says: its window in tokens, whether it takes pictures and tools, and
-    US dollars for a million tokens that it reads and writes."""
+    US dollars per million tokens read and written."""
 
     name: str
     window: int | None = None
@@ -234,7 +234,7 @@ class Windows(Protocol):
     """Knows the context length of models by name. Nothing raises for an unknown one."""
 
     def context_window(self, model: str, base_url: str | None = None) -> int | None:
-        """Tokens, or None if the model is not known at this address: a server of one's own decides itself."""
+        """Tokens, or None if the model is unknown at this address: your own server decides for itself."""
 
 
 class Prices(Protocol):

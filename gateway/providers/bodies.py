@@ -52,13 +52,13 @@ class Body(Struct, frozen=True):
 
 
 class Entries(Protocol):
-    """What a codec makes of the messages of a conversation, one after the other. What is `made` is final, but for the
-    last entry."""
+    """What a codec makes of a conversation's messages, one after the other. What is `made` is final, except the last
+    entry."""
 
     made: list[dict[str, Any]]
 
     def add(self, messages: Iterable[Message]) -> bool:
-        """Take the next messages. Says whether all that was made of them is known to hold texts alone."""
+        """Take the next messages. Returns whether everything that was made of them is known to hold only texts."""
 
     def end(self) -> None:
         """No further message follows."""
@@ -165,7 +165,7 @@ class Bodies:
         return Body(pieces, bool(body.get("stream")))
 
     def rest(self) -> int:
-        """Forget the beginnings that nobody asked for since the last call; return their bytes."""
+        """Drop the beginnings that nobody asked for since the last call, and return their bytes."""
         before = self._size
         for name in [name for name, prefix in self._prefixes.items() if not prefix.used]:
             self._size -= self._prefixes.pop(name).size

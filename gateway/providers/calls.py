@@ -96,7 +96,7 @@ def arguments_text(arguments: Any) -> str:
 
 
 def is_object(text: str) -> bool:
-    """Whether `text` is a complete JSON object, without the numbers that Python alone reads: NaN, Infinity."""
+    """Whether `text` is a complete JSON object, without the numbers that only Python reads: NaN, Infinity."""
     if not text.rstrip().endswith("}"):
         return False
     try:  # quick, and stricter than the other

@@ -40,7 +40,7 @@ class PriceTable:
         self._unlisted: set[tuple[str, str]] = set()
 
     def context_window(self, model: str, base_url: str | None = None) -> int | None:
-        """The model's window in tokens, or None if the table does not know it, or it runs on a server of one's own."""
+        """The model's window in tokens, or None if the table does not know it, or it runs on somebody's own server."""
         if is_near(base_url):
             return None
         row = known(model)

@@ -391,7 +391,7 @@ def _inner_status(fields: Mapping[str, Any]) -> int:
 
 
 def _detail(fields: Mapping[str, Any], body: str, redact: Callable[[str], str]) -> str:
-    """The provider's own words, ready to stand in a sentence: ": …" or nothing for HTML pages."""
+    """The provider's own words, in a form for sentences: ": …", or nothing for HTML pages."""
     words = fields.get("message")
     if not isinstance(words, str) or not words.strip():
         words = "" if body.lstrip()[:1] in ("<", "{", "[") else body

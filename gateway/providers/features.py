@@ -51,7 +51,7 @@ _EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def nearest_effort(wanted: str, allowed: Sequence[str]) -> str | None:
-    """The allowed effort that is nearest to a wanted one, rather more than less; None if nobody can tell."""
+    """The allowed effort nearest to the wanted one, rather more than less; None if nobody can tell."""
     known = [each for each in _EFFORTS if each in allowed and each != wanted]
     if wanted not in _EFFORTS or not known:
         return None
@@ -60,7 +60,7 @@ def nearest_effort(wanted: str, allowed: Sequence[str]) -> str | None:
 
 
 def without(request: ModelRequest, omitted: frozenset[Feature]) -> ModelRequest:
-    """The request without these features; those of them that only an API's own codec can leave out stand in `omit`."""
+    """The request without these features. Those that only an API's own codec can leave out are in `omit`."""
     if not omitted:
         return request
     messages, tools = request.messages, request.tools

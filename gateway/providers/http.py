@@ -97,7 +97,7 @@ def _transport(proxy: httpx.Proxy | None = None) -> Pool:
 
 
 class _ByProxy(httpx.AsyncBaseTransport):
-    """Goes by a proxy of the environment, but for hosts that NO_PROXY names."""
+    """Uses a proxy of the environment, except for hosts that NO_PROXY names."""
 
     def __init__(self, url: str, direct: Pool) -> None:
         self._direct = direct

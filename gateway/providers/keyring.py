@@ -1,8 +1,8 @@
-"""The key of each call, where a model has several, or a program that gives them out.
+"""The key for each call, if a model has several, or a program that gives them out.
 
 One key is used until it is refused or limited, because a vendor's cache of prompts belongs to an account. Then it
-rests, and the next one is taken. What a program printed is used for ten minutes, and asked for again at once where it
-is refused.
+rests, and the next one is used. What a program printed is used for ten minutes, and asked for again at once if it is
+refused.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class PictureServer(MediaServer):
 
 
 def _picture_in(answer: bytes) -> bytes | str:
-    """The picture of an answer, or the address where it is; nothing of an answer that is none."""
+    """The picture in an answer, or its address; nothing if the answer has none."""
     try:
         (first, *_) = json.loads(answer)["data"]
         packed, address = first.get("b64_json"), first.get("url")

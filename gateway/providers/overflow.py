@@ -23,7 +23,7 @@ from gateway.runtime.patterns import late, table
 
 
 class PromptTooLong(Struct, frozen=True, kw_only=True):
-    """The input alone does not fit; `limit` is the window in tokens if the text states it. `because`: for the log."""
+    """The input alone does not fit. `limit` is the window in tokens, if the text states it. `because`: for the log."""
 
     limit: int | None
     because: str = ""
@@ -252,7 +252,7 @@ def _short(sentences: list[str]) -> Iterator[str]:
 
 
 def _signs(sentence: str) -> list[str]:
-    """Return the signs by which a sentence speaks of a prompt that is too long; none if it does not."""
+    """What in a sentence says that a prompt is too long; empty if nothing does."""
     said = _THE_OUTPUT.sub("output", sentence)
     found = [sign for sign in _SIGNS if sign.words.search(said)]
     names = {sign.name for sign in found}

@@ -183,7 +183,7 @@ class Vendor(Struct, frozen=True, kw_only=True):
 
     @property
     def address_to_fill(self) -> str:
-        """The address with a customer's own words to be filled in, in capitals; "" for an address that is whole."""
+        """The address, with a customer's own words in capitals, to be filled in; "" if the address is complete."""
         return self.address.replace("{", "").replace("}", "") if "{" in self.address else ""
 
 
@@ -222,7 +222,7 @@ class ProviderPlugin(Struct, frozen=True, kw_only=True):
 
     @property
     def passes_on(self) -> bool:
-        """Whether a server of one's own asks vendors, who want money for it."""
+        """Whether somebody's own server asks vendors, who charge for it."""
         return self.vendor is not None and self.vendor.own and not self.vendor.free
 
 

@@ -1,8 +1,5 @@
-"""Trying again, in one place.
-
-An answer that breaks off after its first words begins anew: `Restarted` says that the words so far are void. Nobody can
-go on with the half of an answer, because no API continues a stream.
-"""
+"""Trying again, in one place. An answer that breaks off after its first words begins again: `Restarted` says that the
+words so far are void. Nobody can continue half an answer, because no API continues a stream."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ class ModelServer:
 
 
 def key_of(api_key: str | None) -> str:
-    """A key as it can stand in a header; "" for none. Raises ProviderRejected."""
+    """A key in the form for a header; "" if there is none. Raises ProviderRejected."""
     key = (api_key or "").strip()
     if not (key.isascii() and key.isprintable()):
         raise ProviderRejected("The API key holds characters that no key has. Check model.api_key.")
@@ -342,7 +342,7 @@ async def _until(ends: float, clock: Clock, chunks: AsyncIterator[bytes]) -> Asy
 
 
 class _Silence:
-    """Raises TimeoutError where nothing of an answer has come for so many seconds, although bytes come."""
+    """Raises TimeoutError if nothing of an answer has come for so many seconds, even though bytes come."""
 
     def __init__(self, clock: Clock, seconds: float | None, answer: Answer) -> None:
         self._clock = clock
@@ -363,7 +363,7 @@ class _Silence:
 
 
 async def _until_it_speaks(chunks: AsyncIterator[bytes], silence: _Silence) -> bytes:
-    """Read until there is something that is no comment: a router keeps a stream open with comments while the model
+    """Read until there is something other than a comment: a router keeps a stream open with comments while the model
     behind it is silent."""
     read, line = bytearray(), b""
     async for chunk in chunks:

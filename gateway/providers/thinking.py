@@ -121,7 +121,7 @@ class Thinking:
             self._step = self._opening
 
     def flush(self) -> tuple[str, str]:
-        """Return the text that is still held back, now that no mark can be completed any more."""
+        """The text that is still held back, now that no mark can be completed any more."""
         self._held = "".join((self._held, *self._pieces))
         self._pieces.clear()
         if self._step == self._unopened:  # there were none
@@ -234,7 +234,7 @@ class Thinking:
         return False
 
     def _gap(self) -> bool:
-        """The white space behind thoughts and calls, and a mark that ends a call a second time."""
+        """The white space after thoughts and calls, and a mark that ends a call a second time."""
         held = self._held = self._held.lstrip()
         if self.calls and (again := next((end for end in CLOSINGS if held.startswith(end)), None)):
             self._held = held[len(again) :]
@@ -258,7 +258,7 @@ class Thinking:
         return self._marked(found.group())
 
     def _marked(self, mark: str) -> bool:
-        """A mark, with the text behind it."""
+        """A mark, and the text after it."""
         behind = self._held[len(mark) :]
         meant: bool | None
         if mark in DIALECTS:
@@ -286,7 +286,7 @@ class Thinking:
         return True
 
     def _means_call(self, mark: str, behind: str) -> bool | None:
-        """Whether a mark begins a call; None: too little has come. Words stand between spaces, and marks that are
+        """Whether a mark begins a call; None if too little has come. Words come between spaces, and marks that are
         words must begin a line, or follow a sentence."""
         apart = mark not in WORDS or self._begins_line() or self._tail[-1:] in _SENTENCE_ENDS
         return is_plausible(mark, behind, self._tools) if self._tools and apart else False
@@ -314,7 +314,7 @@ class Thinking:
         return not line or line.endswith("\n")
 
     def _is_glued(self, behind: str) -> bool:
-        """Whether words stand right before and behind a mark, as in `so it is 4.</think>4`, or its line ends."""
+        """Whether there are words right before and after a mark, as in `so it is 4.</think>4`, or its line ends."""
         before = self._tail[-1:]
         if behind != "\n" and (not (before.isalnum() or before in _SENTENCE_ENDS) or behind in _AROUND_A_QUOTED_MARK):
             return False
@@ -344,7 +344,7 @@ class Thinking:
         return True
 
     def _take_call(self, body: str, end: str, *, cut: bool = False) -> None:
-        """What stands between two marks: calls, words about calls, or half a call. `cut`: the text ended."""
+        """What is between two marks: calls, words about calls, or half a call. `cut`: the text ended."""
         mark = self._mark
         whole = body if mark.endswith((">", "]")) else mark + body
         written = read_calls(whole, cut=cut)
@@ -368,7 +368,7 @@ class Thinking:
         return not self._header.lstrip().startswith("final")
 
     def _between(self) -> bool:
-        """Between two messages: marks, or text that stands in no channel."""
+        """Between two messages: marks, or text that is in no channel."""
         held = self._held.lstrip()
         if held.startswith(_CHANNEL):
             self._held, self._step = held[len(_CHANNEL) :], self._head
@@ -412,7 +412,7 @@ class Thinking:
 
 
 def _fence_behind(fence: str, line: str) -> str:
-    """The block of code that is open behind a line, by its fence; "" for none."""
+    """The code block that is open after a line, by its fence; "" if there is none."""
     found = _FENCE.fullmatch(line)
     if found is None:
         return fence

@@ -45,7 +45,7 @@ class TranscriptionServer(MediaServer):
 
 
 def _transcript(text: str) -> Transcript:
-    """The server's answer. Raises MediaFailed if it is none."""
+    """The server's answer. Raises MediaFailed if it is not a transcript."""
     try:
         told: Any = json.loads(text)
     except (ValueError, RecursionError):

@@ -44,7 +44,7 @@ def told(data: Any, api: Api) -> CanonicalUsage | None:
 
 
 def usage_in(data: Any) -> dict[str, Any]:
-    """The usage as it stands in an answer, an event or an error's body."""
+    """The usage in an answer, an event or an error's body."""
     holders = (data, *(data.get(name) for name in _HOLDERS)) if isinstance(data, dict) else ()
     found = (holder.get("usage") for holder in holders if isinstance(holder, dict))
     return next((usage for usage in found if usage and isinstance(usage, dict)), {})

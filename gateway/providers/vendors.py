@@ -24,7 +24,7 @@ VENDORS: Final = json.decode(Path(__file__).with_suffix(".json").read_bytes(), t
 
 
 def as_provider(vendor: Vendor, api: ProviderPlugin) -> ProviderPlugin:
-    """Return a vendor as a provider of its API, with a price list of its own."""
+    """A vendor as a provider of its API, with its own price list."""
 
     def listed(model: str) -> Iterator[tuple[str | None, str]]:
         if vendor.prices:

@@ -30,7 +30,7 @@ _OWN_DOMAINS: Final = (".local", ".lan", ".internal", ".localhost", ".home.arpa"
 
 
 def is_near(base_url: str | None) -> bool:
-    """Whether an address is on this machine or in its network, by its looks alone."""
+    """Whether an address is on this machine or in its network, as far as one can see."""
     host = urlsplit(base_url or "").hostname or ""
     try:
         return ipaddress.ip_address(host).is_private
@@ -74,7 +74,7 @@ def _offered(entry: Mapping[str, Any]) -> OfferedModel:
 
 
 def _can(entry: Mapping[str, Any], words: frozenset[str]) -> bool | None:
-    """Whether a model can do what one of these words stands for; None where its entry has no list of abilities."""
+    """Whether a model can do what one of these words stands for; None if its entry has no list of abilities."""
     beside = entry.get("architecture")
     places = (entry, beside) if isinstance(beside, Mapping) else (entry,)
     said = [place[key] for place in places for key in _ABILITIES & place.keys()]

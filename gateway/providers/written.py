@@ -67,7 +67,7 @@ Found = tuple[str, str]
 
 
 def read_call(body: str) -> Found | None:
-    """The first call that stands in a text between marks; None if there is none that can be read."""
+    """The first call between marks in a text; None if none can be read."""
     return next(iter(read_calls(body)), None)
 
 
@@ -90,7 +90,7 @@ def offered(calls: Collection[Found], names: Collection[str]) -> list[Found]:
 
 
 def is_plausible(mark: str, behind: str, names: Collection[str]) -> bool | None:
-    """Whether the text behind a mark begins as a call does; None: too little has come."""
+    """Whether the text after a mark begins like a call; None if too little has come."""
     begun = behind.lstrip(" \t\r\n\"'")
     if not begun:
         return None
@@ -152,7 +152,7 @@ def _undecided(begun: str, wanted: Collection[str]) -> bool | None:
 
 
 def _values(text: str, *, alone: bool = False) -> list[Any]:
-    """The values of JSON texts in a row, as far as they go. `alone`: nothing else may stand there."""
+    """The values of consecutive JSON texts, as far as they go. `alone`: nothing else may be there."""
     found, at = list[Any](), _skipped(text, 0)
     while at < len(text):
         try:

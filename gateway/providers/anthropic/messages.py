@@ -85,8 +85,8 @@ class Messages:
 
 
 def most_output(request: ModelRequest, refused: Refused) -> int | None:
-    """The most tokens that a model writes, as it says when it refuses a cap that nobody asked for: the usual one is
-    ours. None if the refusal is about something else."""
+    """The most tokens that a model writes, which it says when it refuses a cap that nobody asked for, because the usual
+    one is ours. None if the refusal is about something else."""
     if request.max_tokens is not None or not isinstance(refused.error, OutputCapTooLarge):
         return None
     return refused.error.available if "maximum allowed number of output tokens" in refused.body.lower() else None

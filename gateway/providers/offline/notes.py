@@ -78,7 +78,7 @@ def checkpoint(messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None,
 
 
 def _within(prompt: str, tag: str) -> str:
-    """The text between two tags, each of which has a line of its own."""
+    """The text between two tags, each on a line of its own."""
     return prompt.rpartition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0] if f"<{tag}>\n" in prompt else ""
 
 

@@ -160,7 +160,7 @@ def _after_tools(step: Sequence[Mapping[str, Any]], said: Asked) -> Answer:
 
 
 def _told(said: Asked, name: str, result: str) -> str:
-    """Return the result of one tool in words for a person. The parts for a model alone are left out."""
+    """The result of one tool in words for a person, without the parts meant only for a model."""
     shown, fact = _cut(result, _SHOWN), _ASK_FACT.search(said.request)
     if result.startswith("Denied: "):
         return "All right, I did not do that."

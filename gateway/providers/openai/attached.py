@@ -66,7 +66,7 @@ def _merged(one: Any, other: Mapping[str, Any]) -> dict[str, Any]:
 def original(
     model: str, server: str, answer: Mapping[str, Any], calls: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> Original | None:
-    """What is to be kept of an answer; None if nothing was attached. `calls`: (id, attached) of each."""
+    """What to keep of an answer; None if nothing was attached. `calls`: (id, attached) of each."""
     blocks: list[Any] = [{"type": "answer", **answer}] if answer else []
     blocks += [
         {"type": "call", "id": call_id, **attached}

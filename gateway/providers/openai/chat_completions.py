@@ -93,9 +93,9 @@ class ChatCompletions:
                     yield lost
 
     async def reported_window(self, spec: ModelSpec) -> int | None:
-        """The model's window in tokens as its server states it in `/models`, or None: many say
-        nothing. A server of one's own is asked further (`local`). Raises ProviderError if the server cannot be asked,
-        so that a wrong address or key is found before the first message is."""
+        """The model's window in tokens, as its server states it in `/models`, or None: many say nothing. Your own
+        server is asked further (`local`). Raises ProviderError if the server cannot be asked, so that a wrong address
+        or key is found before the first message."""
         listed = await self._server.look_up(_models(spec), bearer(spec))
         if not is_near(spec.base_url) or spec.base_url is None:
             return window_in(listed, spec.name)
@@ -133,8 +133,8 @@ def _models(spec: ModelSpec) -> str:
 
 
 def embedded(answer: Any, count: int) -> Embedded:
-    """The vectors of an answer about so many texts. Raises ProviderRejected where there was no such page, and
-    ProviderUnavailable for another answer."""
+    """The vectors in an answer about so many texts. Raises ProviderRejected if there was no such page, and
+    ProviderUnavailable for any other answer."""
     if answer is None:
         raise ProviderRejected(
             "The server has no such embedding model. Check search.embeddings.name and search.embeddings.base_url."

@@ -134,7 +134,7 @@ _THINKS: Final = re.compile(r"(?<![a-z0-9])(?:r1|qwq|thinking|reasoner)(?![a-z0-
 
 
 def encode_message(message: Message | Mapping[str, Any], id_limit: int = ID_LIMIT) -> dict[str, Any]:
-    """One message as any server may see it, ids of calls in so many characters. The input is not changed."""
+    """One message in a form for any server, ids of calls in so many characters. The input is not changed."""
     # Runs for every message of a long transcript at every call: nothing here is done in vain.
     plain: Mapping[str, Any] = message
     role = str(plain.get("role", "user"))
@@ -181,7 +181,7 @@ class Entries:
         return other
 
     def add(self, messages: Iterable[Message]) -> bool:
-        """Take the next messages. Says whether all that was made of them is known to hold texts alone."""
+        """Take the next messages. Returns whether everything that was made of them is known to hold only texts."""
         made, before, odd = self.made, None, self._odd
         calling = None if self._reasoning or self._signed else "assistant"  # whose calls get nothing back
         for message in messages:
@@ -212,7 +212,7 @@ class Entries:
         return self._odd == odd
 
     def _take(self, message: Message) -> str | None:
-        """Take any message. Returns the role of the last entry, unless something is to be looked at before the next."""
+        """Take any message. Returns the role of the last entry, unless something must be looked at before the next."""
         plain: Mapping[str, Any] = message
         role, content = plain.get("role"), plain.get("content")
         gets_back = isinstance(note := plain.get(HOST), dict) and "original" in note

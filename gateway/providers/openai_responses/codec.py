@@ -137,7 +137,7 @@ class Entries:
         return other
 
     def add(self, messages: Iterable[Message]) -> bool:
-        """Take the next messages. Says whether all that was made of them is known to hold texts alone."""
+        """Take the next messages. Returns whether everything that was made of them is known to hold only texts."""
         made = self.made
         for message in messages:
             for item in _items(message, self._names, self._thinker):
@@ -191,7 +191,7 @@ def _original(message: Message, thinker: str | None) -> list[dict[str, Any]] | N
 
 
 def words_of(items: Sequence[Mapping[str, Any]]) -> str:
-    """The words of an answer's items. Messages stand apart, as the model means them to."""
+    """The words of an answer's items. Messages are kept apart, as the model means them to be."""
     said = (words_in(item) for item in items if item["type"] == "message")
     return "\n\n".join(text for text in said if text)
 
