@@ -122,19 +122,17 @@ async def upload(
     all else as a document. Gives the numbers of the chat and the message. Raises TelegramError."""
     given, shown = InputFile(content, filename=file.name, attach=False), {**where, **caption}
     kind = "voice" if file.is_voice and file.mime in _VOICES else _kind(file, content)
+    more: dict[str, Any] = {}
+    if kind == "voice":
+        more = {"duration": round(recorded_seconds(content, "ogg") or 0) or None}
+    elif kind == "audio":
+        more = titles(content, file.name)
     try:
-        if kind == "photo":
-            sent = await bot.send_photo(photo=given, **shown)
-            return sent.chat.id, sent.message_id
-        if kind == "voice":
-            seconds = round(recorded_seconds(content, "ogg") or 0) or None
-            sent = await bot.send_voice(voice=given, **shown, duration=seconds)
-            return sent.chat.id, sent.message_id
-        if kind == "audio":
-            sent = await bot.send_audio(audio=given, **shown, **titles(content, file.name))
-            return sent.chat.id, sent.message_id
-        if kind == "video":
-            sent = await bot.send_video(video=given, **shown, supports_streaming=True)
+        if kind != "document":
+            sends: Mapping[str, Any] = {
+                "photo": bot.send_photo, "video": bot.send_video, "audio": bot.send_audio, "voice": bot.send_voice
+            }  # fmt: skip
+            sent = await sends[kind](**{kind: given}, **shown, **more)
             return sent.chat.id, sent.message_id
     except TelegramError as error:
         if not failures.may_be_of_picture(error):
