@@ -11,4 +11,4 @@ def one_of(part: int, **more: Any) -> settings:
     """One of so many of the profile's examples: of `make test` few, of `make slow` ten times as many."""
     default = settings.default
     assert default is not None
-    return settings(max_examples=default.max_examples // part, **more)
+    return settings(max_examples=max(1, default.max_examples // part), **more)
