@@ -71,11 +71,13 @@ class _Batch(Struct):
 
 
 class _News(Struct, frozen=True):
-    """One room's part of an answer. `since`: the token that was asked with; `kind`: join, invite or leave."""
+    """One room's part of an answer. `since`: the token that was asked with; `kind`: join, invite or leave; `missed`: it
+    was said before this process read."""
 
     batch: _Batch
     kind: str
     since: str
+    missed: bool
     told: Json
 
 
@@ -168,6 +170,7 @@ class Receiver:
     async def _read(self) -> None:
         """Ask for news for ever."""
         since = self._since.removeprefix(_INVITED)
+        missed = bool(since)
         if self._since.startswith(_INVITED):
             told = await self._insist(lambda: self._asked(""))
             since = since or str(told["next_batch"])
@@ -177,8 +180,8 @@ class Receiver:
             self._take({**told, "next_batch": since}, "")
         while True:
             told = await self._insist(lambda since=since: self._asked(since))  # type: ignore[misc]
-            self._take(told, since)
-            since = told["next_batch"]
+            self._take(told, since, missed=missed)
+            since, missed = told["next_batch"], False
             while len(self._batches) > _MOST_BATCHES:
                 self._room_for_more.clear()
                 await self._room_for_more.wait()
@@ -197,7 +200,7 @@ class Receiver:
             await self._insist(lambda: encryption.hear(told))
         return told
 
-    def _take(self, told: Json, since: str) -> None:
+    def _take(self, told: Json, since: str, *, missed: bool = False) -> None:
         """Give each room its part of an answer. What was said before the bot first ran is not a question to it."""
         batch = _Batch(told["next_batch"])
         self._batches.append(batch)
@@ -207,7 +210,7 @@ class Receiver:
                 if room not in self._queues:
                     self._queues[room] = deque()
                     self._crew.start(self._work(room, self._queues[room]))
-                self._queues[room].append(_News(batch, kind, since, part))
+                self._queues[room].append(_News(batch, kind, since, missed, part))
         self._advance()
 
     def _advance(self) -> None:
@@ -234,13 +237,13 @@ class Receiver:
             return await self._tell(room, "left", "the bot is no member of the room any more")
         timeline, state = news.told.get("timeline") or {}, (news.told.get("state") or {}).get("events") or ()
         events: Sequence[Json] = timeline.get("events") or ()
-        notice, missed = "", False
+        missed, is_cut = news.missed, False
         if timeline.get("limited") and not any(map(self._is_my_coming, events)):
             self._rooms.forget(room)  # who came and went meanwhile is not told in full
             earlier, is_cut = await self._insist(lambda: self._rooms.missed(room, timeline["prev_batch"], news.since))
             known = {event["event_id"] for event in earlier}
             events, missed = [*earlier, *(each for each in events if each["event_id"] not in known)], True
-            notice = absence(self._away, self._settings.catch_up.messages if is_cut else None)
+        notice = absence(self._away, self._settings.catch_up.messages if is_cut else None) if news.missed else ""
         coming = [at for at, event in enumerate(events) if self._is_my_coming(event)]
         if coming:  # what was said before that is nobody's question to it
             events = events[coming[0] :]

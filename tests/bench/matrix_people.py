@@ -40,7 +40,7 @@ class _Anna:
 
     def __init__(self, person: Person) -> None:
         limits = httpx.Limits(max_connections=_AT_ONCE + 1, max_keepalive_connections=_AT_ONCE + 1)
-        self.http = httpx.AsyncClient(base_url=person.url, headers=person.headers, timeout=120, limits=limits)
+        self.http = httpx.AsyncClient(base_url=person.url, headers=person.headers, timeout=600, limits=limits)
         self.since, self.sent, self.answers = "", 0, 0
 
     async def call(self, method: str, way: str, **how: Any) -> Any:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from gateway.domain.turn import TurnSettings
+from gateway.turns.reception import BUSY
 from tests.emulators.faults import LoseAnswer
 from tests.emulators.matrix import MatrixServer, text_in
 from tests.support.matrix_live import on_matrix
@@ -23,3 +26,19 @@ async def test_an_answer_whose_beginning_was_lost_is_shown_to_its_end(tmp_path: 
             await matrix.until(lambda: len([call for call in matrix.journal.of("send") if call.ambiguous]) == 2)
             gate.open()
             await matrix.until(lambda: [text_in(each["content"]) for each in matrix.shown(room)] == ["Look here."])
+
+
+async def test_what_was_said_to_a_bot_that_was_away_waits_for_room_in_its_lane(tmp_path: Path) -> None:
+    async with MatrixServer() as matrix:
+        anna = matrix.world.person("Anna")
+        room = matrix.world.room(anna, matrix.bot)
+        how: dict[str, Any] = {"account": matrix.bot, "anna": anna, "turns": TurnSettings(lane_cap=3)}
+        async with on_matrix(tmp_path, matrix, **how):
+            await matrix.until(lambda: matrix.connected)
+        texts = [f"{number}" for number in range(12)]
+        for text in texts:
+            matrix.world.say(room, anna, text)
+        async with on_matrix(tmp_path, matrix, **how):
+            await matrix.until(lambda: len(matrix.shown(room)) >= len(texts))
+        shown = [text_in(each["content"]) for each in matrix.shown(room)]
+        assert [text for text in shown if text != BUSY] == [f"echo: {text}" for text in texts]
