@@ -59,7 +59,7 @@ class _Answer(NamedTuple):
     def told(self) -> Mapping[str, Any]:
         try:
             told = msgspec.json.decode(self.content)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return {}
         return told if isinstance(told, dict) else {}
 
