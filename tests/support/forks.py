@@ -356,7 +356,12 @@ def _run(order: Mapping[str, Any]) -> None:
     _open_streams()
     sys.argv = ["", *order["arguments"]]
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:0] = [path for path in paths if path and path not in sys.path]
+    if added := [path for path in paths if path and path not in sys.path]:
+        sys.path[:0] = added
+        from gateway.app import plugins
+
+        for found in (plugins.platforms, plugins.providers, plugins.all_commands):
+            found.cache_clear()  # the parent knows those on its own path
     sys.modules.pop(order["module"] if "." in order["module"] else "", None)  # it is to be the main module
     runpy.run_module(order["module"], run_name="__main__", alter_sys=True)
 
