@@ -2,12 +2,13 @@
 words; and how long others wait while somebody floods the bot with reactions, or a voice server never ends.
 
 The model takes no time, the server a quarter of a second a sentence, and every commit is on the disk. Rounds take
-turns. The hostile server runs in the same process, so a part of what it costs others is its own.
+turns. The hostile server is a process of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -23,6 +24,7 @@ from gateway.delivery.markdown.spoken import spoken
 from gateway.domain.adapter import Limits, Sign
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.runtime.clock import SystemClock
+from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, milliseconds, percentile
 from tests.emulators.media import ENDLESS, MediaServer
 from tests.support.gateway import FakeModel, Fetching, Live, Say, config_in, in_turn, running
@@ -61,8 +63,8 @@ async def measure() -> Rows:
         server.before = partial(asyncio.sleep, _SERVER)
         settings = SpeechSettings(base_url=server.url, model="tts-1", when="always")
         first, alone = await _first_sounds(settings), await _alone(settings)
-        server.before = None
-        waits = await _others(settings, server)
+    async with _hostile() as url:
+        waits = await _others(settings.model_copy(update={"base_url": url, "when": "asked"}))
     times = median(first) / median(alone)
     return [
         Row("the server alone, first words, p50", milliseconds(median(alone))),
@@ -72,6 +74,29 @@ async def measure() -> Rows:
         Row("the same, 10,000 reactions a minute", *_beside(waits, "reactions")),
         Row("the same, a voice server without end", *_beside(waits, "hostile")),
     ]
+
+
+@asynccontextmanager
+async def _hostile() -> AsyncIterator[str]:
+    """The address of a server whose answers never end."""
+    pipe = asyncio.subprocess.PIPE
+    command = (sys.executable, "-m", "tests.bench.voice")
+    process = await asyncio.create_subprocess_exec(*command, cwd=PROJECT, stdin=pipe, stdout=pipe)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+async def _never_end() -> None:
+    """Be that server, until stdin ends."""
+    async with MediaServer() as server:
+        server.answers = [ENDLESS] * 100_000
+        print(server.url, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
 
 
 def _beside(waits: dict[str, list[float]], flood: str) -> tuple[str, str]:
@@ -116,18 +141,17 @@ async def _alone(settings: SpeechSettings) -> list[float]:
     return found[1:]
 
 
-async def _others(settings: SpeechSettings, server: MediaServer) -> dict[str, list[float]]:
+async def _others(settings: SpeechSettings) -> dict[str, list[float]]:
     """The 95th percentile of people's waits in each round: alone, beside a flood of reactions, and beside a hostile
     server, which take turns."""
-    quiet = settings.model_copy(update={"when": "asked"})
     waits: dict[str, list[float]] = {"calm": [], "reactions": [], "hostile": []}
-    async with _bot(quiet) as live:
+    async with _bot(settings) as live:
         shown = await live.answer(await live.tell("hello", chat="loud"))
         await live.ask("/voice on", chat="loud")
         floods: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
             "calm": asyncio.Event().wait,  # type: ignore[dict-item]
             "reactions": partial(_react, live, f"m-{shown.id}"),
-            "hostile": partial(_speak, live, server),
+            "hostile": partial(_speak, live),
         }
         for _ in range(_TURNS):
             for name, flood in floods.items():
@@ -136,7 +160,6 @@ async def _others(settings: SpeechSettings, server: MediaServer) -> dict[str, li
                 waits[name].append(percentile([wait for each in await asyncio.gather(*people) for wait in each], 0.95))
                 beside.cancel()
                 await asyncio.gather(beside, return_exceptions=True)
-                server.answers.clear()
     return waits
 
 
@@ -161,8 +184,11 @@ async def _react(live: Live, message: str) -> None:
             )
 
 
-async def _speak(live: Live, server: MediaServer) -> None:
+async def _speak(live: Live) -> None:
     while True:
-        server.answers = [ENDLESS] * 3
         await live.answer(await live.tell("say that", chat="loud"))
         await live.quiet()
+
+
+if __name__ == "__main__":
+    asyncio.run(_never_end())
