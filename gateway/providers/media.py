@@ -24,6 +24,8 @@ _ATTEMPTS: Final = 3
 _PAUSES: Final = (1.0, 30.0)  # seconds between two of them: the first, the longest
 _LONGEST_PAUSE: Final = 60.0  # seconds that a server may ask for
 _MOST_SOUND: Final = 10 * 1024 * 1024  # bytes: minutes of speech, even unpacked
+_A_CHARACTER: Final = 16_000  # bytes of sound at most: unpacked and in stereo at 48 kHz, said in a twelfth of a second
+_BEGINNING: Final = 500_000  # bytes that any sound may have: silence, a header, a cover
 _MOST_PICTURE: Final = 20 * 1024 * 1024
 _MOST_ANSWER: Final = _MOST_PICTURE * 4 // 3 + 100_000  # a picture in Base64, and what stands around it
 _GIVE_BASE64: Final = ("gpt-image", "chatgpt-image")  # which refuse to be asked for it
@@ -98,7 +100,8 @@ class SpeechServer(MediaServer):
     async def say(self, text: str, voice: str, form: str) -> bytes:
         """A text as sound, of this format if the server has it. Raises MediaFailed."""
         asked = {"model": self.model, "input": text, "voice": voice, "response_format": form}
-        return await self.ask("audio/speech", _MOST_SOUND, lambda: {"json": asked})
+        most = min(_MOST_SOUND, _BEGINNING + _A_CHARACTER * len(text))
+        return await self.ask("audio/speech", most, lambda: {"json": asked})
 
 
 class PictureServer(MediaServer):
