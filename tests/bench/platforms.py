@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import httpx
 from aiohttp import web
+from httpx_aiohttp import HttpxAiohttpClient
 from pydantic import SecretStr
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
@@ -109,14 +110,14 @@ async def _slack_alone(people: People) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _whatsapp_alone(people: People) -> AsyncIterator[None]:
-    """aiohttp's server and httpx: there is no library of Meta's."""
-    token, secret, number = people.token.split()
+    """aiohttp, as server and behind httpx: there is no library of Meta's."""
+    (token, secret, number), base = people.token.split(), people.base_url.rstrip("/")
     head = {"Authorization": f"Bearer {token}"}
     limits = httpx.Limits(max_connections=64)
     answers = set[asyncio.Task[None]]()
 
     async def answer(message: dict[str, Any]) -> None:
-        path, common = f"{people.base_url}/{number}/messages", {"messaging_product": "whatsapp"}
+        path, common = f"{base}/{number}/messages", {"messaging_product": "whatsapp"}
         seen = {"status": "read", "message_id": message["id"], "typing_indicator": {"type": "text"}}
         await client.post(path, json={**common, **seen}, headers=head)
         said = {"to": message["from"], "type": "text", "text": {"body": REPLY}}
@@ -139,15 +140,15 @@ async def _whatsapp_alone(people: People) -> AsyncIterator[None]:
     await runner.setup()
     port = free_port()
     await web.TCPSite(runner, "127.0.0.1", port).start()
-    async with httpx.AsyncClient(limits=limits, timeout=60.0) as client:
-        app = (await client.get(f"{people.base_url}/app", headers=head)).json()["id"]
+    async with HttpxAiohttpClient(limits=limits, timeout=60.0) as client:
+        app = (await client.get(f"{base}/app", headers=head)).json()["id"]
         own = {"Authorization": f"Bearer {app}|{secret}"}
         query = {"object": "whatsapp_business_account", "fields": "messages", "verify_token": "any"}
         query["callback_url"] = f"http://127.0.0.1:{port}/whatsapp"
-        (await client.post(f"{people.base_url}/{app}/subscriptions", params=query, headers=own)).raise_for_status()
-        told = await client.get(f"{people.base_url}/debug_token", params={"input_token": token}, headers=own)
+        (await client.post(f"{base}/{app}/subscriptions", params=query, headers=own)).raise_for_status()
+        told = await client.get(f"{base}/debug_token", params={"input_token": token}, headers=own)
         for account in told.json()["data"]["granular_scopes"][0]["target_ids"]:
-            (await client.post(f"{people.base_url}/{account}/subscribed_apps", headers=head)).raise_for_status()
+            (await client.post(f"{base}/{account}/subscribed_apps", headers=head)).raise_for_status()
         try:
             yield
         finally:
