@@ -7,6 +7,7 @@ import inspect
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, Final, get_args, get_origin
 
 import yaml
@@ -137,8 +138,11 @@ class Present(Struct, frozen=True, kw_only=True):
             if text == was or kind is None:
                 continue
             if self.shape.is_secret(where):
-                held = self.held(where)
-                variable = held[2:-1] if is_reference(held) else self.shape.variable(where)
+                held, usual = self.held(where), self.shape.variable(where)
+                shared = where[-1] == "api_key" or (field and usual == variable_of(field))  # others may name these
+                variable = (
+                    held[2:-1] if is_reference(held) else usual if shared else self._unused(usual, held, draft.secrets)
+                )
                 draft.secrets[variable] = text
                 if not (field and variable == variable_of(field)):  # a platform is given its usual ones
                     draft.settings[where] = f"${{{variable}}}"
@@ -168,9 +172,17 @@ class Present(Struct, frozen=True, kw_only=True):
             if str(value) == str((shown or {}).get(name)):
                 made[str(name)] = held[name]
                 continue
-            variable = re.sub(r"\W", "_", f"{where[-2]}_{name}").upper()
+            variable = self._unused(f"{where[-2]}_{name}", held.get(name) if isinstance(held, dict) else None, secrets)
             secrets[variable], made[str(name)] = str(value), f"${{{variable}}}"
         return made or REMOVED
+
+    def _unused(self, usual: str, held: Any, taken: Mapping[str, str]) -> str:
+        """A variable that nothing else uses, or the one of that name that the key holds by now. People choose the names
+        of servers and headers, and must neither fetch or replace another's variable by them, nor set any key."""
+        usual = re.sub(r"\W", "_", usual, flags=re.ASCII).upper()
+        usual = usual if re.match(r"(?!LEGATO_)[A-Z]", usual) else f"SECRET_{usual}"
+        names = (usual if number == 1 else f"{usual}_{number}" for number in count(1))
+        return next(each for each in names if held == f"${{{each}}}" or each not in {*self.known, *taken})
 
 
 def _as_text(value: Any) -> str:

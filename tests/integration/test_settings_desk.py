@@ -192,6 +192,34 @@ async def test_what_another_page_changed_meanwhile_stays(tmp_path: Path, desk: D
     assert set_up(None, os.environ).config.access.allow == ("telegram:2", "telegram:3")
 
 
+async def test_a_name_neither_fetches_nor_replaces_a_variable(
+    tmp_path: Path, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", HIDDEN)
+    (tmp_path / "config.yaml").write_text(OWN)
+    for server, header in (
+        ("aws", "SECRET-ACCESS-KEY: mine"),
+        ("legato", '_TOOLS__MCP__E__COMMAND: "[touch, pwned]"'),
+        ("litellm", "api_key: mine"),
+        ("twins", "X-A: one\nX_A: two"),
+    ):
+        said = {"url": "https://e.example/mcp", "headers": header}
+        saved = await desk.save("tools.mcp", server, said, dict.fromkeys(said, ""), owner=False)
+        assert not saved.problems, header
+    person = await desk.save(
+        "adapters.web.people", "litellm", {"password": "a-long-enough-one"}, {"password": ""}, owner=False
+    )
+    assert not person.problems
+    setup = set_up(None, os.environ)
+    assert {*setup.config.tools.mcp} == {"office", "aws", "legato", "litellm", "twins"}, "no header sets another key"
+    assert setup.config.tools.mcp["aws"].headers == {"SECRET-ACCESS-KEY": "mine"}
+    assert setup.config.tools.mcp["twins"].headers == {"X-A": "one", "X_A": "two"}
+    assert setup.variables({})["LITELLM_API_KEY"] == "sk-the-right-key"
+    shown = {"headers": "SECRET-ACCESS-KEY: ${AWS_SECRET_ACCESS_KEY_2}"}
+    assert not (await desk.save("tools.mcp", "aws", {"headers": "SECRET-ACCESS-KEY: new"}, shown, owner=False)).problems
+    assert set_up(None, os.environ).variables({})["AWS_SECRET_ACCESS_KEY_2"] == "new", "its own is used again"
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
