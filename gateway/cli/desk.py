@@ -244,6 +244,7 @@ class Desk(Struct, kw_only=True):
                 setup, draft = now.setup, wanted(now)
                 secrets = draft.secrets
                 refuse_odd(now, draft, owner=owner)
+                _refuse_overruled(secrets)
                 before = {path: _text(path) for path in (setup.file or setup.folder / FILE, setup.folder / ".env")}
                 files = await asyncio.to_thread(write, draft, setup, os.environ)
                 done = await self.reloader.reload(widens=widens)
@@ -259,6 +260,15 @@ class Desk(Struct, kw_only=True):
             self._tried.pop(name, None)
         return Saved(
             files=tuple(str(each) for each in files), now=done.changed, later=(*done.waiting, *done.held), problems=()
+        )
+
+
+def _refuse_overruled(secrets: Mapping[str, str]) -> None:
+    """Raise UserError for a secret that would have no effect: what reads its variable would get the other value."""
+    if fixed := [name for name, secret in secrets.items() if os.environ.get(name, secret) != secret]:
+        raise UserError(
+            f"{fixed[0]} is set in the environment that Legato was started in, which counts more than .env: change it "
+            "there."
         )
 
 

@@ -220,6 +220,20 @@ async def test_a_name_neither_fetches_nor_replaces_a_variable(
     assert set_up(None, os.environ).variables({})["AWS_SECRET_ACCESS_KEY_2"] == "new", "its own is used again"
 
 
+async def test_a_secret_that_the_environment_overrules_is_refused(
+    tmp_path: Path, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITELLM_API_KEY", HIDDEN)
+    text = write(tmp_path, "http://127.0.0.1:9/v1")
+    said = {"model.api_key": "mine", "prompt.persona": "${LITELLM_API_KEY}"}
+    told = [
+        await desk.save("", "", said, dict.fromkeys(said, ""), owner=False),
+        await desk.save_model((await desk.seen()).model, "mine"),
+    ]
+    assert all("counts more than .env" in each.problems[0] for each in told)
+    assert (tmp_path / "config.yaml").read_text() == text
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
