@@ -96,6 +96,10 @@ class Present(Struct, frozen=True, kw_only=True):
         part = self.filled(("adapters", platform.name), "")
         return [each for each in part.fields if each.name in names] if part else []
 
+    def is_one_of_several(self, path: KeyPath) -> bool:
+        """Whether people chose the last name of `path`, as that of an MCP server."""
+        return self._several(path[:-1]) is not None
+
     def _several(self, path: KeyPath) -> type[BaseModel] | None:
         """The kind of sections that stand at `path` by names of people's own choice."""
         field = self.shape.field(path) if path and path != ("adapters",) else None
@@ -250,7 +254,8 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
     for key, value in draft.settings.items():
         path = (key,) if isinstance(key, str) else key
         names, texts = _parts_of(value)
-        if not owner and not _STARTS.isdisjoint((*path, *names)):
+        gone = () if now.is_one_of_several(path) or path == ("model",) else _parts_of(now.held(path))[0]
+        if not owner and not _STARTS.isdisjoint((*path, *names, *gone)):
             raise UserError(_NO_PROGRAMS.format(key=dotted(path), file=FILE))
         before = _parts_of(now.held(path))[1] if is_for_a_server((*path, "")) else ()
         for text in (*map(str, path), *names, *texts):

@@ -234,6 +234,18 @@ async def test_a_secret_that_the_environment_overrules_is_refused(
     assert (tmp_path / "config.yaml").read_text() == text
 
 
+async def test_only_the_owner_takes_away_what_the_owner_wrote_of_programs(tmp_path: Path, desk: Desk) -> None:
+    text = "tools:\n  shell: {enabled: false}\n  topics: true\n  mcp:\n    a: {command: [a-server], sandbox: true}\n"
+    (tmp_path / "config.yaml").write_text(text)
+    for at, key, said in (("", "tools", ""), ("", "tools", "{topics: false}"), ("tools", "mcp", "")):
+        saved = await desk.save(at, "", {key: said}, {key: "as it was"}, owner=False)
+        assert "only who came by a link" in saved.problems[0], key
+    for at, name in (("tools", "shell"), ("tools", "mcp"), ("tools.mcp.a", "sandbox")):
+        assert "only who came by a link" in (await desk.remove(at, name, owner=False)).problems[0], name
+    assert (tmp_path / "config.yaml").read_text() == text
+    assert not (await desk.remove("tools.mcp", "a", owner=False)).problems, "a whole server is what an admin may end"
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
