@@ -37,9 +37,10 @@ _MORE: Final = "…"  # where a part of a value is not shown
 _STARTS: Final = frozenset(
     ["command", "args", "env", "cwd", "sandbox", "folders", "api_key_command", "shell", "plugins", "context_files"]
 )
+_KEEPS: Final = frozenset(["store", "backup"])  # sections: who has the store has the logins in it, the owner's too
 _NO_PROGRAMS: Final = (
-    "{key} has a program of this machine started, or shows files of it: only who came by a link of this machine "
-    "(`legato access link`) can change that here. You can write it into {file}."
+    "{key} has a program of this machine started, shows files of it, or says where everything is kept: only who came "
+    "by a link of this machine (`legato access link`) can change that here. You can write it into {file}."
 )
 
 
@@ -255,7 +256,7 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
         path = (key,) if isinstance(key, str) else key
         names, texts = _parts_of(value)
         gone = () if now.is_one_of_several(path) or path == ("model",) else _parts_of(now.held(path))[0]
-        if not owner and not _STARTS.isdisjoint((*path, *names, *gone)):
+        if not owner and (path[0] in _KEEPS or not _STARTS.isdisjoint((*path, *names, *gone))):
             raise UserError(_NO_PROGRAMS.format(key=dotted(path), file=FILE))
         before = _parts_of(now.held(path))[1] if is_for_a_server((*path, "")) else ()
         for text in (*map(str, path), *names, *texts):

@@ -246,6 +246,14 @@ async def test_only_the_owner_takes_away_what_the_owner_wrote_of_programs(tmp_pa
     assert not (await desk.remove("tools.mcp", "a", owner=False)).problems, "a whole server is what an admin may end"
 
 
+@pytest.mark.parametrize(("at", "key"), [("store", "url"), ("backup", "to"), ("", "store.url")])
+async def test_only_the_owner_says_where_everything_is_kept(tmp_path: Path, desk: Desk, at: str, key: str) -> None:
+    said = {key: f"sqlite:///{tmp_path}/another.db"}
+    refused = await desk.save(at, "", said, {key: ""}, owner=False)
+    assert "where everything is kept" in refused.problems[0]
+    assert not (await desk.save(at, "", said, {key: ""}, owner=True)).problems
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
