@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import yaml
 
+from gateway.app.config.source import Tree, read_text
 from gateway.runtime.errors import UserError
 
 _WIDE = 10_000  # characters: no value is broken over lines
+_PLAIN = re.compile(r"[\w/][\w./@+-]*(:[\w./@*+-]+)*")  # a name that needs no quotes
 
 
 def with_value(text: str, path: Sequence[str], value: Any) -> str:
@@ -18,15 +20,12 @@ def with_value(text: str, path: Sequence[str], value: Any) -> str:
     in the way, or the text is too unusual to change safely."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if root is None:
-        return _inserted(text, len(text), _block(path, value, 0))
-    if not isinstance(root, yaml.MappingNode):
+        changed = _inserted(text, len(text), _block(path, value, 0))
+    elif isinstance(root, yaml.MappingNode):
+        changed = _changed(text, root, list(path), value)
+    else:
         raise UserError("The file holds no sections: change it by hand.")
-    changed = _changed(text, root, list(path), value)
-    try:
-        as_wanted = yaml.safe_load(changed) == _expected(yaml.safe_load(text) or {}, path, value)
-    except yaml.YAMLError:  # an unusual comma or comment stood in the way
-        as_wanted = False
-    if not as_wanted:
+    if _read(changed) != _expected(_read(text) or {}, path, value):  # an unusual comma or comment stood in the way
         raise UserError(f"{'.'.join(path)} cannot be changed safely in this file: change it by hand.")
     return changed
 
@@ -34,7 +33,7 @@ def with_value(text: str, path: Sequence[str], value: Any) -> str:
 def without(text: str, path: Sequence[str]) -> str:
     """The text without the key at `path`, and without sections that held nothing else; unchanged if there is no such
     key. Raises UserError if the text is too unusual."""
-    node, held, last = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text), 0
+    node, held, last = yaml.compose(text, Loader=yaml.SafeLoader), _read(text), 0
     pairs = list[tuple[yaml.MappingNode, tuple[yaml.Node, yaml.Node]]]()
     for name in path:
         inner = node.value if isinstance(node, yaml.MappingNode) else []
@@ -52,10 +51,17 @@ def without(text: str, path: Sequence[str]) -> str:
         begins = text.rfind("\n", 0, key.start_mark.index) + 1
         changed = text[:begins] + text[_line_end(text, max(key.end_mark.index, _end(text, value)) - 1) :]
     _at(held, gone[:-1]).pop(gone[-1])
-    with suppress(yaml.YAMLError):
-        if (yaml.safe_load(changed) or {}) == held:
-            return changed
-    raise UserError(f"{'.'.join(path)} cannot be removed safely from this file: remove it by hand.")
+    if _read(changed) != held:
+        raise UserError(f"{'.'.join(path)} cannot be removed safely from this file: remove it by hand.")
+    return changed
+
+
+def _read(text: str) -> dict[str, Any] | None:
+    """The values as the program reads them: names are text, and what an alias repeats is a value of its own. None: they
+    cannot be read."""
+    tree = Tree(name="")
+    read_text(text, tree)
+    return None if tree.problems else tree.values
 
 
 def _at(held: Any, path: Sequence[str]) -> Any:
@@ -87,7 +93,7 @@ def _changed(text: str, node: yaml.MappingNode, path: list[str], value: Any) -> 
         inner = _flow(_nested(rest, value))
         at = node.end_mark.index - 1
         before = "" if not node.value else ", "
-        return f"{text[:at].rstrip()}{before}{name}: {inner}{text[at:]}"
+        return f"{text[:at].rstrip()}{before}{_name(name)}: {inner}{text[at:]}"
     last = node.value[-1]
     at = _line_end(text, max(last[0].end_mark.index, _end(text, last[1]) - 1))
     return _inserted(text, at, _block(path, value, node.value[0][0].start_mark.column))
@@ -135,8 +141,13 @@ def _inserted(text: str, at: int, lines: str) -> str:
 def _block(path: Sequence[str], value: Any, column: int) -> str:
     """The lines of a key below its sections."""
     *above, name = path
-    lines = [f"{' ' * (column + 2 * depth)}{each}:" for depth, each in enumerate(above)]
-    return "\n".join([*lines, f"{' ' * (column + 2 * len(above))}{name}: {_flow(value)}"]) + "\n"
+    lines = [f"{' ' * (column + 2 * depth)}{_name(each)}:" for depth, each in enumerate(above)]
+    return "\n".join([*lines, f"{' ' * (column + 2 * len(above))}{_name(name)}: {_flow(value)}"]) + "\n"
+
+
+def _name(name: str) -> str:
+    """A key as YAML wants it."""
+    return name if _PLAIN.fullmatch(name) else _flow(name)
 
 
 def _flow(value: Any) -> str:
@@ -156,4 +167,10 @@ def _expected(values: dict[str, Any], path: Sequence[str], value: Any) -> dict[s
     inner = values.get(name)
     if rest:
         value = _expected(inner if isinstance(inner, dict) else {}, rest, value)
-    return {**values, name: value}
+    return {**values, name: _as_read(value)}
+
+
+def _as_read(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _as_read(each) for name, each in value.items()}
+    return [*map(_as_read, value)] if isinstance(value, list) else value

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.app.config.editing import with_value
+from gateway.app.config.editing import with_value, without
 from gateway.runtime.errors import UserError
 
 FILE = """\
@@ -81,3 +81,39 @@ def test_the_value_is_what_is_read_back(value: Any, path: list[str]) -> None:
         read = read[name]
     assert read == value
     assert "# my settings" in changed
+
+
+@pytest.mark.parametrize("text", ["", "# mine\n", "log: {level: info}\n", "chats: {}\n", "chats:\n  a: {}\n"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "telegram:1",
+        "*",
+        "a: b",
+        "on",
+        "12",
+        "2024-13-45",
+        "#a",
+        "中文",
+        "x:\n  y: 1\ntools: {topics: true}\nprompt",
+        " ",
+        "",
+    ],
+)
+def test_a_name_is_a_name_and_nothing_more(text: str, name: str) -> None:
+    try:
+        changed = with_value(text, ["chats", name, "persona"], "hi")
+    except UserError:
+        assert name == "" or "\n" in name
+        return
+    read = yaml.compose(changed, Loader=yaml.SafeLoader)
+    chats = next(value for key, value in read.value if key.value == "chats")
+    assert name in {key.value for key, _ in chats.value}
+    assert {key.value for key, _ in read.value} <= {"chats", "log"}
+    assert "persona" not in without(changed, ["chats", name])
+
+
+def test_what_an_alias_repeats_is_not_changed_with_it() -> None:
+    text = "a: &x\n  url: here\n  timeout: 5\nb: *x\n"
+    with pytest.raises(UserError, match="by hand"):
+        without(text, ["b", "timeout"])
