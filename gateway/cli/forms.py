@@ -12,11 +12,11 @@ from typing import Any, Final, get_args, get_origin
 
 import yaml
 from msgspec import Struct
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from gateway.app.config import Setup
-from gateway.app.config.environment import is_reference, typed
+from gateway.app.config.environment import PREFIX, is_reference, typed
 from gateway.app.config.sentences import words_at
 from gateway.app.config.setup import FILE
 from gateway.app.config.shape import Shape, alternatives, is_section
@@ -29,10 +29,12 @@ from gateway.domain.platform import Platform
 from gateway.domain.settings import Section, variable_of
 from gateway.domain.views import Blank, Part
 from gateway.runtime.errors import UserError
+from gateway.runtime.redaction import Redactor
+from gateway.runtime.redaction.places import MARK
 from gateway.runtime.structs import replace
 
 _LONGEST: Final = 2_000  # characters of a value, a key or a token
-_MORE: Final = "…"  # where a part of a value is not shown
+_NOT_SHOWN: Final = ("…", SECRET, MARK)  # where a part of a value is not shown
 # Keys by which a program of this machine is started or sees its files. Who has a shell there may write them.
 _STARTS: Final = frozenset(
     ["command", "args", "env", "cwd", "sandbox", "folders", "api_key_command", "shell", "plugins", "context_files"]
@@ -65,8 +67,12 @@ class Present(Struct, frozen=True, kw_only=True):
         secret."""
         held = self.held(path)
         if is_for_a_server((*path, "")) and isinstance(held, Mapping):
-            held = {name: each if "${" in str(each) else SECRET for name, each in held.items()}
-        return text if "${" in (text := _as_text(held)) or isinstance(held, Mapping) else _as_text(self._in_force(path))
+            held = _covered(held)
+        text = _as_text(held)
+        text = text if "${" in text or isinstance(held, Mapping) else _as_text(self._in_force(path))
+        begins = f"{PREFIX}{'__'.join(map(str, path))}".upper()
+        is_overruled = any(each.upper().startswith(begins) for each in self.known)  # there, a value may hold a password
+        return Redactor(self.setup.config.secrets())(text) if is_overruled else text
 
     def changed(self, said: Mapping[KeyPath, str]) -> dict[str | KeyPath, Any]:
         """What of this is another than now."""
@@ -153,7 +159,7 @@ class Present(Struct, frozen=True, kw_only=True):
                     draft.settings[where] = f"${{{variable}}}"
             elif is_for_a_server((*where, "")):
                 draft.settings[where] = self._for_a_server(where, text, was, draft.secrets)
-            elif _MORE in text and _MORE in was:
+            elif any(each in text and each in was for each in _NOT_SHOWN):
                 raise UserError(f"{dotted(where)} is not shown as a whole: write all of it.")
             else:
                 draft.settings[where] = self._merged(where, text, was, kind) if text else REMOVED
@@ -207,12 +213,21 @@ def _as_text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as YAML has it; of a section, what was written."""
+    """A value as YAML has it, as far as it may be shown; of a section, what was written."""
     if isinstance(value, Section):
-        return {name: _plain(each) for name, each in public(value).items() if name in value.model_fields_set}
+        value = {name: each for name, each in public(value).items() if name in value.model_fields_set}
     if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
+        shown = {str(name): each for name, each in value.items() if not isinstance(each, SecretStr)}
+        return {
+            name: _covered(each) if is_for_a_server((name, "")) and isinstance(each, dict) else _plain(each)
+            for name, each in shown.items()
+        }
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _covered(values: Mapping[str, Any]) -> dict[str, str]:
+    """Headers or variables, each shown as a variable's name, or as being set."""
+    return {str(name): each if "${" in str(each) else SECRET for name, each in values.items()}
 
 
 def _fields(platform: Platform) -> Iterable[tuple[str, FieldInfo]]:

@@ -254,6 +254,34 @@ async def test_only_the_owner_says_where_everything_is_kept(tmp_path: Path, desk
     assert not (await desk.save(at, "", said, {key: ""}, owner=True)).problems
 
 
+SIDE = "{provider: litellm, name: a, base_url: 'http://127.0.0.1:9', headers: {X-Team: blue}}"
+MODELS = f"""fallback_models: [{SIDE}]
+auxiliary: {{mode: custom, title: {SIDE}}}
+chats: {{"telegram:1": {{model: {SIDE}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "name", "key"),
+    [("", "", "fallback_models"), ("auxiliary", "", "title"), ("chats", "telegram:1", "model"), ("store", "", "url")],
+)
+async def test_no_secret_inside_a_value_is_shown(
+    tmp_path: Path, desk: Desk, monkeypatch: pytest.MonkeyPatch, at: str, name: str, key: str
+) -> None:
+    monkeypatch.setenv("LEGATO__STORE__URL", f"postgresql://me:{HIDDEN}@127.0.0.1/db")
+    monkeypatch.setenv("LEGATO__AUXILIARY__MEMORY", f"{{provider: litellm, name: a, headers: {{X-Team: {HIDDEN}}}}}")
+    (tmp_path / "config.yaml").write_text(MODELS)
+    part = await desk.part(at, name)
+    assert part is not None
+    assert HIDDEN not in repr(part)
+    assert "blue" not in repr(part), "a header may hold a credential under any name"
+    was = next(each.value for each in part.fields if each.name == key)
+    assert (await desk.save(at, name, {key: was}, {key: was}, owner=True)).files == ()
+    saved = await desk.save(at, name, {key: was.replace("127.0.0.1", "127.0.0.2")}, {key: was}, owner=True)
+    assert "is not shown as a whole" in saved.problems[0]
+    assert (tmp_path / "config.yaml").read_text() == MODELS
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
