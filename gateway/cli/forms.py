@@ -175,15 +175,17 @@ class Present(Struct, frozen=True, kw_only=True):
 
     def _for_a_server(self, where: KeyPath, text: str, was: str, secrets: dict[str, str]) -> Any:
         """Variables or headers: each that is new goes to a variable of ours, and those that are as shown stay."""
-        said, shown, held = typed(dict, text or "{}"), typed(dict, was or "{}"), self.held(where)
-        if not isinstance(said, dict):
+        said, shown = typed(dict, text or "{}"), typed(dict, was or "{}")
+        held = self.held(where)
+        present = {str(name): each for name, each in held.items()} if isinstance(held, Mapping) else {}
+        if not isinstance(said, dict) or not isinstance(shown, dict):
             raise UserError(f"{dotted(where)} needs a line NAME: value for each.")
-        made = dict[str, Any]()
+        made = {name: each for name, each in present.items() if name not in map(str, shown)}  # came meanwhile
         for name, value in said.items():
-            if str(value) == str((shown or {}).get(name)):
-                made[str(name)] = held[name]
+            if name in shown and str(value) == str(shown[name]):
+                made |= {str(name): present[name]} if name in present else {}  # else it was taken away meanwhile
                 continue
-            variable = self._unused(f"{where[-2]}_{name}", held.get(name) if isinstance(held, dict) else None, secrets)
+            variable = self._unused(f"{where[-2]}_{name}", present.get(name), secrets)
             secrets[variable], made[str(name)] = str(value), f"${{{variable}}}"
         return made or REMOVED
 

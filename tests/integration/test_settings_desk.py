@@ -282,6 +282,18 @@ async def test_no_secret_inside_a_value_is_shown(
     assert (tmp_path / "config.yaml").read_text() == MODELS
 
 
+async def test_what_another_page_did_to_headers_meanwhile_stays(tmp_path: Path, desk: Desk) -> None:
+    (tmp_path / "config.yaml").write_text(OWN)
+    office = await desk.part("tools.mcp", "office")
+    assert office is not None
+    was = next(each.value for each in office.fields if each.name == "headers")
+    (tmp_path / "config.yaml").write_text(OWN.replace("X-Team: blue", "X-Other: red"))
+    saved = await desk.save("tools.mcp", "office", {"headers": f"{was}X-New: mine\n"}, {"headers": was}, owner=False)
+    assert not saved.problems
+    headers = set_up(None, os.environ).config.tools.mcp["office"].headers
+    assert headers == {"X-Other": "red", "Authorization": HIDDEN, "X-New": "mine"}
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
