@@ -34,6 +34,7 @@ from gateway.runtime.redaction.places import MARK
 from gateway.runtime.structs import replace
 
 _LONGEST: Final = 2_000  # characters of a value, a key or a token
+_DEEPEST: Final = 12  # names of a key; each is looked up inside the one before
 _NOT_SHOWN: Final = ("…", SECRET, MARK)  # where a part of a value is not shown
 # Keys by which a program of this machine is started or sees its files. Who has a shell there may write them.
 _STARTS: Final = frozenset(
@@ -81,7 +82,7 @@ class Present(Struct, frozen=True, kw_only=True):
     def part(self, path: KeyPath) -> Part | None:
         """The section at `path`, or several of a kind, without fields; None: a value stands there."""
         several = self._several(path)
-        section = several or self.shape.section(path)
+        section = several or (self.shape.section(path) if len(path) <= _DEEPEST else None)
         if section is None or path == ("adapters",) or (path and several is None and self.shape.may_be_null(path)):
             return None
         names = sorted(self._in_force(path) or ()) if several else None
@@ -109,7 +110,8 @@ class Present(Struct, frozen=True, kw_only=True):
 
     def _several(self, path: KeyPath) -> type[BaseModel] | None:
         """The kind of sections that stand at `path` by names of people's own choice."""
-        field = self.shape.field(path) if path and path != ("adapters",) else None
+        is_key = path and path != ("adapters",) and len(path) <= _DEEPEST
+        field = self.shape.field(path) if is_key else None
         return named_section(field) if field is not None else None
 
     def _blanks(self, path: KeyPath, section: type[BaseModel]) -> Iterator[Blank]:
@@ -145,6 +147,8 @@ class Present(Struct, frozen=True, kw_only=True):
             raise UserError("Give it a name first.")
         for name, was in shown.items():
             where, text = (*path, *name.split(".")), said.get(name, "false" if was in ("true", "false") else "")
+            if len(where) > _DEEPEST:
+                continue
             kind, field = self.shape.kind(where), self.shape.field(where)
             if text == was or kind is None:
                 continue
@@ -167,7 +171,7 @@ class Present(Struct, frozen=True, kw_only=True):
 
     def _merged(self, where: KeyPath, text: str, was: str, kind: Any) -> Any:
         """What was said, as its key wants it; of a list, what came and went, done to the list as it is by now."""
-        value, before, now = typed(kind, text), typed(kind, was), self._in_force(where)
+        value, before, now = _read(where, kind, text), _read(where, kind, was), self._in_force(where)
         if not isinstance(value, list) or not isinstance(before, list) or _as_text(now) == was:
             return value
         kept = [each for each in now or () if each in value or each not in before]
@@ -175,7 +179,7 @@ class Present(Struct, frozen=True, kw_only=True):
 
     def _for_a_server(self, where: KeyPath, text: str, was: str, secrets: dict[str, str]) -> Any:
         """Variables or headers: each that is new goes to a variable of ours, and those that are as shown stay."""
-        said, shown = typed(dict, text or "{}"), typed(dict, was or "{}")
+        said, shown = _read(where, dict, text or "{}"), _read(where, dict, was or "{}")
         held = self.held(where)
         present = {str(name): each for name, each in held.items()} if isinstance(held, Mapping) else {}
         if not isinstance(said, dict) or not isinstance(shown, dict):
@@ -196,6 +200,20 @@ class Present(Struct, frozen=True, kw_only=True):
         usual = usual if re.match(r"(?!LEGATO_)[A-Z]", usual) else f"SECRET_{usual}"
         names = (usual if number == 1 else f"{usual}_{number}" for number in count(1))
         return next(each for each in names if held == f"${{{each}}}" or each not in {*self.known, *taken})
+
+
+def _read(where: KeyPath, kind: Any, text: str) -> Any:
+    """What somebody typed, as its key wants it. Raises UserError for what is endless by parts that repeat others."""
+    try:
+        value = typed(kind, text)
+        is_plain = "*" not in text or not isinstance(value, dict | list)
+        if is_plain or not any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text)):
+            return value
+    except RecursionError:
+        pass
+    except yaml.YAMLError:  # names with commas, one of them a star
+        return value
+    raise UserError(f"{dotted(where)} is nested too deeply, or repeats parts of itself: write it out.")
 
 
 def _as_text(value: Any) -> str:

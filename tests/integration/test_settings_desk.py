@@ -294,6 +294,23 @@ async def test_what_another_page_did_to_headers_meanwhile_stays(tmp_path: Path, 
     assert headers == {"X-Other": "red", "Authorization": HIDDEN, "X-New": "mine"}
 
 
+MANY = "".join(f"- &a{number} [{', '.join([f'*a{number - 1}'] * 9)}]\n" for number in range(1, 12))
+
+
+@pytest.mark.parametrize("endless", ["[" * 20_000, "[" * 900, f"- &a0 [x]\n{MANY}"])
+async def test_what_has_no_end_is_refused_at_once(tmp_path: Path, desk: Desk, endless: str) -> None:
+    text = write(tmp_path, "http://127.0.0.1:9/v1")
+    for key in ("fallback_models", "model.extra_body", "tools.offered"):
+        saved = await desk.save("", "", {key: endless}, {key: ""}, owner=True)
+        assert "nested too deeply" in saved.problems[0]
+    assert (await desk.save("a." * 3_000, "", {"x": "1"}, {"x": ""}, owner=True)).files == ()
+    assert (await desk.save("tools", "", {"mcp." * 3_000: "1"}, {"mcp." * 3_000: ""}, owner=True)).files == ()
+    assert not (await desk.remove("a." * 3_000, "x", owner=False)).problems
+    assert await desk.part("a." * 3_000, "") is None
+    assert (tmp_path / "config.yaml").read_text() == text
+    assert not (await desk.save("tools", "", {"admins_only": "shell, *"}, {"admins_only": ""}, owner=True)).problems
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
