@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import secrets
 from hashlib import sha256
+from math import inf
 from typing import Any, Final
 
 from msgspec import Struct, convert, field, json, to_builtins
@@ -63,6 +64,8 @@ class Keys(Struct, kw_only=True):
         """Make a key and return its secret, which nobody can read again. Raises UserError, StoreUnavailable."""
         if NAME.fullmatch(key.name) is None:
             raise UserError(f'{key.name!r} cannot name a key: use letters, digits and "-", at most 64')
+        if key.cap is not None and not 0 <= key.cap < inf:
+            raise UserError(f"{key.cap:g} is not an amount in US dollars")
         secret = f"sk-legato-{secrets.token_urlsafe(32)}"
         facts = {**to_builtins(key), "hash": _hash(secret)}
         note = {key.name: json.encode(facts).decode()}
