@@ -38,7 +38,19 @@ _DEEPEST: Final = 12  # names of a key; each is looked up inside the one before
 _NOT_SHOWN: Final = ("…", SECRET, MARK)  # where a part of a value is not shown
 # Keys by which a program of this machine is started or sees its files. Who has a shell there may write them.
 _STARTS: Final = frozenset(
-    ["command", "args", "env", "cwd", "sandbox", "folders", "api_key_command", "shell", "plugins", "context_files"]
+    [
+        "command",
+        "args",
+        "env",
+        "cwd",
+        "sandbox",
+        "folders",
+        "hosts",
+        "api_key_command",
+        "shell",
+        "plugins",
+        "context_files",
+    ]
 )
 _KEEPS: Final = frozenset(["store", "backup"])  # sections: who has the store has the logins in it, the owner's too
 _NO_PROGRAMS: Final = (
@@ -291,6 +303,8 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
         path = (key,) if isinstance(key, str) else key
         names, texts = _parts_of(value)
         gone = () if now.is_one_of_several(path) or path == ("model",) else _parts_of(now.held(path))[0]
+        if path[-1:] == ("enabled",) and value not in (False, "false"):
+            gone = _parts_of(now.held(path[:-1]))[0]  # what is switched on is started as it stands there
         if not owner and (path[0] in _KEEPS or not _STARTS.isdisjoint((*path, *names, *gone))):
             raise UserError(_NO_PROGRAMS.format(key=dotted(path), file=FILE))
         before = _parts_of(now.held(path))[1] if is_for_a_server((*path, "")) else ()

@@ -311,6 +311,25 @@ async def test_what_has_no_end_is_refused_at_once(tmp_path: Path, desk: Desk, en
     assert not (await desk.save("tools", "", {"admins_only": "shell, *"}, {"admins_only": ""}, owner=True)).problems
 
 
+async def test_only_the_owner_starts_a_program_or_opens_its_sandbox(tmp_path: Path, desk: Desk) -> None:
+    text = "tools:\n  mcp:\n    a:\n      enabled: false\n      command: [a-server]\n      sandbox: true\n"
+    (tmp_path / "config.yaml").write_text(text)
+    for said, shown in (
+        ({"hosts": "evil.example"}, {"hosts": ""}),
+        ({"enabled": "true"}, {"enabled": "false"}),
+        ({"enabled": ""}, {"enabled": "false"}),
+    ):
+        saved = await desk.save("tools.mcp", "a", said, shown, owner=False)
+        assert "only who came by a link" in saved.problems[0], said
+    assert (await desk.remove("tools.mcp.a", "enabled", owner=False)).problems
+    assert (tmp_path / "config.yaml").read_text() == text
+    on = await desk.save("tools.mcp", "a", {"enabled": "true"}, {"enabled": "false"}, owner=True)
+    assert not on.problems
+    assert not (await desk.save("tools.mcp", "a", {}, {"enabled": "true"}, owner=False)).problems, "off is less"
+    api = await desk.save("adapters.api", "", {"enabled": "true"}, {"enabled": "false"}, owner=False)
+    assert not api.problems
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
