@@ -218,8 +218,10 @@ class Desk(Struct, kw_only=True):
             names = [name for name, each in platforms().items() if each.beside_shell and name not in on]
             return SetupChanges(settings={("adapters", name, "enabled"): True for name in names})
 
+        if self.again is None:
+            return Saved(problems=("Another program started Legato, such as systemd: let that start it again.",))
         saved = await self._save(pages)
-        if self.again is not None and not saved.problems:
+        if not saved.problems:
             self.again()
         return saved
 

@@ -330,6 +330,12 @@ async def test_only_the_owner_starts_a_program_or_opens_its_sandbox(tmp_path: Pa
     assert not api.problems
 
 
+async def test_who_cannot_start_it_again_is_told(tmp_path: Path, desk: Desk) -> None:
+    text = write(tmp_path, "http://127.0.0.1:9/v1")
+    assert "Another program started Legato" in (await desk.start_again()).problems[0]
+    assert (tmp_path / "config.yaml").read_text() == text
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
