@@ -182,8 +182,13 @@ class Present(Struct, frozen=True, kw_only=True):
         return draft
 
     def _merged(self, where: KeyPath, text: str, was: str, kind: Any) -> Any:
-        """What was said, as its key wants it; of a list, what came and went, done to the list as it is by now."""
+        """What was said, as its key wants it; of a list, and of values by name, what came and went, done to them as
+        they are by now."""
         value, before, now = _read(where, kind, text), _read(where, kind, was), self._in_force(where)
+        if isinstance(value, dict) and self.shape.is_mapping(where) and isinstance(held := self.held(where), dict):
+            shown = before if isinstance(before, dict) else {}
+            stay = {name: each for name, each in held.items() if name not in shown or shown[name] == value.get(name)}
+            return stay | {str(name): each for name, each in value.items() if each != shown.get(name)}
         if not isinstance(value, list) or not isinstance(before, list) or _as_text(now) == was:
             return value
         kept = [each for each in now or () if each in value or each not in before]

@@ -336,6 +336,22 @@ async def test_who_cannot_start_it_again_is_told(tmp_path: Path, desk: Desk) -> 
     assert (tmp_path / "config.yaml").read_text() == text
 
 
+async def test_what_another_page_did_to_values_by_name_meanwhile_stays(tmp_path: Path, desk: Desk) -> None:
+    (tmp_path / "config.yaml").write_text("tools: {offered: {telegram: [clock], discord: [todo]}}\n")
+    tools = await desk.part("tools", "")
+    assert tools is not None
+    was = next(each.value for each in tools.fields if each.name == "offered")
+    first = was.replace("clock", "todo") + "slack:\n- clock\n"
+    for said in (first, f"{was}matrix: [clock]\n", was.replace("discord", "whatsapp")):
+        assert not (await desk.save("tools", "", {"offered": said}, {"offered": was}, owner=False)).problems
+    assert set_up(None, os.environ).config.tools.offered == {
+        "telegram": ("todo",),
+        "slack": ("clock",),
+        "matrix": ("clock",),
+        "whatsapp": ("todo",),
+    }
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
