@@ -184,8 +184,9 @@ class Present(Struct, frozen=True, kw_only=True):
     def _merged(self, where: KeyPath, text: str, was: str, kind: Any) -> Any:
         """What was said, as its key wants it; of a list, and of values by name, what came and went, done to them as
         they are by now."""
-        value, before, now = _read(where, kind, text), _read(where, kind, was), self._in_force(where)
-        if isinstance(value, dict) and self.shape.is_mapping(where) and isinstance(held := self.held(where), dict):
+        value, before, held = _read(where, kind, text), _read(where, kind, was), self.held(where)
+        now = held if _is_words(held) else self._in_force(where)  # as it stands there, it may name variables
+        if isinstance(value, dict) and self.shape.is_mapping(where) and isinstance(held, dict):
             shown = before if isinstance(before, dict) else {}
             stay = {name: each for name, each in held.items() if name not in shown or shown[name] == value.get(name)}
             return stay | {str(name): each for name, each in value.items() if each != shown.get(name)}
@@ -247,6 +248,11 @@ def _as_text(value: Any) -> str:
             else ""
         )
     return "" if value is None else str(value).removesuffix(".0")
+
+
+def _is_words(value: Any) -> bool:
+    """Whether it is a list of texts."""
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _plain(value: Any) -> Any:
@@ -312,7 +318,8 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
             gone = _parts_of(now.held(path[:-1]))[0]  # what is switched on is started as it stands there
         if not owner and (path[0] in _KEEPS or not _STARTS.isdisjoint((*path, *names, *gone))):
             raise UserError(_NO_PROGRAMS.format(key=dotted(path), file=FILE))
-        before = _parts_of(now.held(path))[1] if is_for_a_server((*path, "")) else ()
+        held = now.held(path)
+        before = _parts_of(held)[1] if is_for_a_server((*path, "")) or _is_words(held) else ()
         for text in (*map(str, path), *names, *texts):
             if not fits(text, lines=path[0] != "model"):
                 raise UserError(f"{dotted(path)} holds characters that cannot be typed, or is too long.")

@@ -352,6 +352,16 @@ async def test_what_another_page_did_to_values_by_name_meanwhile_stays(tmp_path:
     }
 
 
+async def test_a_variable_in_a_list_stays_a_variable(tmp_path: Path, desk: Desk) -> None:
+    (tmp_path / "config.yaml").write_text('access: {allow: ["telegram:1", "matrix:@${PASSWORD}:example.org"]}\n')
+    was = next(each.value for each in (await desk.seen()).people if each.name == "access.allow")
+    assert not (await allow(desk, f"{was}, telegram:2", was)).problems
+    assert HIDDEN not in (tmp_path / "config.yaml").read_text()
+    people = ("telegram:1", f"matrix:@{HIDDEN}:example.org", "telegram:2")
+    assert set_up(None, os.environ).config.access.allow == people
+    assert "name a variable" in (await allow(desk, f"{was}, matrix:@${{LITELLM_API_KEY}}:example.org", was)).problems[0]
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
