@@ -7,6 +7,7 @@ import inspect
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Any, Final, get_args, get_origin
 
@@ -222,16 +223,12 @@ class Present(Struct, frozen=True, kw_only=True):
 
 def _read(where: KeyPath, kind: Any, text: str) -> Any:
     """What somebody typed, as its key wants it. Raises UserError for what is endless by parts that repeat others."""
-    try:
-        value = typed(kind, text)
-        is_plain = "*" not in text or not isinstance(value, dict | list)
-        if is_plain or not any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text)):
-            return value
-    except RecursionError:
-        pass
-    except yaml.YAMLError:  # names with commas, one of them a star
-        return value
-    raise UserError(f"{dotted(where)} is nested too deeply, or repeats parts of itself: write it out.")
+    value = typed(kind, text)
+    with suppress(yaml.YAMLError):  # of names with commas, one of them a star
+        is_nested = "*" in text and isinstance(value, dict | list)
+        if is_nested and any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text)):
+            raise UserError(f"{dotted(where)} repeats parts of itself: write them out.")
+    return value
 
 
 def _as_text(value: Any) -> str:

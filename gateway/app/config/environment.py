@@ -146,7 +146,7 @@ def typed(kind: Any, text: str) -> Any:
         return text
     try:
         value = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
+    except (yaml.YAMLError, ValueError, RecursionError):
         return text
     if any(typing.get_origin(kind) is tuple for kind in kinds):
         if isinstance(value, list):
