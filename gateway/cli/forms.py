@@ -35,6 +35,9 @@ from gateway.runtime.redaction.places import MARK
 from gateway.runtime.structs import replace
 
 _LONGEST: Final = 2_000  # characters of a value, a key or a token
+# New lines and tabs; wide spaces and those that no line ends at; and what joins or parts letters and signs, as Persian,
+# Hindi and families of emoji need.
+_OF_PROSE: Final = dict.fromkeys(map(ord, "\n\t\u00a0\u202f\u3000\u200c\u200d"))
 _DEEPEST: Final = 12  # names of a key; each is looked up inside the one before
 _NOT_SHOWN: Final = ("…", SECRET, MARK)  # where a part of a value is not shown
 # Keys by which a program of this machine is started or sees its files. Who has a shell there may write them.
@@ -298,8 +301,8 @@ def _at(held: Any, names: Sequence[str | int]) -> Any:
 
 
 def fits(text: str, *, lines: bool = False) -> bool:
-    """Whether a text can be typed, on one line or on several (`lines`), and is not too long."""
-    return (text.replace("\n", "") if lines else text).isprintable() and len(text) <= _LONGEST
+    """Whether a text can be typed, on one line or as prose on several (`lines`), and is not too long."""
+    return (text.translate(_OF_PROSE) if lines else text).isprintable() and len(text) <= _LONGEST
 
 
 def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
@@ -318,7 +321,7 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
         held = now.held(path)
         before = _parts_of(held)[1] if is_for_a_server((*path, "")) or _is_words(held) else ()
         for text in (*map(str, path), *names, *texts):
-            if not fits(text, lines=path[0] != "model"):
+            if not fits(text, lines=path[0] != "model" and text in texts):
                 raise UserError(f"{dotted(path)} holds characters that cannot be typed, or is too long.")
             if "${" in text and text not in before and not (is_reference(text) and text[2:-1] in draft.secrets):
                 raise UserError(f"{dotted(path)} can name a variable only in {FILE} itself: write it there.")

@@ -364,6 +364,20 @@ async def test_a_variable_in_a_list_stays_a_variable(tmp_path: Path, desk: Desk)
     assert "name a variable" in (await allow(desk, f"{was}, matrix:@${{LITELLM_API_KEY}}:example.org", was)).problems[0]
 
 
+@pytest.mark.parametrize(
+    "prose", ["«\u00a0oui\u202f!\u00a0»", "می\u200cخواهم", "👩\u200d👩\u200d👧", "你好\u3000再见", "a\tb\n- c"]
+)
+async def test_a_persona_is_written_in_any_language(tmp_path: Path, desk: Desk, prose: str) -> None:
+    write(tmp_path, "http://127.0.0.1:9/v1")
+    assert not (await desk.save("prompt", "", {"persona": prose}, {"persona": ""}, owner=False)).problems
+    assert set_up(None, os.environ).config.prompt.persona == prose
+    part = await desk.part("prompt", "")
+    assert part is not None
+    assert next(each.value for each in part.fields if each.name == "persona") == prose
+    told = await desk.save("chats", f"telegram:1\u200d{prose}", {"persona": "hi"}, {"persona": ""}, owner=False)
+    assert "cannot be typed" in told.problems[0]
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
