@@ -161,6 +161,7 @@ class Present(Struct, frozen=True, kw_only=True):
         draft = SetupChanges()
         if self._several(path):
             raise UserError("Give it a name first.")
+        self._refuse_taken(path, shown)
         for name, was in shown.items():
             where, text = (*path, *name.split(".")), said.get(name, "false" if was in ("true", "false") else "")
             if len(where) > _DEEPEST:
@@ -184,6 +185,16 @@ class Present(Struct, frozen=True, kw_only=True):
             else:
                 draft.settings[where] = self._merged(where, text, was, kind) if text else REMOVED
         return draft
+
+    def _refuse_taken(self, path: KeyPath, shown: Mapping[str, str]) -> None:
+        """Raise UserError if a form for a new one has the name of one that is there: that would go on with its rest,
+        such as its headers."""
+        if not self.is_one_of_several(path) or self._in_force(path) is None:
+            return
+        new = self.filled(path[:-1], "")
+        fresh = {each.name: each.value for each in new.fields if each.kind != "secret"} if new else {}
+        if fresh.items() <= shown.items() and any(self.text((*path, name)) != was for name, was in fresh.items()):
+            raise UserError(f"There is already {dotted(path)}: choose another name, or change that one.")
 
     def _merged(self, where: KeyPath, text: str, was: str, kind: Any) -> Any:
         """What was said, as its key wants it; of a list, and of values by name, what came and went, done to them as

@@ -378,6 +378,18 @@ async def test_a_persona_is_written_in_any_language(tmp_path: Path, desk: Desk, 
     assert "cannot be typed" in told.problems[0]
 
 
+async def test_a_new_one_takes_no_others_place(tmp_path: Path, desk: Desk) -> None:
+    (tmp_path / "config.yaml").write_text(OWN)
+    new = await desk.part("tools.mcp", "")
+    assert new is not None
+    fresh = {each.name: each.value for each in new.fields if each.kind != "secret"}
+    said = {**fresh, "url": "https://elsewhere.example/mcp"}
+    for name, is_free in (("office", False), ("home", True), ("home", False)):
+        saved = await desk.save("tools.mcp", name, said, {**fresh, "url": ""}, owner=False)
+        assert bool(saved.problems) is not is_free, saved
+    assert "https://office.example/mcp" in (tmp_path / "config.yaml").read_text()
+
+
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     made, secret = await desk.add_key("anna", "front end", "2")
     assert made
