@@ -29,6 +29,7 @@ from gateway.store.shared import facts
 from gateway.store.shared.facts import FIELDS
 from gateway.store.sqlite import SqliteStore, database
 from gateway.store.sqlite.connection import connect_writer, one
+from gateway.store.sqlite.former import FOREIGN
 from gateway.store.sqlite.migrations import VERSION, check_unaltered, migrate
 from gateway.store.sqlite.rehearsal import rehearse
 from gateway.store.steps import moving
@@ -197,6 +198,22 @@ def test_a_fact_that_is_younger_than_the_layout_has_no_value(path: Path, monkeyp
     with closing(connect_writer(path)) as connection:
         migrate(connection, path)
         assert one(connection, "SELECT count(*) > 0 FROM session") == (1,)
+
+
+@pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])
+def test_what_names_messages_of_a_redis_store_names_them_by_their_new_numbers(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE messages SET id = id + ?", (FOREIGN,))
+        connection.execute("UPDATE transcript SET message_id = message_id + ?", (FOREIGN,))
+        connection.execute("""UPDATE messages SET note = '{"derived_from":["0p01","9p09"]}' WHERE id % 16 = 2""")
+        connection.execute("""UPDATE sessions SET engine_state = '{"0p02":"a 0p02"}'""")
+        connection.execute("INSERT INTO notes(account, name, value) VALUES ('a', 'b', '0p03')")
+    with closing(connect_writer(path)) as connection:
+        migrate(connection, path)
+    noted = "SELECT DISTINCT doc ->> '$.note' FROM message WHERE doc LIKE '%9p09%'"
+    assert rows(path, noted) == [('{"derived_from":["1","9p09"]}',)]
+    assert rows(path, "SELECT DISTINCT doc ->> '$.session.engine_state' FROM session") == [('{"2":"a 0p02"}',)]
+    assert rows(path, "SELECT doc ->> '$.text' FROM note WHERE doc ->> '$.folder' = 'a'") == [("3",)]
 
 
 @pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])

@@ -6,7 +6,8 @@ anything in them, and then one query a kind reads all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -109,9 +110,11 @@ _GUESTS: Final = (
 )
 
 # Messages that came from a Redis store have numbers from here on, above all others, which count on from there no more:
-# a partition takes four bits.
+# a partition takes four bits. Texts name them by the ids that they had there.
 FOREIGN: Final = 1 << 60
 _PARTITIONS: Final = 16
+_FOREIGN_ID: Final = re.compile(r"(?<![^\"])[0-9]{1,16}p(?:0[0-9]|1[0-5])(?![^\"])")  # a text, or one within JSON
+_NAMES_THEM: Final = "GLOB '*[0-9]p[01][0-9]*'"
 _RENUMBER: Final = f"""
 CREATE TEMP TABLE renumbered AS
     SELECT id AS old, row_number() OVER (ORDER BY id) + (SELECT coalesce(max(id), 0) FROM messages
@@ -119,9 +122,10 @@ CREATE TEMP TABLE renumbered AS
 CREATE UNIQUE INDEX temp.renumbered_old ON renumbered(old);
 UPDATE transcript SET message_id = (SELECT new FROM renumbered WHERE old = message_id)
     WHERE message_id IN (SELECT old FROM renumbered);
-UPDATE facts SET message_id = coalesce(
-    (SELECT CAST(new AS TEXT) FROM renumbered WHERE old = message_number(message_id)), message_id)
-    WHERE message_id GLOB '[0-9]*p[0-9][0-9]';
+UPDATE facts SET message_id = renumbered_in(message_id) WHERE message_id {_NAMES_THEM};
+UPDATE messages SET note = renumbered_in(note) WHERE note {_NAMES_THEM};
+UPDATE sessions SET engine_state = renumbered_in(engine_state) WHERE engine_state {_NAMES_THEM};
+UPDATE notes SET value = renumbered_in(value) WHERE value {_NAMES_THEM};
 UPDATE messages SET id = (SELECT new FROM renumbered WHERE old = id) WHERE id IN (SELECT old FROM renumbered);
 DROP TABLE renumbered;
 INSERT INTO message_search(message_search) VALUES ('delete-all');
@@ -146,9 +150,19 @@ def prepare(connection: apsw.Connection) -> None:
     if one(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'guest_book'"):
         connection.execute(_GUESTS)
     if one(connection, f"SELECT 1 FROM messages WHERE id >= {FOREIGN} LIMIT 1"):
-        number: Callable[..., Any] = message_number
-        connection.create_scalar_function("message_number", number, 1, deterministic=True)
-        connection.execute(_RENUMBER).fetchall()
+        _renumber(connection)
+
+
+def _renumber(connection: apsw.Connection) -> None:
+    def renumbered(found: re.Match[str]) -> str:
+        row = one(connection, "SELECT new FROM renumbered WHERE old = ?", (message_number(found[0]),))
+        return found[0] if row is None else str(row[0])
+
+    def renumbered_in(*texts: Any) -> str:
+        return _FOREIGN_ID.sub(renumbered, texts[0])
+
+    connection.create_scalar_function("renumbered_in", renumbered_in, 1)
+    connection.execute(_RENUMBER).fetchall()
 
 
 def dump(connection: apsw.Connection) -> Iterator[Sequence[Record]]:
