@@ -11,6 +11,7 @@ import json
 import lzma
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -124,6 +125,39 @@ async def test_two_that_start_at_once_bring_it_over_once(then: RedisServer, plac
     assert one == other
     assert len(one) > 5
     assert sorted(each.split(" ")[0] for each in told) == ["Another", "The"]
+    await asyncio.gather(*(store.aclose() for store in stores))
+
+
+async def test_whoever_gives_up_lets_no_earlier_process_in_while_another_brings_it_over(
+    then: RedisServer, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill, begun, waits, goes_on = bringing.Attempt._fill, asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def held(attempt: bringing.Attempt) -> None:
+        begun.set()
+        await goes_on.wait()
+        await fill(attempt)
+
+    def told(number: int, sentence: str) -> None:
+        if sentence.startswith("Another"):
+            waiting.append(number)
+            waits.set()
+
+    waiting: list[int] = []
+    monkeypatch.setattr(bringing.Attempt, "_fill", held)
+    stores = [RedisStore(then.url, clock=SystemClock(), told=partial(told, number)) for number in range(2)]
+    opened = [asyncio.create_task(store.open()) for store in stores]
+    await begun.wait()
+    await waits.wait()
+    begun.clear()
+    second, first = opened[waiting[0]], opened[1 - waiting[0]]
+    first.cancel()
+    await asyncio.wait([first])
+    await begun.wait()
+    with then.client() as client:
+        assert client.hget(META, "readable_from") == "2"
+    goes_on.set()
+    await second
     await asyncio.gather(*(store.aclose() for store in stores))
 
 

@@ -18,7 +18,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreOutdated, StoreUnavailable
 from gateway.store.kinds import ALL, MEMBERS
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
-from gateway.store.redis.keyspace import BROUGHT, META, SEARCH, connect_meta, of_meta
+from gateway.store.redis.keyspace import BROUGHT, LOCK, META, SEARCH, connect_meta, of_meta
 from gateway.store.redis.mark import check_free, check_whole
 from gateway.store.redis.partitions import PARTITIONS, prefix
 from gateway.store.redis.records import index_key
@@ -160,13 +160,19 @@ async def _bring_forward(
                 f"The database at {endpoint} is an earlier Legato's: a run of this version brings it forward, when "
                 "every process of the earlier one has ended."
             )
-        await _set(endpoint, "readable_from", READABLE_FROM)  # from now on nobody else of them is let in
-        try:
+
+        async def alone() -> None:
+            await _set(endpoint, "readable_from", READABLE_FROM)  # from now on nobody else of them is let in
             await _outlast(endpoint, clock, told)
+
+        try:
             if int(meta.get("format", "1")) < RECORDS:
-                await import_module(_BRINGING).bring(endpoint, clock, told)
+                await import_module(_BRINGING).bring(endpoint, clock, told, alone)
+            else:
+                await alone()
         except BaseException:
-            if not await of_meta(endpoint, "HEXISTS", META, BROUGHT):  # the records are as they were
+            # The records are as they were, unless another process is at it, which must stay alone.
+            if not (await of_meta(endpoint, "HEXISTS", META, BROUGHT) or await of_meta(endpoint, "EXISTS", LOCK)):
                 await _set(endpoint, "readable_from", meta.get("readable_from", "1"))
             raise
     await _set(endpoint, "format", FORMAT)

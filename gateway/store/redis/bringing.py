@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from itertools import count
 from typing import Final
@@ -23,7 +23,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
 from gateway.runtime.tasks import Background
 from gateway.store.redis.connection import Caller
-from gateway.store.redis.endpoint import Endpoint
+from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.former import Reading
 from gateway.store.redis.keyspace import BROUGHT, LOCK, META, SEARCH, keys, of_meta, remove
 from gateway.store.redis.partitions import EVERYWHERE
@@ -53,9 +53,12 @@ async def former_records(endpoint: Endpoint, wire: Wire, tell: Callable[[int], N
         yield filled
 
 
-async def bring(endpoint: Endpoint, clock: Clock, told: Callable[[str], None]) -> None:
-    """Bring a database over that no process of an earlier version uses. Raises StoreError, StoreUnavailable or
-    UNREACHABLE: the next start goes on with it."""
+async def bring(
+    endpoint: Endpoint, clock: Clock, told: Callable[[str], None], alone: Callable[[], Awaitable[None]]
+) -> None:
+    """Bring a database over. `alone` returns when no process of an earlier version uses it, and none can: another
+    process that gave up may have let them in again. Raises StoreError, StoreUnavailable or UNREACHABLE: the next start
+    goes on with it."""
     attempt = Attempt(endpoint, clock, told)
     try:
         for look in count():
@@ -63,8 +66,7 @@ async def bring(endpoint: Endpoint, clock: Clock, told: Callable[[str], None]) -
                 await attempt.carry_on(decided)
                 return
             if await of_meta(endpoint, "SET", LOCK, attempt.name, "NX", "PX", str(_LOCKED)):
-                told(f"The database at {endpoint} is brought to this version; that may take some minutes.")
-                await attempt.make()
+                await attempt.make(alone)
             else:
                 if look == 0:
                     told(f"Another process brings the database at {endpoint} to this version; I wait for that.")
@@ -99,17 +101,23 @@ class Attempt:
         return made
 
     async def aclose(self) -> None:
+        """Whoever waits for this attempt need not wait any longer."""
         await self._background.aclose()
+        with suppress(*UNREACHABLE):
+            if await of_meta(self._endpoint, "GET", LOCK) == self.name:
+                await of_meta(self._endpoint, "DEL", LOCK)
         await self._old.aclose()
         await self._new.aclose()
 
     # -- until it is decided ----------------------------------------------------------------
 
-    async def make(self) -> None:
+    async def make(self, alone: Callable[[], Awaitable[None]]) -> None:
         """Put the records beside the old keys, compare, and decide for them, unless that was done for others."""
-        log.info("store_is_brought_over", server=str(self._endpoint))
         holding = self._background.start(self._hold(), name="bringing")
         try:
+            await alone()
+            log.info("store_is_brought_over", server=str(self._endpoint))
+            self._told(f"The database at {self._endpoint} is brought to this version; that may take some minutes.")
             await self._fill()
             if not int(await of_meta(self._endpoint, "HSETNX", META, BROUGHT, self.name)):
                 await self._give_up()
