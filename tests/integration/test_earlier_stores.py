@@ -10,10 +10,12 @@ import json
 import lzma
 import re
 import sqlite3
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+import apsw
 import pytest
 from structlog.testing import capture_logs
 
@@ -22,12 +24,13 @@ from gateway.domain.message import text_of
 from gateway.domain.pairing import GuestBook
 from gateway.people.pairing import guest_book, set_guest_book
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.errors import StoreError
+from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.runtime.structs import replace
 from gateway.store.records import MOST_ATTEMPTS, Erasure
 from gateway.store.shared import facts
-from gateway.store.shared.facts import FIELDS
+from gateway.store.shared.facts import FIELDS, Record
 from gateway.store.sqlite import SqliteStore, database
+from gateway.store.sqlite.bringing import scratch
 from gateway.store.sqlite.connection import connect_writer, one
 from gateway.store.sqlite.former import FOREIGN
 from gateway.store.sqlite.migrations import VERSION, check_unaltered, migrate
@@ -237,6 +240,33 @@ def test_an_upgrade_that_would_lose_something_changes_nothing(path: Path, monkey
     with closing(connect_writer(path)) as connection, pytest.raises(StoreError, match=r"outbox became 0\. Nothing of"):
         migrate(connection, path)
     assert rows(path, "SELECT count(*) FROM outbox") == before
+
+
+@pytest.mark.parametrize("pages", [0, 40, 76])
+@pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])
+def test_an_upgrade_without_room_changes_nothing_and_says_so(path: Path, pages: int) -> None:
+    before = rows(path, "SELECT count(*) FROM outbox")
+    with closing(connect_writer(path)) as connection:
+        connection.pragma("max_page_count", connection.pragma("page_count") + pages)
+        with pytest.raises(apsw.FullError):
+            migrate(connection, path)
+    assert rows(path, "SELECT count(*) FROM outbox") == before
+
+
+def test_what_a_server_holds_needs_room_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = [Record("notes", {"account": "a", "name": str(number), "value": "x" * 9_000}) for number in range(99)]
+
+    def fill() -> None:
+        with scratch() as filled:
+            connection = filled.written.connection
+            connection.pragma("max_page_count", connection.pragma("page_count") + 40)
+            filled.put(notes)
+
+    with pytest.raises(StoreUnavailable, match="is full: free some space"):
+        fill()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(StoreUnavailable, match="or set TMPDIR to another folder"), scratch():
+        pass
 
 
 @pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])

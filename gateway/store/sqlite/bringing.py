@@ -15,12 +15,12 @@ from typing import Final
 
 import apsw
 
-from gateway.runtime.errors import StoreError
+from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.store.kinds import ITEM, MESSAGE, REST, Rest
 from gateway.store.shared.facts import Record
 from gateway.store.space import Space
 from gateway.store.sqlite import former
-from gateway.store.sqlite.connection import Connection, connect_writer, many, one
+from gateway.store.sqlite.connection import Connection, connect_writer, many, one, unavailable
 from gateway.store.sqlite.migrations import migrate
 from gateway.store.sqlite.records import FileRecords, WrittenRecords, lay_out
 from gateway.store.steps import moving
@@ -59,13 +59,23 @@ def bring(connection: apsw.Connection, tell: Tell) -> None:
 
 @contextmanager
 def scratch() -> Iterator[Filled]:
-    """A file of this version that nobody sees, to be filled with what a server holds."""
-    with TemporaryDirectory(prefix="legato-") as folder:
-        path = Path(folder, "legato.db")
-        with closing(connect_writer(path)) as connection:
-            connection.execute("PRAGMA synchronous = OFF").fetchall()
-            migrate(connection, path)
-            yield Filled(connection)
+    """A file of this version that nobody sees, to be filled with what a server holds. Raises StoreUnavailable."""
+    try:
+        folder = TemporaryDirectory(prefix="legato-")
+    except OSError as error:  # for a server's it would be taken
+        raise StoreUnavailable(
+            f"Nothing can be written to the folder for temporary files ({error.strerror or error}): free some space "
+            "there, or set TMPDIR to another folder, then try again."
+        ) from error
+    with folder as name:
+        path = Path(name, "legato.db")
+        try:
+            with closing(connect_writer(path)) as connection:
+                connection.execute("PRAGMA synchronous = OFF").fetchall()
+                migrate(connection, path)
+                yield Filled(connection)
+        except apsw.Error as error:
+            raise unavailable(error, path) from error
 
 
 def _highest(connection: apsw.Connection, table: str, column: str) -> int:
@@ -88,8 +98,13 @@ class Filled:
     def put(self, page: Sequence[Record]) -> None:
         """Put facts, in the order in which they are read."""
         connection = self.written.connection
-        with connection:
-            self.written.run(moving.put, page)
+        # A savepoint would hide that the disk is full: SQLite lets go of the whole transaction then.
+        is_alone = not connection.in_transaction
+        if is_alone:
+            connection.execute("BEGIN")
+        self.written.run(moving.put, page)
+        if is_alone:
+            connection.execute("COMMIT")
         connection.stored = ()  # they are in the index, or were not meant to be
         self._counts.update(record.kind for record in page)
 
