@@ -253,6 +253,24 @@ def test_an_upgrade_without_room_changes_nothing_and_says_so(path: Path, pages: 
     assert rows(path, "SELECT count(*) FROM outbox") == before
 
 
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("UPDATE pins SET rules = '{' WHERE key = 'test/chat=11'", "pins test/chat=11"),
+        ("UPDATE messages SET body = '{' WHERE id = 7", "messages 7"),
+        ("UPDATE outbox SET file = '{}' WHERE id = 'o1'", "outbox o1"),
+        ("UPDATE reminders SET reminder = '[]' WHERE id = 'r_0'", "reminders r_0"),
+    ],
+)
+@pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])
+def test_an_upgrade_names_what_is_damaged_and_changes_nothing(path: Path, change: str, named: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(change)
+    with closing(connect_writer(path)) as connection, pytest.raises(StoreError, match=f"damaged: {named} cannot be"):
+        migrate(connection, path)
+    assert rows(path, "PRAGMA user_version") == [(24,)]
+
+
 def test_what_a_server_holds_needs_room_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notes = [Record("notes", {"account": "a", "name": str(number), "value": "x" * 9_000}) for number in range(99)]
 

@@ -29,6 +29,7 @@ from gateway.store.redis.keyspace import BROUGHT, LOCK, META, SEARCH, keys, of_m
 from gateway.store.redis.partitions import EVERYWHERE
 from gateway.store.redis.whole import Filling, Whole
 from gateway.store.redis.wire import Wire
+from gateway.store.shared.facts import UNREADABLE, damaged
 from gateway.store.sqlite.bringing import TOLD_EACH, Filled, scratch
 from gateway.store.steps.copying import Tally
 
@@ -46,10 +47,13 @@ async def former_records(endpoint: Endpoint, wire: Wire, tell: Callable[[int], N
     """What a database of the earlier layout holds, as records, which lie in a file that nobody sees. `tell` is given
     how many facts are in it by now."""
     with scratch() as filled:
-        async with aclosing(Reading(endpoint, wire).pages()) as facts:
-            async for page in facts:
-                await asyncio.to_thread(filled.put, page)
-                tell(filled.count)
+        try:
+            async with aclosing(Reading(endpoint, wire).pages()) as facts:
+                async for page in facts:
+                    await asyncio.to_thread(filled.put, page)
+                    tell(filled.count)
+        except UNREADABLE as error:
+            raise damaged(f"what the database at {endpoint} holds", error) from error
         yield filled
 
 

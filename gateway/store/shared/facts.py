@@ -65,6 +65,9 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
+UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError)  # what a damaged document raises
+
+
 class Record(Struct, frozen=True):
     """One fact, by its kind's fields."""
 
@@ -85,6 +88,14 @@ def in_pages(records: Iterable[Record]) -> Iterator[Sequence[Record]]:
         size += length
     if page:
         yield page
+
+
+def damaged(what: str, error: Exception) -> StoreError:
+    """The error for a fact that cannot be read."""
+    return StoreError(
+        f"The store is damaged: {what} cannot be read ({type(error).__name__}: {error}). Nothing of it was changed: "
+        "use the earlier version, or restore a backup."
+    )
 
 
 def lost(message: int | str, session_id: str) -> StoreError:

@@ -67,7 +67,7 @@ from gateway.store.shared.documents import (
     readable_inbound,
     reminder_from,
 )
-from gateway.store.shared.facts import Record
+from gateway.store.shared.facts import UNREADABLE, Record, damaged
 from gateway.store.space import Space
 from gateway.store.steps import spending
 from gateway.store.steps.copying import look
@@ -76,9 +76,13 @@ Data = dict[str, Any]
 
 
 def put(space: Space, records: Iterable[Record]) -> None:
-    """Put what these facts say."""
+    """Put what these facts say. Raises StoreError for one that cannot be read."""
     for record in records:
-        _PUT[record.kind](space, record.data)
+        try:
+            _PUT[record.kind](space, record.data)
+        except UNREADABLE as error:
+            name = next((str(record.data[each]) for each in _NAMES if record.data.get(each)), "")
+            raise damaged(f"{record.kind} {name}", error) from error
 
 
 def _session(space: Space, data: Data) -> None:
@@ -264,6 +268,8 @@ _PUT: Final[dict[str, Callable[[Space, Data], None]]] = {
     "closed chats": _closed,
     "renamed chats": _renamed,
 }
+
+_NAMES: Final = ("id", "ref", "number", "token", "item", "deed", "key", "session_id", "lane")  # what a fact is named by
 
 # The facts of which each becomes one record, and the kind of that.
 BECOMES: Final[dict[str, str]] = {
