@@ -271,6 +271,15 @@ def test_an_upgrade_names_what_is_damaged_and_changes_nothing(path: Path, change
     assert rows(path, "PRAGMA user_version") == [(24,)]
 
 
+@pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])
+def test_a_session_whose_prompt_is_lost_is_there(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM prompts WHERE session_id = 's1'")
+    with closing(connect_writer(path)) as connection:
+        migrate(connection, path)
+    assert rows(path, "SELECT key FROM session WHERE key = 's1'") == [("s1",)]
+
+
 def test_what_a_server_holds_needs_room_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notes = [Record("notes", {"account": "a", "name": str(number), "value": "x" * 9_000}) for number in range(99)]
 

@@ -41,10 +41,10 @@ def _of_item(table: str, more: str = "") -> _Kind:
 KINDS: Final[dict[str, _Kind]] = {
     "sessions": _Kind(
         "sessions",
-        "sessions s JOIN prompts p ON p.session_id = s.id"
+        "sessions s LEFT JOIN prompts p ON p.session_id = s.id"
         " LEFT JOIN tips t ON t.key = s.key AND t.session_id = s.id ORDER BY s.seq",
         ("system_prompt", "is_tip"),
-        {"key": "s.key", "is_tip": "t.session_id IS NOT NULL"},
+        {"key": "s.key", "system_prompt": "coalesce(p.system_prompt, '')", "is_tip": "t.session_id IS NOT NULL"},
     ),
     "messages": _Kind(
         "messages",
