@@ -99,6 +99,21 @@ async def test_everything_is_there_and_what_waited_is_worked_off(then: RedisServ
         assert not kinds & {"inbox", "transcript", "tip", "new", "bringing", "events"}
 
 
+async def test_calls_of_an_erased_conversation_and_of_a_helper_count_as_they_did(
+    then: RedisServer, places: Places
+) -> None:
+    with then.client() as client:
+        ((entry, at),) = client.zrange("{p13}:ledger", 0, 0, withscores=True)
+        number, _, text = entry.partition("|")
+        call = json.loads(text)
+        for more in ({"session": "", "key": ""}, {"session": "s2", "key": "test/chat=1"}):
+            number = str(int(number) + 2)
+            client.zadd("{p13}:ledger", {f"{number}|{json.dumps(call | more)}": at})
+    await admitted(then)
+    store = await places.open(places.redis[0])
+    assert sorted((each.label, each.calls) for each in await store.usage(0, "key")) == [("", 1), ("test/chat=1", 3)]
+
+
 async def test_it_is_moved_into_a_file_as_it_is(then: RedisServer, places: Places) -> None:
     before = contents(then)
     there = await places.filled(places.redis[1])

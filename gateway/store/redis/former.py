@@ -278,7 +278,10 @@ class Reading:
             calls = [json.loads(text.partition("|")[2]) for _, text, _ in places]
             sessions = [(at, call["session"], 0.0) for (at, _, _), call in zip(places, calls, strict=True)]
             found = await self._of(sessions, "HGET", "session", "key")
-            yield [_call(key, at, call) for key, (_, _, at), call in zip(found, places, calls, strict=True)]
+            # Whose a call is, it says itself (nobody's, once its conversation was erased); one of an early version does
+            # not.
+            keys = [call.get("key", key) for key, call in zip(found, calls, strict=True)]
+            yield [_call(key, at, call) for key, (_, _, at), call in zip(keys, places, calls, strict=True)]
 
     # -- what goes by its name --------------------------------------------------------------
 
