@@ -19,9 +19,11 @@ import pytest
 
 from gateway.domain.message import note_of
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.errors import StoreOutdated
+from gateway.runtime.errors import StoreOutdated, StoreUnavailable
 from gateway.store.redis import RedisStore, admission, bringing
 from gateway.store.redis.admission import META
+from gateway.store.redis.endpoint import Endpoint
+from gateway.store.transfer.redis_database import RedisSource
 from tests.support import migration_kit
 from tests.support.migration_kit import move, shown, worked_off
 
@@ -174,6 +176,26 @@ async def test_whoever_gives_up_lets_no_earlier_process_in_while_another_brings_
     goes_on.set()
     await second
     await asyncio.gather(*(store.aclose() for store in stores))
+
+
+async def test_a_migration_that_reads_it_by_then_is_left_alone(
+    then: RedisServer, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check, sources = admission.check_free, [RedisSource(then.url, clock=SystemClock())]
+
+    async def checked(endpoint: Endpoint) -> None:
+        await check(endpoint)
+        while sources:
+            await sources[-1].open()
+            migrating.append(sources.pop())
+
+    migrating: list[RedisSource] = []
+    before = contents(then)
+    monkeypatch.setattr(admission, "check_free", checked)
+    with pytest.raises(StoreUnavailable, match="`legato migrate` works on the database"):
+        await admitted(then)
+    await migrating[0].aclose()
+    assert contents(then) == before
 
 
 class Killed(BaseException):

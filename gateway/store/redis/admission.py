@@ -164,6 +164,7 @@ async def _bring_forward(
         async def alone() -> None:
             await _set(endpoint, "readable_from", READABLE_FROM)  # from now on nobody else of them is let in
             await _outlast(endpoint, clock, told)
+            await check_free(endpoint)  # a migration that came since the first look reads what is to go
 
         try:
             if int(meta.get("format", "1")) < RECORDS:
