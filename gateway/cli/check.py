@@ -52,7 +52,7 @@ from gateway.runtime.redaction import Redactor
 from gateway.runtime.sandbox import why_not
 from gateway.runtime.structs import replace
 from gateway.store.port import CanBeDamaged, Store
-from gateway.store.sqlite.database import kept_copies
+from gateway.store.sqlite.database import kept_copies, left_copies
 
 MARKS: Final[Mapping[bool | None, str]] = {True: "ok", False: "FAIL", None: "note"}
 _PROBE_TOKENS = 1_024  # of an answer: one word, and the thoughts before it; some servers refuse to give few
@@ -292,6 +292,9 @@ def _copies(database: Path | None) -> Iterator[Finding]:
         for copy in kept_copies(database):
             of = f"{copy} is from before an upgrade or a restore"
             detail = f"{of}, and holds what was forgotten since: delete it when all is well"
+            yield Finding(what="store's copy", ok=None, detail=detail)
+        for copy in left_copies(database):
+            detail = f"{copy} is a copy for a rehearsal or a migration: if none runs, one was killed; delete it"
             yield Finding(what="store's copy", ok=None, detail=detail)
 
 

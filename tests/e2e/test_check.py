@@ -189,6 +189,15 @@ def test_the_copy_that_an_upgrade_kept_is_pointed_at(tmp_path: Path, capsys: pyt
     assert check(capsys)[1]["store's copy"] == f"note  {kept}delete it when all is well"
 
 
+def test_the_copy_that_a_killed_rehearsal_left_is_pointed_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("rehearsed-ab12_xyz", "moved-of-mine"):
+        (tmp_path / f"legato.db.{name}").mkdir()
+    left = "legato.db.rehearsed-ab12_xyz is a copy for a rehearsal or a migration: "
+    assert check(capsys)[1]["store's copy"] == f"note  {left}if none runs, one was killed; delete it"
+
+
 def test_a_variable_with_one_underscore_is_pointed_at(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -40,6 +40,7 @@ HERE, _READER, _SEARCHER = range(_READERS := 3)
 _TOLD_EACH = 20_000  # records of an older store that are brought over
 _COPY = ".version-"  # and a number: the end of the name of a copy that an upgrade kept
 _ASIDE = ".before-"  # and a time: the same of the folder that a restore kept
+REHEARSED, MOVED = ".rehearsed-", ".moved-"  # and letters: of folders with a copy that a block needs
 
 
 def _nothing(_: str) -> None:
@@ -51,6 +52,11 @@ def kept_copies(path: Path) -> list[Path]:
     found = sorted(path.parent.glob(f"{path.name}{_COPY}*"))
     aside = sorted(path.parent.glob(f"{path.name}{_ASIDE}*Z"))
     return [*(each for each in found if each.suffix.removeprefix(_COPY).isdecimal()), *aside]
+
+
+def left_copies(path: Path) -> list[Path]:
+    """The folders with a copy of a store's file that a rehearsal or a migration uses, or left when it was killed."""
+    return sorted(each for part in (REHEARSED, MOVED) for each in path.parent.glob(f"{path.name}{part}????????"))
 
 
 class Database:

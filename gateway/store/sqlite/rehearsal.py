@@ -15,6 +15,7 @@ from gateway.runtime.clock import Clock
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import check_undamaged, connect_writer, unavailable
 from gateway.store.sqlite.copying import check_there, fill, written
+from gateway.store.sqlite.database import REHEARSED
 from gateway.store.sqlite.migrations import VERSION, counts, migrate
 
 
@@ -36,7 +37,7 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
 def rehearse(path: Path, clock: Clock, *, keeps_copy: bool) -> Rehearsal:
     """Bring a copy of the store to this version, and compare. Raises StoreUnavailable where a start would fail."""
     check_there(path)
-    with written(path), TemporaryDirectory(prefix=f"{path.name}.rehearsed-", dir=path.parent) as folder:
+    with written(path), TemporaryDirectory(prefix=f"{path.name}{REHEARSED}", dir=path.parent) as folder:
         copy = Path(folder, path.name)
         fill(path, copy, path)
         try:

@@ -15,6 +15,7 @@ from gateway.runtime.errors import StoreLocked, StoreOutdated, StoreUnavailable
 from gateway.store.sqlite import mark, search
 from gateway.store.sqlite.connection import Connection, change, connect_reader, connect_writer, one, unavailable
 from gateway.store.sqlite.copying import fill
+from gateway.store.sqlite.database import MOVED
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.migrations import check_known, check_readable, migrate, tables
 from gateway.store.sqlite.records import FileRecords, WrittenRecords
@@ -58,7 +59,7 @@ class SqliteSource:
             self._connection = self._brought_forward()
 
     def _brought_forward(self) -> apsw.Connection:
-        self._folder = TemporaryDirectory(prefix=f"{self._path.name}.moved-", dir=self._path.parent)
+        self._folder = TemporaryDirectory(prefix=f"{self._path.name}{MOVED}", dir=self._path.parent)
         copy = Path(self._folder.name, self._path.name)
         fill(self._path, copy, copy)
         connection = connect_writer(copy)
