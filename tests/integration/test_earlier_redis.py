@@ -178,6 +178,21 @@ async def test_whoever_gives_up_lets_no_earlier_process_in_while_another_brings_
     await asyncio.gather(*(store.aclose() for store in stores))
 
 
+async def test_a_server_without_room_is_waited_for_and_named(then: RedisServer, places: Places) -> None:
+    told: list[str] = []
+    with then.client() as client:
+
+        def heard(sentence: str) -> None:
+            told.append(sentence)
+            client.config_set("maxmemory", "0")
+
+        client.config_set("maxmemory", "1")
+        store = RedisStore(then.url, clock=SystemClock(), told=heard)
+        await store.open()
+        await store.aclose()
+    assert "is out of memory: raise its maxmemory; I wait" in told[0]
+
+
 async def test_a_migration_that_reads_it_by_then_is_left_alone(
     then: RedisServer, places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:

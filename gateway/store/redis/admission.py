@@ -11,7 +11,7 @@ from typing import Any, Final
 import structlog
 from msgspec import Struct
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import AuthenticationError, AuthorizationError, ResponseError
+from redis.exceptions import AuthenticationError, AuthorizationError, OutOfMemoryError, ResponseError
 
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
@@ -67,7 +67,9 @@ async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable
                 ) from error
             wait = backoff.pause()
             if backoff.failures == 1:
-                told(f"Redis at {endpoint} cannot be reached yet; I wait for it. Ctrl-C leaves.")
+                full = isinstance(error, OutOfMemoryError)
+                trouble = "is out of memory: raise its maxmemory" if full else "cannot be reached yet"
+                told(f"Redis at {endpoint} {trouble}; I wait for it. Ctrl-C leaves.")
             log.warning("store_waits_for_server", server=str(endpoint), error=str(error), retry_in=wait)
             endpoint.forget()
             await clock.sleep(wait)
