@@ -19,7 +19,7 @@ import pytest
 
 from gateway.domain.message import note_of
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.errors import StoreOutdated, StoreUnavailable
+from gateway.runtime.errors import StoreError, StoreOutdated, StoreUnavailable
 from gateway.store.redis import RedisStore, admission, bringing
 from gateway.store.redis.admission import META
 from gateway.store.redis.endpoint import Endpoint
@@ -176,6 +176,17 @@ async def test_whoever_gives_up_lets_no_earlier_process_in_while_another_brings_
     goes_on.set()
     await second
     await asyncio.gather(*(store.aclose() for store in stores))
+
+
+async def test_what_cannot_be_brought_over_is_the_earlier_version_s_also_after_a_death(
+    then: RedisServer, places: Places
+) -> None:
+    with then.client() as client:
+        client.hset(META, "readable_from", "2")  # by a process that was killed
+        client.delete(*client.keys("{p??}:message:*"))
+        with pytest.raises(StoreError, match="The store is damaged"):
+            await admitted(then)
+        assert client.hget(META, "readable_from") == "1"
 
 
 async def test_a_server_without_room_is_waited_for_and_named(then: RedisServer, places: Places) -> None:

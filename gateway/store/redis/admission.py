@@ -176,7 +176,10 @@ async def _bring_forward(
         except BaseException:
             # The records are as they were, unless another process is at it, which must stay alone.
             if not (await of_meta(endpoint, "HEXISTS", META, BROUGHT) or await of_meta(endpoint, "EXISTS", LOCK)):
-                await _set(endpoint, "readable_from", meta.get("readable_from", "1"))
+                was = min(
+                    meta.get("readable_from", "1"), meta.get("format", "1"), key=int
+                )  # one that was killed raised it
+                await _set(endpoint, "readable_from", was)
             raise
     await _set(endpoint, "format", FORMAT)
 
