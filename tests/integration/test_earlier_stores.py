@@ -36,6 +36,8 @@ from gateway.store.sqlite.former import FOREIGN
 from gateway.store.sqlite.migrations import VERSION, check_unaltered, migrate
 from gateway.store.sqlite.rehearsal import rehearse
 from gateway.store.steps import moving
+from gateway.store.transfer import migrate as move
+from gateway.store.transfer import source_at, target_at
 from tests.support.fakes import ManualClock
 from tests.support.migration_kit import worked_off
 from tests.support.store_kit import START
@@ -217,6 +219,19 @@ def test_what_names_messages_of_a_redis_store_names_them_by_their_new_numbers(pa
     assert rows(path, noted) == [('{"derived_from":["1","9p09"]}',)]
     assert rows(path, "SELECT DISTINCT doc ->> '$.session.engine_state' FROM session") == [('{"2":"a 0p02"}',)]
     assert rows(path, "SELECT doc ->> '$.text' FROM note WHERE doc ->> '$.folder' = 'a'") == [("3",)]
+
+
+@pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])
+async def test_what_a_migration_of_then_left_half_filled_is_filled(path: Path) -> None:
+    half, clock = path.with_name("half.db"), SystemClock()
+    half.write_bytes(content(path))
+    with closing(sqlite3.connect(half)) as connection, connection:
+        connection.execute("INSERT INTO meta(name, value) VALUES ('moving_from', 'redis://there')")
+        connection.execute("DELETE FROM messages WHERE id > 10")
+    source, target = (source_at(f"sqlite:///{path}", clock), target_at(f"sqlite:///{half}", clock))
+    report = await move(source, target, clock=clock)
+    assert report.copied == report.verified
+    assert report.copied["message"] == len(rows(path, "SELECT id FROM messages"))
 
 
 @pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])

@@ -118,6 +118,11 @@ class SqliteTarget(SqliteSource):
         self._connection = self._writing = connect_writer(self._path)
         # What is not yet on the disk when the power fails is found missing by its mark.
         change(self._writing, "PRAGMA synchronous = NORMAL")
+        if (
+            mark.origin_of(self._writing) is not None
+        ):  # half of an earlier version's is nothing that can be brought over
+            with self._writing:
+                _empty(self._writing)
         migrate(self._writing, self._path)
 
     def _look(self) -> None:
