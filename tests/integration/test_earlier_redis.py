@@ -10,7 +10,8 @@ import asyncio
 import json
 import lzma
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,7 @@ from gateway.runtime.errors import StoreError, StoreOutdated, StoreUnavailable
 from gateway.store.redis import RedisStore, admission, bringing
 from gateway.store.redis.admission import META
 from gateway.store.redis.endpoint import Endpoint
+from gateway.store.shared.facts import Record
 from gateway.store.transfer.redis_database import RedisSource
 from tests.support import migration_kit
 from tests.support.migration_kit import move, shown, worked_off
@@ -187,6 +189,30 @@ async def test_what_cannot_be_brought_over_is_the_earlier_version_s_also_after_a
         with pytest.raises(StoreError, match="The store is damaged"):
             await admitted(then)
         assert client.hget(META, "readable_from") == "1"
+
+
+async def test_a_start_that_is_broken_off_closes_its_file_behind_what_is_written(
+    then: RedisServer, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, begun, goes_on, written = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), list[int]()
+
+    class Held(bringing.Filled):
+        def put(self, page: Sequence[Record]) -> None:
+            loop.call_soon_threadsafe(begun.set)
+            goes_on.wait()
+            super().put(page)
+            written.append(len(page))
+
+    monkeypatch.setattr("gateway.store.sqlite.bringing.Filled", Held)
+    start = asyncio.create_task(admitted(then))
+    await begun.wait()
+    start.cancel()
+    for _ in range(9):
+        await asyncio.sleep(0)
+    goes_on.set()
+    await asyncio.wait([start])
+    assert start.cancelled()
+    assert len(written) == 1
 
 
 async def test_a_server_without_room_is_waited_for_and_named(then: RedisServer, places: Places) -> None:

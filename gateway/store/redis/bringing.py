@@ -21,7 +21,7 @@ import structlog
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
-from gateway.runtime.tasks import Background
+from gateway.runtime.tasks import Background, unbroken
 from gateway.store.redis.connection import Caller
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.former import Reading
@@ -50,7 +50,7 @@ async def former_records(endpoint: Endpoint, wire: Wire, tell: Callable[[int], N
         try:
             async with aclosing(Reading(endpoint, wire).pages()) as facts:
                 async for page in facts:
-                    await asyncio.to_thread(filled.put, page)
+                    await unbroken(asyncio.to_thread(filled.put, page))  # whoever leaves closes the file
                     tell(filled.count)
         except UNREADABLE as error:
             raise damaged(f"what the database at {endpoint} holds", error) from error
