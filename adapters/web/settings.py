@@ -57,13 +57,13 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
         chosen = Chosen(provider=fields.get("provider", ""), name=name, address=fields.get("address", "").strip())
         key = fields.get("key", "").strip()
         if verb == "try":
-            tried = await desk.try_model(chosen, key)
+            tried = await desk.try_model(chosen, key, owner=owner)
             return Done(where=where, told=_tried([tried]), chosen=chosen, offered=tried.offered)
         if not name and "name" in fields:
             return Done(
                 where=where, told=el("p", "Choose a model first.", class_="reason", role="alert"), chosen=chosen
             )
-        return Done(where=where, told=_saved(await desk.save_model(chosen, key)), chosen=chosen)
+        return Done(where=where, told=_saved(await desk.save_model(chosen, key, owner=owner)), chosen=chosen)
     if where == "again":
         saved = await desk.start_again()
         back = el("p", _AGAIN, el("a", "load it", href="/settings"), ".", class_="well back", role="status")

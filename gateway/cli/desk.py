@@ -23,7 +23,7 @@ from gateway.app.plugins import platforms, providers
 from gateway.app.reload import Reloader
 from gateway.app.serving import adapters
 from gateway.cli.check import of_model
-from gateway.cli.forms import Present, fits, refuse_odd
+from gateway.cli.forms import ELSEWHERE, Present, fits, refuse_odd
 from gateway.cli.init import SetupChanges, tokens_of, write
 from gateway.cli.models import asked_of, offered_by
 from gateway.cli.settings import REMOVED, put
@@ -104,7 +104,7 @@ class Desk(Struct, kw_only=True):
             example=next((f"{each.name}:{each.person}" for each in platforms().values() if tokens_of(each)), ""),
         )
 
-    async def try_model(self, chosen: Chosen, key: str) -> Tried:
+    async def try_model(self, chosen: Chosen, key: str, *, owner: bool) -> Tried:
         """What a model says for itself, and what its server offers."""
         vendor = providers()[chosen.provider].vendor if chosen.provider in providers() else None
         if vendor is None:
@@ -116,6 +116,8 @@ class Desk(Struct, kw_only=True):
             now = await self._present()
             setup = now.setup
             known = setup.variables(os.environ)
+            if not owner and not key:
+                self._refuse_elsewhere(now, chosen, vendor.key)
             environ = {**os.environ, **known, **self._tried, **new}
             more = {
                 variable: said if said != now.text(("model", name)) else str(getattr(setup.config.model, name))
@@ -159,7 +161,7 @@ class Desk(Struct, kw_only=True):
             found.append(Tried(ok=False, told=_sentence(error)))
         return found or [Tried(ok=False, told="It is not switched on.")]
 
-    async def save_model(self, chosen: Chosen, key: str) -> Saved:
+    async def save_model(self, chosen: Chosen, key: str, *, owner: bool) -> Saved:
         """Write a model and its key."""
         plugin = providers().get(chosen.provider)
         if plugin is None:
@@ -168,6 +170,8 @@ class Desk(Struct, kw_only=True):
         secret = key or self._tried.get(variable, "")
 
         def wanted(now: Present) -> SetupChanges:
+            if not owner and not key:
+                self._refuse_elsewhere(now, chosen, variable)
             said = {"name": chosen.name, "base_url": chosen.address} if plugin.vendor else {}
             secrets = {variable: secret} if secret and variable else {}
             if now.setup.config.model.provider == chosen.provider:  # the rest of the section stays, with its comments
@@ -177,7 +181,17 @@ class Desk(Struct, kw_only=True):
                 settings = {"model": {"provider": chosen.provider, **filled}}
             return SetupChanges(settings=settings, secrets=secrets)
 
-        return await self._save(wanted)
+        return await self._save(wanted, owner=owner)
+
+    def _refuse_elsewhere(self, now: Present, chosen: Chosen, variable: str) -> None:
+        """Raise UserError if the kept key of a model would go to an address that it does not go to now."""
+        model = now.setup.config.model
+        is_same = model.provider == chosen.provider
+        if not chosen.address or (is_same and chosen.address == now.text(("model", "base_url"))):
+            return
+        kept = {**os.environ, **now.setup.variables(os.environ), **self._tried}.get(variable)
+        if kept or (is_same and model.api_key is not None):
+            raise UserError(ELSEWHERE.format(key="model.base_url"))
 
     async def part(self, at: str, name: str) -> Part | None:
         return (await self._present()).filled(tuple(at.split(".")) if at else (), name)

@@ -57,6 +57,11 @@ _STARTS: Final = frozenset(
     ]
 )
 _KEEPS: Final = frozenset(["store", "backup"])  # sections: who has the store has the logins in it, the owner's too
+_LEADS: Final = frozenset(["base_url", "proxy", "homeserver"])  # where keys are sent
+ELSEWHERE: Final = (
+    "{key} would send a key that you cannot see to another address: type the key as well, or ask somebody who has a "
+    "shell on this machine."
+)
 _NO_PROGRAMS: Final = (
     "{key} has a program of this machine started, shows files of it, or says where everything is kept: only who came "
     "by a link of this machine (`legato access link`) can change that here. You can write it into {file}."
@@ -330,12 +335,25 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
         if not owner and (path[0] in _KEEPS or not _STARTS.isdisjoint((*path, *names, *gone))):
             raise UserError(_NO_PROGRAMS.format(key=dotted(path), file=FILE))
         held = now.held(path)
+        is_old = not draft.secrets and now.held(path[:-1]) is not None and path != ("model",)
+        if not owner and is_old and _addresses(path, value) - _addresses(path, held):
+            raise UserError(ELSEWHERE.format(key=dotted(path)))
         before = _parts_of(held)[1] if is_for_a_server((*path, "")) or _is_words(held) else ()
         for text in (*map(str, path), *names, *texts):
             if not fits(text, lines=path[0] != "model" and text in texts):
                 raise UserError(f"{dotted(path)} holds characters that cannot be typed, or is too long.")
             if "${" in text and text not in before and not (is_reference(text) and text[2:-1] in draft.secrets):
                 raise UserError(f"{dotted(path)} can name a variable only in {FILE} itself: write it there.")
+
+
+def _addresses(path: KeyPath, value: Any) -> set[str]:
+    """The addresses in a value to which a key of its section may be sent."""
+    if isinstance(value, Mapping):
+        return {found for name, each in value.items() for found in _addresses((*path, name), each)}
+    if isinstance(value, list | tuple):
+        return {found for each in value for found in _addresses(path, each)}
+    leads = path[-1] in _LEADS or (path[:2] == ("tools", "mcp") and path[-1] == "url")
+    return {value} if leads and isinstance(value, str) and value else set()
 
 
 def _parts_of(value: Any) -> tuple[list[str], list[str]]:

@@ -468,13 +468,13 @@ class SettingUp(Protocol):
     async def seen(self) -> Settings:
         """The settings as they are written now. Raises ConfigError."""
 
-    async def try_model(self, chosen: Chosen, key: str) -> Tried:
+    async def try_model(self, chosen: Chosen, key: str, *, owner: bool) -> Tried:
         """Ask a model for a word. The key ("": the one that is there) is kept until it is saved."""
 
     async def try_platform(self, name: str) -> Sequence[Tried]:
         """Ask a platform whether it takes the tokens that are saved."""
 
-    async def save_model(self, chosen: Chosen, key: str) -> Saved:
+    async def save_model(self, chosen: Chosen, key: str, *, owner: bool) -> Saved:
         """Write a model and its key."""
 
     async def part(self, at: str, name: str) -> Part | None:

@@ -61,13 +61,13 @@ async def test_what_a_variable_holds_is_neither_shown_nor_fetched(tmp_path: Path
     seen = await desk.seen()
     assert HIDDEN not in shown(seen)
     assert seen.model.address == "http://me:${PASSWORD}@127.0.0.1:9/v1"
-    assert (await desk.save_model(seen.model, "")).files == ()  # as it was shown, it stays
+    assert (await desk.save_model(seen.model, "", owner=True)).files == ()  # as it was shown, it stays
     matrix = next(each for each in seen.platforms if each.name == "matrix")
     held = {each.name: each.value for each in matrix.fields if each.kind != "secret"}
     assert (await desk.save("adapters.matrix", "", held, held, owner=False)).files == ()
     assert 'user: "@${PASSWORD}:example.org"' in (tmp_path / "config.yaml").read_text()
     for name, address in (("${PASSWORD}", seen.model.address), ("any-model", "http://${LITELLM_API_KEY}.example/")):
-        saved = await desk.save_model(Chosen(provider="litellm", name=name, address=address), "")
+        saved = await desk.save_model(Chosen(provider="litellm", name=name, address=address), "", owner=True)
         assert "can name a variable only in config.yaml" in saved.problems[0]
     saved = await allow(desk, "telegram:${PASSWORD}")
     assert "can name a variable only" in saved.problems[0]
@@ -79,7 +79,10 @@ async def test_what_a_variable_holds_is_neither_shown_nor_fetched(tmp_path: Path
 async def test_what_nobody_can_type_is_refused(tmp_path: Path, desk: Desk, odd: str) -> None:
     text = write(tmp_path, "http://127.0.0.1:9/v1")
     chosen = Chosen(provider="litellm", name=odd, address="http://127.0.0.1:9/v1")
-    for problem in ((await desk.save_model(chosen, "")).problems[0], (await desk.try_model(chosen, "")).told):
+    for problem in (
+        (await desk.save_model(chosen, "", owner=True)).problems[0],
+        (await desk.try_model(chosen, "", owner=True)).told,
+    ):
         assert "characters that cannot be typed" in problem
         assert len(problem) < 200
     assert (tmp_path / "config.yaml").read_text() == text
@@ -89,7 +92,7 @@ async def test_what_nobody_can_type_is_refused(tmp_path: Path, desk: Desk, odd: 
 async def test_a_file_that_somebody_broke_meanwhile_is_told(tmp_path: Path, desk: Desk, broken: bytes) -> None:
     (tmp_path / "config.yaml").write_bytes(broken)
     chosen = Chosen(provider="litellm", name="any", address="http://127.0.0.1:9/v1")
-    told = [await desk.save_model(chosen, "sk-new"), await allow(desk, "telegram:1")]
+    told = [await desk.save_model(chosen, "sk-new", owner=True), await allow(desk, "telegram:1")]
     assert all("config.yaml" in each.problems[0] for each in told)
     assert (tmp_path / "config.yaml").read_bytes() == broken
     assert "sk-new" not in (tmp_path / ".env").read_text()
@@ -99,9 +102,9 @@ async def test_a_key_that_was_refused_takes_no_others_place(tmp_path: Path, desk
     async with LlmServer(api_key="sk-the-right-key") as server:
         write(tmp_path, server.url)
         chosen = Chosen(provider="litellm", name="any-model", address=server.url)
-        assert not (await desk.try_model(chosen, "sk-mistyped")).ok
-        assert (await desk.try_model(chosen, "")).ok, "the field is empty: the key that is set is meant"
-        await desk.save_model(chosen, "")
+        assert not (await desk.try_model(chosen, "sk-mistyped", owner=True)).ok
+        assert (await desk.try_model(chosen, "", owner=True)).ok, "the field is empty: the key that is set is meant"
+        await desk.save_model(chosen, "", owner=True)
         assert "sk-mistyped" not in (tmp_path / ".env").read_text()
 
 
@@ -117,7 +120,7 @@ async def test_a_password_is_read_as_it_was_typed(tmp_path: Path, desk: Desk) ->
 async def test_a_server_may_want_the_name_and_password_of_its_address(tmp_path: Path, desk: Desk) -> None:
     async with LlmServer(api_key=f"Basic {b64encode(f'me:{HIDDEN}'.encode()).decode()}") as server:
         write(tmp_path, server.url.replace("://", "://me:${PASSWORD}@"))
-        tried = await desk.try_model((await desk.seen()).model, "")
+        tried = await desk.try_model((await desk.seen()).model, "", owner=True)
     assert tried.ok
     assert HIDDEN not in tried.told
 
@@ -228,7 +231,7 @@ async def test_a_secret_that_the_environment_overrules_is_refused(
     said = {"model.api_key": "mine", "prompt.persona": "${LITELLM_API_KEY}"}
     told = [
         await desk.save("", "", said, dict.fromkeys(said, ""), owner=False),
-        await desk.save_model((await desk.seen()).model, "mine"),
+        await desk.save_model((await desk.seen()).model, "mine", owner=True),
     ]
     assert all("counts more than .env" in each.problems[0] for each in told)
     assert (tmp_path / "config.yaml").read_text() == text
@@ -308,7 +311,7 @@ async def test_what_has_no_end_is_refused_at_once(tmp_path: Path, desk: Desk, en
     assert not (await desk.remove("a." * 3_000, "x", owner=False)).problems
     assert await desk.part("a." * 3_000, "") is None
     model = Chosen(provider="litellm", name=endless[:1_900], address="http://127.0.0.1:9/v1")
-    assert not (await desk.try_model(model, "")).ok
+    assert not (await desk.try_model(model, "", owner=True)).ok
     assert (tmp_path / "config.yaml").read_text() == text
     assert not (await desk.save("tools", "", {"admins_only": "shell, *"}, {"admins_only": ""}, owner=True)).problems
 
@@ -402,3 +405,22 @@ async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
     assert "front end, $2 a day" in seen.keys["anna"]
     assert await desk.remove_key("anna")
     assert not await desk.remove_key("anna")
+
+
+async def test_an_admin_sends_no_key_that_is_kept_to_another_address(tmp_path: Path, desk: Desk) -> None:
+    (tmp_path / "config.yaml").write_text(OWN + "model: {provider: litellm, name: any, api_key: '${KEPT}'}\n")
+    with (tmp_path / ".env").open("a") as variables:
+        variables.write("KEPT=sk-kept\n")
+    chosen = Chosen(provider="litellm", name="any", address="http://127.0.0.1:9/v1")
+    assert "another address: type the key" in (await desk.try_model(chosen, "", owner=False)).told
+    assert "another address: type the key" in (await desk.save_model(chosen, "", owner=False)).problems[0]
+    office = await desk.part("tools.mcp", "office")
+    assert office is not None
+    shown = {each.name: each.value for each in office.fields}
+    moved = {**shown, "url": "http://127.0.0.1:9/mcp"}
+    assert (
+        "another address: type the key"
+        in ((await desk.save("tools.mcp", "office", moved, shown, owner=False)).problems[0])
+    )
+    assert not (await desk.save("tools.mcp", "office", moved, shown, owner=True)).problems
+    assert not (await desk.save_model(chosen, "sk-own", owner=False)).problems
