@@ -318,7 +318,8 @@ class SessionStore(ABC):
 
     @abstractmethod
     async def pending_hooks(self, limit: int) -> list[Session]:
-        """Ended sessions whose `on_session_end` is still owed, oldest first."""
+        """Ended sessions whose `on_session_end` this process owes, oldest first. What a dead process owed is this one's
+        from now on."""
 
     @abstractmethod
     async def hook_done(self, session_id: str) -> None:

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import itemgetter
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from gateway.domain.adapter import Rate
@@ -417,7 +418,8 @@ class SpaceStore(Store):
         await self._backend.run(spending.enter, calls, session.id, session.key)
 
     async def pending_hooks(self, limit: int) -> list[Session]:
-        return await self._backend.read(talks_of.pending_hooks, self._owner, limit)
+        owed = await self._backend.run(talks_of.pending_hooks, self._owner, limit)
+        return [session for _, session in sorted(owed, key=itemgetter(0))[:limit]]
 
     hook_done = _runs(talks_of.hook_done)
 

@@ -323,7 +323,7 @@ async def test_bypass_items_and_hooks_of_the_dead_are_left_to_the_living(process
     await silent.accept([arrival("stop", bypass=True)], cap=9)
     claim, session = await in_session(silent)
     await silent.end_session(claim.lease, session.ref, "reset", START, None)
-    other = await process()
+    other, third = await process(), await process()
     assert await other.claim_bypassed("w") == []
     assert await other.pending_hooks(9) == []
     told: list[bool] = []
@@ -332,6 +332,7 @@ async def test_bypass_items_and_hooks_of_the_dead_are_left_to_the_living(process
     await eventually(lambda: told)
     assert [(item.inbound.event_id, item.attempts) for item in await other.claim_bypassed("w")] == [("stop", 2)]
     assert [each.id for each in await other.pending_hooks(9)] == ["s1"]
+    assert await third.pending_hooks(9) == [], "one of the living calls it"
     await other.hook_done("s1")
     assert await silent.pending_hooks(9) == []
 

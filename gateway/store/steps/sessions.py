@@ -308,10 +308,12 @@ def rebuild(space: Space, key: SessionKey, rebuilt: Rebuilt) -> Session:
 # -- ends that are owed, and sessions that are due -----------------------------------------------------
 
 
-def pending_hooks(space: Space, owner: str, limit: int) -> list[Session]:
-    """Ended sessions whose hook this process owes, or a dead one did, in the order in which they ended."""
-    owed = [kept for name in {"", owner} for kept in space.first(OWED, name, limit)]
-    return [whole(space, kept) for kept in sorted(owed, key=lambda kept: kept.owed)[:limit]]
+def pending_hooks(space: Space, owner: str, limit: int) -> list[tuple[int, Session]]:
+    """Ended sessions whose hook this process owes, with what orders their ends. It takes over what a dead process
+    owed, so that no two of the living call the same hook."""
+    for kept in space.first(OWED, "", limit):
+        space.put(SESSION, replace(kept, owed_by=owner))
+    return [(kept.owed, whole(space, kept)) for kept in space.first(OWED, owner, limit)]
 
 
 def hook_done(space: Space, session_id: str) -> None:
