@@ -147,6 +147,26 @@ async def test_two_that_start_at_once_bring_it_over_once(then: RedisServer, plac
     await asyncio.gather(*(store.aclose() for store in stores))
 
 
+async def test_a_start_that_saw_a_store_half_made_leaves_what_is_in_it(
+    redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = admission._admit
+
+    async def early(endpoint: Endpoint, *, is_last: bool) -> Any:
+        meta = await look(endpoint, is_last=is_last)
+        return meta and {"id": meta["id"]}
+
+    redis_server.empty()
+    monkeypatch.setattr(admission, "_LOOK_AGAIN", 0.01)
+    first, second = (RedisStore(redis_server.url, clock=SystemClock()) for _ in range(2))
+    await first.open()
+    await first.set_notes("letters", {"anna": "hello"})
+    monkeypatch.setattr(admission, "_admit", early)
+    await second.open()
+    assert await second.notes("letters") == {"anna": "hello"}
+    await asyncio.gather(first.aclose(), second.aclose())
+
+
 async def test_whoever_gives_up_lets_no_earlier_process_in_while_another_brings_it_over(
     then: RedisServer, places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,10 @@ _KEEPS: Final = "noeviction"  # the one maxmemory-policy that deletes nothing
 READABLE_FROM: Final = 2
 _LOOK_AGAIN: Final = 1.0  # seconds; whoever was let in before is a member by then
 _LOOKS_FOR_MARK: Final = 10  # at a store that was emptied, as many seconds as a process may be silent
+# All facts at once: whoever saw an id without a format would take the store for one of the earliest layout.
+_ESTABLISH: Final = """
+if redis.call('HSETNX', KEYS[1], 'id', ARGV[1]) == 1 then redis.call('HSET', KEYS[1], unpack(ARGV, 2)) end
+"""
 _OURS: Final = re.compile(r"\{p\d\d\}:")  # begins every key of a partition
 
 
@@ -170,7 +174,7 @@ async def _bring_forward(
 
         try:
             if int(meta.get("format", "1")) < RECORDS:
-                await import_module(_BRINGING).bring(endpoint, clock, told, alone)
+                await import_module(_BRINGING).bring(endpoint, clock, told, alone, to=RECORDS)
             else:
                 await alone()
         except BaseException:
@@ -232,10 +236,10 @@ async def establish(endpoint: Endpoint, store_id: str = "") -> Mapping[str, str]
     """Make a store where there is none, unless another process has done so meanwhile; returns the facts about the
     store. Raises StoreUnavailable or UNREACHABLE."""
     async with used(connect_meta(endpoint)) as connection:
-        await _told(connection, "HSETNX", META, "id", store_id or os.urandom(8).hex())
         facts = {"app": "legato", "format": FORMAT, "readable_from": READABLE_FROM, "partitions": PARTITIONS}
         facts[SEARCH] = searchable.MADE  # of a store without messages
-        await _told(connection, "HSET", META, *(str(each) for fact in facts.items() for each in fact))
+        words = [store_id or os.urandom(8).hex(), *(str(each) for fact in facts.items() for each in fact)]
+        await _told(connection, "EVAL", _ESTABLISH, "1", META, *words)
         meta = await _meta(connection)
     check_ours(endpoint, Survey(meta=meta, size=0))
     return meta

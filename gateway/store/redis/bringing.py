@@ -58,14 +58,16 @@ async def former_records(endpoint: Endpoint, wire: Wire, tell: Callable[[int], N
 
 
 async def bring(
-    endpoint: Endpoint, clock: Clock, told: Callable[[str], None], alone: Callable[[], Awaitable[None]]
+    endpoint: Endpoint, clock: Clock, told: Callable[[str], None], alone: Callable[[], Awaitable[None]], *, to: int
 ) -> None:
-    """Bring a database over. `alone` returns when no process of an earlier version uses it, and none can: another
-    process that gave up may have let them in again. Raises StoreError, StoreUnavailable or UNREACHABLE: the next start
-    goes on with it."""
-    attempt = Attempt(endpoint, clock, told)
+    """Bring a database over, unless it is of the format `to` by then. `alone` returns when no process of an earlier
+    version uses it, and none can: another process that gave up may have let them in again. Raises StoreError,
+    StoreUnavailable or UNREACHABLE: the next start goes on with it."""
+    attempt = Attempt(endpoint, clock, told, to)
     try:
         for look in count():
+            if await attempt.is_done():
+                return
             if decided := await of_meta(endpoint, "HGET", META, BROUGHT):
                 await attempt.carry_on(decided)
                 return
@@ -82,8 +84,9 @@ async def bring(
 class Attempt:
     """One process's attempt to bring a database over."""
 
-    def __init__(self, endpoint: Endpoint, clock: Clock, told: Callable[[str], None]) -> None:
+    def __init__(self, endpoint: Endpoint, clock: Clock, told: Callable[[str], None], to: int) -> None:
         self.name = os.urandom(8).hex()
+        self._to = to
         self._told = told
         self._next_told = TOLD_EACH
         self._endpoint = endpoint
@@ -113,6 +116,10 @@ class Attempt:
         await self._old.aclose()
         await self._new.aclose()
 
+    async def is_done(self) -> bool:
+        """Whether the database has the new format: what is in it now must stay."""
+        return int(await of_meta(self._endpoint, "HGET", META, "format") or "1") >= self._to
+
     # -- until it is decided ----------------------------------------------------------------
 
     async def make(self, alone: Callable[[], Awaitable[None]]) -> None:
@@ -120,6 +127,8 @@ class Attempt:
         holding = self._background.start(self._hold(), name="bringing")
         try:
             await alone()
+            if await self.is_done():  # since the look at which it seemed to be of the earlier one
+                return
             log.info("store_is_brought_over", server=str(self._endpoint))
             self._told(f"The database at {self._endpoint} is brought to this version; that may take some minutes.")
             await self._fill()
