@@ -48,7 +48,7 @@ def overlaps(findings: Findings, facts: Facts, excuses: Excuses, excused: Counte
     keys, calls, claims = keys_of_tokens(facts), defaultdict(list), Claims(findings, facts)
     for call in findings.calls:
         tokens = tokens_in(call.body["messages"])
-        if tokens and not call.is_flush:
+        if tokens and not call.is_beside:
             calls[keys[tokens[-1]]].append(call)
     place = {event.token: number for number, event in enumerate(facts.events) if event.token}
     for key, ordered in calls.items():

@@ -15,7 +15,7 @@ from gateway.providers.offline.model import is_memory_request
 from tests.chaos.answers import model
 from tests.emulators.llm import Call as Received
 from tests.emulators.llm import LlmServer
-from tests.emulators.llm_replies import Answer, Cut, Reply, is_turn, rate_limited, server_error
+from tests.emulators.llm_replies import Answer, Cut, Reply, is_title_request, is_turn, rate_limited, server_error
 
 ModelFault = Literal["limited", "broken", "hanging", "cut"]
 
@@ -37,9 +37,9 @@ class Call:
         return is_turn(self.body)
 
     @property
-    def is_flush(self) -> bool:
-        """Say whether the call is one for the memory, which may go on beside a turn."""
-        return is_memory_request(self.body["messages"])
+    def is_beside(self) -> bool:
+        """Whether the call is one for the memory or a title, which may go on beside a turn."""
+        return is_memory_request(self.body["messages"]) or is_title_request(self.body["messages"])
 
 
 @dataclass(slots=True)

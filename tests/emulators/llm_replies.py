@@ -130,10 +130,14 @@ def last_user_text(body: Mapping[str, Any]) -> str:
 
 
 def is_turn(body: Mapping[str, Any]) -> bool:
-    """Say whether a request is one of a conversation, and not one beside it, for a summary, the memory or a title."""
+    """Whether a request is one of a conversation, and not one beside it, for a summary, the memory or a title."""
     messages = body["messages"]
-    beside = is_summary_request(messages) or is_memory_request(messages) or TITLE_REQUEST in str(messages[:1])
-    return not beside
+    return not (is_summary_request(messages) or is_memory_request(messages) or is_title_request(messages))
+
+
+def is_title_request(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a request asks for the title of a session."""
+    return TITLE_REQUEST in str(messages[:1])
 
 
 def echo(body: dict[str, Any]) -> Answer:
