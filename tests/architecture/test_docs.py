@@ -79,9 +79,11 @@ def test_the_decisions_are_numbered_and_listed() -> None:
     index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
     listed = re.findall(r"^- \[(\d{4})\]\(([\w-]+\.md)\) (.+)$", index, re.MULTILINE)
     assert [name for _, name, _ in listed] == [path.name for path in DECISIONS]
-    for number, (written, name, title) in enumerate(listed, start=1):
+    numbers = [int(written) for written, _, _ in listed]
+    assert numbers == sorted(set(numbers))
+    for number, (_, name, title) in zip(numbers, listed, strict=True):
         head = (ROOT / "docs/decisions" / name).read_text(encoding="utf-8").splitlines()[0]
-        assert (int(written), head) == (number, f"# {number}. {title}")
+        assert (int(name[:4]), head) == (number, f"# {number}. {title}")
 
 
 # -- what is typed -----------------------------------------------------------------------------------
