@@ -59,7 +59,7 @@ _WORDS: Final = {"type": "string", "minLength": 1, "maxLength": _LONGEST_WORDS}
 _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any], bool]]] = {
     "search_history": (
         "Searches all that this person and their assistant Legato ever said to one another, in its original wording. "
-        "Ask a question or give key words; what holds words between quotation marks as they are comes first. "
+        "Ask a question or give key words; messages with words that you put in quotation marks come first. "
         "`read_history` reads on around a message, by the number that stands before it.",
         HistoryTool.parameters,
         True,
@@ -133,7 +133,7 @@ class PersonTools(Struct, frozen=True, kw_only=True):
         """The result of a tool. Raises ToolError with a sentence, StoreUnavailable."""
         check = _CHECKS.get(name)
         if check is None:
-            raise ToolError(f"There is no tool {name[:40]!r}; there are: {', '.join(_TOOLS)}.")
+            raise ToolError(f"There is no tool {name[:40]!r}. The tools are {', '.join(_TOOLS)}.")
         arguments = check.held(given)
         match name:
             case "search_history":

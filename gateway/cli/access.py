@@ -86,7 +86,10 @@ def remove(
 
 @access_app.command()
 def link(config: ConfigOption = None) -> None:
-    """Print a link that logs your browser in to the page of this machine. It works once."""
+    """Print a link that logs your browser in to the page.
+
+    It is for the page of this machine, and works once.
+    """
     from gateway.app.plugins import platforms
 
     settings = settings_of(config)
@@ -94,8 +97,8 @@ def link(config: ConfigOption = None) -> None:
     links = [file.read_text(encoding="utf-8").strip() for file in files if file.exists()]
     if not (found := next(filter(_answers, links), None)):
         fail(
-            "no page is open here: `legato chat --page` opens one, and with adapters.web.enabled so does `legato run`. "
-            "A page for other people has no link: they log in by name."
+            "no page is open here: `legato chat --page` opens one. So does `legato run`, if adapters.web.enabled is "
+            "true. A page for other people has no link: they log in by name."
         )
     show(found)
 
@@ -166,9 +169,7 @@ def add_key(
     ] = None,
     person: Annotated[
         str,
-        typer.Option(
-            "--for", metavar="PLATFORM:USER", help="Over MCP, let it see and write to this person's direct chat."
-        ),
+        typer.Option("--for", metavar="PLATFORM:USER", help="Whose direct chat it may see and write to over MCP."),
     ] = "",
     config: ConfigOption = None,
 ) -> None:

@@ -58,7 +58,9 @@ def rehearsal_text(found: Rehearsal) -> str:
             f"{_mb(found.free_bytes)}.",
         ]
     if found.unindexed:
-        lines.append(f"Then the search index is made anew beside the work, for {counted(found.unindexed, 'message')}.")
+        lines.append(
+            f"While it works, the search index is then built again, for {counted(found.unindexed, 'message')}."
+        )
     if found.needed_bytes > found.free_bytes:
         lines.append("THE DISK IS TOO SMALL: make room first.")
     if is_fit(found):

@@ -168,7 +168,7 @@ async def _of_times(store: ReportStore, now: float) -> list[Finding]:
     newest = max((each.last_active_at for each in await store.sessions(None, 1)), default=0.0)
     if newest <= now + _AHEAD:
         return []
-    detail = f"the store's newest session is of {(newest - now) / 3_600:,.1f} hours ahead: is the clock right?"
+    detail = f"the store's newest session is {(newest - now) / 3_600:,.1f} hours ahead: is the clock right?"
     return [_fact("clock", ok=None, detail=detail)]
 
 

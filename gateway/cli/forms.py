@@ -59,12 +59,12 @@ _STARTS: Final = frozenset(
 _KEEPS: Final = frozenset(["store", "backup"])  # sections: who has the store has the logins in it, the owner's too
 _LEADS: Final = frozenset(["base_url", "proxy", "homeserver"])  # where keys are sent
 ELSEWHERE: Final = (
-    "{key} would send a key that you cannot see to another address: type the key as well, or ask somebody who has a "
-    "shell on this machine."
+    "With this {key}, a key that you cannot see would go to another address: type the key as well, or ask somebody who "
+    "has a shell on this machine."
 )
 _NO_PROGRAMS: Final = (
-    "{key} has a program of this machine started, shows files of it, or says where everything is kept: only who came "
-    "by a link of this machine (`legato access link`) can change that here. You can write it into {file}."
+    "{key} can start programs of this machine, show its files, or move what is kept. Only somebody who logged in by a "
+    "link of this machine (`legato access link`) can change that here. You can write it into {file}."
 )
 
 

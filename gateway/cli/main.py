@@ -835,7 +835,10 @@ def sessions_show(session_id: SessionArgument, as_json: JsonOption = False, conf
 
 @sessions_app.command("lineage")
 def sessions_lineage(session_id: SessionArgument, as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """Show which sessions a session continues, which continue it, and what each compaction did."""
+    """Show the chain of sessions that one belongs to.
+
+    You see what each compaction did and took.
+    """
     from gateway.cli.reports import lineage_rows, lineage_text
 
     show_rows(ask_store(config, lambda store: lineage_rows(store, session_id)), as_json, lineage_text)

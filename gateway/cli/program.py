@@ -51,8 +51,8 @@ def refuse_inside() -> None:
     """End a command that something gave which a gateway started: it is for people."""
     if is_inside():
         fail(
-            "a gateway started this (for its model, as an MCP server or the like), and Legato's own commands are for "
-            "people: type it in a shell of your own."
+            "a gateway started this, for its model or as an MCP server. Legato's own commands are for people: "
+            "type it in a shell of your own."
         )
 
 
@@ -200,4 +200,4 @@ def give(path: Path | None, orders: list[Order]) -> str:
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="PATH", help="File of settings (default: config.yaml in ~/.legato).")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, one value.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

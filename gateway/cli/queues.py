@@ -145,7 +145,7 @@ _add_order(
     "drop",
     _outbox,
     lambda row: row["state"] == "pending",
-    "Give up waiting messages: nobody will be shown them.",
+    "Drop waiting messages, so that nobody sees them.",
 )
 _add_order(
     dead_app,
@@ -153,6 +153,6 @@ _add_order(
     "replay",
     _dead,
     lambda row: row["kind"] == "message",
-    "Have them answered after all, each once. They queue behind what waits in their conversation.",
+    "Have them answered after all, each once, after whatever waits in their conversation.",
 )
-_add_order(dead_app, "drop", "bury", _dead, lambda _: True, "Take them off the list. Their senders were told already.")
+_add_order(dead_app, "drop", "bury", _dead, lambda _: True, "Take them off the list. Their senders know already.")

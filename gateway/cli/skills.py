@@ -26,7 +26,7 @@ skills_app = typer.Typer(
 
 @skills_app.command("list")
 def list_(as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """List your skills and those of packages, and what is broken in them."""
+    """List your skills and those of packages."""
     settings = settings_of(config)
     none = f"There are none. `legato skills add FOLDER` copies one into {_folder(settings)}."
     show_rows(_rows(settings), as_json, lambda rows: "\n".join(map(_line, rows)) or none)

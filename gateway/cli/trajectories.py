@@ -50,7 +50,9 @@ def compress(
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N trajectories.")] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Make trajectories (ShareGPT form, JSON lines) fit a length: their middle becomes a summary.
+    """Shorten trajectories to a length.
+
+    They are JSON lines in ShareGPT form, and their middle becomes a summary.
 
     If a run is cut off, type the same command again: it goes on from there.
     """

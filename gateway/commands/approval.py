@@ -69,7 +69,7 @@ def _chosen(argument: str, there: Sequence[Approval], name: str, user: str) -> S
     if len(numbered) == 1:
         return numbered
     if len(numbered) > 1:  # only an admin sees questions of several people at once
-        raise UserError(f"Several people are asked a question with the number {argument}; press its button instead.")
+        raise UserError(f"I asked several people a question with the number {argument}; press the button below yours.")
     unknown = f"No question here has the number {argument[:9]}. " if argument.isdecimal() else ""
     raise UserError(f"{unknown}Say which one, as in /{name} {there[0].number}, or /{name} all:\n{listed(there)}")
 
@@ -91,7 +91,9 @@ async def approvals(ctx: CommandContext) -> str:
     if verb in ("remove", "delete"):
         chosen = held if which == "all" else [each for number, each in enumerate(held, 1) if str(number) == which]
         if not chosen:
-            raise UserError(f"There is no number {which[:9]}; /approvals lists them." if which else "Say which number.")
+            raise UserError(
+                f"Nothing there has the number {which[:9]}; /approvals lists all." if which else "Say which number."
+            )
         for each in chosen:
             await take_back(ctx.store, ctx.key, each)
         return "I ask about this again:\n" + "\n".join(f"- {each.question}" for each in chosen)

@@ -25,7 +25,7 @@ _ASKED = 800  # tokens: about what the request for notes itself takes
 _PASSES = 20  # newest ones, by which the next is estimated
 _NOTHING = "There is nothing to compress yet."
 _USAGE = (
-    "/compress takes --preview, --keep <exchanges> and a topic to keep in detail, in this order; or undo. "
+    "Write /compress [--preview] [--keep <exchanges>] [a topic to keep in detail], or /compress undo. "
     "For example: /compress --keep 5 the budget"
 )
 _NOT_COMPRESSED = "There is nothing to take back: this was not compressed. /resume goes back to an earlier session."

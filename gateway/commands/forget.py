@@ -46,7 +46,7 @@ _ENGINE: Final = (
     "The context engine {engine} may keep a copy of its own, which I cannot reach: ask the operator, who knows where."
 )
 _WAITING: Final = (
-    "The words are also in {waiting} of this chat that I have yet to answer; after that, forget once more."
+    "The words are also in {waiting} of this chat that I have not answered yet; after that, forget once more."
 )
 _MOST_WAITING: Final = 1_000  # messages that are looked at
 _MOST: Final = 10  # exchanges in a list
@@ -207,7 +207,7 @@ async def _found(ctx: CommandContext, contents: Contents, words: str) -> str:
     several = ["/forget 1 2"] if len(shown) > 1 else []
     every = ["/forget all"] if len(shown) != 1 or (held.whole and (held.copies or held.messages)) else []
     how = " or ".join(filter(None, [", ".join([*single, *several]), *every]))
-    return "\n".join([*lines, f"{how} forgets; I ask once more before."])
+    return "\n".join([*lines, f"{how} forgets. I ask you once more first."])
 
 
 def _line(ctx: CommandContext, label: str, exchange: Exchange) -> str:

@@ -57,7 +57,7 @@ TOO_MANY: Final = (
     "You already have {most} here, and that is the limit. /reminders lists them, /reminders cancel <n> removes one."
 )
 CHAT_FULL: Final = "{most} wait in this chat, and no more fit until some are over or cancelled."
-TOO_OFTEN: Final = "That is too often. The shortest rule is: every {least}."
+TOO_OFTEN: Final = "That is too often. At most, a reminder can come every {least}."
 EMPTY: Final = "Say also what the reminder is about, for example: /remind in 20 minutes tea"
 TOO_LONG: Final = "A reminder may have {most:,} characters, and this text has {size:,}; shorten it."
 NO_ZONE: Final = (

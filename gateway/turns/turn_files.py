@@ -28,7 +28,7 @@ _LEFT: Final = 50  # files
 SENT: Final = "sent"  # begins the `ref` of a file that a tool sent
 
 NOT_HERE = "{platform} shows no files here; put the text into your answer instead."
-UNKNOWN = "No poll of yours with this question is shown here; repeat its question word for word."
+UNKNOWN = "You have no poll with this question here; repeat its question word for word."
 TOO_LARGE = "That file has {size:,} bytes, and {platform} shows {most:,} at most; send it in parts."
 
 

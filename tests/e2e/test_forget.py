@@ -118,7 +118,7 @@ async def test_every_message_with_the_words_is_listed_and_goes(place: Place) -> 
         assert [line.split("“")[1] for line in listed[:10]] == [f"{WORD} of day {13 - number}”" for number in range(10)]
         assert listed[10:] == [
             "The words are also in 4 older exchanges; /forget all takes everything.",
-            "/forget 1, /forget 1 2 or /forget all forgets; I ask once more before.",
+            "/forget 1, /forget 1 2 or /forget all forgets. I ask you once more first.",
         ]
         assert (await forget(live, "all")).startswith("Forgot 28 messages.")
         assert await said(live) == []
@@ -201,7 +201,7 @@ async def test_what_waits_with_the_words_is_told_of(tmp_path: Path) -> None:
         later = await live.tell(f"and {WORD} again")
         await live.tell("y")
         assert (await live.answer(event)).text.endswith(
-            "The words are also in 1 later message of this chat that I have yet to answer; "
+            "The words are also in 1 later message of this chat that I have not answered yet; "
             "after that, forget once more."
         )
         await live.answer(later)

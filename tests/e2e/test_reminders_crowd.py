@@ -112,7 +112,7 @@ async def test_the_caps_are_said_in_plain_sentences(tmp_path: Path) -> None:
     rules = ReminderRules(per_person=2, per_chat=3)
     async with running(tmp_path, config=config_in(tmp_path, reminders=rules)) as live:
         often = await live.ask("/remind every 4 minutes tea")
-        assert often == "That is too often. The shortest rule is: every 5 minutes."
+        assert often == "That is too often. At most, a reminder can come every 5 minutes."
         group = {"chat": "g", "chat_type": "group"}
         for user in ("anna", "anna", "bob"):
             assert "I will say this" in await live.ask("/remind every 5 minutes tea", user=user, **group)

@@ -36,7 +36,7 @@ class HistoryTool:
     description = (
         "Searches the original wording of earlier messages of this conversation and its predecessors, including "
         "everything that was summarised since, and then of what tools returned. Ask a question or give key words; "
-        "what holds words between quotation marks as they are comes first. Use it before saying that you do "
+        "messages with words that you put in quotation marks come first. Use it before saying that you do "
         "not remember something. history_read reads on around a message, by the number that stands before it."
     )
     parameters = schema(
