@@ -186,7 +186,7 @@ def give(path: Path | None, orders: list[Order]) -> str:
                 await carry_out(store, order, SystemClock(), dead)
         finally:
             await store.aclose()
-        return "Done." if settings.database is None else "Done: it goes on as soon as Legato runs."
+        return "Done." if settings.database is None else "Done: it takes effect as soon as Legato runs."
 
     if said := guarded(run, settings):
         return said
