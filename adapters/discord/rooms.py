@@ -27,7 +27,7 @@ from gateway.runtime.tasks import Background
 
 log = structlog.get_logger(__name__)
 
-NO_SERVER: Final = "Say that in a channel of the server whose voice channel I should join."
+NO_SERVER: Final = "Say that on the server where I should join a voice channel."
 NOWHERE: Final = "Join a voice channel first, then say /voice join again."
 NO_RIGHT: Final = "I need the permissions View Channel, Connect and Speak in {name}."
 UNREACHED: Final = "I could not get into {name}: Discord's voice server did not let me in. Try again in a minute."

@@ -73,6 +73,6 @@ PLATFORM = Platform(
     place_problem=matching(r"[CDGTE][A-Z0-9]{2,}(/\d+\.\d+)?|\*", _NO_PLACE),
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.slack.limits:STAGE",
-    guide="At api.slack.com/apps choose Create New App from the manifest that docs/slack.md holds. Install it: "
+    guide="At api.slack.com/apps choose Create New App, From a manifest, and paste that of docs/slack.md. Install it: "
     "you get the bot's token, and under Basic Information an app token with connections:write.",
 )

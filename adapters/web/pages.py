@@ -638,7 +638,7 @@ def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
     if seen is None:
         return el("p", "The operator has switched the workspace off.")
     back = _command("Take back what the last turn changed", "/files undo") if writes and seen.changes else None
-    told = f"{seen.count:,} files, {seen.size:,} bytes, among them what you send in the chat."
+    told = f"{seen.count:,} files, {seen.size:,} bytes, with those that you sent in the chat."
     left = seen.count - len(seen.files)
     return [
         el(

@@ -235,7 +235,7 @@ def keys_page(settings: Settings, csrf: str, last: Done) -> Child:
     ]
     return [
         _way(""),
-        el("p", "Who has a key may talk to the bot over its API, as the person that it is named after."),
+        el("p", "Whoever has a key can talk to the bot over its API, as the person that the key names."),
         last.told,
         el("ul", items, class_="facts") if items else el("p", "There are none yet."),
         el("section", el("h2", "Make one"), _form("keys", csrf, fields, _button("Make a key"))),

@@ -221,7 +221,7 @@ class Present(Struct, frozen=True, kw_only=True):
         held = self.held(where)
         present = {str(name): each for name, each in held.items()} if isinstance(held, Mapping) else {}
         if not isinstance(said, dict) or not isinstance(shown, dict):
-            raise UserError(f"{dotted(where)} needs a line NAME: value for each.")
+            raise UserError(f"{dotted(where)} needs lines such as NAME: value.")
         made = {name: each for name, each in present.items() if name not in map(str, shown)}  # came meanwhile
         for name, value in said.items():
             if name in shown and str(value) == str(shown[name]):

@@ -205,7 +205,7 @@ async def farewell(store: Store, key: SessionKey) -> str:
     tokens = f", {spent.usage.total_tokens:,} tokens" if spent.calls else ""  # none since /resume
     said = f"{counted(session.message_count, 'message')}{tokens}{cost}"
     return (
-        f"“{await heading(store, session)}”: {said}. `legato chat` goes on with it; from another session "
+        f"“{await heading(store, session)}”: {said}. `legato chat` goes on with it. In another session, "
         f"/resume {session.id} comes back to it."
     )
 

@@ -21,7 +21,7 @@ from gateway.runtime.errors import UserError
 from gateway.store.port import Documents
 
 _NOTES, _CHAT = "home", "chat"
-NO_HOME: Final = "No chat is the home yet: an admin writes /home in one, or `home_chat` in config.yaml names it."
+NO_HOME: Final = "There is no home chat yet: an admin writes /home in one, or `home_chat` in config.yaml names it."
 
 
 class Place(Struct, frozen=True, kw_only=True):

@@ -72,7 +72,7 @@ async def test_who_comes_back_is_told_where_they_are(tmp_path: Path) -> None:
         assert await greeting(live.store, key) == "Going on with “Towers”; /new starts fresh."
         last = await farewell(live.store, key)
         found = re.fullmatch(
-            r"“Towers”: 2 messages, [\d,]+ tokens\. `legato chat` goes on with it; from another session (/resume \S+)"
+            r"“Towers”: 2 messages, [\d,]+ tokens\. `legato chat` goes on with it\. In another session, (/resume \S+)"
             r" comes back to it\.",
             last,
         )

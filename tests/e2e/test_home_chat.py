@@ -33,7 +33,7 @@ async def test_what_has_no_chat_is_told_where_an_admin_said_also_after_a_restart
     config = config_in(tmp_path, access=access)
     push = event("a push", "1", task=None, to=None)
     async with running(tmp_path, config=config, adapter=Hearing(limits=Limits()), store=reopened()) as live:
-        with pytest.raises(UserError, match="No chat is the home yet"):
+        with pytest.raises(UserError, match="There is no home chat yet"):
             await told(live, push)
         assert "Only an admin" in await live.ask("/home", user="bob", chat="bobs")
         assert "This chat is now the home." in await live.ask("/home", user="anna", chat="office")

@@ -24,7 +24,7 @@ def with_value(text: str, path: Sequence[str], value: Any) -> str:
     elif isinstance(root, yaml.MappingNode):
         changed = _changed(text, root, list(path), value)
     else:
-        raise UserError("The file holds no sections: change it by hand.")
+        raise UserError("The file has no sections, so change it by hand.")
     if _read(changed) != _expected(_read(text) or {}, path, value):  # an unusual comma or comment stood in the way
         raise UserError(f"{'.'.join(path)} cannot be changed safely in this file: change it by hand.")
     return changed
