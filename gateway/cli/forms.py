@@ -246,7 +246,7 @@ def _read(where: KeyPath, kind: Any, text: str) -> Any:
     with suppress(yaml.YAMLError):  # of names with commas, one of them a star
         is_nested = "*" in text and isinstance(value, dict | list)
         if is_nested and any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text)):
-            raise UserError(f"{dotted(where)} repeats parts of itself: write them out.")
+            raise UserError(f"{dotted(where)} holds YAML aliases (*name): write out what they stand for.")
     return value
 
 

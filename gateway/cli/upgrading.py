@@ -118,7 +118,7 @@ def carry_out(made: Plan, options: Sequence[str]) -> str:
         if _status(command):
             return f"This did not work: {shlex.join(command)}. Nothing after it was run, and the store is as it was."
     if _status((sys.executable, "-m", "gateway", "upgrade", "--store", *options)):
-        return "The program is upgraded. The store is not: the next start upgrades it."
+        return "The program is upgraded. The store is not upgraded yet: the next start does that."
     return ""
 
 
