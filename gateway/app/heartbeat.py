@@ -45,7 +45,7 @@ FOUND: Final = "a look at what you wrote down found something"
 TASK: Final = """\
 This is one of the looks that you take now and then while nobody waits. It is {now}. Below stand the person's {file} \
 and what is due soon. See whether there is something that the person should be told now; look things up where that \
-helps. You can change nothing. If there is nothing to tell, answer with the single word NOTHING, as nearly always. \
+helps. You can change nothing. If there is nothing to tell (nearly always), answer with the single word NOTHING. \
 Otherwise answer with what they should be told, in few words.
 
 {file}:

@@ -48,7 +48,7 @@ _OF_TEXTS: Final[tuple[Verb, ...]] = ("send", "ask")
 _FROM_SHELL: Final = "a text came from a shell"
 NOT_SERVED: Final = "The platform {platform} is not served here: enable it in `adapters`."
 NOBODY: Final = (
-    "Nobody who may talk to the bot is known in {chat}: write a word to it there first, or name the person of a group "
+    "Nobody who may talk to the bot has written in {chat} yet: write to it there first, or name the person of a group "
     "with `person`."
 )
 DROPPED: Final = "the operator dropped it"

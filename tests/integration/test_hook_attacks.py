@@ -204,7 +204,7 @@ async def test_floods_full_lanes_and_stores_that_are_away_make_senders_come_agai
     for fate, status in (
         ("full", 429),
         (StoreUnavailable("away"), 503),
-        (UserError("Nobody who may talk to the bot is known in fake:c."), 409),
+        (UserError("Nobody who may talk to the bot has written in fake:c yet."), 409),
     ):
         world.fate = fate
         assert (await world.posts("bearer", BODY, BEARER))[0] == status
