@@ -76,7 +76,7 @@ class Monitor(Struct, kw_only=True):
         if request.method not in ("GET", "HEAD") and (request.method, request.path) != ("POST", RELOAD):
             return web.Response(status=405, headers={"Allow": "GET, HEAD"})
         if not (self.public or is_loopback(request.host.rpartition(":")[0] or request.host)):
-            return web.Response(status=403, text="This machine has no such name: use one of its own, such as 127.0.0.1.\n")
+            return web.Response(status=403, text="Not a name of this machine: use one of its own, such as 127.0.0.1.\n")
         match request.path:
             case "/healthz":
                 return web.Response(text="ok\n")

@@ -248,7 +248,7 @@ def run(
         for line in announcement(settings, workers):
             tell(redact(line))
         if sys.stderr.isatty():
-            tell("Ctrl-C ends it, when what is being answered is finished.")
+            tell("Ctrl-C ends it, after the answers that it is writing.")
 
     serve: Callable[[], Awaitable[int]] = Workers(
         command=[*_own("run", config), "--worker"], size=workers, clock=SystemClock()
