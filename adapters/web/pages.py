@@ -41,7 +41,7 @@ from gateway.domain.views import (
 Role = Literal["reader", "person", "admin"]
 _NOT_SHOWN: Final = "a link that was shown when it was made, and is not kept · "
 _CUT: Final = 600  # characters of an original in a list
-_EARLIER: Final = "None since /resume or /branch. Those before belong to the session that this one is a copy of."
+_EARLIER: Final = "None since /resume or /branch. Earlier ones belong to the session that this one was copied from."
 _CHANGED: Final = "another text, another time, or both"
 _FIGURES: Final = tuple("$0123456789")
 
