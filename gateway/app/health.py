@@ -54,7 +54,7 @@ _INBOX_AGE: Final = Gauge(
     name="inbox_oldest_seconds", text="How long the oldest message without an outcome has waited."
 )
 _DEAD: Final = Gauge(name="dead_letters", text="Messages that were given up.")
-_LAG: Final = Gauge(name="event_loop_lag_seconds", text="How late the watchdog's last look came.")
+_LAG: Final = Gauge(name="event_loop_lag_seconds", text="How many seconds late the watchdog last looked.")
 _COMMIT: Final = Gauge(name="store_commit_seconds", text="How long a small write to the store took, or takes.")
 _WAITING: Final = Gauge(name="messages_waiting", text="Accepted messages without an outcome.")
 _RUNNING: Final = Gauge(name="lanes_running", text="Lanes that this process drains.")
