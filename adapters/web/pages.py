@@ -930,8 +930,7 @@ def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str
     how = [
         el(
             "p",
-            "This page is for the person who runs Legato on this machine. A link lets a browser in, which stays logged "
-            "in for 30 days.",
+            "This page is for the person who runs Legato on this machine. A link logs a browser in for 30 days.",
         ),
         el("p", "To get a link, type this in a terminal here, and open what it prints:"),
         el("p", el("code", "legato access link")),
