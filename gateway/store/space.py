@@ -11,8 +11,9 @@ record, so a step never touches an index itself: it puts the record, and the spa
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import structlog
@@ -117,6 +118,13 @@ class Kind(Generic[T]):
                     raise
                 log.error("record_unreadable", kind=self.name, error=str(error))
                 return convert({**data, self.spares: None}, self.made_of)
+
+
+def grouped(kind: Kind[Any], keys: Iterable[T], most: int) -> Iterator[list[T]]:
+    """Keys or records of a kind, so many together; one by one where each may be large."""
+    left = iter(keys)
+    while group := list(islice(left, 1 if kind.raw else most)):
+        yield group
 
 
 def _nth(entries: Callable[[T], Sequence[Entry]], place: int, record: T) -> Entry:

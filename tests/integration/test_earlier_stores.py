@@ -29,7 +29,7 @@ from gateway.runtime.structs import replace
 from gateway.store.records import MOST_ATTEMPTS, Erasure
 from gateway.store.shared import facts
 from gateway.store.shared.facts import FIELDS, Record
-from gateway.store.sqlite import SqliteStore, database
+from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite.bringing import scratch
 from gateway.store.sqlite.connection import connect_writer, one
 from gateway.store.sqlite.former import FOREIGN
@@ -237,7 +237,7 @@ async def test_what_a_migration_of_then_left_half_filled_is_filled(path: Path) -
 @pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])
 async def test_a_long_upgrade_says_how_far_it_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts, "PAGE", 2)
-    monkeypatch.setattr(database, "_TOLD_EACH", 50)
+    monkeypatch.setattr(facts, "TOLD_EACH", 50)
     told: list[str] = []
     with capture_logs():
         store = SqliteStore(path, clock=ManualClock(START), told=told.append, keeps_copy=False)

@@ -8,14 +8,14 @@ import signal
 import sys
 
 from gateway.runtime.clock import SystemClock
-from gateway.store.steps import copying
+from gateway.store.shared import facts
 from gateway.store.transfer import migrate, source_at, target_at
 
 
 def main(source: str, target: str, pages: str) -> None:
     """Run until the page that it dies after."""
     left = int(pages)
-    copying.PAGE = 30  # type: ignore[attr-defined]
+    facts.PAGE = 30  # type: ignore[misc]
 
     def tell(progress: object) -> None:
         nonlocal left

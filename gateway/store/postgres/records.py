@@ -14,7 +14,7 @@ from psycopg import Connection
 
 from gateway.store.draft import Draft
 from gateway.store.kinds import KINDS
-from gateway.store.space import Entry, Index, Key, Kind, Order
+from gateway.store.space import Entry, Index, Key, Kind, Order, grouped
 
 T = TypeVar("T")
 
@@ -108,9 +108,8 @@ class ServerRecords:
     def every(self, kind: Kind[T]) -> Iterator[T]:
         """The records of a kind by their keys."""
         keys = self.all(f'SELECT key FROM "{kind.name}" ORDER BY key')
-        some = 1 if kind.raw else _TOGETHER
-        for start in range(0, len(keys), some):
-            yield from self.many(kind, keys[start : start + some])
+        for some in grouped(kind, keys, _TOGETHER):
+            yield from self.many(kind, some)
 
     def fill(self, kind: Kind[Any], indexes: Sequence[Index[Any]]) -> None:
         """Enter the records of a kind into indexes that the program did not have which wrote them."""

@@ -18,7 +18,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreOutdated, StoreUnavailable
 from gateway.store.kinds import ALL, MEMBERS
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
-from gateway.store.redis.keyspace import BROUGHT, LOCK, META, SEARCH, connect_meta, of_meta
+from gateway.store.redis.keyspace import BROUGHT, LOCK, META, SEARCH, connect_meta, format_of, of_meta
 from gateway.store.redis.mark import check_free, check_whole
 from gateway.store.redis.partitions import PARTITIONS, prefix
 from gateway.store.redis.records import index_key
@@ -193,7 +193,7 @@ async def _outlast(endpoint: Endpoint, clock: Clock, told: Callable[[str], None]
     waited = False
     while True:
         await clock.sleep(_LOOK_AGAIN)
-        if int(await of_meta(endpoint, "HGET", META, "format") or "1") >= FORMAT:
+        if await format_of(endpoint) >= FORMAT:
             return
         others = await living(endpoint)
         if not others:

@@ -25,12 +25,12 @@ from gateway.runtime.tasks import Background, unbroken
 from gateway.store.redis.connection import Caller
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.former import Reading
-from gateway.store.redis.keyspace import BROUGHT, LOCK, META, SEARCH, keys, of_meta, remove
+from gateway.store.redis.keyspace import BROUGHT, LOCK, META, SEARCH, format_of, keys, of_meta, remove
 from gateway.store.redis.partitions import EVERYWHERE
 from gateway.store.redis.whole import Filling, Whole
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.facts import UNREADABLE, damaged
-from gateway.store.sqlite.bringing import TOLD_EACH, Filled, scratch
+from gateway.store.shared.facts import UNREADABLE, Milestones, damaged, incomplete
+from gateway.store.sqlite.bringing import Filled, scratch
 from gateway.store.steps.copying import Tally
 
 log = structlog.get_logger(__name__)
@@ -88,7 +88,7 @@ class Attempt:
         self.name = os.urandom(8).hex()
         self._to = to
         self._told = told
-        self._next_told = TOLD_EACH
+        self._milestones = Milestones()
         self._endpoint = endpoint
         self._clock = clock
         self._background = Background()
@@ -118,7 +118,7 @@ class Attempt:
 
     async def is_done(self) -> bool:
         """Whether the database has the new format: what is in it now must stay."""
-        return int(await of_meta(self._endpoint, "HGET", META, "format") or "1") >= self._to
+        return await format_of(self._endpoint) >= self._to
 
     # -- until it is decided ----------------------------------------------------------------
 
@@ -155,18 +155,14 @@ class Attempt:
                 found.add(page)
         kind = put.differing(found)
         if kind is not None:
-            raise StoreError(
-                f"The database at {self._endpoint} cannot be brought to this version: {put.counts[kind]:,} records of "
-                f"the kind {kind!r} became {found.counts[kind]:,}, or others; use the earlier version, for which all "
-                "is as it was, and report this."
-            )
+            why = f"{put.counts[kind]:,} records of the kind {kind!r} became {found.counts[kind]:,}, or others"
+            raise incomplete(f"The database at {self._endpoint}", why)
         for partition in EVERYWHERE:
             await self._do(self.name, partition, "", "next", ["removing"])
         log.info("store_is_compared", server=str(self._endpoint), records=put.counts.total())
 
     def _tell(self, done: int) -> None:
-        if done >= self._next_told:
-            self._next_told = done + TOLD_EACH
+        if self._milestones.reached(done):
             self._told(f"{done:,} records of the database at {self._endpoint} are read.")
 
     async def _hold(self) -> None:

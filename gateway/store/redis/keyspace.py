@@ -31,6 +31,11 @@ async def of_meta(endpoint: Endpoint, *command: str) -> Any:
         return await ask(connection, *command, seconds=endpoint.timeout)
 
 
+async def format_of(endpoint: Endpoint) -> int:
+    """The format of the records; that of the earliest ones was not noted. Raises UNREACHABLE."""
+    return int(await of_meta(endpoint, "HGET", META, "format") or "1")
+
+
 async def clients(endpoint: Endpoint) -> AsyncGenerator[tuple[str, str], None]:
     """(host, name) of each client that is connected; none if the server will not say."""
     for address in await endpoint.primaries():

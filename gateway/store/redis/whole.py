@@ -17,7 +17,7 @@ from gateway.store.redis.records import parsed
 from gateway.store.redis.routes import MONEY, of_folder
 from gateway.store.redis.running import Fleet, Runner, Work
 from gateway.store.redis.wire import Wire
-from gateway.store.space import Key, Kind
+from gateway.store.space import Key, Kind, grouped
 from gateway.store.steps import copying
 from gateway.store.steps.copying import Copied
 
@@ -74,10 +74,8 @@ class Part:
         self._partition = partition
 
     def every(self, kind: Kind[T]) -> Iterator[T]:
-        found = self._whole.keys(kind, self._partition)
-        some = 1 if kind.raw else _TOGETHER
-        for start in range(0, len(found), some):
-            yield from self.many(kind, found[start : start + some])
+        for some in grouped(kind, self._whole.keys(kind, self._partition), _TOGETHER):
+            yield from self.many(kind, some)
 
     def many(self, kind: Kind[T], wanted: Sequence[Key]) -> list[T]:
         texts = self._asked([("GET", f"{kind.name}:{key}") for key in wanted])

@@ -9,16 +9,19 @@ What belongs to a running process (leases, fences, claims) is no fact, nor is wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from gateway.runtime.errors import StoreError
 from gateway.store.shared.fields import COMPACTION, FACT, FILE, OUTBOUND, SESSION, USAGE
 
+T = TypeVar("T")
+
 PAGE: Final = 1_000  # records at most that are in memory at a time
 PAGE_TEXT: Final = 8_000_000  # characters and bytes at most of these, unless one record alone has more
+TOLD_EACH: Final = 20_000  # facts, after which somebody who waits for them is told
 
 _SESSION, _COMPACTION, _ROW, _FILE, _FACT, _USAGE = (
     " ".join(shape.names) for shape in (SESSION, COMPACTION, OUTBOUND, FILE, FACT, USAGE)
@@ -75,12 +78,31 @@ class Record(Struct, frozen=True):
     data: dict[str, Any]
 
 
-def in_pages(records: Iterable[Record]) -> Iterator[Sequence[Record]]:
-    """Facts, as many together as may be in memory at a time."""
-    page: list[Record] = []
+class Milestones:
+    """How far many facts are, for a person who waits for them."""
+
+    def __init__(self) -> None:
+        self._next = TOLD_EACH
+
+    def reached(self, done: int) -> bool:
+        """Whether it is time to tell that so many are done."""
+        if done < self._next:
+            return False
+        self._next = done - done % TOLD_EACH + TOLD_EACH
+        return True
+
+
+def size_of(record: Record) -> int:
+    """The characters and bytes of a fact."""
+    return sum(len(value) for value in record.data.values() if isinstance(value, str | bytes))
+
+
+def in_pages(records: Iterable[T], size_of: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """Facts or records, as many together as may be in memory at a time."""
+    page: list[T] = []
     size = 0
     for record in records:
-        length = sum(len(value) for value in record.data.values() if isinstance(value, str | bytes))
+        length = size_of(record)
         if page and (len(page) == PAGE or size + length > PAGE_TEXT):
             yield page
             page, size = [], 0
@@ -95,6 +117,14 @@ def damaged(what: str, error: Exception) -> StoreError:
     return StoreError(
         f"The store is damaged: {what} cannot be read ({type(error).__name__}: {error}). Nothing of it was changed: "
         "use the earlier version, or restore a backup."
+    )
+
+
+def incomplete(what: str, why: str) -> StoreError:
+    """The error for an upgrade after which something is missing, or is not as it was."""
+    return StoreError(
+        f"{what} cannot be brought to this version: {why}. Nothing of it was changed: use the earlier version, and "
+        "report this."
     )
 
 

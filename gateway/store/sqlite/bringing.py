@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
 
 import apsw
 
-from gateway.runtime.errors import StoreError, StoreUnavailable
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.kinds import ITEM, MESSAGE, REST, Rest
-from gateway.store.shared.facts import Record
+from gateway.store.shared.facts import Record, incomplete
 from gateway.store.space import Space
 from gateway.store.sqlite import former
 from gateway.store.sqlite.connection import Connection, connect_writer, many, one, unavailable
@@ -26,7 +25,6 @@ from gateway.store.sqlite.records import FileRecords, WrittenRecords, lay_out
 from gateway.store.steps import moving
 from gateway.store.steps.copying import Copied, pages
 
-TOLD_EACH: Final = 20_000  # facts, after which somebody who waits for them is told
 Tell = Callable[[int, int], None]  # how many facts are brought over, and of how many
 
 
@@ -124,10 +122,7 @@ class Filled:
             row = one(self.written.connection, f'SELECT count(*) FROM "{kind}"')
             found = 0 if row is None else int(row[0])
             if found != self._counts[fact]:
-                raise StoreError(
-                    f"The store cannot be brought to this version: {self._counts[fact]:,} {fact} became {found:,}. "
-                    "Nothing of it was changed: use the earlier version, and report this."
-                )
+                raise incomplete("The store", f"{self._counts[fact]:,} {fact} became {found:,}")
 
 
 def _put_rests(space: Space, rests: list[Rest]) -> None:

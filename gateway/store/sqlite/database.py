@@ -19,6 +19,7 @@ import apsw
 import structlog
 
 from gateway.runtime.errors import StoreError, StoreUnavailable
+from gateway.store.shared.facts import Milestones
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import Connection, check_undamaged, connect_reader, connect_writer, unavailable
 from gateway.store.sqlite.lock import LockFile
@@ -37,7 +38,6 @@ Query: TypeAlias = Callable[Concatenate[apsw.Connection, P], T]
 
 # Connections that read: for single rows, for long queries, for searches.
 HERE, _READER, _SEARCHER = range(_READERS := 3)
-_TOLD_EACH = 20_000  # records of an older store that are brought over
 _COPY = ".version-"  # and a number: the end of the name of a copy that an upgrade kept
 _ASIDE = ".before-"  # and a time: the same of the folder that a restore kept
 REHEARSED, MOVED = ".rehearsed-", ".moved-"  # and letters: of folders with a copy that a block needs
@@ -73,7 +73,7 @@ class Database:
     ) -> None:
         self.generation = 0
         self._told = told
-        self._last_told = 0  # records
+        self._milestones = Milestones()
         self._keeps_copy = keeps_copy
         self._broken = broken
         self._path = path
@@ -202,10 +202,9 @@ class Database:
 
     def _brought(self, done: int, total: int) -> None:
         """So much of an older store is brought over: whoever waits for a long one sees it."""
-        if done // _TOLD_EACH > self._last_told // _TOLD_EACH:
+        if self._milestones.reached(done):
             log.info("store_is_brought_over", path=str(self._path), done=done, of=total)
             self._told(f"{done:,} of about {total:,} records are brought over.")
-        self._last_told = done
 
     def _written(self, work: Callable[[apsw.Connection], T]) -> T:
         try:

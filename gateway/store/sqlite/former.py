@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from gateway.domain.chat import PLACED
 from gateway.runtime.errors import StoreError
-from gateway.store.shared.facts import FIELDS, Record, in_pages, lost
+from gateway.store.shared.facts import FIELDS, Record, in_pages, lost, size_of
 from gateway.store.sqlite.connection import many, one
 
 _IS_PLACED: Final = f"state IN ({', '.join(repr(str(state)) for state in PLACED)})"
@@ -169,7 +169,7 @@ def dump(connection: apsw.Connection) -> Iterator[Sequence[Record]]:
     """All facts in pages. Nothing may write to the file meanwhile."""
     _check_whole(connection)
     for kind in KINDS:
-        yield from in_pages(_records(connection, kind))
+        yield from in_pages(_records(connection, kind), size_of)
 
 
 def _records(connection: apsw.Connection, kind: str) -> Iterator[Record]:

@@ -38,7 +38,7 @@ from gateway.store.kinds import (
     UNSENT_ROWS,
     names,
 )
-from gateway.store.space import Entry, Index, Key, Kind, Order
+from gateway.store.space import Entry, Index, Key, Kind, Order, grouped
 from gateway.store.sqlite import forgetting, search
 from gateway.store.sqlite.connection import Connection, Row, many, one
 from gateway.store.steps.outbox import ROUND
@@ -220,9 +220,8 @@ class FileRecords:
     def every(self, kind: Kind[T]) -> Iterator[T]:
         """The records of a kind by their keys."""
         keys = [row[0] for row in many(self.connection, f'SELECT key FROM "{kind.name}" ORDER BY key')]
-        some = 1 if kind.raw else _TOGETHER
-        for start in range(0, len(keys), some):
-            yield from self.many(kind, keys[start : start + some])
+        for some in grouped(kind, keys, _TOGETHER):
+            yield from self.many(kind, some)
 
     def last_number(self) -> int:
         """A number that is not below any that was given."""

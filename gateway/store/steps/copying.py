@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, Protocol, TypeVar
 
@@ -46,8 +45,8 @@ from gateway.store.kinds import (
     Row,
 )
 from gateway.store.records import SUSPECT_ATTEMPTS
-from gateway.store.shared.facts import PAGE, PAGE_TEXT, lost
-from gateway.store.space import Key, Kind, Space
+from gateway.store.shared.facts import in_pages, lost
+from gateway.store.space import Key, Kind, Space, grouped
 from gateway.store.steps import spending
 
 T = TypeVar("T")
@@ -117,24 +116,13 @@ class Copied(Struct, frozen=True):
 
 def pages(parts: Sequence[Everything]) -> Iterator[Sequence[Copied]]:
     """All records in pages: not more of them than may be in memory at a time."""
-    page: list[Copied] = []
-    size = 0
     contents = set[Key]()
-    for kind in _COPIED:
-        for part in parts:
-            for copied in _of_kind(part, kind, contents):
-                length = len(copied.document)
-                if page and (len(page) == PAGE or size + length > PAGE_TEXT):
-                    yield page
-                    page, size = [], 0
-                page.append(copied)
-                size += length
-    if page:
-        yield page
+    every = (copied for kind in _COPIED for part in parts for copied in _of_kind(part, kind, contents))
+    return in_pages(every, lambda copied: len(copied.document))
 
 
 def _of_kind(stored: Everything, kind: Kind[Any], contents: set[Key]) -> Iterator[Copied]:
-    for some in _some(stored.every(kind), 1 if kind.raw else _SOME):
+    for some in grouped(kind, stored.every(kind), _SOME):
         owners = _owners(stored, kind, some)
         if kind is CONTENT:
             contents.update(map(CONTENT.key, some))
@@ -146,12 +134,6 @@ def _of_kind(stored: Everything, kind: Kind[Any], contents: set[Key]) -> Iterato
                 yield _copied(kind, left, _key(kind, record if kind not in _BELONGS else owner))
             if kind is SESSION:
                 yield from _said(stored, record.session.id, record.session.key)
-
-
-def _some(records: Iterable[T], most: int) -> Iterator[list[T]]:
-    left = iter(records)
-    while page := list(islice(left, most)):
-        yield page
 
 
 def _owners(stored: Everything, kind: Kind[Any], records: Sequence[Any]) -> Sequence[Any]:
@@ -200,8 +182,7 @@ def _as_left(kind: Kind[Any], record: Any, owner: Any) -> Any:
 def _said(stored: Everything, session_id: str, key: SessionKey) -> Iterator[Copied]:
     """The messages that were said first in a session, and its transcript."""
     numbers = stored.members(session_id)
-    for start in range(0, len(numbers), _SOME):
-        wanted = numbers[start : start + _SOME]
+    for wanted in grouped(MESSAGE, numbers, _SOME):
         found = stored.many(MESSAGE, wanted)
         if len(found) < len(wanted):
             raise lost(min(set(wanted) - {said.number for said in found}), session_id)
