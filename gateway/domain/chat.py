@@ -468,8 +468,9 @@ class Outbound(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def own_captions(self) -> tuple[str, ...]:
         """The captions of an album's files one by one, if there are several and all are with them."""
-        is_whole = isinstance(self.file, Album) and self.text == all_of(self.file.captions)
-        return self.file.captions if is_whole and isinstance(self.file, Album) else ()
+        if isinstance(self.file, Album) and self.text == all_of(self.file.captions):
+            return self.file.captions
+        return ()
 
     @property
     def unasked(self) -> bool:

@@ -35,7 +35,7 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
 
 
 def rehearse(path: Path, clock: Clock, *, keeps_copy: bool) -> Rehearsal:
-    """Bring a copy of the store to this version, and compare. Raises StoreUnavailable where a start would fail."""
+    """Bring a copy of the store to this version, and measure that. Raises StoreUnavailable where a start would fail."""
     check_there(path)
     with written(path), TemporaryDirectory(prefix=f"{path.name}{REHEARSED}", dir=path.parent) as folder:
         copy = Path(folder, path.name)
