@@ -403,7 +403,7 @@ class Server(Struct, kw_only=True):
         try:
             seen = await desk.seen()
             if at == "keys":
-                return "Keys", settings.keys_page(seen, frame.csrf, last)
+                return "Keys", settings.keys_page(seen, frame.csrf, last, owner=frame.person == OWNER)
             if at is not None:
                 removed = asked.get("verb") == "remove"
                 part = await desk.part(at, "" if removed else asked.get("name", "").strip())

@@ -34,6 +34,7 @@ _MORE: Final = {  # what else belongs to a section, beside the sections in it
     "keys": ("/settings?at=adapters.api", "The server that takes them"),
 }
 _AGAIN: Final = "Legato stops cleanly, and starts again. This page will be back in a few seconds: "
+_NOT_MADE: Final = "To make one, come by a link of this machine, or type this in a terminal there: "
 _ONCE: Final = "Copy this key now. It is never shown again:"
 
 
@@ -69,7 +70,7 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
         back = el("p", _AGAIN, el("a", "load it", href="/settings"), ".", class_="well back", role="status")
         return Done(where=where, told=_saved(saved) if saved.problems else back)
     if where == "keys":
-        return Done(where=where, told=await _keys_changed(desk, fields, verb, called))
+        return Done(where=where, told=await _keys_changed(desk, fields, verb, called, owner=owner))
     if verb == "try":
         return Done(where=where, told=_tried(await desk.try_platform(where)))
     if verb == "remove":
@@ -84,12 +85,12 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
     return Done(where=where, told=_saved(saved), later=bool(saved.later))
 
 
-async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, name: str) -> Child:
+async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, name: str, *, owner: bool) -> Child:
     if verb == "remove":
         there = await desk.remove_key(name)
         told = f"{name} is taken back: within ten seconds nobody can use it." if there else "There is no such key."
         return el("p", told, class_="well", role="status")
-    made, told = await desk.add_key(name, fields.get("kind", ""), fields.get("cap", "").strip())
+    made, told = await desk.add_key(name, fields.get("kind", ""), fields.get("cap", "").strip(), owner=owner)
     if not made:
         return el("p", told, class_="reason", role="alert")
     return el("div", el("p", _ONCE), el("pre", el("code", told)), class_="once", role="status")
@@ -212,15 +213,19 @@ def _outcome(last: Done, settings: Settings, csrf: str) -> Child:
     """What came of a form, and the way to have it hold."""
     return [
         last.told,
-        _form("again", csrf, None, _button("Start again now")) if last.later and settings.again else None,
+        _new_start(csrf) if last.later and settings.again else None,
     ]
+
+
+def _new_start(csrf: str) -> Html:
+    return _form("again", csrf, None, _button("Start again now"))
 
 
 def _more(at: str) -> Child:
     return el("p", el("a", _MORE[at][1], href=_MORE[at][0])) if at in _MORE else None
 
 
-def keys_page(settings: Settings, csrf: str, last: Done) -> Child:
+def keys_page(settings: Settings, csrf: str, last: Done, *, owner: bool) -> Child:
     """The keys of other programs: a new one is shown once, and each can be taken back."""
     kinds = (("person", "One person"), ("front end", "A program that speaks for several people"), ("admin", "An admin"))
     choice = el("select", [el("option", told, value=kind) for kind, told in kinds], name="kind")
@@ -238,7 +243,9 @@ def keys_page(settings: Settings, csrf: str, last: Done) -> Child:
         el("p", "Whoever has a key can talk to the bot over its API, as the person that the key names."),
         last.told,
         el("ul", items, class_="facts") if items else el("p", "There are none yet."),
-        el("section", el("h2", "Make one"), _form("keys", csrf, fields, _button("Make a key"))),
+        el("section", el("h2", "Make one"), _form("keys", csrf, fields, _button("Make a key")))
+        if owner
+        else el("p", _NOT_MADE, el("code", "legato keys add"), "."),
         _more("keys"),
     ]
 
@@ -309,8 +316,8 @@ def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, aga
 def _step(each: PlatformBlank, frame: Frame, served: Any, *, again: bool) -> Child:
     """What is left to do until messages come in."""
     if served is None:
-        way = _form("again", frame.csrf, None, _button("Start again now")) if again else None
-        return [el("p", f"{each.title} is served from the next start on.", class_="step"), way]
+        waits = el("p", f"{each.title} is served from the next start on.", class_="step")
+        return [waits, _new_start(frame.csrf) if again else None]
     if served["reader"] != "reads":
         told = f"{each.title} is not connected yet ({served['reader']}): Check says why."
         return el("p", told, class_="step reason")

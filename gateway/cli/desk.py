@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from socket import AF_INET, AF_INET6, create_server
+from typing import Any, Final
 
 from msgspec import Struct, field
 
 from gateway.app.config import set_up
 from gateway.app.config.loading import load_with_origins
+from gateway.app.config.models import Config
 from gateway.app.config.setup import FILE
 from gateway.app.config.source import read_file
 from gateway.app.models import models_alone
@@ -23,7 +25,7 @@ from gateway.app.plugins import platforms, providers
 from gateway.app.reload import Reloader
 from gateway.app.serving import adapters
 from gateway.cli.check import of_model
-from gateway.cli.forms import ELSEWHERE, Present, fits, refuse_odd
+from gateway.cli.forms import ELSEWHERE, NO_PEOPLE, Present, fits, refuse_odd
 from gateway.cli.init import SetupChanges, tokens_of, write
 from gateway.cli.models import asked_of, offered_by
 from gateway.cli.settings import REMOVED, put
@@ -210,7 +212,9 @@ class Desk(Struct, kw_only=True):
     def _keys(self) -> Keys:
         return Keys(store=self.store, clock=SystemClock())
 
-    async def add_key(self, name: str, kind: str, cap: str) -> tuple[bool, str]:
+    async def add_key(self, name: str, kind: str, cap: str, *, owner: bool) -> tuple[bool, str]:
+        if not owner:
+            return False, NO_PEOPLE.format(key="A key", way="`legato keys add`")
         try:
             most = float(cap) if cap else None
             made = Key(
@@ -234,6 +238,12 @@ class Desk(Struct, kw_only=True):
 
         if self.again is None:
             return Saved(problems=("Another program started Legato, such as systemd: let that start it again.",))
+        try:
+            wanted = (await self._present()).setup.config
+        except ConfigError as error:
+            return Saved(problems=tuple(error.problems))
+        if taken := _taken(self.reloader.config, wanted):
+            return Saved(problems=taken)
         saved = await self._save(pages)
         if not saved.problems:
             self.again()
@@ -286,6 +296,37 @@ def _refuse_overruled(secrets: Mapping[str, str]) -> None:
             f"{fixed[0]} is set in the environment that Legato was started in, which counts more than .env: change it "
             "there."
         )
+
+
+def _taken(held: Config, wanted: Config) -> tuple[str, ...]:
+    """Why the next start could not listen where it is `wanted` to: nobody would be left to serve, nor this page."""
+    own, problems = {at for _, at in _listening(held)}, []
+    for name, at in _listening(wanted):
+        if at in own:
+            continue  # this program has it, and gives it back before it starts again
+        try:
+            create_server(at, family=AF_INET6 if ":" in at[0] else AF_INET).close()
+        except OSError as error:
+            problems.append(
+                f"Legato was not started again: it could not listen at {at[0]}:{at[1]} "
+                f"({os.strerror(error.errno or 0)}). End the program that is there, or set another {name}."
+            )
+    return tuple(problems)
+
+
+def _listening(config: Config) -> Iterator[tuple[str, tuple[str, int]]]:
+    """The keys of the ports that a program with these settings has, each with its host and port."""
+    for platform in platforms().values():
+        settings: Any = config.adapters.get(platform.name)
+        if (settings is None or not settings.enabled) and platform.beside_shell and platform.settings is not None:
+            settings = settings or platform.settings(enabled=True)  # the page, from which somebody starts it again
+        elif settings is None or not settings.enabled:
+            continue
+        if port := getattr(settings, "port", 0):  # 0: any that is free
+            yield f"adapters.{platform.name}.port", (settings.host.strip("[]"), port)
+    host, _, number = (config.monitor.address or "").rpartition(":")
+    if number:
+        yield "monitor.address", (host.strip("[]"), int(number))
 
 
 def _text(path: Path) -> str | None:

@@ -57,6 +57,7 @@ _STARTS: Final = frozenset(
     ]
 )
 _KEEPS: Final = frozenset(["store", "backup"])  # sections: who has the store has the logins in it, the owner's too
+_NAMES: Final = (("access", "admins"), ("adapters", "people"))  # who decides, and who somebody is
 _LEADS: Final = frozenset(["base_url", "proxy", "homeserver"])  # where keys are sent
 ELSEWHERE: Final = (
     "With this {key}, a key that you cannot see would go to another address: type the key as well, or ask somebody who "
@@ -65,6 +66,11 @@ ELSEWHERE: Final = (
 _NO_PROGRAMS: Final = (
     "{key} can start programs of this machine, show its files, or move what is kept. Only somebody who logged in by a "
     "link of this machine (`legato access link`) can change that here. You can write it into {file}."
+)
+
+NO_PEOPLE: Final = (
+    "{key} says who may decide here, or lets somebody in under a name: only who came by a link of this machine "
+    "(`legato access link`) can change that here. In a shell, {way} does it, too."
 )
 
 
@@ -334,6 +340,8 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
             gone = _parts_of(now.held(path[:-1]))[0]  # what is switched on is started as it stands there
         if not owner and (path[0] in _KEEPS or not _STARTS.isdisjoint((*path, *names, *gone))):
             raise UserError(_NO_PROGRAMS.format(key=dotted(path), file=FILE))
+        if not owner and any(path[0] == first and name in (*path, *names) for first, name in _NAMES):
+            raise UserError(NO_PEOPLE.format(key=dotted(path), way=f"a line in {FILE}"))
         held = now.held(path)
         is_old = not draft.secrets and now.held(path[:-1]) is not None and path != ("model",)
         if not owner and is_old and _addresses(path, value) - _addresses(path, held):

@@ -489,8 +489,9 @@ class SettingUp(Protocol):
     async def remove(self, at: str, name: str, *, owner: bool) -> Saved:
         """Remove one of several sections."""
 
-    async def add_key(self, name: str, kind: str, cap: str) -> tuple[bool, str]:
-        """Make a key for another program: whether it was made, and the key, or why not. It can never be read again."""
+    async def add_key(self, name: str, kind: str, cap: str, *, owner: bool) -> tuple[bool, str]:
+        """Make a key for another program: whether it was made, and the key, or why not. It can never be read again.
+        Only the owner makes one: who has it speaks as the person of its name."""
 
     async def remove_key(self, name: str) -> bool:
         """Take a key back; False if none has that name."""

@@ -6,6 +6,7 @@ import os
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
+from socket import create_server
 
 import pytest
 
@@ -210,7 +211,7 @@ async def test_a_name_neither_fetches_nor_replaces_a_variable(
         saved = await desk.save("tools.mcp", server, said, dict.fromkeys(said, ""), owner=False)
         assert not saved.problems, header
     person = await desk.save(
-        "adapters.web.people", "litellm", {"password": "a-long-enough-one"}, {"password": ""}, owner=False
+        "adapters.web.people", "litellm", {"password": "a-long-enough-one"}, {"password": ""}, owner=True
     )
     assert not person.problems
     setup = set_up(None, os.environ)
@@ -394,12 +395,12 @@ async def test_a_new_one_takes_no_others_place(tmp_path: Path, desk: Desk) -> No
 
 
 async def test_a_key_is_made_once_and_taken_back(desk: Desk) -> None:
-    made, secret = await desk.add_key("anna", "front end", "2")
+    made, secret = await desk.add_key("anna", "front end", "2", owner=True)
     assert made
     assert secret.startswith("sk-legato-")
-    assert (await desk.add_key("anna", "person", ""))[0] is False
+    assert (await desk.add_key("anna", "person", "", owner=True))[0] is False
     for cap in ("much", "nan", "inf", "1e999", "-5"):
-        assert "not an amount" in (await desk.add_key("bob", "person", cap))[1], cap
+        assert "not an amount" in (await desk.add_key("bob", "person", cap, owner=True))[1], cap
     seen = await desk.seen()
     assert secret not in repr(seen)
     assert "front end, $2 a day" in seen.keys["anna"]
@@ -424,3 +425,66 @@ async def test_an_admin_sends_no_key_that_is_kept_to_another_address(tmp_path: P
     )
     assert not (await desk.save("tools.mcp", "office", moved, shown, owner=True)).problems
     assert not (await desk.save_model(chosen, "sk-own", owner=False)).problems
+
+
+@pytest.mark.parametrize("at", ["people", "adapters.web.people", "key"])
+async def test_only_the_owner_says_who_somebody_is_or_decides(tmp_path: Path, desk: Desk, at: str) -> None:
+    text = "access: {admins: ['web:bert']}\nadapters: {web: {people: {anna: {password: '${ANNA}'}}}}\n"
+    (tmp_path / "config.yaml").write_text(text)
+    with (tmp_path / ".env").open("a") as variables:
+        variables.write("ANNA=the-password-of-anna\n")
+    if at == "key":
+        made, told = await desk.add_key("anna", "admin", "", owner=False)
+        assert not made
+        problems = [told]
+    elif at == "people":
+        problems = [*(await allow(desk, "web:bert, web:anna", "web:bert", key="access.admins")).problems]
+    else:
+        shown = {"password": ""}
+        for saved in (
+            await desk.save(at, "anna", {"password": "a-password-of-berts"}, shown, owner=False),
+            await desk.save(
+                "adapters.web",
+                "",
+                {"people.anna.password": "a-password-of-berts"},
+                {"people.anna.password": ""},
+                owner=False,
+            ),
+            await desk.remove(at, "anna", owner=False),
+        ):
+            assert saved.problems, saved
+        problems = [*saved.problems]
+    assert "only who came by a link of this machine" in problems[0]
+    assert (tmp_path / "config.yaml").read_text() == text
+    assert "the-password-of-anna" in (tmp_path / ".env").read_text()
+    assert not (await allow(desk, "telegram:4711")).problems, "whom an admin lets in by a code, they may let in here"
+
+
+@pytest.mark.parametrize("key", ["adapters.web.port", "monitor.address"])
+async def test_no_new_start_where_another_program_has_the_port(tmp_path: Path, desk: Desk, key: str) -> None:
+    begun: list[bool] = []
+    desk.again = lambda: begun.append(True)
+    with create_server(("127.0.0.1", 0)) as other, create_server(("127.0.0.1", 0)) as own:
+        taken, ours = other.getsockname()[1], own.getsockname()[1]
+        web = f"adapters: {{web: {{enabled: true, port: {ours}}}}}\n"
+        (tmp_path / "config.yaml").write_text(web)
+        desk.reloader.config = set_up(None, os.environ).config
+        at = {"adapters.web.port": web.replace(str(ours), str(taken))}
+        (tmp_path / "config.yaml").write_text(at.get(key, f"{web}monitor: {{address: '127.0.0.1:{taken}'}}\n"))
+        told = (await desk.start_again()).problems
+        assert f"127.0.0.1:{taken}" in told[0]
+        assert told[0].endswith(f"set another {key}.")
+        assert begun == []
+        (tmp_path / "config.yaml").write_text(web)
+        assert (await desk.start_again()).problems == (), "its own port it gives back"
+        assert begun == [True]
+
+
+async def test_what_a_killed_writer_left_goes_with_the_next_change(tmp_path: Path, desk: Desk) -> None:
+    old, young = tmp_path / ".config-old.yaml", tmp_path / ".config-young.yaml"
+    for each in (old, young):
+        each.write_text("model: {}\n")
+    os.utime(old, (1_000_000_000, 1_000_000_000))
+    assert not (await allow(desk, "telegram:4711")).problems
+    assert not old.exists()
+    assert young.exists(), "another writer may be at work on it"
