@@ -248,8 +248,13 @@ class Log(Struct, kw_only=True):
 
 
 def cut(text: str, most: int) -> str:
-    """The beginning of a text, which says how long the whole is."""
-    return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
+    """The beginning of a text, which says how long the whole is. It ends between words, and best between lines: half
+    a link would be shown as its signs."""
+    if len(text) <= most:
+        return text
+    ends = (text.rfind(mark, most // 2, most) for mark in "\n ")
+    end = next((each for each in ends if each != -1), most)
+    return f"{text[:end].rstrip()} … ({len(text):,} characters)"
 
 
 def _set_back(times: Sequence[float]) -> list[int]:

@@ -276,7 +276,7 @@ def _below(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
     ways = el("div", el("p", el("a", "Choose another model", href="/models")), class_="menu")
     summary = el("summary", f"{frame.model} ▾", title="Choose another model")
     name = el("details", summary, ways, id="models", class_="menus")
-    keys = el("button", "Keys", type="button", id="show-keys", class_="quiet keys", hidden=True)
+    keys = el("button", "Shortcuts", type="button", id="show-keys", class_="quiet keys", hidden=True)
     return el("div", name if can else el("span", frame.model), keys, class_="below")
 
 
@@ -444,9 +444,10 @@ def models(names: Sequence[str], frame: Frame) -> Child:
         el("li", _command([name, " ✓" if name == frame.model else None], f"/model {name}", class_="quiet"))
         for name in names
     ]
-    return (
-        el("ul", items, class_="choices", id="choices") if items else el("p", "There is no other model.", id="choices")
-    )
+    return [
+        el("ul", items, class_="choices", id="choices") if items else el("p", "There is no other model.", id="choices"),
+        el("p", el("a", "Connect another", href="/settings")) if frame.settings else None,
+    ]
 
 
 def share(label: str, session_id: str) -> Html:
@@ -624,7 +625,7 @@ def _reminders(reminders: Sequence[Coming], frame: Frame | None) -> Child:
         el(
             "li",
             el("span", each.text, dir="auto"),
-            el("small", each.when, " · ", each.made_by, " · ", moment(each.made_at)),
+            el("small", each.when, " · set by ", each.made_by, ", ", moment(each.made_at)),
             worded(frame, "Change", f"/reminders change {each.number}", hint=_CHANGED) if frame else None,
             _command("Cancel", f"/reminders cancel {each.number}", class_="quiet") if frame else None,
         )
@@ -810,7 +811,7 @@ def _tiles(seen: Seen) -> list[Html]:
         _tile("Answers in 24 hours", f"{sum(each.turns for each in hours):,}", turns),
         _tile("95 of 100 answers within", _within(latest.within) if latest else "–", times),
         _tile("Spent today", f"${per_day[-1].usd:.2f}", columns([each.usd for each in per_day], spent, "Cost per day")),
-        _tile("Fullest window", f"{share:.0f} %", meter(fullest.used, fullest.window) if fullest else None),
+        _tile("Fullest window", f"{share:.0f}%", meter(fullest.used, fullest.window) if fullest else None),
     ]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from socket import AF_INET, AF_INET6, create_server
 from typing import Any, Final
@@ -65,8 +66,8 @@ class Desk(Struct, kw_only=True):
         vendors = [(each.name, each.vendor) for each in providers().values() if each.vendor is not None]
         embedded = [each for each in providers().values() if each.vendor is None and each.only_model]
         return Settings(
-            file=str(setup.file or setup.folder / FILE),
-            secrets=str(setup.folder / ".env"),
+            file=_homely(setup.file or setup.folder / FILE),
+            secrets=_homely(setup.folder / ".env"),
             model=Chosen(
                 provider=config.model.provider,
                 name=now.text(("model", "name")),
@@ -327,6 +328,13 @@ def _listening(config: Config) -> Iterator[tuple[str, tuple[str, int]]]:
     host, _, number = (config.monitor.address or "").rpartition(":")
     if number:
         yield "monitor.address", (host.strip("[]"), int(number))
+
+
+def _homely(path: Path) -> str:
+    """A path as a person writes it."""
+    with suppress(ValueError, RuntimeError):  # it is elsewhere, or nobody knows where home is
+        return f"~/{path.relative_to(Path.home())}"
+    return str(path)
 
 
 def _text(path: Path) -> str | None:

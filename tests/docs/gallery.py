@@ -141,6 +141,7 @@ async def full(folder: Path) -> AsyncIterator[tuple[LivePage, Gate]]:
 async def photograph(folder: Path, names: list[str]) -> None:
     """All of it."""
     with tempfile.TemporaryDirectory() as made:
+        os.environ["HOME"] = made  # pictures show paths below it as a person's own
         async with full(Path(made)) as (live, gate), browser() as here:
             async with person(here, live, **SIZES["wide"]) as me:
                 await _take(folder, names, me, "empty", "/", live)

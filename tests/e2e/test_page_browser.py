@@ -314,7 +314,7 @@ async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_t
         await equals_reload(me)
         await me.keyboard.press("Control+k")
         assert await me.evaluate("document.activeElement.name") == "q"
-        await me.get_by_role("button", name="Keys").click()
+        await me.get_by_role("button", name="Shortcuts").click()
         await expect(me.locator("dialog")).to_contain_text("searches all words")
         await me.keyboard.press("Escape")
         await context.close()
@@ -476,6 +476,14 @@ async def test_without_a_script_people_read_and_write(tmp_path: Path, chromium: 
         await live.me.until("echo: no script here")
         await me.goto(live.adapter.at)
         await expect(me.locator("#log")).to_contain_text("echo: no script here")
+        await live.me.say("\n".join(f"line {number}" for number in range(100)))
+        await live.me.until("echo: line 0")
+        for size in ({"width": 1000, "height": 700}, {"width": 390, "height": 700}):
+            await me.set_viewport_size(size)
+            await me.goto(live.adapter.at)  # a long chat begins at its end
+            await expect(me.locator("#log > li").last.get_by_text("line 99")).to_be_in_viewport()
+            await expect(me.locator("#text")).to_be_in_viewport(ratio=1)
+        await me.set_viewport_size({"width": 1000, "height": 700})
         await me.get_by_role("button", name="New chat").click()
         await live.me.until("Started a fresh session")
 

@@ -391,12 +391,12 @@
     if (!box) {
       box = document.createElement("dialog");
       box.id = "keys";
-      box.innerHTML = "<h2>Keys</h2><dl><dt><kbd>Enter</kbd></dt><dd>sends, Shift-Enter begins a new line</dd>"
+      box.innerHTML = "<h2>Shortcuts</h2><dl><dt><kbd>Enter</kbd></dt><dd>sends, Shift-Enter begins a new line</dd>"
         + "<dt><kbd>/</kbd></dt><dd>commands</dd><dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>searches all words</dd>"
         + "<dt><kbd>↑</kbd></dt><dd>in an empty field: your last message again</dd>"
         + "<dt><kbd>Esc</kbd></dt><dd>closes what is open, stops an answer</dd></dl>"
         + "<form method=dialog><button>Close</button></form>";
-      box.setAttribute("aria-label", "Keys");
+      box.setAttribute("aria-label", "Shortcuts");
       document.body.append(box);
     }
     box.showModal();

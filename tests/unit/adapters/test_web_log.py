@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from adapters.web.log import Log
+from adapters.web.log import Log, cut
 from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey, Source
 from gateway.domain.views import Said, Story, Views
 from gateway.runtime.aside import at_once
@@ -89,3 +89,16 @@ async def test_the_card_of_a_source_tells_where_it_leads(url: str) -> None:
     html = state.entries[-1].html
     assert re.search(r"<small>1 · \[?evil.example</small>", html)
     assert "Your &lt;b&gt;bank" in html
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("short", "short"),
+        ("one two\nsee [the map](https://a.example)", "one two … (40 characters)"),
+        ("one two three four five six", "one two three … (27 characters)"),
+        ("x" * 40, "x" * 16 + " … (40 characters)"),
+    ],
+)
+def test_what_is_cut_ends_between_lines_or_words(text: str, shown: str) -> None:
+    assert cut(text, 16) == shown
