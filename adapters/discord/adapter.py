@@ -25,6 +25,7 @@ from adapters.discord.limits import LIMITS, LONGEST_TOKEN, draft_rates
 from adapters.discord.listening import Listening
 from adapters.discord.permissions import MissingPermissions
 from adapters.discord.platform import DiscordSettings
+from adapters.discord.presence import Presence
 from adapters.discord.receiving import Receiver
 from adapters.discord.rooms import Rooms
 from gateway.delivery.markdown.showing import shown_of
@@ -101,6 +102,7 @@ class DiscordAdapter:
             status=settings.status,
         )
         self.rooms = Rooms(self._connection, clock) if settings.voice_channels else None
+        self._presence = Presence(clock, settings.status, self._connection.show_status) if settings.shows_work else None
         self._interactions = Interactions(self._connection, self._commands, clock)
         self._permissions = MissingPermissions()
         self._typing = Renewed(clock, _TYPING_SECONDS)
@@ -375,6 +377,8 @@ class DiscordAdapter:
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
         self._typing.switch(to, partial(self._type, to), active=active)
+        if self._presence is not None:
+            self._presence.switch(to, active=active)
 
     async def _type(self, to: ChatAddress) -> None:
         with failures.told(failures.mapped_edit):
@@ -388,6 +392,8 @@ class DiscordAdapter:
 
     async def aclose(self) -> None:
         await self._typing.aclose()
+        if self._presence is not None:
+            await self._presence.aclose()
         await self._connection.hang_up()
 
 

@@ -256,7 +256,7 @@ class DiscordClient(Client):
         self._opening = asyncio.Lock()
         self._open = False
         self._wanted = shards
-        self._status = CustomActivity(name=status) if status else None
+        self._status = _activity(status)
         self._short = Backoff(*_PAUSES)
         self._shards: list[_Shard] = []
         self._beginning, self._begun_at = asyncio.Lock(), -_BETWEEN  # of new sessions (monotonic)
@@ -453,6 +453,14 @@ class DiscordClient(Client):
         if self._status is not None:
             await socket.change_presence(activity=self._status, status="online")
 
+    async def show_status(self, line: str) -> None:
+        """Let people see this line below the bot's name from now on, also on connections to come; "": none."""
+        self._status = _activity(line)
+        for shard in self._shards:
+            if shard.ws is not None and shard.connected_at is not None:
+                with suppress(*failures.Foreign):  # the next connection begins with the line
+                    await shard.ws.change_presence(activity=self._status, status="online")
+
     async def _may_begin(self) -> None:
         """Wait until Discord takes another new session of a bot that has several.
         https://discord.com/developers/docs/events/gateway#rate-limiting"""
@@ -522,6 +530,10 @@ class DiscordClient(Client):
         """Let go of everything. Idempotent."""
         self._open = False
         await self.close()
+
+
+def _activity(line: str) -> CustomActivity | None:
+    return CustomActivity(name=line) if line else None
 
 
 def _shows_content(flags: ApplicationFlags) -> bool:

@@ -37,6 +37,9 @@ class DiscordSettings(AdapterSettings):
     status: Annotated[str, Field(strict=True, max_length=128)] = Field(
         "", description='the line below its name, such as "Ask me: /help"'
     )
+    shows_work: Flag = Field(
+        False, description="say in that line in how many chats it is working, for everybody in its servers to see"
+    )
     shards: Annotated[int, Field(strict=True, ge=1, le=1_000)] | Literal["auto"] = Field(
         "auto", description="connections over which Discord spreads the servers; auto: as Discord advises"
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.emulators.discord import DiscordServer, Settings
 from tests.support.discord_live import on_discord
 from tests.support.fast_clock import FastClock
+from tests.support.model import FakeModel, Gate, Say, in_turn
 
 
 async def test_it_connects_as_often_as_discord_advises_and_each_connection_mends_itself(tmp_path: Path) -> None:
@@ -34,6 +35,25 @@ async def test_it_connects_as_often_as_discord_advises_and_each_connection_mends
             await bot.until_shown("echo: first", "echo: second", chat=places[0])
             shown = [each.presence["activities"][0]["state"] for each in discord.cloud.sessions.values() if each.send]
             assert shown == ["Ask me"] * 2
+
+
+async def test_while_it_works_everybody_sees_in_how_many_chats(tmp_path: Path) -> None:
+    clock, gate = FastClock(50.0), Gate()
+    async with DiscordServer(limits=None, clock=clock) as discord:
+        anna = discord.people.person("Anna")
+        rules = {"status": "Ask me", "shows_work": True}
+        model = FakeModel(in_turn(Say(text="There.", gate=gate)))
+
+        def line() -> str:
+            (session,) = discord.cloud.sessions.values()
+            return str(session.presence["activities"][0]["state"]) if session.presence else ""
+
+        async with on_discord(tmp_path, discord, anna, clock=clock, rules=rules, model=model) as bot:
+            bot.says("Where?")
+            await bot.until(lambda: line() == "Working in 1 chat")
+            gate.open()
+            await bot.until_shown("There.")
+            await bot.until(lambda: line() == "Ask me")
 
 
 async def test_too_few_are_told_of(tmp_path: Path) -> None:
