@@ -87,8 +87,9 @@ class DiscordAdapter:
         self._clock = clock
         self._shows = shows
         self._aside = aside
-        self._commands = SlashCommands(menu)
-        self._receiver = Receiver(settings, clock, self._commands, listening)
+        self._commands = SlashCommands(menu, for_people=settings.user_install)
+        self._direct = DirectChats(self._direct_chat)
+        self._receiver = Receiver(settings, clock, self._commands, listening, self._direct)
         self._connection = DiscordClient(
             token,
             clock=clock,
@@ -108,7 +109,6 @@ class DiscordAdapter:
         self._typing = Renewed(clock, _TYPING_SECONDS)
         self._shown_ids: Recent[str, None] = Recent()  # messages of this process
         self._pointed: Recent[str, str] = Recent()  # question → the row that points at it
-        self._direct = DirectChats(self._direct_chat)
 
     # -- reading ----------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ PLATFORM: Final = "discord"
 LONGEST: Final = 2_000  # UTF-16 units of one message: Discord counts characters, of which this is never less
 
 _ALONE: Final = "alone"  # in the place of a channel
+_AMONG_PEOPLE: Final = 2  # the context of an interaction
 _EPOCH: Final = 1_420_070_400_000  # milliseconds; https://discord.com/developers/docs/reference#snowflakes
 _LOOKS_CUT: Final = LONGEST - 50
 _OTHERS: Final = re.compile(
@@ -378,11 +379,13 @@ def _seen(embed: Json) -> str | None:
 
 
 class Interaction(Struct, frozen=True, kw_only=True):
-    """A command or a press that Discord waits for an answer to. `private`: only the person sees the answer."""
+    """A command or a press that Discord waits for an answer to. `private`: only the person sees the answer.
+    `elsewhere`: it was given where the bot is not, so its address is the person's own chat with the bot."""
 
     id: str
     token: str
     private: bool
+    elsewhere: bool = False
 
 
 def interaction_event(me: Me, place: Place, author: str, each: Interaction) -> str:
@@ -393,9 +396,23 @@ def interaction_event(me: Me, place: Place, author: str, each: Interaction) -> s
 def interaction_of(event: str | None) -> Interaction | None:
     """The inverse: the interaction that an answer goes to."""
     match (event or "").split(":", 4):
-        case [_, _, _, number, token] if number[:1] in ("i", "p") and number[1:].isdecimal():
-            return Interaction(id=number[1:], token=token, private=number[0] == "p")
+        case [_, where, _, number, token] if number[:1] in ("i", "p") and number[1:].isdecimal():
+            private = number[0] == "p"
+            return Interaction(id=number[1:], token=token, private=private, elsewhere=private and where == _ALONE)
     return None
+
+
+def is_elsewhere(data: Json) -> bool:
+    """Whether a command or a press comes from where the bot is not: somebody installed it for themselves.
+    https://discord.com/developers/docs/interactions/receiving-and-responding#interaction-object-interaction-context-types
+    """
+    in_guild = "guild_id" in data and "0" not in data.get("authorizing_integration_owners", {"0": ""})
+    return in_guild or data.get("context") == _AMONG_PEOPLE
+
+
+def person_of(data: Json) -> str:
+    """The id of the person behind an interaction."""
+    return str(_person(data)[0]["id"])
 
 
 def command_inbound(data: Json, place: Place, me: Me, text: str, *, private: bool, waited_for: bool) -> Inbound:
@@ -405,7 +422,7 @@ def command_inbound(data: Json, place: Place, me: Me, text: str, *, private: boo
     plain = event_id(me, place, f"c{data['id']}", author["id"])
     return Inbound(
         event_id=interaction_event(me, place, author["id"], each) if waited_for else plain,
-        source=source(place, author, member),
+        source=source(place, author, member if place.guild else {}),
         text=text,
         sent_at=moment(data["id"]),
     )
@@ -416,7 +433,7 @@ def press_inbound(data: Json, place: Place, me: Me) -> Inbound:
     author, member = _person(data)
     return Inbound(
         event_id=event_id(me, place, f"b{data['id']}", author["id"]),
-        source=source(place, author, member),
+        source=source(place, author, member if place.guild else {}),
         text=chosen(data["data"]),
         kind="press",
         sent_at=moment(data["id"]),

@@ -2,6 +2,9 @@
 
 All are written in one call, and only if Discord has others: it takes two hundred writes a day. Discord knows no second
 names, so each name of a command is a command there.
+
+People may also install a bot for themselves, and use its commands where the bot is not. There it reads no messages, so
+`ASK` takes one: https://discord.com/developers/docs/resources/application#installation-context
 """
 
 from __future__ import annotations
@@ -27,15 +30,27 @@ _MOST_CHOICES: Final = 25
 _LONGEST_NAME: Final = 32
 _LONGEST_HELP: Final = 100
 _KINDS: Final = {"text": 3, "number": 4, "flag": 5}
+_GUILDS, _PERSONS = 0, 1  # for whom a bot can be installed
 _EVERYWHERE: Final = [0, 1]  # contexts: guilds, and chats of two with the bot
+_ELSEWHERE: Final = 2  # a context: chats among people
 _LOCALES: Final = {"es": "es-ES", "zh": "zh-CN"}  # https://discord.com/developers/docs/reference#locales
 _NOBODY_AT_FIRST: Final = "0"  # permissions: a guild's admins see such a command, and those whom they add
 
 
-class SlashCommands:
-    """The commands of the program, for Discord."""
+ASK: Final = MenuEntry(
+    name="ask",
+    help="ask me something; only you see the answer",
+    parameters=(Parameter(name="text", help="what you want to say", required=True),),
+)
 
-    def __init__(self, menu: Sequence[MenuEntry]) -> None:
+
+class SlashCommands:
+    """The commands of the program, for Discord. `for_people`: also for those who install the bot for themselves."""
+
+    def __init__(self, menu: Sequence[MenuEntry], *, for_people: bool = False) -> None:
+        self._for_people = for_people
+        if for_people and all(ASK.name not in (each.name, *each.aliases) for each in menu):
+            menu = [ASK, *menu]
         named = [replace(each, name=name) for each in menu for name in (each.name, *each.aliases)]
         self._menu = {each.name: each for each in named[:_MOST]}
         self._called = {name: each.name for each in menu for name in (each.name, *each.aliases)}
@@ -54,6 +69,8 @@ class SlashCommands:
         """A command as a person would have typed it."""
         given = {each["name"]: each["value"] for each in data.get("options") or ()}
         entry = self._menu.get(data["name"])
+        if entry == ASK:
+            return str(given["text"])
         parameters = entry.parameters if entry is not None else ()
         written = [each.written(given[_named(each.name)]) for each in parameters if _named(each.name) in given]
         return " ".join([f"/{data['name']}", *(text for text in written if text)])
@@ -61,12 +78,17 @@ class SlashCommands:
     def declared(self) -> list[dict[str, Any]]:
         """The commands as Discord wants them."""
         words = [(_LOCALES.get(language, language), texts) for language, texts in translated().items()]
-        return [
+        declared = [
             _declared(
                 each, {locale: texts[name] for locale, texts in words if (name := self._called[each.name]) in texts}
             )
             for each in self._menu.values()
         ]
+        if self._for_people:
+            for each in declared:
+                each["contexts"] = [*_EVERYWHERE, _ELSEWHERE]
+                each["integration_types"] = [_PERSONS] if self._menu[each["name"]] == ASK else [_GUILDS, _PERSONS]
+        return declared
 
     async def write(self, calls: ApiClient, application: int) -> bool:
         """Make sure that Discord offers these commands. Returns whether it had others. Logs a failure: commands can be
@@ -95,7 +117,7 @@ def _declared(entry: MenuEntry, translations: Mapping[str, str]) -> dict[str, An
             :_MOST_OPTIONS
         ],
         "contexts": _EVERYWHERE,
-        "integration_types": [0],
+        "integration_types": [_GUILDS],
     }
     if entry.audience == "admins":
         command["default_member_permissions"] = _NOBODY_AT_FIRST
@@ -143,6 +165,7 @@ def _facts(commands: Sequence[Mapping[str, Any]]) -> list[Any]:
                 for option in each.get("options") or ()
             ],
             each.get("default_member_permissions"),
+            sorted(each.get("integration_types") or [_GUILDS]),
         ]
         for each in commands
     )

@@ -34,6 +34,7 @@ _LOADING: Final = 1 << 7
 
 PASSED_ON: Final = "Noted."
 NOT_TAKEN: Final = "I could not take this command, so nothing was done; give it again, or type it as a message."
+NOT_KNOWN: Final = "I did nothing, because I do not know you or cannot read this. Ask the person who runs this bot."
 TOO_LATE: Final = "the answer was for one person alone, and Discord takes it no more; give the command again"
 
 
@@ -94,7 +95,7 @@ class Interactions:
                 if not failures.is_over(error):
                     raise
         self._waiting.discard(each.id)
-        if each.private and not may_be_public:
+        if each.private and not (may_be_public or each.elsewhere):
             raise DeliveryRefused(TOO_LATE)
         return None
 
@@ -140,8 +141,8 @@ class Interactions:
                 if is_taken:
                     await self._call("DELETE", each, "/messages/@original")
                 else:
-                    told = result.told if result is not None else ""
-                    await self._call("PATCH", each, "/messages/@original", json=_sentence(told or NOT_TAKEN))
+                    told = NOT_TAKEN if result is None else result.told or NOT_KNOWN
+                    await self._call("PATCH", each, "/messages/@original", json=_sentence(told))
         except failures.Foreign as error:  # too late, or told before
             log.info("interaction_not_concluded", error=str(failures.mapped(error)))
 

@@ -43,6 +43,9 @@ class DiscordSettings(AdapterSettings):
     shards: Annotated[int, Field(strict=True, ge=1, le=1_000)] | Literal["auto"] = Field(
         "auto", description="connections over which Discord spreads the servers; auto: as Discord advises"
     )
+    user_install: Flag = Field(
+        False, description="offer its commands, and /ask, to people who install it for themselves, wherever they are"
+    )
     voice_channels: Flag = Field(
         False, description="let it join voice channels with /voice join and speak there; needs legato[voice]"
     )

@@ -32,7 +32,17 @@ from adapters.discord.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook, Propose
 from gateway.domain.chat import Inbound, Said, Source
 from gateway.domain.command import Proposal
-from gateway.domain.reading import Channels, OddEvents, Reader, Recent, insist, is_admitted, wordings
+from gateway.domain.reading import (
+    WITH,
+    Channels,
+    DirectChats,
+    OddEvents,
+    Reader,
+    Recent,
+    insist,
+    is_admitted,
+    wordings,
+)
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
@@ -40,6 +50,7 @@ from gateway.runtime.structs import replace
 log = structlog.get_logger(__name__)
 
 _THREAD_SECONDS: Final = 5.0
+_OWN_CHAT_SECONDS: Final = 5.0
 _COMMAND, _TYPES = 2, 4  # kinds of interactions; in the last a person types a command
 _DOOR_SECONDS: Final = 1.0  # for the question who may talk, while Discord waits three seconds for a first word
 _MOST_PUT_AWAY: Final = 100  # threads out of use that are looked at
@@ -64,13 +75,21 @@ class _Stored(Struct, frozen=True):
 
 
 class Receiver:
-    """Hands what Discord sends to `accept`."""
+    """Hands what Discord sends to `accept`. `direct` opens the chats of two."""
 
-    def __init__(self, settings: DiscordSettings, clock: Clock, commands: SlashCommands, listening: Listening) -> None:
+    def __init__(
+        self,
+        settings: DiscordSettings,
+        clock: Clock,
+        commands: SlashCommands,
+        listening: Listening,
+        direct: DirectChats,
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._commands = commands
         self._listening = listening
+        self._direct = direct
         self._reader: Reader[_Event] = Reader(clock, codec.snowflake, lambda: self._connection.connected_at)
         self._cursors = self._reader.cursors
         self._said: Recent[str, _Stored] = Recent()  # by the message's id: it may be edited or deleted
@@ -118,14 +137,15 @@ class Receiver:
                 self._reader.crew.start(self._look_at_threads())
             case "gone":
                 self._put(str(data), _Event(kind, data), alone=False)
+            case "interaction" if codec.is_elsewhere(data) and not self._settings.user_install:
+                pass  # the setting was on once; Discord tells the person that there is no answer
             case "interaction" if data.get("type") in (_COMMAND, *PRESSES):
-                channel = _numbers(data.get("channel_id") or data["channel"]["id"], data["id"])
+                channel = _asked_in(data)
                 acknowledged = self._reader.crew.start(self._contained(kind, self._acknowledge(data, channel)))
                 if form_for(data["data"]) is None:  # one that opens a form says nothing yet
                     self._put(channel, _Event(kind, data, acknowledged), alone="guild_id" not in data)
             case "interaction" if data.get("type") == _TYPES:
-                channel = _numbers(data.get("channel_id") or data["channel"]["id"], data["id"])
-                self._reader.crew.start(self._contained(kind, self._propose(data, channel)))
+                self._reader.crew.start(self._contained(kind, self._propose(data, _asked_in(data))))
             case "delete":
                 channel = _numbers(data["channel_id"], data["id"])
                 if channel in self._channels.waiting or data["id"] in self._said:
@@ -233,6 +253,8 @@ class Receiver:
 
     async def _missed(self, channel: str) -> tuple[Sequence[_Event], str]:
         """What was written in a channel while nobody read it, oldest first; and what the channel is told about that."""
+        if channel.startswith(WITH):  # commands from elsewhere: Discord keeps none that were missed
+            return [], ""
         if channel in self._alone and self._cursors.meet(channel):
             await insist(self._clock, "cursors_wait", self._reader.save)
         found: list[Mapping[str, Any]] = []
@@ -280,7 +302,7 @@ class Receiver:
         if event.kind == "interaction":
             if event.acknowledged is not None:
                 await event.acknowledged
-            return self._of_interaction(data, place)
+            return self._of_interaction(data, await self._own_chat(data, place))
         if event.kind == "edit" and not self._is_new(data, said):
             return None
         if event.kind == "edit" and said is not None:
@@ -338,11 +360,27 @@ class Receiver:
         waited_for = self._is_private(data) or not self._commands.passes_on(name)
         return codec.command_inbound(data, place, self._me, text, private=self._is_private(data), waited_for=waited_for)
 
+    async def _own_chat(self, data: Mapping[str, Any], place: codec.Place) -> codec.Place:
+        """The place of an interaction; of one from elsewhere the person's own chat by the number that it has for their
+        messages, too. Discord is asked for that only for people who may talk."""
+        if not place.channel.startswith(WITH):
+            return place
+        writer = codec.source(place, {"id": codec.person_of(data)}, {})
+        if await is_admitted(self._clock, self.admits, data["id"], writer):
+            with suppress(*failures.Foreign):
+                async with self._clock.limit(_OWN_CHAT_SECONDS):
+                    return replace(place, channel=await self._direct.id_of(place.channel))
+        return place
+
     def _is_private(self, data: Mapping[str, Any]) -> bool:
-        """Whether only the person who asked may see the answer."""
+        """Whether only the person who asked may see the answer. Elsewhere that is any: it comes from their own chat."""
+        if codec.is_elsewhere(data):
+            return True
         return "guild_id" in data and self._commands.is_private((data.get("data") or {}).get("name", ""))
 
     def _place(self, channel: str, guild: str | None, *, alone: bool = False) -> codec.Place:
+        if channel.startswith(WITH):
+            return codec.Place(channel=channel)
         found = None if alone else self._connection.get_channel(int(channel))
         if isinstance(found, Thread):
             parent = found.parent
@@ -402,6 +440,12 @@ class Receiver:
 def _is_rewording(data: Mapping[str, Any]) -> bool:
     """Whether a change of a message is its writer's; Discord tells of a link's preview in the same way."""
     return "author" in data and bool(data.get("edited_timestamp")) and "content" in data
+
+
+def _asked_in(data: Mapping[str, Any]) -> str:
+    """The channel of an interaction; of one from where the bot is not, its person's own chat with the bot."""
+    channel = _numbers(data.get("channel_id") or data["channel"]["id"], data["id"])
+    return f"{WITH}{int(codec.person_of(data))}" if codec.is_elsewhere(data) else channel
 
 
 def _numbers(channel: Any, number: Any) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.emulators.discord.refusals import Refusal, bad, not_found
 from tests.emulators.discord.snowflakes import moment_of
-from tests.emulators.discord.world import UPLOAD_LIMITS, Channel, Message, User
+from tests.emulators.discord.world import UPLOAD_LIMITS, Channel, Kind, Message, User
 
 if TYPE_CHECKING:
     from tests.emulators.discord.cloud import Cloud
@@ -65,6 +65,19 @@ class Interaction:
         """Return the parts of the answer that the person sees, oldest first."""
         messages = [message for message in (self.original, *self.followups) if message is not None]
         return [message for message in messages if not message.deleted]
+
+
+def context_of(channel: Channel) -> int:
+    """A guild, the bot's own chat with somebody, or a chat among people."""
+    return 0 if channel.guild else 2 if channel.kind is Kind.GROUP_DM else 1
+
+
+def owners(cloud: Cloud, channel: Channel, user: User | None) -> dict[str, str]:
+    """For whom the bot is installed that is used in a channel: "0" a guild ("0" for its own chats), "1" a person."""
+    guild = channel.guild
+    there = context_of(channel) == 1 or (guild is not None and cloud.bot.id in guild.members)
+    found = {"0": str(guild.id) if guild else "0"} if there else {}
+    return found | ({"1": str(user.id)} if user is not None and user.installed else {})
 
 
 class Interactions:
@@ -132,8 +145,8 @@ class Interactions:
             "channel": channel.as_json(),
             "locale": "en-US",
             "entitlements": [],
-            "authorizing_integration_owners": {"0": str(guild.id) if guild else "0"},
-            "context": 0 if guild else 1,
+            "authorizing_integration_owners": owners(cloud, channel, interaction.user),
+            "context": context_of(channel),
             "attachment_size_limit": guild.upload_limit if guild else UPLOAD_LIMITS[0],
             "app_permissions": str(guild.permissions(cloud.bot, channel) if guild else (1 << 14) | (1 << 15)),
         }

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.emulators.discord.asked import Upload
 from tests.emulators.discord.cloud import Cloud
-from tests.emulators.discord.interactions import Asking, Interaction
+from tests.emulators.discord.interactions import Asking, Interaction, context_of, owners
 from tests.emulators.discord.mentions import Allowed
 from tests.emulators.discord.posting import LONGEST, VOICE, add, answer, keep, mention
 from tests.emulators.discord.threads import open_alone, open_from, open_post, set_archived
@@ -63,6 +63,11 @@ class People:
     def direct(self, user: User) -> Channel:
         """Somebody's DM with the bot."""
         return self._cloud.direct(user)
+
+    def among(self, *users: User) -> Channel:
+        """A chat of people, which the bot is not in."""
+        channel = Channel(id=self._cloud.ids.new(), kind=Kind.GROUP_DM, name=", ".join(each.name for each in users))
+        return self._cloud.channels.setdefault(channel.id, channel)
 
     def role(self, guild: Guild, name: str, *members: User, permissions: int = 0) -> Role:
         """A role, and who bears it."""
@@ -187,7 +192,7 @@ class People:
     def command(self, channel: Channel, user: User, name: str, **options: Any) -> Interaction:
         """Use a slash command of the bot. Raises LookupError for one that is not offered there, or options that a
         client would not send."""
-        command = self._command(channel, name)
+        command = self._command(channel, user, name)
         chosen = self._options(command, options)
         required = {option["name"] for option in command.get("options") or () if option.get("required")}
         if required - options.keys():
@@ -196,20 +201,26 @@ class People:
 
     def complete(self, channel: Channel, user: User, name: str, option: str, typed: str) -> Interaction:
         """Type in an option of a slash command; the bot's proposals will be the `choices` of what this gives."""
-        command = self._command(channel, name)
+        command = self._command(channel, user, name)
         (chosen,) = self._options(command, {option: typed}, typing=True)
         data = {**_named(command), "options": [{**chosen, "focused": True}]}
         return self._cloud.interactions.start(Asking.AUTOCOMPLETE, user, channel, data)
 
-    def commands(self, channel: Channel) -> dict[str, dict[str, Any]]:
-        """The bot's slash commands that a channel offers, by name."""
+    def commands(self, channel: Channel, user: User | None = None) -> dict[str, dict[str, Any]]:
+        """The bot's slash commands that a channel offers, by name; to a `user` also those that they installed."""
         scopes = [self._cloud.commands.get(0), self._cloud.commands.get(channel.guild.id if channel.guild else -1)]
         offered = [command for scope in scopes if scope for command in scope.commands.values() if command["type"] == 1]
-        context = 0 if channel.guild else 1
-        return {each["name"]: each for each in offered if each.get("contexts") is None or context in each["contexts"]}
+        context = context_of(channel)
+        kinds = set(owners(self._cloud, channel, user))
+        return {
+            each["name"]: each
+            for each in offered
+            if (each.get("contexts") is None or context in each["contexts"])
+            and any(str(kind) in kinds for kind in each["integration_types"])
+        }
 
-    def _command(self, channel: Channel, name: str) -> dict[str, Any]:
-        offered = self.commands(channel)
+    def _command(self, channel: Channel, user: User, name: str) -> dict[str, Any]:
+        offered = self.commands(channel, user)
         if name not in offered:
             raise LookupError(f"There is no command /{name} here; there are: {', '.join(sorted(offered)) or 'none'}.")
         return offered[name]

@@ -25,6 +25,7 @@ class Kind(IntEnum):
     TEXT = 0
     DM = 1
     VOICE = 2
+    GROUP_DM = 3
     CATEGORY = 4
     NEWS = 5
     NEWS_THREAD = 10
@@ -35,18 +36,20 @@ class Kind(IntEnum):
 
 
 THREADS: Final = frozenset({Kind.NEWS_THREAD, Kind.PUBLIC_THREAD, Kind.PRIVATE_THREAD})
-TEXTUAL: Final = THREADS | {Kind.TEXT, Kind.DM, Kind.VOICE, Kind.NEWS, Kind.STAGE}
+TEXTUAL: Final = THREADS | {Kind.TEXT, Kind.DM, Kind.GROUP_DM, Kind.VOICE, Kind.NEWS, Kind.STAGE}
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class User:
-    """A person or a bot. `closed`: their privacy settings let no bot write to them."""
+    """A person or a bot. `closed`: their privacy settings let no bot write to them. `installed`: they installed the
+    bot for themselves."""
 
     id: int
     name: str
     display: str = ""
     bot: bool = False
     closed: bool = False
+    installed: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """`user`."""
@@ -251,7 +254,7 @@ class Channel:
     def seen_by(self, user: User) -> bool:
         """Say whether somebody may look into it."""
         if self.guild is None:
-            return True
+            return self.kind is not Kind.GROUP_DM or not user.bot
         allowed = self.guild.permissions(user, self) & Permission.VIEW_CHANNEL
         if self.kind is Kind.PRIVATE_THREAD and user.id not in self.followers:
             return bool(self.guild.permissions(user, self) & Permission.MANAGE_THREADS)
@@ -274,6 +277,8 @@ class Channel:
             "rate_limit_per_user": self.slowmode,
             "flags": 16 if self.require_tag else 0,
         }
+        if self.guild is None:
+            return body
         return {**body, **(self._thread(user) if self.is_thread else self._place())}
 
     def _dm(self) -> dict[str, Any]:
