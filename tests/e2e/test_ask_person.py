@@ -6,21 +6,27 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gateway.agent.tools.ask_person import REFUSED, UNANSWERED
 from gateway.domain.adapter import Limits
 from gateway.people.access import AccessSettings
+from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
+from gateway.store.redis import RedisStore
 from gateway.turns.reception import ASKING_WORDS
 from tests.support.asking import WithButtons, asked, results
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel, KillAt, Killed, MortalStore, Say, config_in, in_turn, running
 
+if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+    from tests.support.redis_server import RedisServer
+
 pytest_plugins = ["tests.support.redis_server"]
 
+_STEPS = Store.__abstractmethods__ - {"aclose"}
 EVERYBODY = AccessSettings(allow=("fake:*",))
 Opened = Callable[[], Store]
 
@@ -94,6 +100,21 @@ class DiesAt(MortalStore):
         return super().__getattribute__(name)
 
 
+class DiesOnRedisAt(RedisStore):
+    """The same on Redis, where nobody lets go of what a dead process holds."""
+
+    step = ""
+    kill: KillAt | None = None
+
+    def __getattribute__(self, name: str) -> Any:
+        kill = object.__getattribute__(self, "kill")
+        if kill is not None and name == object.__getattribute__(self, "step"):
+            kill.passed.set()
+        if kill is not None and kill.passed.is_set() and name in _STEPS:
+            raise Killed
+        return object.__getattribute__(self, name)
+
+
 @pytest.mark.parametrize("step", ["running", "amend", "decide"])
 async def test_an_answer_that_was_stored_before_a_kill_is_taken_once(tmp_path: Path, step: str) -> None:
     model, clock = FakeModel(in_turn(asks("Which?"), Say(text="done"))), ManualClock()
@@ -109,6 +130,31 @@ async def test_an_answer_that_was_stored_before_a_kill_is_taken_once(tmp_path: P
     assert kill.passed.is_set()
     async with running(tmp_path, model=model, clock=clock) as live:
         await live.advance_until(lambda: live.adapter.answer_to(event), seconds=6)
+        await live.quiet()
+        assert [row.text for row in live.adapter.sent if row.kind == "reply"] == ["done"]
+    assert results(model) == ["The person answered: that one"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["running", "amend", "decide"])
+async def test_on_redis_another_process_takes_such_an_answer_once(
+    tmp_path: Path, step: str, redis_server: RedisServer
+) -> None:
+    redis_server.empty()
+    model = FakeModel(in_turn(asks("Which?"), Say(text="done")))
+    kill, lease = KillAt("accept.after", 0), 1.0
+    dying = DiesOnRedisAt(redis_server.url, clock=SystemClock(), lease_seconds=lease)
+    dying.kill = kill
+    async with running(tmp_path, model=model, points=kill, store=dying) as live:
+        event = await live.tell("go")
+        await asked(live)
+        dying.step = step
+        with suppress(Killed):
+            await live.tell("that one")
+    assert kill.passed.is_set()
+    store = RedisStore(redis_server.url, clock=SystemClock(), lease_seconds=lease)
+    async with running(tmp_path, model=model, store=store) as live:
+        assert (await live.answer(event)).text == "done"
         await live.quiet()
         assert [row.text for row in live.adapter.sent if row.kind == "reply"] == ["done"]
     assert results(model) == ["The person answered: that one"]
