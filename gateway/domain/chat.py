@@ -189,7 +189,8 @@ _BENT: Final = r"\g<before>(\g<name>)"
 
 class Attachment(Struct, frozen=True, kw_only=True):
     """A file that came with a message; `ref` is how its adapter fetches it. `seconds`: how long a recording is.
-    `preview`: how its adapter fetches a picture of it; of a video that cannot be fetched, the `ref` as well."""
+    `preview`: how its adapter fetches a picture of it; of a video that cannot be fetched, the `ref` as well.
+    `in_passing`: its sender did not send it, but was heard in a room; without words it is no message."""
 
     kind: Literal["image", "voice", "document"]
     ref: str
@@ -198,6 +199,7 @@ class Attachment(Struct, frozen=True, kw_only=True):
     size: int | None = None
     seconds: float | None = None
     preview: str = ""
+    in_passing: bool = False
 
     @property
     def is_video(self) -> bool:

@@ -36,6 +36,7 @@ GatewayError
 │   ├── ContextOverflow         the prompt is too long; `limit` is the window if stated
 │   └── OutputCapTooLarge       input fits, input + output does not; `available` if stated
 ├── MediaFailed                 no words of a recording, no sound or no picture; a clause says why
+├── NothingSaid                 a recording that nobody sent has no words, and so is no message
 ├── TookTooLong                 a text could not be worked on in time
 └── CompressionFailed           a compaction could not be made; the transcript is untouched
     └── SummaryRefused          the summariser's answer cannot be used
@@ -266,6 +267,10 @@ class MediaFailed(GatewayError):
         super().__init__(text)
         self.detail = detail
         self.again = again
+
+
+class NothingSaid(GatewayError):
+    """Somebody was heard in a room, but said nothing: their turn ends without a word."""
 
 
 class TookTooLong(GatewayError):

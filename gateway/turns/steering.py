@@ -15,7 +15,7 @@ from gateway.agent.files.message import without_files
 from gateway.domain.chat import Inbound, Source, readable
 from gateway.domain.message import Message
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.errors import NothingSaid, StoreUnavailable
 from gateway.store.port import Store
 from gateway.store.records import InboxItem
 from gateway.turns.parts import following, joined, patience
@@ -60,7 +60,10 @@ class Steering(Struct, kw_only=True):
                 async for parts, said, behind in messages:
                     if patience(parts[0], behind, self.clock.now()):
                         return  # its other parts may come before the next step
-                    message = await self.files.message(conversation, said, self.alive, self.show)
+                    try:
+                        message = await self.files.message(conversation, said, self.alive, self.show)
+                    except NothingSaid:
+                        continue  # its own turn ends without a word
                     message = await conversation.measured_aside(message)
                     self._take(conversation, parts, message, await reminded(self.store, conversation))
         if self.takes_messages == "at first":

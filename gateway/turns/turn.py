@@ -64,7 +64,14 @@ from gateway.people.approvals import TurnQuestions
 from gateway.people.people import People
 from gateway.people.reminders import row_of_run
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import ProviderRejected, SessionConflict, SpendCapReached, StoreUnavailable, UserError
+from gateway.runtime.errors import (
+    NothingSaid,
+    ProviderRejected,
+    SessionConflict,
+    SpendCapReached,
+    StoreUnavailable,
+    UserError,
+)
 from gateway.runtime.metrics import Histogram
 from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
@@ -401,6 +408,8 @@ class Turns(Struct, kw_only=True):
             shown = [*begun, ("notice" if outcome == "stopped" else "error", sentence)]
             if sentence == STOPPED and await steering.put_aside(conversation, observer.time.stopped_at):
                 shown.append(("notice", KEPT_ASIDE))
+        except NothingSaid:
+            outcome, shown = "withdrawn", []
         except (SessionConflict, StoreUnavailable):
             raise
         except Exception as error:
@@ -427,6 +436,7 @@ class Turns(Struct, kw_only=True):
             return await observer.begin()
         key = conversation.stored.session.key
         message, before = woken(said) if said.woke else without_files(key, said, NOT_FETCHED), list[Message]()
+        said_nothing = False
         try:
             await observer.begin()
             if said.woke:
@@ -438,8 +448,11 @@ class Turns(Struct, kw_only=True):
             before = await reminded(self.store, conversation) if reminders else []
             if note_of(message).get("instructions"):
                 await self._tell_of_rules(observer, conversation, message)
+        except NothingSaid:
+            said_nothing = True
+            raise
         finally:
-            for each in (*before, message):
+            for each in () if said_nothing else (*before, message):
                 conversation.add(each, self.clock.now())
 
     async def _tell_of_rules(self, observer: TurnObserver, conversation: Conversation, message: Message) -> None:

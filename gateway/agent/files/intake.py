@@ -47,7 +47,14 @@ from gateway.domain.message import Message
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, FileRefused, RateLimited, StoreUnavailable, TookTooLong
+from gateway.runtime.errors import (
+    AdapterError,
+    FileRefused,
+    NothingSaid,
+    RateLimited,
+    StoreUnavailable,
+    TookTooLong,
+)
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import IMAGE_TOKENS, TokenCounter
 from gateway.store.port import FileStore
@@ -112,7 +119,7 @@ class FileIntake:
         self, conversation: Conversation, inbound: Inbound, alive: Callable[[], None], show: Show
     ) -> Message:
         """The user's message for the conversation's model, files and all; `alive` is called after each file. Raises
-        StoreUnavailable."""
+        NothingSaid and StoreUnavailable."""
         spec, key = conversation.spec, conversation.stored.session.key
         reader = Reader(
             window=spec.context_length,
@@ -268,6 +275,8 @@ class FileIntake:
             )
             got = replace(got, spoken=spoken)
         if got.spoken is not None:
+            if got.attachment.in_passing and not (got.spoken.words or got.spoken.problem):
+                raise NothingSaid
             await show(got.attachment.ref, got.spoken.told(_WHAT.get(got.attachment.kind, "recording")))
         return got
 
