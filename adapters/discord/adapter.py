@@ -27,7 +27,7 @@ from adapters.discord.permissions import MissingPermissions
 from adapters.discord.platform import DiscordSettings
 from adapters.discord.presence import Presence
 from adapters.discord.receiving import Receiver
-from adapters.discord.rooms import Rooms
+from adapters.discord.rooms import HEARD, LOST, Rooms
 from gateway.delivery.markdown.showing import shown_of
 from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Propose, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
@@ -36,7 +36,7 @@ from gateway.domain.platform import AdapterHost
 from gateway.domain.reading import WITH, DirectChats, Recent, reached
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import DeliveryRefused, MessageGone
+from gateway.runtime.errors import DeliveryRefused, FileRefused, MessageGone
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Renewed
 
@@ -102,7 +102,10 @@ class DiscordAdapter:
             shards=None if settings.shards == "auto" else settings.shards,
             status=settings.status,
         )
-        self.rooms = Rooms(self._connection, clock) if settings.voice_channels else None
+        receiver = self._receiver
+        self.rooms = (
+            Rooms(self._connection, clock, receiver.lets_in, receiver.listened) if settings.voice_channels else None
+        )
         self._presence = Presence(clock, settings.status, self._connection.show_status) if settings.shows_work else None
         self._interactions = Interactions(self._connection, self._commands, clock)
         self._permissions = MissingPermissions()
@@ -358,6 +361,10 @@ class DiscordAdapter:
     # -- files ------------------------------------------------------------------------------
 
     async def fetch(self, file: Attachment) -> bytes:
+        if file.ref.startswith(HEARD):
+            if self.rooms is None:
+                raise FileRefused(LOST)
+            return self.rooms.recording(file.ref)
         with failures.told(failures.mapped_edit):
             calls = await self._connection.opened()
         return await files.fetch(calls, file)

@@ -120,6 +120,18 @@ def message_inbound(
     )
 
 
+def said_inbound(said: Json, place: Place, me: Me, now: float) -> Inbound:
+    """What somebody said in a voice channel: by which `member`, the name of the `recording`, and its `size`."""
+    member, name = said["member"], said["recording"]
+    return Inbound(
+        event_id=event_id(me, place, name, member["user"]["id"]),
+        source=source(place, member["user"], member),
+        text="",
+        attachments=(Attachment(kind="voice", ref=name, mime="audio/ogg", size=said["size"], in_passing=True),),
+        sent_at=now,
+    )
+
+
 def _unread(message: Json, place: Place, me: Me) -> Inbound | None:
     """A message that holds nothing for a bot, such as an invitation to a game. In a channel it may be for nobody, or
     Discord does not show its words."""

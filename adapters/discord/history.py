@@ -116,12 +116,15 @@ class ChannelHistory:
         """A fetched message with its writer's roles, by which they may be allowed."""
         if place.guild is None or "member" in message:
             return message
-        guild, writer = who = place.guild, message["author"]["id"]
+        who = place.guild, message["author"]["id"]
         if who not in self._members:
-            route = Route("GET", "/guilds/{guild_id}/members/{user_id}", guild_id=guild, user_id=writer)
-            found = await self._asked(place.channel, partial(self._connection.calls.request, route))
-            self._members[who] = found or {}  # who has left has no roles
+            self._members[who] = await self.member(place, who[1]) or {}  # who has left has no roles
         return {**message, "member": self._members[who]}
+
+    async def member(self, place: codec.Place, person: str) -> Json | None:
+        """A member of a place's guild, as they are now; None: they have left."""
+        route = Route("GET", "/guilds/{guild_id}/members/{user_id}", guild_id=place.guild, user_id=person)
+        return await self._asked(place.channel, partial(self._connection.calls.request, route))
 
     def forget_members(self) -> None:
         """Their roles may be others by now."""

@@ -47,7 +47,8 @@ class DiscordSettings(AdapterSettings):
         False, description="offer its commands, and /ask, to people who install it for themselves, wherever they are"
     )
     voice_channels: Flag = Field(
-        False, description="let it join voice channels with /voice join and speak there; needs legato[voice]"
+        False,
+        description="let it speak and listen in voice channels: /voice join, /voice listen; needs legato[voice]",
     )
     proxy: HttpUrl | None = Field(None, description="http://HOST:PORT; null: none")
     base_url: HttpUrl | None = Field(

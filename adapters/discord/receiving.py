@@ -158,6 +158,20 @@ class Receiver:
             case "message" | "edit":
                 self._put(_numbers(data["channel_id"], data["id"]), _Event(kind, data), alone="guild_id" not in data)
 
+    async def lets_in(self, channel: str, person: str) -> codec.Json | None:
+        """What Discord says of a member, if they may talk to the bot in this channel."""
+        place = self._place(channel, None)
+        member = await self._history.member(place, person)
+        if member is None or member["user"].get("bot"):
+            return None
+        message = {"id": "heard", "author": member["user"], "member": member}
+        return member if await self._is_admitted(message, place) else None
+
+    def listened(self, channel: str, member: codec.Json, recording: str, size: int) -> None:
+        """Somebody said something in a voice channel."""
+        if self._accept is not None:
+            self._put(channel, _Event("said", {"member": member, "recording": recording, "size": size}), alone=False)
+
     def _is_own(self, data: Mapping[str, Any]) -> bool:
         """Whether the bot wrote a message, in a channel in which nothing waits before it: nothing is to do."""
         channel = _numbers(data["channel_id"], data["id"])
@@ -295,6 +309,8 @@ class Receiver:
             return self._of_gone(str(data))
         if event.kind == "reaction":
             return reaction_inbound(data, self._place(channel, data.get("guild_id"), alone=alone), self._me)
+        if event.kind == "said":
+            return codec.said_inbound(data, self._place(channel, None), self._me, self._clock.now())
         said = self._said.get(data["id"])
         if event.kind == "delete":
             return codec.withdrawn_inbound(said.source, said.events) if said is not None else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import discord
@@ -15,6 +17,11 @@ from gateway.domain.speech import recorded_seconds
 _OGG: Final = b"OggS"
 _MOST: Final = 256  # points of a waveform, one for 100 ms at least
 _PACKETS: Final = 5  # of 20 ms in such a point
+_TOGETHER: Final = 40  # packets of a page, which may name 255 lengths: the largest packet needs six
+_HEAD: Final = b"OpusHead" + struct.pack("<BBHIhB", 1, 2, 0, 48_000, 0, 0)  # https://www.rfc-editor.org/rfc/rfc7845
+_TAGS: Final = b"OpusTags" + bytes(8)
+_LONGEST: Final = 5_760  # samples of a packet: 120 ms
+_MIRRORED: Final = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 class VoiceFile(discord.File):
@@ -59,3 +66,35 @@ def packets_of(content: bytes) -> Iterator[bytes]:
             if length < 255:
                 yield packet
                 packet = b""
+
+
+def samples_of(packet: bytes) -> int:
+    """How many samples of 48,000 a second a packet of Opus holds; 0: it is none.
+    https://www.rfc-editor.org/rfc/rfc6716#section-3.1"""
+    kind = packet[0] >> 3
+    if kind < 12:
+        frame = (480, 960, 1_920, 2_880)[kind & 3]
+    else:
+        frame = (480, 960)[kind & 1] if kind < 16 else (120, 240, 480, 960)[kind & 3]
+    coded = packet[0] & 3
+    frames = (1, 2, 2)[coded] if coded < 3 else packet[1] & 0x3F
+    return frame * frames if frame * frames <= _LONGEST else 0
+
+
+def ogg_of(packets: Sequence[bytes]) -> bytes:
+    """An Ogg file of these packets of Opus."""
+    pages, samples = [_page(0, 2, 0, [_HEAD]), _page(1, 0, 0, [_TAGS])], 0
+    for at in range(0, len(packets), _TOGETHER):
+        some = packets[at : at + _TOGETHER]
+        samples += sum(map(samples_of, some))
+        pages.append(_page(len(pages), 0 if at + _TOGETHER < len(packets) else 4, samples, some))
+    return b"".join(pages)
+
+
+def _page(number: int, kind: int, samples: int, packets: Sequence[bytes]) -> bytes:
+    lengths = b"".join(b"\xff" * (len(each) // 255) + bytes([len(each) % 255]) for each in packets)
+    head = _OGG + struct.pack("<BBqII", 0, kind, samples, 1, number)
+    page = head + bytes(4) + bytes([len(lengths)]) + lengths + b"".join(packets)
+    # The same sum as zlib's, but its bits are mirrored, and it begins and ends plainly.
+    mirrored = zlib.crc32(page.translate(_MIRRORED), 0xFFFFFFFF) ^ 0xFFFFFFFF
+    return head + struct.pack("<I", int(f"{mirrored:032b}"[::-1], 2)) + page[len(head) + 4 :]

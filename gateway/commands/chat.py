@@ -251,7 +251,7 @@ _VOICE: Final = {
     "About",
     "whether I speak my answers",
     bypass="bare",
-    options="join, leave",
+    options="join, listen, leave",
     elsewhere=("tts", "speak"),
 )
 async def voice(ctx: CommandContext) -> str:
@@ -259,7 +259,7 @@ async def voice(ctx: CommandContext) -> str:
     if not ctx.program.speaks:
         raise UserError("I have no voice here: the operator can set `speech` in config.yaml.")
     wanted = ctx.argument.strip().lower()
-    if wanted in ("join", "leave"):
+    if wanted in ("join", "listen", "leave"):
         return await _room(ctx, wanted)
     if not wanted:
         session = await _session(ctx)
@@ -281,7 +281,12 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
         raise UserError("I join no voice channels here: that is off, or this platform has none for bots.")
     if wanted == "leave":
         return "I left the voice channel." if await rooms.leave(to) else "I am in no voice channel for this chat."
-    name = await rooms.join(to, ctx.inbound.source.user)
+    name = await rooms.join(to, ctx.inbound.source.user, listens=wanted == "listen")
+    if wanted == "listen":
+        return (
+            f"🎙 I listen in {name} from now on. What somebody who may talk to me says there is written down here, and "
+            "I answer it aloud and in writing. /voice join ends that, and /voice leave sends me away."
+        )
     return f"I am in {name}, and say my answers of this chat there. /stop silences me, and /voice leave sends me away."
 
 

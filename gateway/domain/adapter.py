@@ -470,8 +470,9 @@ class Rooms(Protocol):
     """Rooms in which people talk, such as voice channels. Where the bot is in one, an answer said aloud is heard there,
     and not shown."""
 
-    async def join(self, to: ChatAddress, person: str) -> str:
-        """Go where this person is, and say this chat's answers there; returns the room's name. Raises UserError."""
+    async def join(self, to: ChatAddress, person: str, *, listens: bool) -> str:
+        """Go where this person is, and say this chat's answers there; returns the room's name. `listens`: what those
+        who are let in say there are messages to this chat. Raises UserError."""
 
     async def leave(self, to: ChatAddress) -> bool:
         """Leave the room of this chat; False: the bot is in none."""

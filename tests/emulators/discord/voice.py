@@ -1,13 +1,15 @@
-"""A voice server: its websocket, and the UDP port that hears the bot.
+"""A voice server: its websocket, and the UDP port that hears the bot, and lets it hear people.
 
     async with VoiceServer(discord) as voice:
         voice.enter(anna, channel)
         ...
         assert voice.heard == [...]  # packets of Opus, as they came
+    await voice.introduce(anna)
+    voice.says(anna, [...])
 
 Source: https://discord.com/developers/docs/topics/voice-connections. It speaks version 8; with `sealed` the sound is
-encrypted from end to end, for one who is in the channel. What the bot does wrong is a violation in the journal of
-`discord`.
+encrypted from end to end, for those who are in the channel when the bot comes. What the bot does wrong is a violation
+in the journal of `discord`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import asyncio
 import json
 import secrets
 import struct
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final, Self
 
 from aiohttp import web
@@ -23,7 +27,7 @@ from nacl.exceptions import CryptoError
 from nacl.secret import Aead
 
 from tests.emulators.discord.cloud import Cloud
-from tests.emulators.discord.sealed import VERSION, Listener
+from tests.emulators.discord.sealed import VERSION, People
 from tests.emulators.discord.server import DiscordServer
 from tests.emulators.discord.world import Channel, Guild, User, voice_state
 
@@ -31,6 +35,8 @@ MODE: Final = "aead_xchacha20_poly1305_rtpsize"
 SILENCE: Final = b"\xf8\xff\xfe"
 _SSRC: Final = 4711
 _HEADER: Final = 12  # bytes of RTP
+_CAME, _WENT = 11, 13
+_EXTENSION: Final = b"\xbe\xde\0\1"  # one word, which holds how loud somebody is
 _IDENTIFY, _SELECT, _READY, _HEARTBEAT, _DESCRIPTION, _SPEAKING, _ACK, _HELLO = 0, 1, 2, 3, 4, 5, 6, 8
 
 
@@ -41,11 +47,14 @@ class VoiceServer:
     def __init__(self, discord: DiscordServer, *, sealed: bool = False) -> None:
         self._cloud: Cloud = discord.cloud
         self._sealed = sealed
-        self._listener: Listener | None = None
+        self._people: People | None = None
         self.heard: list[bytes] = []
         self.speaking = 0
         self.deaf = False
         self.sockets = 0
+        self._socket: web.WebSocketResponse | None = None
+        self._sources: dict[int, int] = {}  # by person: the number in their packets
+        self._numbers: Counter[int] = Counter()  # by person: of their packets
         self._token, self._key = secrets.token_hex(8), secrets.token_bytes(32)
         self._sequence: int | None = None
         self._found: tuple[str, int] | None = None
@@ -81,6 +90,11 @@ class VoiceServer:
         assert channel.guild is not None
         self._moves(channel.guild, user, channel)
 
+    async def tell(self, op: int, data: Any) -> None:
+        """Say something to the bot."""
+        assert self._socket is not None
+        await _say(self._socket, op, data)
+
     def leave(self, user: User, guild: Guild) -> None:
         """Somebody goes out, or is thrown out."""
         self._moves(guild, user, None)
@@ -108,7 +122,7 @@ class VoiceServer:
         self._moves(guild, self._cloud.bot, channel)
         if channel is not None:
             others = [each for each, place in guild.talking.items() if place is channel and each != self._cloud.bot.id]
-            self._listener = Listener(others[0], channel.id) if self._sealed else None
+            self._people = People(others, channel.id) if self._sealed else None
             server = {"token": self._token, "guild_id": str(guild.id), "endpoint": f"127.0.0.1:{self._port}"}
             self._cloud.tell("VOICE_SERVER_UPDATE", server, guild=guild)
 
@@ -146,9 +160,11 @@ class VoiceServer:
             chosen = data["data"]
             if (chosen["address"], chosen["port"]) != self._found or chosen["mode"] != MODE:
                 self._wrong(f"it selected {chosen}, and was found at {self._found}")
-            version = VERSION if self._listener is not None else 0
+            version = VERSION if self._people is not None else 0
             described = {"mode": MODE, "secret_key": list(self._key), "dave_protocol_version": version}
             await _say(socket, _DESCRIPTION, described)
+            self._socket = socket
+            await self.tell(_CAME, {"user_ids": [str(each) for each in self._others()]})
         elif op == _HEARTBEAT:
             await _say(socket, _ACK, {"t": data["t"]} if isinstance(data, dict) else data)
         elif op == _SPEAKING:
@@ -161,17 +177,58 @@ class VoiceServer:
 
     async def _agreed(self, socket: web.WebSocketResponse, data: bytes) -> None:
         """A message about the keys, of which the server has none."""
-        assert self._listener is not None
-        for number, (op, content) in enumerate(self._listener.answers(data[0], data[1:]), 1):
+        assert self._people is not None
+        for number, (op, content) in enumerate(self._people.answers(data[0], data[1:]), 1):
             await socket.send_bytes(struct.pack(">HB", number, op) + content)
         self._cloud.journal.changed()
 
     @property
     def agreed(self) -> bool:
         """Say whether somebody has the bot's key, and so hears it."""
-        return self._listener is not None and self._listener.hears
+        return self._people is not None and self._people.hear
+
+    def _others(self) -> list[int]:
+        """Who is in the bot's channel."""
+        here = self.where(self._cloud.bot)
+        assert here is not None
+        assert here.guild is not None
+        talking = here.guild.talking.items()
+        return [each for each, place in talking if place is here and each != self._cloud.bot.id]
 
     # -- the sound ---------------------------------------------------------------------------------
+
+    async def hang_up(self, code: int) -> None:
+        """The server ends the connection, and lets the bot come again."""
+        assert self._socket is not None
+        await self._socket.close(code=code)
+
+    async def introduce(self, user: User) -> None:
+        """Somebody in the bot's channel opens their mouth."""
+        await self.tell(_SPEAKING, {"user_id": str(user.id), "ssrc": self.source(user), "speaking": 1})
+
+    def says(self, user: User, sounds: Sequence[bytes]) -> None:
+        """They say this, in packets."""
+        for sound in sounds:
+            self.send(self.packet(user, sound))
+
+    def source(self, user: User) -> int:
+        """The number in somebody's packets."""
+        return self._sources.setdefault(user.id, 5000 + len(self._sources))
+
+    def packet(self, user: User, sound: bytes, *, by: User | None = None, source: int | None = None) -> bytes:
+        """What the bot gets of a sound. `by`: who seals it, if that is not `user`; `source`: another number."""
+        number = self._numbers[user.id] = self._numbers[user.id] + 1
+        source = self.source(user) if source is None else source
+        head = struct.pack(">HHII", 0x9078, number & 0xFFFF, 960 * number, source) + _EXTENSION
+        if self._people is not None:
+            sound = self._people.sealed((by or user).id, sound)
+        nonce = struct.pack(">I", number)
+        return head + Aead(self._key).encrypt(bytes(4) + sound, head, nonce + bytes(20)).ciphertext + nonce
+
+    def send(self, packet: bytes) -> None:
+        """The bot gets this."""
+        assert self._udp is not None
+        self._udp.sendto(packet, self._found)
 
     def received(self, packet: bytes, sender: tuple[str, int]) -> None:
         """One packet came: the question where the bot is, or sound."""
@@ -195,11 +252,11 @@ class VoiceServer:
         except CryptoError:
             self._wrong("a packet cannot be decrypted")
             return
-        if self._listener is not None and sound != SILENCE:
-            if not self._listener.hears:
+        if self._people is not None and sound != SILENCE:
+            if not self._people.hear:
                 self._wrong("it spoke before anybody could hear it")
                 return
-            sealed, sound = sound, self._listener.opened(self._cloud.bot.id, sound)
+            sealed, sound = sound, self._people.opened(self._cloud.bot.id, sound)
             if sound in sealed:
                 self._wrong("a packet is not sealed")
         if sound != SILENCE:

@@ -1,0 +1,277 @@
+"""People talk to the bot in a voice channel of the emulated Discord, encrypted from end to end, through the real
+library."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+from discord import VoiceClient
+from discord.backoff import ExponentialBackoff
+from discord.voice_state import VoiceConnectionState
+
+from adapters.discord import hearing, rooms
+from adapters.discord.connection import ApiClient
+from adapters.discord.hearing import SHORTEST, Ears
+from adapters.discord.voice import packets_of
+from gateway.agent.files.speech import SpeechSettings, TranscriptionSettings
+from tests.emulators.discord import Channel, DiscordServer, Kind, User
+from tests.emulators.discord.voice import MODE, VoiceServer
+from tests.emulators.media import MediaServer
+from tests.emulators.transcription import TranscriptionServer, opus_of
+from tests.support.discord_live import Bot, on_discord
+from tests.support.fast_clock import FastClock
+from tests.support.waiting import pauses
+
+Begin = Callable[..., AbstractAsyncContextManager[Bot]]
+
+
+def sound(name: str, packets: int = 30) -> list[bytes]:
+    """Packets of 20 ms, each of which can be told from all others."""
+    return [b"\xf8" + f"{name} {number}".encode() for number in range(packets)]
+
+
+def words(recording: bytes) -> str:
+    """What the scribe hears: the names of the sounds, in their order; of noise nothing."""
+    names = [each[1:].decode("ascii", "replace").split()[0] for each in [*packets_of(recording)][2:]]
+    return " ".join(each for each in dict.fromkeys(names) if each != "noise")
+
+
+@pytest.fixture(autouse=True)
+def without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library asks every voice server for TLS."""
+    connect = ApiClient.ws_connect
+
+    async def plainly(calls: ApiClient, url: str, **how: Any) -> Any:
+        return await connect(calls, str(url).replace("wss://", "ws://"), **how)
+
+    monkeypatch.setattr(ApiClient, "ws_connect", plainly)
+
+
+@pytest.fixture
+async def scribe() -> AsyncIterator[TranscriptionServer]:
+    async with TranscriptionServer(words) as server:
+        yield server
+        assert server.violations == []
+
+
+@pytest.fixture
+def choir(discord: DiscordServer, place: Channel) -> Channel:
+    assert place.guild is not None
+    return discord.people.channel(place.guild, "Choir", kind=Kind.VOICE)
+
+
+@pytest.fixture
+def ben(discord: DiscordServer, place: Channel) -> User:
+    """Another one in Anna's server."""
+    found = discord.people.person("Ben")
+    assert place.guild is not None
+    discord.cloud.join(place.guild, found)
+    return found
+
+
+@pytest.fixture
+def begin(tmp_path: Path, discord: DiscordServer, anna: User, scribe: TranscriptionServer) -> Begin:
+    def beginning(speaker: MediaServer, *others: User) -> AbstractAsyncContextManager[Bot]:
+        return on_discord(
+            tmp_path,
+            discord,
+            anna,
+            rules={"voice_channels": True, "quoted": 0},
+            speech=SpeechSettings(model="tts-1", base_url=speaker.url, when="asked"),
+            transcription=TranscriptionSettings(model="whisper-1", base_url=scribe.url),
+            allow=tuple(f"discord:{each.id}" for each in others),
+            clock=FastClock(),
+            silence=480.0,
+        )
+
+    return beginning
+
+
+async def ask(bot: Bot, place: Channel, text: str) -> str:
+    """Say something in the channel; returns the bot's next message there."""
+    before = len(bot.shown(place))
+    bot.says(f"@Legato {text}", place)
+    await bot.until(lambda: len(bot.shown(place)) > before)
+    return bot.shown(place)[before]
+
+
+async def ears_of(bot: Bot, voice: VoiceServer, choir: Channel, *people: User) -> Ears:
+    """Let the bot listen; returns its ears once it knows whom of these people it may hear."""
+    assert (await ask(bot, choir, "/voice listen")).startswith("🎙 I listen in Choir from now on.")
+    await bot.until(lambda: voice.agreed)
+    assert bot.adapter.rooms is not None
+    (room,) = bot.adapter.rooms._rooms.values()
+    ears = room.ears
+    assert ears is not None
+    for each in people:
+        await voice.introduce(each)
+    for pause in pauses():
+        if len(ears._sources) == len(people) and not ears._tasks._jobs:
+            return ears
+        await asyncio.sleep(pause)
+    raise AssertionError
+
+
+async def settled(ears: Ears, handled: int) -> None:
+    """Return once the bot has seen so many packets, and nobody speaks any more."""
+    for pause in pauses():
+        speaking = any(each.packets for each in ears._speakers.values()) or ears._tasks._jobs
+        if ears.dropped + ears.odd + ears.taken >= handled and not speaking:
+            return
+        await asyncio.sleep(pause)
+
+
+async def test_two_people_talk_with_it_and_a_stranger_is_not_heard(
+    discord: DiscordServer, anna: User, ben: User, choir: Channel, begin: Begin, scribe: TranscriptionServer
+) -> None:
+    assert choir.guild is not None
+    eve = discord.people.person("Eve")
+    discord.cloud.join(choir.guild, eve)
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker, ben) as bot:
+        for each in (anna, ben, eve):
+            voice.enter(each, choir)
+        ears = await ears_of(bot, voice, choir, anna, ben, eve)
+        speaker.answers = [opus_of(sound("yes")), opus_of(sound("well"))]
+        voice.says(eve, sound("secret"))
+        voice.says(anna, [*sound("hello"), b"\xf8\xff\xfe", *sound("noise", 3)])
+        await bot.until(lambda: len(voice.heard) == 30)
+        voice.says(ben, sound("goodbye"))
+        await bot.until(lambda: len(voice.heard) == 60)
+        await bot.quiet()
+        assert voice.heard == sound("yes") + sound("well")
+        shown = bot.shown(choir)[1:]
+        assert [each for each in shown if each.startswith("🎙")] == ["🎙 “hello”", "🎙 “goodbye”"]
+        assert [each.splitlines()[-1] for each in shown if each.startswith("echo")] == ["“hello”", "“goodbye”"]
+        assert [words(each.content) for each in scribe.calls] == ["hello", "goodbye"]
+        assert [*packets_of(scribe.calls[1].content)][2:] == sound("goodbye")
+        assert (ears.dropped, ears.odd) == (30, 0)
+
+
+async def test_noise_is_no_message(
+    discord: DiscordServer, anna: User, choir: Channel, begin: Begin, scribe: TranscriptionServer
+) -> None:
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker) as bot:
+        voice.enter(anna, choir)
+        ears = await ears_of(bot, voice, choir, anna)
+        voice.says(anna, sound("click", SHORTEST - 1))
+        await settled(ears, SHORTEST - 1)
+        voice.says(anna, sound("noise"))
+        await discord.until(lambda: bool(scribe.calls))
+        await bot.quiet()
+        speaker.answers = [opus_of(sound("yes"))]
+        voice.says(anna, sound("hello"))
+        await bot.until(lambda: len(voice.heard) == 30)
+        assert [words(each.content) for each in scribe.calls] == ["", "hello"]
+        assert bot.shown(choir)[1:] == ["🎙 “hello”", bot.shown(choir)[2]]
+        assert "hello" in bot.shown(choir)[2]
+
+
+async def test_hostile_packets_are_counted_and_nobody_is_held_up(
+    discord: DiscordServer, anna: User, ben: User, choir: Channel, begin: Begin, scribe: TranscriptionServer
+) -> None:
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker, ben) as bot:
+        for each in (anna, ben):
+            voice.enter(each, choir)
+        ears = await ears_of(bot, voice, choir, anna, ben)
+        strange: tuple[tuple[int, Any], ...] = ((5, None), (5, {"user_id": "x", "ssrc": "y"}), (11, {}))
+        for op, data in strange:
+            await voice.tell(op, data)
+        await voice.tell(13, {"user_id": []})
+        whole = voice.packet(anna, sound("hello")[0])
+        bad = [
+            voice.packet(anna, b"\xf8forged", by=ben),  # Ben speaks with Anna's number
+            voice.packet(anna, b"\xfb\x3f" + bytes(90)),  # 63 frames of 20 ms
+            voice.packet(anna, b"\xf8" + bytes(1_300)),  # larger than any Opus
+            whole[:-9] + bytes(9),
+            whole[:12] + b"\xbe\xde\xff\xff" + whole[16:],
+        ]
+        garbage = [b"", b"\x90\x78", b"\x90\x78" + bytes(30), os.urandom(60)]
+        for packet in (*bad, *garbage, *[voice.packet(anna, b"\xf8x", source=9) for _ in range(40)]):
+            voice.send(packet)
+        await settled(ears, 49)
+        assert ears.odd == 3 + len(bad)
+        assert ears.dropped >= 41
+        speaker.answers = [opus_of(sound("yes"))]
+        voice.says(ben, sound("hello"))
+        await bot.until(lambda: len(voice.heard) == 30)
+        assert [words(each.content) for each in scribe.calls] == ["hello"]
+
+
+async def test_who_never_stops_is_cut_and_who_sends_too_much_is_slowed(
+    discord: DiscordServer,
+    anna: User,
+    choir: Channel,
+    begin: Begin,
+    scribe: TranscriptionServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hearing, "LONGEST_SECONDS", 0.0)
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker) as bot:
+        voice.enter(anna, choir)
+        ears = await ears_of(bot, voice, choir, anna)
+        monkeypatch.setattr(hearing, "_MOST_BYTES", sum(map(len, sound("much", 40))))
+        voice.says(anna, sound("much", 400))
+        await settled(ears, 400)
+        assert ears.dropped >= 300
+        await bot.until(lambda: bool(scribe.calls))
+        assert [words(each.content) for each in scribe.calls][:1] == ["much"]
+
+
+async def test_where_it_was_moved_it_does_not_listen(
+    discord: DiscordServer, anna: User, place: Channel, choir: Channel, begin: Begin, scribe: TranscriptionServer
+) -> None:
+    assert place.guild is not None
+    attic = discord.people.channel(place.guild, "Attic", kind=Kind.VOICE)
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker) as bot:
+        voice.enter(anna, choir)
+        assert await ask(bot, place, "/voice listen") == rooms.ELSEWHERE.format(name="Choir")
+        assert voice.where(discord.bot) is None
+        ears = await ears_of(bot, voice, choir, anna)
+        voice.says(anna, sound("cut off"))
+        voice.enter(discord.bot, attic)  # a moderator moves it
+        await bot.until(lambda: voice.where(discord.bot) is None and not voice.sockets)
+        assert not ears._open
+        await ears_of(bot, voice, choir, anna)
+        voice.leave(discord.bot, place.guild)  # and throws it out
+        await bot.until(lambda: not voice.sockets)
+        ears = await ears_of(bot, voice, choir, anna)
+        assert (await ask(bot, choir, "/voice join")).startswith("I am in Choir, and say")
+        assert not ears._open
+        assert await ask(bot, choir, "/voice leave") == "I left the voice channel."
+        assert scribe.calls == []
+
+
+async def test_it_hears_again_after_the_connection_broke(
+    discord: DiscordServer, anna: User, choir: Channel, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ExponentialBackoff, "delay", lambda _: 0.0)
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker) as bot:
+        voice.enter(anna, choir)
+        await ears_of(bot, voice, choir, anna)
+        await voice.hang_up(4006)
+        await bot.until(lambda: not voice.sockets)
+        await bot.until(lambda: voice.sockets and voice.agreed)
+        await voice.introduce(anna)
+        speaker.answers = [opus_of(sound("yes"))]
+        voice.says(anna, sound("hello"))
+        await bot.until(lambda: len(voice.heard) == 30)
+
+
+def test_the_library_hands_on_packets_as_before() -> None:
+    """What `hearing` needs of discord.py and has no public name there."""
+    state = VoiceConnectionState
+    assert [*signature(state.__init__).parameters] == ["self", "voice_client", "hook"]
+    assert [*signature(state.add_socket_listener).parameters] == ["self", "callback"]
+    assert [*signature(state.remove_socket_listener).parameters] == ["self", "callback"]
+    assert [*signature(state._create_socket).parameters] == ["self"]
+    assert [*signature(VoiceClient.create_connection_state).parameters] == ["self"]
+    used = set(state.__init__.__code__.co_names)
+    assert used >= {"hook", "secret_key", "socket", "dave_session", "dave_protocol_version", "_socket_reader"}
+    assert VoiceClient.supported_modes[0] == MODE
