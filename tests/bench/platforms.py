@@ -45,7 +45,7 @@ from tests.bench.table import Row, Rows, milliseconds, render
 from tests.bench.telegram import EACH, ROUNDS, STARTS, People, Spent, gateway_alone, loaded, platform
 from tests.bench.telegram_people import MOST
 from tests.bench.world import REPLY, bot, log_as_in_production, quiet
-from tests.support.whatsapp_live import free_port
+from tests.support.redis_server import free_port
 
 TITLE = "Bots on platforms; model at 0 ms, durable SQLite, each server in a process of its own"
 _GOAL: Final = 200.0  # answered messages a second

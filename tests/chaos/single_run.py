@@ -24,7 +24,7 @@ _REFUSED = "writes refused"
 
 async def perform(server: WatchedModel, plan: Plan) -> Result:
     """One run."""
-    with trial(plan, "chaos") as run:
+    async with trial(plan, "chaos") as run:
         watch = Watch(by_call(plan.faults, "model"), random.Random(plan.seed), hangs=_HANGS, slowest=0.0)
         server.watch = watch
         evidence = await carry_out(plan, run.folder, server)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.support.redis_server import RedisServer
+
+LIMIT: Final = 400.0  # real seconds for a run; most need ten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,20 +77,27 @@ class Trial:
         )
 
 
-@contextmanager
-def trial(schedule: Any, name: str) -> Iterator[Trial]:
-    """A run in a folder that is removed. A TimeoutError is a problem of the run."""
+@asynccontextmanager
+async def trial(schedule: Any, name: str, limit: float = LIMIT) -> AsyncIterator[Trial]:
+    """A run in a folder that is removed. A TimeoutError is a problem of the run, and so is a run that lasts longer than
+    `limit` real seconds: the log says where it waited."""
     folder = Path(tempfile.mkdtemp(prefix=f"legato-{name}-{schedule.seed}-"))
     run = Trial(schedule=schedule, folder=folder)
+    waited: Sequence[str] = ()
     try:
-        yield run
-    except TimeoutError:
-        run.problems.append("a process neither ended nor came to rest")
+        async with asyncio.timeout(limit) as deadline:
+            yield run
+    except TimeoutError as error:
+        what = (
+            f"it was not over after {limit:.0f} s" if deadline.expired() else "a process neither ended nor came to rest"
+        )
+        run.problems.append(what)
+        waited = "".join(traceback.format_exception(error)).splitlines()
     except BaseException as error:
         error.add_note(f"in the run of seed {schedule.seed}, whose files are in {folder}")
         raise
     if run.problems:
-        run.log = (*run.told(), *last_words(folder, 150))
+        run.log = (*run.told(), *waited, *last_words(folder, 150))
     shutil.rmtree(folder)
 
 

@@ -36,7 +36,7 @@ from tests.emulators.slack import SlackServer
 from tests.emulators.telegram import Disconnect, TelegramServer
 from tests.emulators.whatsapp import Settings, WhatsAppServer
 from tests.support.fast_clock import FastClock
-from tests.support.whatsapp_live import free_port
+from tests.support.redis_server import free_port
 
 
 class Telegram(Emulator):

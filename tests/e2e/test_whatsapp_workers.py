@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from gateway.runtime.clock import SystemClock
 from gateway.store.redis import RedisStore
 from tests.emulators.whatsapp import WhatsAppServer
-from tests.support.whatsapp_live import Bot, free_port, on_whatsapp
+from tests.support.redis_server import free_port
+from tests.support.whatsapp_live import Bot, on_whatsapp
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
     from tests.support.redis_server import RedisServer

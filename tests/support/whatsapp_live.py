@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from tests.emulators.whatsapp import Message, Person, WhatsAppServer
 from tests.support.gateway import config_in
 from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
+from tests.support.redis_server import free_port
 from tests.support.waiting import pauses
 
 
@@ -57,13 +57,6 @@ class Bot(LiveBot):
                 if len(await self.gateway.store.outbox(None, 9, (OutboundState.WITHHELD,))) >= count:
                     return
                 await asyncio.sleep(next(pause))
-
-
-def free_port() -> int:
-    """A port that nobody has."""
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def settings_for(whatsapp: WhatsAppServer, port: int, **rules: Any) -> WhatsAppSettings:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.chaos.bots.model import SlowModel
 from tests.chaos.bots.stalls import Stall, watch
-from tests.chaos.trial import Result, Trial, trial
+from tests.chaos.trial import LIMIT, Result, Trial, trial
 from tests.support.redis_server import RedisServer
 
 
@@ -41,7 +41,8 @@ def laboratory(
         async def performed(schedule: Any) -> Result:
             model.rng = random.Random(schedule.seed)
             model.violations.clear()
-            with trial(schedule, name) as run:
+            limit = schedule.patience * (len(schedule.kills) + 1) + LIMIT
+            async with trial(schedule, name, limit) as run:
                 if schedule.together:
                     run.server = await asyncio.to_thread(_emptied, server)
                 await perform(run, model, stalls)

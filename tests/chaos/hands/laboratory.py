@@ -151,7 +151,7 @@ def _processes(mark: str, folder: Path) -> Iterator[str]:
 
 async def perform(server: RedisServer | None, plan: Plan) -> Result:
     """One run."""
-    with trial(plan, "hands") as trying:
+    async with trial(plan, "hands") as trying:
         if server is not None:
             server.empty()
         run = Run(plan, trying.folder, server)

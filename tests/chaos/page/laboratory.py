@@ -204,7 +204,7 @@ class Tab:
 async def perform(model: SlowModel, schedule: Schedule) -> Result:
     """One run."""
     model.rng = random.Random(schedule.seed)
-    with trial(schedule, "page") as trying:
+    async with trial(schedule, "page") as trying:
         run = Run(schedule, trying.folder, model.url, trying.counts)
         trying.problems += await run.carry_out()
         trying.killed_at = tuple(run.killed_at)

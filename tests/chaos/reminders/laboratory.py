@@ -215,7 +215,7 @@ def _missed(text: str) -> int:
 
 async def perform(server: RedisServer | None, plan: Plan) -> Result:
     """One run."""
-    with trial(plan, "reminders") as trying:
+    async with trial(plan, "reminders") as trying:
         url = f"sqlite:///{trying.folder / 'store.db'}"
         if server is not None:
             url = server.url

@@ -24,7 +24,7 @@ from tests.chaos.whatsapp.check import Evidence, Heard, problems, said_in
 from tests.chaos.whatsapp.script import SEND, Schedule
 from tests.emulators.journal import Journal
 from tests.emulators.whatsapp import Person, Settings, WhatsAppServer
-from tests.support.whatsapp_live import free_port
+from tests.support.redis_server import free_port
 
 _NUMBERS: Final[dict[Place, str]] = {
     "anna": "900000000000001",

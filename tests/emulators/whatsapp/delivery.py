@@ -21,6 +21,7 @@ from tests.emulators.journal import Journal
 from tests.emulators.whatsapp.world import Json, World
 
 PATIENCE = 10.0  # seconds for an answer
+_NOBODY = 502  # the status of a call that no app took: it is over, too
 
 
 @dataclass(eq=False)
@@ -81,7 +82,7 @@ class Delivery:
             return
         if isinstance(fault, Slow):
             await self.clock.sleep(fault.seconds)
-        call.status = await self.post(json.dumps(webhook.payload).encode())
+        call.status = await self.post(json.dumps(webhook.payload).encode()) or _NOBODY
         call.done = call.answered = call.status == 200
         if call.status == 200 and not webhook.place:
             self._taken += 1
