@@ -24,7 +24,7 @@ from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.command import as_typed
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
-from gateway.domain.reading import Recent, reached
+from gateway.domain.reading import Doubts, Recent, reached
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, DeliveryRefused, FileRefused, MessageGone, TookTooLong
@@ -38,7 +38,6 @@ log = structlog.get_logger(__name__)
 _PATIENCE: Final = 20.0  # seconds for an answer of the server's
 _TYPING_SECONDS: Final = 9.0
 _SHOWN_MILLISECONDS: Final = 12_000  # for which a server shows it
-_OTHERS_AFTER: Final = 15.0  # seconds: sooner no process takes over what another one has begun to show
 SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
 
 
@@ -77,8 +76,7 @@ class MatrixAdapter:
         self._receiver = Receiver(self._server, self._rooms, settings, clock, listens, self._commands)
         self._typing = Renewed(clock, _TYPING_SECONDS)
         self._background = Background()
-        self._began = clock.now()
-        self._doubted: Recent[str, None] = Recent()  # rows of which a send failed
+        self._doubts = Doubts(clock)
         self._pointed: Recent[str, str] = Recent()  # question → the row that points at it
         self._taken: dict[str, str] = {}  # message → the sign that says so
         self._anew: set[str] = set()  # rows whose message somebody took away
@@ -164,19 +162,14 @@ class MatrixAdapter:
         try:
             message = await self._put_up(room, _transaction(row), content)
         except AdapterError:  # whatever it says: the library sends again by itself what was lost
-            self._doubted[outbound.id] = None
+            self._doubts.note(outbound.id)
             raise
-        if not file and self._may_be_shown(outbound) and not await self._reads(room, message, content):
+        doubtful = not file and self._doubts.concern(outbound, outbound.created_at)  # the server gives back what it has
+        if doubtful and not await self._reads(room, message, content):
             await self.edit(outbound, message)
         else:
             await self._offer(room, message, outbound)
         return message
-
-    def _may_be_shown(self, outbound: Outbound) -> bool:
-        """Say whether an earlier attempt may have shown a beginning of it, which a server gives back for the same row:
-        one in doubt, or one of a process that died while the reply grew."""
-        begun, in_doubt = outbound.created_at, bool(outbound.ambiguous) or outbound.id in self._doubted
-        return in_doubt or begun < self._began or self._clock.now() - begun > _OTHERS_AFTER
 
     async def _reads(self, room: str, message: str, content: Mapping[str, Any]) -> bool:
         """Say whether a message reads so now."""

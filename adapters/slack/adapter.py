@@ -28,7 +28,7 @@ from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, Sour
 from gateway.domain.command import as_typed
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
-from gateway.domain.reading import DirectChats, Recent, reached
+from gateway.domain.reading import DirectChats, Doubts, reached
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, MessageGone
@@ -45,7 +45,6 @@ _PATIENCE: Final = 20.0  # seconds for an answer of Slack's
 _ANSWERED_IN: Final = 2.5  # seconds: Slack waits three for the first word about a command or a press
 _STATUS_SECONDS: Final = 60.0  # Slack shows a status for two minutes
 _ROW: Final = "legato_row"  # the kind of a message's metadata: https://docs.slack.dev/messaging/message-metadata
-_OTHERS_AFTER: Final = 8.0  # seconds: sooner no process takes over what another one has begun to show
 _CLOCKS_DIFFER: Final = 120.0  # seconds
 _UNEDITABLE: Final = ("cant_update_message", "edit_window_closed", "message_not_found", "channel_not_found")
 _MISLAID: Final = ("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long")
@@ -90,7 +89,6 @@ class SlackBot:
         token = settings.token.get_secret_value().strip()
         self.account = account_of(token)
         self._settings, self._clock, self._aside, self._paced, self._status = settings, clock, aside, paced, status
-        self._began = clock.now()
         self._calls = SlackCalls(
             token, clock=clock, base_url=settings.base_url, proxy=settings.proxy, patience=patience
         )
@@ -98,7 +96,7 @@ class SlackBot:
         self._commands = SlashCommands(menu)
         self._receiver = Receiver(settings, clock, self._commands, self._history, listens)
         self._typing = Renewed(clock, _STATUS_SECONDS)
-        self._doubted: Recent[str, None] = Recent()  # rows of which a send had no answer
+        self._doubts = Doubts(clock)
         self._direct = DirectChats(self._opened)
 
     # -- reading ----------------------------------------------------------------------------
@@ -191,7 +189,7 @@ class SlackBot:
         if command is not None and command[1] and outbound.kind != "notice":
             return await self._whispered(command[0], content)
         channel = await self._channel(outbound.to)
-        if self._may_be_shown(outbound):
+        if self._doubts.concern(outbound, _begun(outbound)):
             found = await self._found(outbound, channel)
             if found:
                 await self._shown("chat.update", content, channel=channel, ts=found)
@@ -209,8 +207,8 @@ class SlackBot:
                 unfurl_media=False,
                 metadata={"event_type": _ROW, "event_payload": {"id": outbound.id}},
             )
-        except Ambiguous:  # a draft's is given up, and its row sent again without a doubt noted
-            self._doubted[outbound.id] = None
+        except Ambiguous:
+            self._doubts.note(outbound.id)
             raise
         except ChatGone:
             if command is None:
@@ -232,7 +230,7 @@ class SlackBot:
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
         assert outbound.file is not None, "only a row with a file is sent as one"
         channel = await self._channel(outbound.to)
-        if self._may_be_shown(outbound) and (found := await self._found(outbound, channel)):
+        if self._doubts.concern(outbound, _begun(outbound)) and (found := await self._found(outbound, channel)):
             return found
         said = {"blocks": (await self._content(outbound))["blocks"]} if outbound.text.strip() else {}
         return await files.upload(
@@ -251,13 +249,6 @@ class SlackBot:
 
     async def _opened(self, person: str) -> str:
         return str((await self._calls("conversations.open", users=person))["channel"]["id"])
-
-    def _may_be_shown(self, outbound: Outbound) -> bool:
-        """Whether an earlier attempt may have shown it: one in doubt, or one of a process that died while the reply
-        grew, of which nothing is noted."""
-        begun = _begun(outbound)
-        in_doubt = bool(outbound.ambiguous) or outbound.id in self._doubted
-        return in_doubt or begun < self._began or self._clock.now() - begun > _OTHERS_AFTER
 
     async def _found(self, outbound: Outbound, channel: str) -> str | None:
         """The message of an earlier attempt whose answer was lost; "" if there is none; None if that cannot be looked

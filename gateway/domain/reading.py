@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
-from gateway.domain.chat import Inbound, Source
+from gateway.domain.chat import Inbound, Outbound, Source
 from gateway.domain.reminder import roughly
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
@@ -45,6 +45,7 @@ _EVEN: Final = 2e9  # any time at which platforms give out ids
 _BATCH: Final = 50  # messages that are stored at once
 _REMEMBERED: Final = 2_000
 _WORDINGS: Final = 5  # of one message that are remembered
+_OTHERS_AFTER: Final = 8.0  # seconds: sooner no process takes over from another, which may be silent for ten
 
 
 class Recent(OrderedDict[K, V]):
@@ -271,6 +272,24 @@ class DirectChats:
 
 WITH: Final = "@"
 """Before a person's id: the chat in which they are alone with the bot."""
+
+
+class Doubts:
+    """The rows that an earlier attempt may have shown, on a platform that knows a message by its row."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._began = clock, clock.now()
+        self._rows: Recent[str, None] = Recent()
+
+    def note(self, row: str) -> None:
+        """A send had no answer. The row may come again without a word of that: a draft's failure is not stored."""
+        self._rows[row] = None
+
+    def concern(self, outbound: Outbound, begun: float) -> bool:
+        """Whether the row is in doubt, or was `begun` (seconds since the epoch) early enough for another process to
+        have died while it grew, of which nothing is stored."""
+        in_doubt = bool(outbound.ambiguous) or outbound.id in self._rows
+        return in_doubt or begun < self._began or self._clock.now() - begun > _OTHERS_AFTER
 
 
 class OddEvents:

@@ -7,8 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from adapters.discord.codec import snowflake
-from gateway.domain.reading import Cursors
+from gateway.domain.reading import Cursors, Doubts
 from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.structs import replace
+from gateway.store.records import LEASE_SECONDS
+from tests.support.fakes import ManualClock
+from tests.support.store_kit import outbound
 
 NOW = 1_795_348_800.0
 DAY = 86_400.0
@@ -122,3 +126,23 @@ async def test_old_channels_are_forgotten_but_no_chat_of_two() -> None:
     cursors = await loaded(notes)
     assert list(cursors.alone()) == ["d"]
     assert set(notes.notes) == {"alone d", "base"}
+
+
+async def test_a_row_may_have_been_shown_if_a_send_was_lost_or_another_process_may_have_begun_it() -> None:
+    clock = ManualClock(NOW)
+    doubts = Doubts(clock)
+    row = outbound("1", created_at=NOW)
+    assert not doubts.concern(row, NOW)
+    assert doubts.concern(row, NOW - 1.0), "a process before this one may have shown its beginning"
+    assert doubts.concern(replace(row, ambiguous=1), NOW)
+
+    doubts.note("1")
+    assert doubts.concern(row, NOW)
+
+
+async def test_a_row_is_in_doubt_before_another_process_may_take_over() -> None:
+    clock = ManualClock(NOW)
+    doubts = Doubts(clock)
+    await clock.advance(LEASE_SECONDS - 1.0)
+
+    assert doubts.concern(outbound("1", created_at=NOW), NOW)
