@@ -18,6 +18,7 @@ from tests.chaos.bots.program import BotOrder
 from tests.chaos.bots.run import Planned, Record, Run, as_it_went
 from tests.chaos.bots.script import Kill, Place, Said
 from tests.chaos.bots.stalls import Stall
+from tests.chaos.bots.stores import ServerStore
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.launch import encoded
 from tests.chaos.matrix.check import Evidence, problems, said_in
@@ -82,10 +83,11 @@ async def perform(run: Trial, model: SlowModel, stalls: Sequence[Stall]) -> None
         house = House.of(matrix)
         evidence = Evidence(schedule=schedule, matrix=matrix, heard=house.heard, folder=run.folder)
         run.told = partial(as_it_went, evidence, matrix.journal.calls, matrix.clock.monotonic(), said_in)
-        stage = _Stage(house, evidence, model.url, origin)
-        await _warmed_up(stage, house, evidence)
+        store = ServerStore(run.server, "matrix") if run.server else None
+        stage = _Stage(house, evidence, model.url, origin, run.server)
+        await _warmed_up(stage, house, evidence, store)
         matrix.faults.schedule = Planned(schedule.faults)
-        await Run(schedule, stage, evidence).carry_out()
+        await Run(schedule, stage, evidence, store).carry_out()
         run.problems += problems(evidence, run.counts)
     faults = Counter(f"{call.method} {call.fault}" for call in matrix.journal.calls if call.fault)
     faults["SIGKILL"] = len(evidence.deaths)
@@ -95,11 +97,11 @@ async def perform(run: Trial, model: SlowModel, stalls: Sequence[Stall]) -> None
 laboratories = laboratory("matrix", perform)
 
 
-async def _warmed_up(stage: _Stage, house: House, evidence: Evidence) -> None:
+async def _warmed_up(stage: _Stage, house: House, evidence: Evidence, store: ServerStore | None) -> None:
     """A first process is invited, hears one message in each place and leaves in peace."""
     schedule = Schedule(seed=evidence.schedule.seed, said=(), kills=(), faults=())
     record = Record(folder=evidence.folder)
-    running = asyncio.create_task(Run(schedule, stage, record).carry_out())
+    running = asyncio.create_task(Run(schedule, stage, record, store).carry_out())
     await house.matrix.until(lambda: house.has_the_bot() or running.done())
     for said in house.warm():
         house.hear(said)
@@ -112,8 +114,9 @@ class _Stage:
 
     drafting = EDIT
 
-    def __init__(self, house: House, evidence: Evidence, model: str, origin: float) -> None:
+    def __init__(self, house: House, evidence: Evidence, model: str, origin: float, server: str) -> None:
         self._house, self._evidence, self._model, self._origin = house, evidence, model, origin
+        self._server = server
 
     @property
     def journal(self) -> Journal:
@@ -139,6 +142,7 @@ class _Stage:
             origin=self._origin,
             point=(kill.point or None) if kill else None,
             passing=kill.passing if kill else 1,
+            store=self._server,
         )
         return "tests.chaos.matrix.bot", encoded(order)
 
