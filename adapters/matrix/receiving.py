@@ -325,9 +325,9 @@ class Receiver:
                 return None
             event = opened
         match event["type"]:
-            case "m.room.member" | "m.room.name" | "m.room.encryption":
+            case "m.room.member" | "m.room.name" | "m.room.encryption" if "state_key" in event:
                 self._rooms.changed(where, event)
-            case "m.room.tombstone":
+            case "m.room.tombstone" if "state_key" in event:  # without one it is a message, which anybody may send
                 await self._closed(event)
             case "m.room.redaction":
                 gone = str(event.get("redacts") or event["content"].get("redacts"))

@@ -83,10 +83,10 @@ def member(person: str) -> dict[str, Any]:
     return {"type": "m.room.member", "event_id": "$m", "state_key": person, "content": {"membership": "join"}}
 
 
-async def heard(server: Server, last: str) -> list[str]:
+async def heard(server: Server, last: str, rooms: Rooms | None = None) -> list[str]:
     """The texts that are accepted, once this one was and everything is stored."""
     clock, settings = NoPauses(), MatrixSettings(user=ME)
-    rooms = Rooms(cast(Homeserver, server), settings, clock)
+    rooms = rooms or Rooms(cast(Homeserver, server), settings, clock)
     receiver = Receiver(cast(Homeserver, server), rooms, settings, clock, NOT_SAID, frozenset())
     receiver.name = "Legato"
     texts, notes = list[str](), Notes()
@@ -158,3 +158,24 @@ async def test_nobody_is_written_to_in_a_room_that_they_left() -> None:
     server = Server(people=(ME, ANNA))
     rooms = Rooms(cast(Homeserver, server), MatrixSettings(user=ME), NoPauses())
     assert await rooms.alone_with(ANNA) == ROOM
+
+
+async def test_a_message_that_pretends_to_close_the_room_leads_the_bot_nowhere() -> None:
+    feigned = {**said("x", by=EVE), "type": "m.room.tombstone", "content": {"replacement_room": "!trap"}}
+    told = {"join": {ROOM: {"timeline": {"events": [feigned, said("Hello")]}}}}
+    server = Server(told)
+    assert await heard(server, "Hello") == ["Hello"]
+    assert "join" not in server.calls
+
+
+async def test_a_message_that_pretends_to_encrypt_or_name_the_room_changes_nothing() -> None:
+    feigned = [
+        {**said("x", by=EVE), "type": "m.room.encryption", "content": {"algorithm": "m.megolm.v1.aes-sha2"}},
+        {**said("y", by=EVE), "type": "m.room.name", "content": {"name": "Trap"}},
+    ]
+    told = {"join": {ROOM: {"timeline": {"events": [said("One"), *feigned, said("Hello")]}}}}
+    server, clock = Server(told), NoPauses()
+    rooms = Rooms(cast(Homeserver, server), MatrixSettings(user=ME), clock)
+    await heard(server, "Hello", rooms)
+    found = await rooms.of(ROOM)
+    assert (found.name, found.sealing) == ("", None)
