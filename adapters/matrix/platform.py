@@ -99,6 +99,5 @@ PLATFORM = Platform(
     place_problem=place_problem,
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.matrix.limits:STAGE",
-    guide="Make an account for the bot on any server, and log in with it once: docs/matrix.md shows the line "
-    "that prints its access token.",
+    guide="Make an account for the bot on any server where people log in with a password, and give that password here.",
 )

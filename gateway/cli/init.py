@@ -278,10 +278,12 @@ def _ask_platform(
         return
     tokens = tokens_of(platform)
     for variable, what in tokens.items():
-        which = f" ({what})" if len(tokens) > 1 else ""
+        is_token = variable.endswith("_TOKEN")
+        asked = f"Token of the bot on {platform.title}" if is_token else f"On {platform.title}, {what}"
+        which = f" ({what})" if is_token and len(tokens) > 1 else ""
         if known.get(variable):
-            talk.tell(f"The token is in {variable}.")
-        elif token := talk.secret(f"Token of the bot on {platform.title}{which}").strip():
+            talk.tell(f"The {'token' if is_token else 'secret'} is in {variable}.")
+        elif token := talk.secret(f"{asked}{which}").strip():
             draft.secrets[variable] = known[variable] = token
     for name, what in asked_settings_of(platform).items():
         usual = getattr(present, name, None) or "-"
@@ -290,7 +292,7 @@ def _ask_platform(
     if all(known.get(each) for each in tokens):
         draft.settings[f"adapters.{platform.name}.enabled"] = True
     else:
-        talk.tell(f"Without {'its tokens' if len(tokens) > 1 else 'a token'} {platform.title} stays off.")
+        talk.tell(f"{platform.title} stays off until it has {' and '.join(tokens)}.")
 
 
 def _ask_beside(talk: Dialogue, draft: SetupChanges, config: Config, platform: Platform) -> None:

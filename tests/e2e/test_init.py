@@ -84,6 +84,7 @@ def test_answers_become_settings_and_secrets(tmp_path: Path, monkeypatch: pytest
     assert config.adapters["slack"].enabled
     assert config.adapters["whatsapp"].enabled
     assert any("Token of the bot on Slack (xapp-…" in line for line in seen)
+    assert "On Matrix, the password of the bot's account" in "\n".join(seen)
     assert vars(config.adapters["matrix"])["user"] == "@legato:example.org"
     assert config.access.allow == ("telegram:4711", "telegram:12", "matrix:@anna:example.org")
     assert {"gsk-my-key", TOKEN} <= set(config.secrets())
