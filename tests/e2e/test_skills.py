@@ -307,7 +307,7 @@ async def test_an_admin_shares_a_skill_with_everybody(tmp_path: Path) -> None:
         assert "Only an admin" in await live.ask("/skills share tidy-up", user="u")
         event = await live.tell("/skills share tidy-up", user="boss")
         await live.adapter.press(await live.adapter.question(2), "Approve", user="boss")  # type: ignore[attr-defined]
-        assert "Everybody has tidy-up now" in (await live.answer(event)).text
+        assert "Everybody can use tidy-up" in (await live.answer(event)).text
         assert (tmp_path / "skills/tidy-up/SKILL.md").exists()
         await live.ask("hello", user="u", chat="other")
         assert "- tidy-up: Does it." in prompt(live)
