@@ -16,7 +16,7 @@ import apsw
 
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.kinds import ITEM, MESSAGE, REST, Rest
-from gateway.store.shared.facts import Record, incomplete
+from gateway.store.shared.facts import Milestones, Record, incomplete
 from gateway.store.space import Space
 from gateway.store.sqlite import former
 from gateway.store.sqlite.connection import Connection, connect_writer, many, one, unavailable
@@ -39,10 +39,11 @@ def bring(connection: apsw.Connection, tell: Tell) -> None:
         for a, b, u, s in many(connection, "SELECT account, bucket, until, seconds FROM rests")
     ]
     lay_out(connection, from_number=max(_highest(connection, "inbox", "id"), _highest(connection, "messages", "id")))
-    filled = Filled(connection)
+    filled, milestones = Filled(connection), Milestones()
     for page in former.dump(connection):
         filled.put(page)
-        tell(filled.count, total)
+        if milestones.reached(filled.count):
+            tell(filled.count, total)
     filled.check()
     filled.written.run(_put_rests, rests)
     connection.set_rollback_hook(None)

@@ -19,7 +19,6 @@ import apsw
 import structlog
 
 from gateway.runtime.errors import StoreError, StoreUnavailable
-from gateway.store.shared.facts import Milestones
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import Connection, check_undamaged, connect_reader, connect_writer, unavailable
 from gateway.store.sqlite.lock import LockFile
@@ -73,7 +72,6 @@ class Database:
     ) -> None:
         self.generation = 0
         self._told = told
-        self._milestones = Milestones()
         self._keeps_copy = keeps_copy
         self._broken = broken
         self._path = path
@@ -202,9 +200,8 @@ class Database:
 
     def _brought(self, done: int, total: int) -> None:
         """So much of an older store is brought over: whoever waits for a long one sees it."""
-        if self._milestones.reached(done):
-            log.info("store_is_brought_over", path=str(self._path), done=done, of=total)
-            self._told(f"{done:,} of about {total:,} records are brought over.")
+        log.info("store_is_brought_over", path=str(self._path), done=done, of=total)
+        self._told(f"{done:,} of about {total:,} records are brought over.")
 
     def _written(self, work: Callable[[apsw.Connection], T]) -> T:
         try:
