@@ -6,9 +6,9 @@ lost that a model was paid for. A /stop never interrupts a write, so store and t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -92,8 +92,8 @@ class TurnRecorder(Struct, frozen=True, kw_only=True):
         """Tell the person that their message waits for the store."""
         tell_of_outage(self.outbox, self.item, error)
 
-    async def _insist(self, what: str, step: Callable[[], Awaitable[T]]) -> T:
-        return await insist(step, clock=self.clock, what=what, failed=self.tell_of_outage)
+    def _insist(self, what: str, step: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
+        return insist(step, clock=self.clock, what=what, failed=self.tell_of_outage)
 
     async def _append(self, conversation: Conversation, step: _Append) -> None:
         async def write() -> None:

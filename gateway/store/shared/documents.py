@@ -12,7 +12,7 @@ from msgspec.json import decode
 
 from gateway.domain.approval import LABELS, Approval, Choices
 from gateway.domain.chat import Album, Button, ChatType, Inbound, KeptFile, Returns, SessionKey, Source, Terms, file_in
-from gateway.domain.message import Message, note_of
+from gateway.domain.message import HostNote
 from gateway.domain.reminder import Reminder
 from gateway.domain.rule import Pins
 from gateway.store.records import ToolIntent
@@ -120,12 +120,12 @@ def intents_from(text: str) -> tuple[ToolIntent, ...]:
     return tuple(ToolIntent(call_id=call, tool=tool, waits=bool(waits)) for call, tool, *waits in json.loads(text))
 
 
-def unkept_note(message: Message) -> dict[str, Any]:
-    """The host's note of a message, without what a store keeps beside it."""
-    note: dict[str, Any] = {**note_of(message)}
+def unkept(note: HostNote) -> dict[str, Any]:
+    """A message's note, without what a store keeps beside it."""
+    left: dict[str, Any] = {**note}
     for kept in ("id", "tokens", "at"):
-        note.pop(kept, None)
-    return note
+        left.pop(kept, None)
+    return left
 
 
 _ASKED = ("token", "call", "number", "person", "question", "shown_as", "asked_at", "expires_at", "labels")

@@ -107,8 +107,12 @@ def _in_hand(rows: Sequence[Row]) -> Row | None:
 
 def advance_all(space: Space, caller: Caller, chats: Iterable[str], *, adopts: bool = False) -> Rows:
     """`advance` for each chat, once and in order."""
-    claimed = [advance(space, caller, chat, adopts=adopts) for chat in dict.fromkeys(chats)]
-    return tuple([row for row in claimed if row is not None])
+    claimed = list[Outbound]()
+    for chat in dict.fromkeys(chats):
+        row = advance(space, caller, chat, adopts=adopts)
+        if row is not None:
+            claimed.append(row)
+    return tuple(claimed)
 
 
 def advance(space: Space, caller: Caller, chat: str, *, adopts: bool = False, shown: bool = False) -> Outbound | None:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import Message, note_of, noted, noted_tokens, wire
+from gateway.domain.message import HOST, Message, note_of, noted, noted_tokens, wire
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import CanonicalUsage
 from gateway.runtime.errors import SessionConflict, SessionNotFound, StoreError
@@ -31,7 +31,7 @@ from gateway.store.kinds import (
     Spoken,
 )
 from gateway.store.records import EXPIRY_CLAIM, PATCHED, Lease, Opening, Patch, Rebuilt, StepRecord
-from gateway.store.shared.documents import storable, unkept_note
+from gateway.store.shared.documents import storable, unkept
 from gateway.store.space import MANY, Caller, Space
 from gateway.store.steps import lanes, spending
 
@@ -110,8 +110,8 @@ def message(said: Spoken) -> Message:
     note: dict[str, Any] = {**(said.note or {}), "id": str(said.number), "at": said.at}
     if said.tokens is not None:
         note["tokens"] = said.tokens
-    kept: Any = said.message
-    return noted(kept, **note)
+    noted: dict[str, Any] = {**said.message, HOST: note}
+    return noted  # type: ignore[return-value]
 
 
 def number_of(message_id: str) -> int:
@@ -134,7 +134,7 @@ def store_message(space: Space, session_id: str, key: SessionKey, new: Message, 
         at=at,
         tokens=note.get("tokens"),
         message=wire(new),
-        note=unkept_note(new) or None,
+        note=unkept(note) or None,
     )
     space.put(MESSAGE, said)
     return number, noted(new, id=str(number), at=at)
@@ -142,9 +142,13 @@ def store_message(space: Space, session_id: str, key: SessionKey, new: Message, 
 
 def _refer(space: Space, session: Session, messages: Sequence[Message], at: float) -> tuple[Message, ...]:
     """Append messages to a transcript."""
-    stored = [store_message(space, session.id, session.key, each, at) for each in messages]
-    space.extend(session.id, [number for number, _ in stored], at=session.message_count)
-    return tuple([kept for _, kept in stored])
+    numbers, stored = list[int](), list[Message]()
+    for each in messages:
+        number, kept = store_message(space, session.id, session.key, each, at)
+        numbers.append(number)
+        stored.append(kept)
+    space.extend(session.id, numbers, at=session.message_count)
+    return tuple(stored)
 
 
 # -- appending -----------------------------------------------------------------------------------------
