@@ -19,7 +19,7 @@ from gateway.domain.chat import Inbound
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreLocked, StoreUnavailable
 from gateway.runtime.tasks import Background, ended_before
-from gateway.store.port import Documents, Store
+from gateway.store.port import Documents, FleetStore
 
 log = structlog.get_logger(__name__)
 
@@ -69,7 +69,7 @@ class AccountLeases:
     platforms in `runs`, and the messages of every adapter that may send."""
 
     def __init__(
-        self, *, store: Store, clock: Clock, worker: str, background: Background, runs: Collection[str]
+        self, *, store: FleetStore, clock: Clock, worker: str, background: Background, runs: Collection[str]
     ) -> None:
         self._store = store
         self._background = background

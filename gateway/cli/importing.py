@@ -34,7 +34,7 @@ from gateway.runtime.errors import SessionNotFound, UserError
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.imports import Past, Tally, read, size_of
-from gateway.store.port import ForgettingStore, Store
+from gateway.store.port import ForgettingStore, SessionStore
 from gateway.store.records import Opening
 
 _AT_ONCE: Final = 128  # conversations that are stored in one go
@@ -127,7 +127,7 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 class _Import:
     """One reading of a file. `looks`: there is a store, which may know some of it; `stores`: new ones are stored."""
 
-    def __init__(self, *, store: Store, owner: Owner, form: str, stores: bool, looks: bool, tell: Tell) -> None:
+    def __init__(self, *, store: SessionStore, owner: Owner, form: str, stores: bool, looks: bool, tell: Tell) -> None:
         self._store, self._owner, self._form = store, owner, form
         self._stores, self._looks, self._tell = stores, looks, tell
         self._counter = TokenCounter()

@@ -20,7 +20,7 @@ from gateway.domain.chat import SessionKey, is_shared
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
-from gateway.store.port import Store
+from gateway.store.port import InboxStore
 from gateway.store.records import Arrival, Receipt
 from gateway.turns.notices import Quota, Throttle
 
@@ -41,7 +41,7 @@ class Admission(Struct, kw_only=True):
     last told that its lane is full. `_overflowed` has the keys whose adapter was told so, `_crowded` shared lanes in
     which somebody may have their share, and `_answered` counts a key's commands beside its lane."""
 
-    store: Store
+    store: InboxStore
     outbox: Outbox
     registry: CommandRegistry
     cap: int
