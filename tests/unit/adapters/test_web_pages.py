@@ -9,7 +9,7 @@ import pytest
 from adapters.web.charts import bar, days, lineage
 from adapters.web.markup import Html, joined
 from adapters.web.pages import Frame, Role, Seen, inside, login, session, side, window
-from gateway.domain.views import Coming, Cost, Hour, LineageLink, Memo, Pass, WindowShares, Word
+from gateway.domain.views import Coming, Cost, Filled, Hour, LineageLink, Memo, Pass, WindowShares, Word
 from gateway.runtime.structs import replace
 
 ASSETS = {"page.css": "/page.css", "icon.svg": "/icon.svg", "page.js": "/page.js"}
@@ -199,3 +199,10 @@ def test_of_a_long_lineage_the_end_is_drawn() -> None:
     assert re.findall(r"<title>(s\d)", drawn) == [f"s{n}" for n in range(2, 9)]
     assert re.findall(r"(\d+) → \d+", drawn) == [str(10 * n) for n in range(3, 9)]
     assert "9 sessions" in drawn
+
+
+def test_the_fullest_window_is_a_share_of_its_own_window() -> None:
+    half = Filled(key="telegram/chat=1", id="s1", used=500, window=1_000, messages=3, last_active_at=NOON)
+    more = replace(half, id="s2", used=400, window=10_000)
+    assert "<strong>50 %</strong>" in joined(inside(replace(seen(), filled=[more, half]), ""))
+    assert "<strong>0 %</strong>" in joined(inside(seen(), ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.app.alerts import _risen
 from gateway.app.problems import PlatformSigns, Signs, is_hopeless, problems
 
 FINE = PlatformSigns(state="reads")
@@ -76,3 +77,11 @@ def rows(*counts: int) -> list[Signs]:
 def test_an_outbox_grows_if_nothing_goes_out_of_it_for_minutes(counts: list[int], grows: bool) -> None:
     *before, last = rows(*counts)
     assert kinds(last, *before) == ([("outbox_grows", "fake")] if grows else [])
+
+
+def test_an_alert_comes_for_what_has_risen_since_the_last_look() -> None:
+    before = Signs(at=0.0, dead=2, caps_met=1)
+    assert _risen(before, Signs(at=1.0, dead=2, caps_met=1)) == {}
+    assert _risen(before, Signs(at=1.0, dead=1)) == {}  # one was taken off
+    assert list(_risen(before, Signs(at=1.0, dead=3, caps_met=1))) == ["dead_letters"]
+    assert list(_risen(before, Signs(at=1.0, dead=2, caps_met=2))) == ["cap_met"]

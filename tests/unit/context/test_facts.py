@@ -177,3 +177,8 @@ async def test_a_credential_in_one_is_redacted() -> None:
     assert HEADING in text
     assert "hunter2" not in text
     assert "hunter2" not in str(note_of(summary)["facts"])
+
+
+def test_two_words_with_a_name_tell_nothing_and_three_do() -> None:
+    assert worth("Robert Meyer") == 0.0
+    assert worth("Call Mr. Robert") == NAMED

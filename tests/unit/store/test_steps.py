@@ -37,7 +37,7 @@ from gateway.store.kinds import (
 from gateway.store.records import ATTEMPT_PAUSES, Cap, Erasure, InboxItem, Lease, Opening, Reservation
 from gateway.store.shared.platforms import Platforms
 from gateway.store.space import Caller, Space
-from gateway.store.steps import forgetting, lanes, members, outbox, sessions, spending, turns
+from gateway.store.steps import forgetting, lanes, members, outbox, reports, sessions, spending, turns
 from tests.support.store_kit import START, arrival, key, new_session, outbound, step
 
 T = TypeVar("T")
@@ -356,3 +356,18 @@ def test_who_has_the_store_for_itself_takes_over_from_all_and_another_only_from_
     alone.run(members.join, alone.caller, START + 10)
     assert (space.count(HELD, "a"), space.get(MEMBER, "a")) == (0, None)
     assert alone.claim()[1].attempts == 2
+
+
+# -- reports -------------------------------------------------------------------------------------------
+
+
+def test_a_name_is_an_event_or_a_number(process: Process) -> None:
+    process.accept("e1", "7")
+    lease, item = process.claim()
+    assert lease.key == item.key
+    by_event = process.run(reports.named, "e1", ["other", "test"])
+    assert [fate.item.id for fate in by_event.fates] == [item.id]
+    assert process.run(reports.named, item.id, []).fates == by_event.fates
+    assert process.run(reports.named, "e1", ["other"]).fates == ()
+    assert len(process.run(reports.named, "7", ["test"]).fates) == 1  # nothing has this number
+    assert process.run(reports.named, str(1 << 63), ["test"]).fates == ()  # no store has so high a number
