@@ -8,10 +8,36 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tests.chaos.bots.run import PATIENCE
-from tests.chaos.bots.script import Kill, Place, Said, Speaker, Trouble, a_command, a_kill, a_message, in_order
+from tests.chaos.bots.script import (
+    SLOWEST,
+    Kill,
+    Place,
+    Said,
+    Speaker,
+    Trouble,
+    a_command,
+    a_kill,
+    a_message,
+    in_order,
+)
+from tests.emulators.faults import Disconnect, Fault, Flood, LoseAnswer, Refuse, Slow
 
 MISSED: Final = 600  # messages that are missed in every fiftieth run, all before its first process
 _TOGETHER: Final = 4  # in every fourth run two processes live side by side
+
+TROUBLES: Final[tuple[Fault, ...]] = (
+    LoseAnswer(),
+    LoseAnswer(seconds=1.0),
+    Disconnect(),
+    Disconnect(done=True),
+    Flood(seconds=1),
+    Refuse(status=500),
+    Refuse(status=503),
+    Slow(seconds=SLOWEST),
+)
+"""What may befall a call of the bot's."""
+BREAKS: Final[tuple[Fault, ...]] = (LoseAnswer(), Disconnect(), Disconnect(done=True), Slow(seconds=SLOWEST))
+"""What may befall a message of the platform's."""
 
 Lanes: TypeAlias = Sequence[tuple[Place, Speaker]]
 """Who speaks where."""
@@ -69,6 +95,22 @@ def many_missed(seed: int, lanes: Lanes) -> list[Said]:
 def _one_of_many(number: int, place: Place, speaker: Speaker) -> Said:
     token = f"tok{number // 100:02d}{number:05x}"
     return Said(process=0, at=0.0, down=True, place=place, speaker=speaker, kind="say", token=token)
+
+
+def drawn(
+    rng: random.Random,
+    methods: Sequence[str],
+    *,
+    least: int = 0,
+    most: int,
+    latest: int,
+    among: Sequence[Fault] = TROUBLES,
+) -> list[Trouble]:
+    """From `least` to `most` faults, each of a call from the first to the `latest` of its method."""
+    return [
+        Trouble(method=rng.choice(methods), nth=rng.randint(1, latest), fault=rng.choice(among))
+        for _ in range(rng.randint(least, most))
+    ]
 
 
 def made(seed: int, lanes: Lanes, faults: Callable[[random.Random], tuple[Trouble, ...]], **more: float) -> Schedule:

@@ -6,9 +6,8 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from tests.chaos.bots.schedule import Lanes, Schedule, made
-from tests.chaos.bots.script import SLOWEST, Place, Trouble
-from tests.emulators.faults import Disconnect, Fault, Flood, LoseAnswer, Refuse, Slow
+from tests.chaos.bots.schedule import TROUBLES, Lanes, Schedule, drawn, made
+from tests.chaos.bots.script import Place, Trouble
 
 SEND: Final = "send"
 EDIT: Final = "edit"
@@ -18,16 +17,6 @@ _LANES: Final[Lanes] = (
     ("bob", "bob"),
     *(((place, speaker)) for place in PLACES[2:] for speaker in ("anna", "bob")),
 )
-_BREAKS: Final[tuple[Fault, ...]] = (
-    LoseAnswer(seconds=1.0),
-    Disconnect(),
-    Disconnect(done=True),
-    Flood(seconds=1),
-    Refuse(status=500),
-    Refuse(status=503),
-    Slow(seconds=SLOWEST),
-)
-_TROUBLES: Final[tuple[Fault, ...]] = (LoseAnswer(), *_BREAKS)
 _ASKED: Final = ("joined_members", "state", "event", "messages", "receipt", "typing", "profile", "login")
 
 
@@ -38,15 +27,6 @@ def make_schedule(seed: int) -> Schedule:
 
 def _faults(rng: random.Random) -> tuple[Trouble, ...]:
     """Most of them befall what people see; the news and looks have theirs."""
-    faults = [
-        Trouble(method=rng.choice((SEND, SEND, EDIT)), nth=rng.randint(1, 12), fault=rng.choice(_TROUBLES))
-        for _ in range(rng.randint(1, 5))
-    ]
-    faults += [
-        Trouble(method=rng.choice(_ASKED), nth=rng.randint(1, 6), fault=rng.choice(_TROUBLES))
-        for _ in range(rng.randint(0, 2))
-    ]
-    faults += [
-        Trouble(method="sync", nth=rng.randint(1, 12), fault=rng.choice(_BREAKS)) for _ in range(rng.randint(0, 3))
-    ]
-    return tuple(faults)
+    faults = drawn(rng, (SEND, SEND, EDIT), least=1, most=5, latest=12)
+    faults += drawn(rng, _ASKED, most=2, latest=6)
+    return (*faults, *drawn(rng, ("sync",), most=3, latest=12, among=TROUBLES[1:]))  # a bot waits long for news

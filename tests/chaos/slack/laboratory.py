@@ -11,6 +11,7 @@ from functools import partial
 from typing import Self
 
 from tests.chaos.bots import run as bots
+from tests.chaos.bots.check import Heard
 from tests.chaos.bots.laboratory import laboratory
 from tests.chaos.bots.model import SlowModel
 from tests.chaos.bots.program import BotOrder
@@ -20,7 +21,7 @@ from tests.chaos.bots.stalls import Stall
 from tests.chaos.bots.stores import ServerStore
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.launch import encoded
-from tests.chaos.slack.check import Evidence, Heard, problems, said_in
+from tests.chaos.slack.check import Evidence, problems, said_in
 from tests.chaos.slack.script import EDIT, PLACES, Schedule
 from tests.chaos.trial import Result, Trial
 from tests.emulators.journal import Journal
@@ -55,7 +56,10 @@ class Office:
         channel, thread = self.places[said.place]
         text = said.text if channel.kind == "im" else f"@Legato {said.text}"
         message = self.slack.people.say(channel, self.people[said.speaker], text, thread=thread)
-        self.heard.append(Heard(said=said, message=message))
+        team, root = self.slack.settings.team, message.thread_ts or message.ts  # each mention has a thread of its own
+        event = f"{team}:{channel.id}:{message.user.id}:{message.ts}"
+        place = channel.id, None if channel.kind == "im" else root
+        self.heard.append(Heard(said=said, message=message.ts, event=event, place=place))
 
     def warm(self) -> Iterator[Said]:
         """One message in each place, from before the run."""
@@ -120,9 +124,7 @@ class _Stage:
         self._office.hear(said)
 
     def events(self) -> set[str] | None:
-        team = self._office.slack.settings.team
-        heard = [each.message for each in self._office.heard]
-        return {f"{team}:{each.channel.id}:{each.user.id}:{each.ts}" for each in heard} or None
+        return {each.event for each in self._office.heard} or None
 
     def program(self, number: int, kill: Kill | None) -> tuple[str, str]:
         slack = self._office.slack

@@ -11,31 +11,16 @@ from adapters.whatsapp.formatting import plain, shown, split
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import REPEATED
 from gateway.turns.reception import BUSY
-from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
+from tests.chaos.bots.check import Heard, answered_out_of_order, ended_badly, in_lanes, shown_out_of_order
 from tests.chaos.bots.model import reply_to
 from tests.chaos.bots.run import Record
-from tests.chaos.bots.script import Said
 from tests.chaos.bots.stores import Row
 from tests.chaos.whatsapp.script import SEND, Schedule
 from tests.emulators.journal import Call
 from tests.emulators.whatsapp import Message, WhatsAppServer
 from tests.emulators.whatsapp.checks import visible
 
-_BESIDE_THE_LANE = ("/status", "/version")
 _MARK = REPEATED.strip()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """Something that was said, and the message that it became."""
-
-    said: Said
-    message: Message
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """The person and the number of the bot."""
-        return self.message.person.number, self.message.number
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,7 +37,7 @@ def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     yield from ended_badly(evidence)
     yield from _everything_is_answered(evidence, counts)
     yield from _nothing_is_repeated_without_a_mark(evidence, counts)
-    yield from _answers_come_in_order(evidence)
+    yield from answered_out_of_order(in_lanes(evidence.rows, evidence.heard, message_of))
     calls: dict[str, list[Call]] = defaultdict(list)
     for call in evidence.whatsapp.journal.of(SEND):
         if call.done:
@@ -94,7 +79,7 @@ def _everything_is_answered(evidence: Evidence, counts: Counter[str]) -> Iterato
             yield f"a {row.kind} is {row.state}: {row.text[:80]}"
     first = evidence.whatsapp.settings.numbers[0]
     for heard in evidence.heard:
-        rows = answers.pop(heard.message.id, [])
+        rows = answers.pop(heard.message, [])
         if {(row.chat, row.thread or first) for row in rows} - {heard.place}:
             yield f"{heard.said.text} was answered elsewhere"
         if not heard.said.token:
@@ -137,14 +122,3 @@ def message_lost(evidence: Evidence, row: str) -> bool:
     """Say whether the answer to a send of this row was lost."""
     named = (call for call in evidence.whatsapp.journal.of(SEND) if call.ambiguous)
     return any(call.parameters.get("biz_opaque_callback_data") == row for call in named)
-
-
-def _answers_come_in_order(evidence: Evidence) -> Iterator[str]:
-    """In each lane in the order in which they were said: Meta brings those of a person one by one here."""
-    lanes: dict[tuple[str, str], list[int]] = defaultdict(list)
-    asked = {heard.message.id: (place, heard) for place, heard in enumerate(evidence.heard)}
-    for row in evidence.rows:
-        place, heard = asked.get(message_of(row.answers), (0, None))
-        if row.kind in ("reply", "command") and heard and heard.said.kind not in _BESIDE_THE_LANE:
-            lanes[heard.place].append(place)
-    yield from answered_out_of_order(lanes)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from tests.chaos.bots import run as bots
+from tests.chaos.bots.check import Heard
 from tests.chaos.bots.laboratory import laboratory
 from tests.chaos.bots.model import SlowModel
 from tests.chaos.bots.program import BotOrder
@@ -20,7 +21,7 @@ from tests.chaos.bots.stores import ServerStore
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.launch import encoded
 from tests.chaos.trial import Result, Trial
-from tests.chaos.whatsapp.check import Evidence, Heard, problems, said_in
+from tests.chaos.whatsapp.check import Evidence, problems, said_in
 from tests.chaos.whatsapp.script import SEND, Schedule
 from tests.emulators.journal import Journal
 from tests.emulators.whatsapp import Person, Settings, WhatsAppServer
@@ -47,7 +48,9 @@ class Street:
     def hear(self, said: Said, ago: float) -> None:
         """Let it be said."""
         message = self.whatsapp.say(self.people[said.speaker], said.text, number=_NUMBERS[said.place], ago=ago)
-        self.heard.append(Heard(said=said, message=message))
+        person = message.person.number
+        event = f"{message.number}:{person}:{message.id}"
+        self.heard.append(Heard(said=said, message=message.id, event=event, place=(person, message.number)))
 
 
 async def perform(run: Trial, model: SlowModel, stalls: Sequence[Stall]) -> None:
@@ -95,8 +98,7 @@ class _Stage:
         self._street.hear(said, _AGO if self._evidence.schedule.missed else 0.0)
 
     def events(self) -> set[str] | None:
-        heard = [each.message for each in self._street.heard]
-        return {f"{each.number}:{each.person.number}:{each.id}" for each in heard} or None
+        return {each.event for each in self._street.heard} or None
 
     def program(self, number: int, kill: Kill | None) -> tuple[str, str]:
         settings = self._street.whatsapp.settings

@@ -6,10 +6,8 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from tests.chaos.bots.schedule import Lanes, Schedule, made
-from tests.chaos.bots.script import SLOWEST, Trouble
-from tests.emulators.faults import Fault
-from tests.emulators.whatsapp import Disconnect, Flood, LoseAnswer, Refuse, Slow
+from tests.chaos.bots.schedule import BREAKS, Lanes, Schedule, drawn, made
+from tests.chaos.bots.script import Trouble
 
 SEND: Final = "messages"
 _LANES: Final[Lanes] = (
@@ -20,18 +18,8 @@ _LANES: Final[Lanes] = (
     ("one", "anna"),
     ("two", "anna"),
 )
-_TROUBLES: Final[tuple[Fault, ...]] = (
-    LoseAnswer(),
-    LoseAnswer(seconds=1.0),
-    Disconnect(),
-    Disconnect(done=True),
-    Flood(),
-    Refuse(status=500),
-    Refuse(status=503),
-    Slow(seconds=SLOWEST),
-)
-_BREAKS: Final[tuple[Fault, ...]] = (LoseAnswer(), Disconnect(), Disconnect(done=True), Slow(seconds=SLOWEST))
 _ASKED: Final = ("app", "subscriptions", "debug_token", "subscribed_apps", "receipt", "number")
+_WEBHOOKS: Final = ("webhook messages", "webhook messages", "webhook statuses")
 
 
 def make_schedule(seed: int) -> Schedule:
@@ -41,15 +29,6 @@ def make_schedule(seed: int) -> Schedule:
 
 def _faults(rng: random.Random) -> tuple[Trouble, ...]:
     """Most of them befall what people see; webhooks and looks have theirs."""
-    faults = [
-        Trouble(method=SEND, nth=rng.randint(1, 12), fault=rng.choice(_TROUBLES)) for _ in range(rng.randint(1, 5))
-    ]
-    faults += [
-        Trouble(method=rng.choice(_ASKED), nth=rng.randint(1, 4), fault=rng.choice(_TROUBLES))
-        for _ in range(rng.randint(0, 2))
-    ]
-    faults += [
-        Trouble(method=f"webhook {what}", nth=rng.randint(1, 8), fault=rng.choice(_BREAKS))
-        for what in rng.choices(("messages", "messages", "statuses"), k=rng.randint(0, 4))
-    ]
-    return tuple(faults)
+    faults = drawn(rng, (SEND,), least=1, most=5, latest=12)
+    faults += drawn(rng, _ASKED, most=2, latest=4)
+    return (*faults, *drawn(rng, _WEBHOOKS, most=4, latest=8, among=BREAKS))
