@@ -35,6 +35,7 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "docs/platforms.md": lambda: tables.page_with("docs/platforms.md", abilities=tables.abilities()),
     "docs/providers.md": lambda: tables.page_with("docs/providers.md", vendors=tables.vendors()),
     "docs/pictures/cost.svg": charts.cost,
+    "docs/pictures/matrix.svg": lambda: forms.drawn("Where an account, an id and a room are on Matrix", forms.MATRIX),
     "docs/pictures/rooms.svg": rooms.drawn,
     "docs/pictures/slack.svg": lambda: forms.drawn("Where Slack's tokens are", forms.SLACK),
     "docs/pictures/soak.svg": charts.soak,

@@ -116,6 +116,50 @@ WHATSAPP: Final = (
     ),
 )
 
+MATRIX: Final = (
+    Page(
+        "your Matrix app, before you sign in",
+        ("Sign in", "Create account"),
+        "Create account",
+        (
+            Part("field", "Username", "legato", step=1),
+            Part("field", "Password", "••••••••", step=1),
+            Part("button", "Register", step=1),
+            Part("remark", "Then sign out: the bot signs in by itself"),
+        ),
+    ),
+    Page(
+        "your own account: All settings",
+        ("Account", "Sessions", "Appearance", "Notifications"),
+        "Account",
+        (
+            Part("heading", "Profile"),
+            Part("field", "Username", "@anna:example.org", step=2),
+        ),
+    ),
+    Page(
+        "Start chat",
+        ("Start chat", "New room"),
+        "New room",
+        (
+            Part("field", "Name", "Legato", step=4),
+            Part("field", "End-to-end encryption", "off", step=4),
+            Part("button", "Create room", step=4),
+            Part("field", "Invite to this room", "@legato:example.org", step=4),
+            Part("button", "Invite", step=4),
+        ),
+    ),
+    Page(
+        "Room settings",
+        ("General", "Security & Privacy", "Roles & Permissions", "Advanced"),
+        "Advanced",
+        (
+            Part("field", "Internal room ID", "!room:example.org"),
+            Part("remark", "Who may talk in one room only: access.allow names the room by this"),
+        ),
+    ),
+)
+
 
 def drawn(title: str, pages: Sequence[Page]) -> str:
     """The pages one below the other."""
