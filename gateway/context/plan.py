@@ -137,7 +137,7 @@ def make_plan(
     unrepaired = not found.found and len(clean) == len(messages) and all(map(operator.is_, clean, messages))
     before = sum(tokens) + total_tokens(lead, counter) if unrepaired else total_tokens(messages, counter)
     overhead = 0 if current_tokens is None else max(0, correction.invert(current_tokens) - before)
-    own = fitted(_in_own_tokens(budgets, correction), overhead)
+    own = fitted(_in_own_tokens(budgets, correction), overhead, sum(tokens) / max(1, len(tokens)))
 
     layout = _layout(found, own, settings, force=force)
     table_room = min(TABLE_TOKENS, int(own.usable_tokens * TABLE_SHARE)) if found.chapters else 0

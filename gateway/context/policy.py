@@ -36,7 +36,10 @@ SMALL: Final = 6_000  # tokens of a window; in a smaller one two messages fill w
 USABLE_OF_SMALL: Final = 0.93
 TAIL_OVERRUN: Final = 1.5  # a message may overrun the tail's budget up to this factor
 FREE_SHARE: Final = 0.30  # of the threshold beside system prompt and tools: a pass leaves it free
-FREE_OF_SMALL: Final = 0.50  # the same in a small window
+FREE_OF_SMALL: Final = 0.50  # the same in a small window, at least
+MOST_FREE_OF_SMALL: Final = 0.70
+_FREE_MESSAGES: Final = 10  # of the usual length, that the free room of a small window holds
+FREE_OF_CHEAP: Final = 0.60  # the same where a window ends before its cheapest threshold
 PLAIN_THRESHOLD: Final = 0.50  # of the window
 MIN_TAIL_MESSAGES: Final = 3
 LEAST_TARGET, MOST_TARGET = 0.10, 0.80  # shares of the threshold that the tail may be given
@@ -102,7 +105,7 @@ class Budgets(Struct, frozen=True, kw_only=True):
 
     `usable_tokens`: the most that a prompt should take of the window. `ledger_tokens`: for the list of identifiers
     after a summary. `fallback_chars`: for a summary made without a model, whose tokens `max_summary_tokens` limits;
-    both without the list.
+    both without the list. `free_share`: of the threshold beside system prompt and tools, which a pass leaves free.
     """
 
     usable_tokens: int
@@ -112,6 +115,7 @@ class Budgets(Struct, frozen=True, kw_only=True):
     max_summary_tokens: int
     ledger_tokens: int
     fallback_chars: int
+    free_share: float = FREE_SHARE
 
     def scaled(self, factor: float) -> Budgets:
         """Return the budgets with tail, head and summary times `factor`."""
@@ -200,6 +204,8 @@ def budgets(context_length: int, settings: CompressionSettings, reserved: int, c
         max_summary_tokens=summary,
         ledger_tokens=ledger,
         fallback_chars=min(FALLBACK_CHARS, summary * 4),
+        # Every pass costs, and the next one cannot wait for the cheapest moment: the less is left, the later it comes.
+        free_share=FREE_OF_CHEAP if cheapest and cheapest > usable else FREE_SHARE,
     )
 
 
@@ -215,13 +221,16 @@ def summary_budget(middle_tokens: int, max_summary_tokens: int) -> int:
     return min(max(int(best), SUMMARY_FLOOR), max_summary_tokens)
 
 
-def fitted(plain: Budgets, overhead: int) -> Budgets:
-    """Return budgets for a request that also holds `overhead` tokens of system prompt and tools.
+def fitted(plain: Budgets, overhead: int, message: float = 0.0) -> Budgets:
+    """Return budgets for a request that also holds `overhead` tokens of system prompt and tools. `message`: tokens of a
+    usual one; in a small window a few long ones would fill what a pass leaves free.
 
     Head, summary and an overrun tail must leave a share of the room beside the overhead free, or the next pass would
     come at once. Where they do not, all three shrink alike, to a tenth at least: an empty conversation is no help.
     """
     wanted = plain.head_tokens + plain.max_summary_tokens + plain.ledger_tokens + int(plain.tail_tokens * TAIL_OVERRUN)
-    free = FREE_SHARE if plain.usable_tokens > SMALL * USABLE_SHARE else FREE_OF_SMALL
-    room = (plain.threshold_tokens - overhead) * (1 - free)
+    beside, free = max(1, plain.threshold_tokens - overhead), plain.free_share
+    if plain.usable_tokens <= SMALL * USABLE_SHARE:
+        free = max(free, min(MOST_FREE_OF_SMALL, max(FREE_OF_SMALL, _FREE_MESSAGES * message / beside)))
+    room = beside * (1 - free)
     return plain if wanted <= room else plain.scaled(max(0.10, room / wanted))

@@ -189,3 +189,20 @@ def test_a_pace_is_learned_from_requests_that_grow() -> None:
     assert pace.requests == 57, "what a compaction left tells nothing"
     unknown = Pace(growth=500, cached=0.9, requests=9)
     assert cheapest_threshold(64_000, CompressionSettings(), unknown, SONNET) is None
+
+
+def test_long_messages_leave_more_of_a_small_window_free() -> None:
+    plain = budgets(4_096, CompressionSettings(), 410)
+    short, long = fitted(plain, 600, 100), fitted(plain, 600, 250)
+    assert long.ledger_tokens < short.ledger_tokens == fitted(plain, 600).ledger_tokens
+    large = budgets(32_000, CompressionSettings(), 4_000)
+    assert fitted(large, 2_000, 5_000) == fitted(large, 2_000)
+
+
+def test_less_is_left_where_the_window_ends_before_the_cheapest_threshold() -> None:
+    plain = fitted(budgets(32_000, CompressionSettings(), 4_000), 2_000)
+    cheap = fitted(budgets(32_000, CompressionSettings(), 4_000, cheapest=64_000), 2_000)
+    assert cheap.threshold_tokens == plain.threshold_tokens
+    assert cheap.max_summary_tokens < 0.8 * plain.max_summary_tokens
+    within = budgets(200_000, CompressionSettings(), 4_000, cheapest=80_000)
+    assert within.free_share == budgets(200_000, CompressionSettings(), 4_000).free_share
