@@ -44,6 +44,7 @@ _HINTS: Final = (
     "voortaan", "telkens", "als ik", "wanneer ik", "vergeet", "niet meer", "needn", "lift ", "no need", "t needed",
     "t necessary", "allowed", "no more", "feel free", "okay to", "ok to", "fine to", "you may", "drop the", "wieder",
     "keine ", "no ", "okay now", "ok now", "fine now",
+    "skip the", "fine with", "sind ab", "ist ab",
     "kein ", "keinen ", "brauchst", "musst", "nicht", "pas ", "besoin", "de nouveau", "no uses", "por favor", "puedes",
     "hace falta", "non ", "geen ",
 )  # fmt: skip
@@ -55,6 +56,7 @@ _FOREIGN_HINTS: Final = (
     "别再", "別再", "禁止", "今后", "今後", "不用", "不再", "取消", "忘", "これから", "必ず", "絶対", "いつも",
     "毎回", "не ", "можно", "ないで", "やめて", "可以",
     "别用", "别提", "من الآن", "دائم", "لا ت", "أبد", "كلما", "تجنب", "عندما أ", "يمكنك", "لا داعي",
+    "فصاعد", "ابتداء", "عدم ", "без ", "μη", "πάντα", "ποτέ", "από ", "στο εξής", "lütfen",
     "मत ", "지 마", "अब से", "हमेशा", "कभी", "जब भी", "앞으로", "항상", "절대", "매번", "때마다",
 )  # fmt: skip
 

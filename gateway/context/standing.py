@@ -220,7 +220,8 @@ _ASIDE: Final = late(_TABLE["aside"], re.IGNORECASE)
 # What need not be, or is called off, may still be forbidden.
 _NEEDLESS: Final = late(_TABLE["needless"], re.IGNORECASE)
 _ALLOWS: Final = late(
-    r"\b(?:can|may|kannst|darfst|puedes)\b(?! (?:leave|drop|skip|omit|stop|ignore))|снова", re.IGNORECASE
+    r"\b(?:can|may|kannst|darfst|puedes)\b(?! (?:leave|drop|skip|omit|stop|ignore)|.*\b(?:weg|aus)lassen\b)|снова",
+    re.IGNORECASE,
 )
 _INSTEAD: Final = late(_TABLE["instead"], re.IGNORECASE)
 _CASE: Final = late(

@@ -166,3 +166,35 @@ def test_in_a_shared_chat_it_names_who_said_it() -> None:
         "[Anna] Never use tables.",
         "[Bo] Always cite sources.",
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "من اليوم فصاعداً أجب باختصار.",
+        "ابتداءً من الآن نادني يا سليم.",
+        "أجب دائمًا بالعربية.",
+        "يرجى عدم استخدام الرموز التعبيرية.",
+        "Без смайликов, пожалуйста.",
+        "Μην χρησιμοποιείς emoji.",
+        "Πάντα γράφε σύντομα.",
+        "Emoji kullanma lütfen.",
+    ],
+)
+def test_rules_in_other_scripts_are_known(text: str) -> None:
+    assert found(user(text)) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Don't order the blue one.",
+        "Please don't include slide 7 in the deck.",
+        "Don't call Peter, he's asleep.",
+        "Avoid Main Street, the parade is on.",
+        "Don't reply to him, I'll call him myself.",
+        "لا تحجز الفندق حتى أخبرك.",
+    ],
+)
+def test_what_is_asked_for_once_is_no_rule(text: str) -> None:
+    assert found(user(text)) == []

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from gateway.context.instructions import found
@@ -44,3 +45,24 @@ def test_short_prohibitions_are_rules_and_end() -> None:
     assert left("No emojis please.", "Thanks.") == ["No emojis please."]
     assert left("Ne me tutoie jamais.", "Merci.") == ["Ne me tutoie jamais."]
     assert left("Don't use semicolons in the code.", "Semicolons are okay now.") == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("From now on, keep your answers short.", "Feel free to write longer answers again."),
+        ("Always cite the source.", "You can skip the source now."),
+        ("Nenne immer die Quelle.", "Die Quellen kannst du ab jetzt weglassen."),
+        ("Verwende keine Emojis.", "Emojis sind ab jetzt okay."),
+        ("Do not use slang.", "Slang is fine with me now."),
+        ("لا تستخدم الرموز التعبيرية.", "يمكنك استخدام الرموز التعبيرية مرة أخرى."),
+    ],
+)
+def test_a_permission_in_other_words_ends_its_rule(rule: str, said: str) -> None:
+    assert left(rule, "Thanks.") == [rule]
+    assert left(rule, said) == []
+
+
+def test_what_others_may_be_asked_ends_no_rule() -> None:
+    rule = "Don't use tables from now on."
+    assert left(rule, "Feel free to ask Anna about the tables.") == [rule]
