@@ -13,6 +13,7 @@ from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.catalog import PriceTable
 from gateway.providers.plugin import ModelPrices
 from gateway.runtime.tokens import TokenCounter
+from tests.bench.cost.__main__ import _kept
 from tests.bench.cost.cache import PromptCache
 from tests.bench.cost.talk import talk
 from tests.bench.cost.ways import WAYS
@@ -65,3 +66,12 @@ async def test_the_bill_of_a_conversation_is_that_of_its_calls(tmp_path: Path) -
     assert bill.dollars == pytest.approx(listed.cost_usd(whole))
     assert 0.5 < bill.cached < 1
     assert bill.dollars_of_notes < bill.dollars
+
+
+def test_a_run_that_was_cut_off_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "talked"
+    assert _kept(path) == {}
+    whole = '[[32000, "seconds", "ours", 1, 200], {"dollars": 2.5}]\n'
+    path.write_text(whole + '[[32000, "sec')
+    assert _kept(path) == {(32_000, "seconds", "ours", 1, 200): {"dollars": 2.5}}
+    assert path.read_text() == whole

@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from statistics import mean
 from typing import Any, Final
@@ -49,10 +49,15 @@ def main() -> None:
         for seed in given.seeds
     ]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        done = {}
-        for job, figures in zip(jobs, pool.map(_one, jobs), strict=True):
-            done[job] = figures
-            print(f"\r{len(done)} of {len(jobs)} conversations", end="", file=sys.stderr, flush=True)
+        done = _kept(given.resume)
+        left = {pool.submit(_one, job): job for job in jobs if job not in done}
+        for future in as_completed(left):
+            done[left[future]] = future.result()
+            if given.resume:
+                with given.resume.open("a") as file:
+                    file.write(json.dumps([left[future], future.result()]) + "\n")
+            talked = sum(job in done for job in jobs)
+            print(f"\r{talked} of {len(jobs)} conversations", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     rows = [
         _summed([done[window, rhythm, way, seed, given.turns] for seed in given.seeds])
@@ -67,6 +72,16 @@ def main() -> None:
         print("hermes-agent is not installed: `make bench-cost` installs it into build/peers.")
     if given.write:
         KEPT.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def _kept(path: Path | None) -> dict[Job, dict[str, Any]]:
+    """The conversations that an earlier run wrote down. The last line of one that was cut off may be torn."""
+    if path is None or not path.exists():
+        return {}
+    lines = path.read_text().split("\n")
+    if lines[-1]:  # torn: what follows would join it
+        path.write_text("".join(f"{line}\n" for line in lines[:-1]))
+    return {(*job,): figures for job, figures in map(json.loads, lines[:-1])}  # type: ignore[misc]
 
 
 def _one(job: Job) -> dict[str, Any]:
@@ -124,6 +139,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--write", action="store_true", help="keep the figures for docs/context.md")
+    parser.add_argument(
+        "--resume", type=Path, metavar="FILE", help="keep each conversation there; leave out what it has"
+    )
     return parser.parse_args()
 
 
