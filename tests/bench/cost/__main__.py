@@ -81,7 +81,7 @@ def _kept(path: Path | None) -> dict[Job, dict[str, Any]]:
     lines = path.read_text().split("\n")
     if lines[-1]:  # torn: what follows would join it
         path.write_text("".join(f"{line}\n" for line in lines[:-1]))
-    return {(*job,): figures for job, figures in map(json.loads, lines[:-1])}  # type: ignore[misc]
+    return {(*job,): figures for job, figures in map(json.loads, lines[:-1])}
 
 
 def _one(job: Job) -> dict[str, Any]:
