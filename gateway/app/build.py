@@ -170,6 +170,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         chats=_chats_in_words(config),
         automatic=config.compression.enabled,
         speaks="" if config.speech.base_url is None else config.speech.when,
+        writes_down=config.transcription.base_url is not None or bool(config.transcription.command),
         started_at=base.clock.now(),
         rooms=base.outbox.rooms,
     )

@@ -127,13 +127,14 @@ class HeldLane(Struct, frozen=True, kw_only=True):
 class Program(Struct, kw_only=True):
     """What the bot tells of itself. `chats`: what config.yaml says of single places, by key, then by place.
     `automatic`: conversations are compressed unasked. `started_at`: in seconds since the epoch. `speaks`: as
-    speech.when, where a server says answers aloud."""
+    speech.when, where a server says answers aloud. `writes_down`: what people say, for models that do not hear it."""
 
     registry: CommandRegistry
     chats: Mapping[str, Mapping[str, str]]
     automatic: bool
     started_at: float
     speaks: str = ""
+    writes_down: bool = False
     rooms: Mapping[str, Rooms] = field(default_factory=dict)  # platforms
 
 

@@ -239,6 +239,7 @@ def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec)
     raise UserError(f"The provider has no model {wanted[:40]}.{hint} /model lists them.")
 
 
+_DEAF: Final = "I cannot listen: nobody writes down what I hear. The operator can set `transcription` in config.yaml."
 _VOICE: Final = {
     "voice": "I speak when you send a voice message",
     "always": "I speak every answer",
@@ -281,6 +282,10 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
         raise UserError("I join no voice channels here: that is off, or this platform has none for bots.")
     if wanted == "leave":
         return "I left the voice channel." if await rooms.leave(to) else "I am in no voice channel for this chat."
+    if wanted == "listen" and not ctx.program.writes_down:
+        model = ctx.sessions.models.of(await _session(ctx))
+        if "ogg" not in model.sounds:
+            raise UserError(_DEAF)
     name = await rooms.join(to, ctx.inbound.source.user, listens=wanted == "listen")
     if wanted == "listen":
         return (

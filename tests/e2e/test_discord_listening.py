@@ -154,6 +154,18 @@ async def test_two_people_talk_with_it_and_a_stranger_is_not_heard(
         assert (ears.dropped, ears.odd) == (30, 0)
 
 
+async def test_it_does_not_listen_where_nobody_writes_down_what_it_hears(
+    tmp_path: Path, discord: DiscordServer, anna: User, choir: Channel
+) -> None:
+    async with MediaServer() as speaker, VoiceServer(discord) as voice:
+        speech = SpeechSettings(model="tts-1", base_url=speaker.url)
+        async with on_discord(tmp_path, discord, anna, rules={"voice_channels": True}, speech=speech) as bot:
+            voice.enter(anna, choir)
+            told = await ask(bot, choir, "/voice listen")
+            assert told.startswith("I cannot listen: nobody writes down what I hear. The operator can set")
+            assert voice.where(discord.bot) is None
+
+
 async def test_noise_is_no_message(
     discord: DiscordServer, anna: User, choir: Channel, begin: Begin, scribe: TranscriptionServer
 ) -> None:
