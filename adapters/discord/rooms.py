@@ -58,6 +58,7 @@ class _Room(AudioSource):
 
     def __init__(self, to: ChatAddress, voice: VoiceClient, ears: Ears | None) -> None:
         self.to, self.voice, self.ears = to, voice, ears
+        self._number = voice.guild.id
         self.waiting = deque[bytes]()
         self.said: str | None = None
         self.hushed: str | None = None
@@ -72,20 +73,25 @@ class _Room(AudioSource):
         return True
 
     @property
+    def guild(self) -> Guild:
+        """Its server as it is now: a new session makes another object of it, and the voice keeps the old one."""
+        return self.voice.client.get_guild(self._number) or self.voice.guild
+
+    @property
     def is_held(self) -> bool:
         """Whether the bot is still there: Discord or a moderator may have thrown it out."""
-        return self.voice.guild.voice_client is self.voice
+        return self.guild.voice_client is self.voice
 
     @property
     def is_elsewhere(self) -> bool:
         """Whether it is in another channel than the one whose chat this is: somebody has moved it."""
-        voice = self.voice.guild.me.voice
+        voice = self.guild.me.voice
         return voice is not None and voice.channel is not None and str(voice.channel.id) != self.to.chat
 
     @property
     def is_empty(self) -> bool:
         """Whether nobody else is there."""
-        me = self.voice.guild.me
+        me = self.guild.me
         channel = me.voice.channel if me.voice is not None else None
         return channel is None or not channel.voice_states.keys() - {me.id}
 
@@ -173,7 +179,7 @@ class Rooms:
     async def leave(self, to: ChatAddress) -> bool:
         async with self._changing:
             room = self._room(to)
-            return room is not None and await self._leave(room.voice.guild.id)
+            return room is not None and await self._leave(room.guild.id)
 
     async def _leave(self, guild: int, *, goes_on: bool = False) -> bool:
         room = self._rooms.pop(guild, None)

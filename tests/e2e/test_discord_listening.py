@@ -260,6 +260,23 @@ async def test_where_it_was_moved_it_does_not_listen(
         assert scribe.calls == []
 
 
+async def test_after_a_new_session_it_still_notices_where_it_is(
+    discord: DiscordServer, anna: User, place: Channel, choir: Channel, begin: Begin
+) -> None:
+    assert place.guild is not None
+    attic = discord.people.channel(place.guild, "Attic", kind=Kind.VOICE)
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker) as bot:
+        voice.enter(anna, choir)
+        ears = await ears_of(bot, voice, choir, anna)
+        discord.invalidate()
+        await bot.until(lambda: not discord.connected)
+        await bot.until(lambda: discord.connected)
+        assert (await ask(bot, choir, "Are you there?")).startswith("echo")
+        voice.enter(discord.bot, attic)
+        await bot.until(lambda: voice.where(discord.bot) is None and not voice.sockets)
+        assert not ears._open
+
+
 async def test_it_hears_again_after_the_connection_broke(
     discord: DiscordServer, anna: User, choir: Channel, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
