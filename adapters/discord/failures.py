@@ -46,6 +46,7 @@ INVALID_FORM: Final = 50035
 NO_VOICE: Final = 50173  # "Cannot send voice messages in this channel"
 THREAD_ARCHIVED: Final = 50083  # and locked: else a message opens it again
 INVALID_TOKEN: Final = 50027  # of an interaction
+MOST_FOLLOWUPS: Final = 40094  # five of an interaction, where only its person installed the bot
 NO_HISTORY: Final = 160002  # "Cannot reply without permission to read message history"
 THREAD_EXISTS: Final = 160004
 
@@ -97,7 +98,7 @@ def told(how: Callable[[BaseException], AdapterError] = mapped) -> Iterator[None
 
 def is_over(error: BaseException) -> bool:
     """Whether an interaction takes no answer any more."""
-    codes = (UNKNOWN_INTERACTION, UNKNOWN_WEBHOOK, INVALID_TOKEN)
+    codes = (UNKNOWN_INTERACTION, UNKNOWN_WEBHOOK, INVALID_TOKEN, MOST_FOLLOWUPS)
     return isinstance(error, HTTPException) and error.code in codes
 
 

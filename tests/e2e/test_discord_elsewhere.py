@@ -70,6 +70,21 @@ async def test_a_long_answer_stays_in_one_place(tmp_path: Path, discord: Discord
         assert bot.shown() == []
 
 
+async def test_what_is_more_than_discord_takes_there_comes_to_their_own_chat(
+    tmp_path: Path, discord: DiscordServer, anna: User, elsewhere: Channel
+) -> None:
+    words = [f"Bird {number} is there already." for number in range(600)]
+    model = FakeModel(in_turn(Say(text="\n".join(words))))
+    async with on_discord(tmp_path, discord, anna, rules=ON, model=model) as bot:
+        given = await asks(bot, elsewhere, "Sing")
+        await bot.until(lambda: words[-1] in "".join(bot.shown()))
+        assert len(given.shown) == 6
+        said = "\n".join([*(each.content for each in given.shown), *bot.shown()])
+        assert said.splitlines() == words
+        assert all("40094" in each.text for each in discord.violations)
+        discord.journal.violations.clear()
+
+
 async def test_after_a_restart_the_answer_still_goes_there(
     tmp_path: Path, discord: DiscordServer, anna: User, elsewhere: Channel
 ) -> None:

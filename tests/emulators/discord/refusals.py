@@ -23,6 +23,7 @@ MESSAGES: Final = {
     30046: "Maximum number of edits to messages older than 1 hour reached. Try again later",
     40005: "Request entity too large",
     40060: "Interaction has already been acknowledged.",
+    40094: "This interaction has hit the maximum number of follow up messages.",
     50001: "Missing Access",
     50005: "Cannot edit a message authored by another user",
     50006: "Cannot send an empty message",

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from tests.emulators.discord.asked import Asked
 from tests.emulators.discord.cloud import Cloud
-from tests.emulators.discord.interactions import Answer, Asking, Interaction
+from tests.emulators.discord.interactions import Answer, Asking, Interaction, owners
 from tests.emulators.discord.posting import add, change, post
-from tests.emulators.discord.refusals import bad_choice, bad_length, invalid, not_found
+from tests.emulators.discord.refusals import bad, bad_choice, bad_length, invalid, not_found
 from tests.emulators.discord.world import EPHEMERAL, LOADING, Message, MessageType
 
 MOST_CHOICES: Final = 25
 LONGEST_TITLE: Final = 45
+MOST_FOLLOWUPS: Final = 5  # where only a person installed the bot
 
 
 def callback(cloud: Cloud, asked: Asked) -> Any:
@@ -126,6 +127,8 @@ def follow(cloud: Cloud, asked: Asked) -> Any:
         return cloud.shown_to_bot(original)
     if not interaction.followups or interaction.answer is not Answer.MESSAGE:
         interaction.ephemeral = bool(int(asked.form.get("flags") or 0) & EPHEMERAL)
+    if len(interaction.followups) >= MOST_FOLLOWUPS and "0" not in owners(cloud, interaction.channel, None):
+        raise bad(40094)
     message = _post(cloud, interaction, asked)
     interaction.followups.append(message)
     return cloud.shown_to_bot(message)
