@@ -293,6 +293,8 @@ class DiscordClient(Client):
                 self._heard("ready", None)
             case "guild_available" | "guild_join", (Guild() as guild,):
                 self._heard("guild", guild)
+                if self._parting is not None:
+                    self.moved(guild.id)  # people may have come or gone while nobody told
             case "guild_channel_delete" | "raw_thread_delete", (place,):
                 self._heard("gone", str(getattr(place, "thread_id", None) or place.id))
             case "guild_remove", (Guild() as guild,):

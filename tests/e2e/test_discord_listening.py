@@ -277,6 +277,20 @@ async def test_after_a_new_session_it_still_notices_where_it_is(
         assert not ears._open
 
 
+async def test_it_leaves_if_everybody_left_while_it_was_away(
+    discord: DiscordServer, anna: User, choir: Channel, begin: Begin
+) -> None:
+    assert choir.guild is not None
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker) as bot:
+        voice.enter(anna, choir)
+        ears = await ears_of(bot, voice, choir, anna)
+        discord.invalidate()
+        await bot.until(lambda: not discord.connected)
+        voice.leave(anna, choir.guild)
+        await bot.until(lambda: voice.where(discord.bot) is None and not voice.sockets)
+        assert not ears._open
+
+
 async def test_it_hears_again_after_the_connection_broke(
     discord: DiscordServer, anna: User, choir: Channel, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
