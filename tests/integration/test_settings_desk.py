@@ -243,9 +243,9 @@ async def test_only_the_owner_takes_away_what_the_owner_wrote_of_programs(tmp_pa
     (tmp_path / "config.yaml").write_text(text)
     for at, key, said in (("", "tools", ""), ("", "tools", "{topics: false}"), ("tools", "mcp", "")):
         saved = await desk.save(at, "", {key: said}, {key: "as it was"}, owner=False)
-        assert "only who came by a link" in saved.problems[0], key
+        assert "Only somebody who logged in by a link" in saved.problems[0], key
     for at, name in (("tools", "shell"), ("tools", "mcp"), ("tools.mcp.a", "sandbox")):
-        assert "only who came by a link" in (await desk.remove(at, name, owner=False)).problems[0], name
+        assert "Only somebody who logged in by a link" in (await desk.remove(at, name, owner=False)).problems[0], name
     assert (tmp_path / "config.yaml").read_text() == text
     assert not (await desk.remove("tools.mcp", "a", owner=False)).problems, "a whole server is what an admin may end"
 
@@ -254,7 +254,7 @@ async def test_only_the_owner_takes_away_what_the_owner_wrote_of_programs(tmp_pa
 async def test_only_the_owner_says_where_everything_is_kept(tmp_path: Path, desk: Desk, at: str, key: str) -> None:
     said = {key: f"sqlite:///{tmp_path}/another.db"}
     refused = await desk.save(at, "", said, {key: ""}, owner=False)
-    assert "where everything is kept" in refused.problems[0]
+    assert "move what is kept" in refused.problems[0]
     assert not (await desk.save(at, "", said, {key: ""}, owner=True)).problems
 
 
@@ -326,7 +326,7 @@ async def test_only_the_owner_starts_a_program_or_opens_its_sandbox(tmp_path: Pa
         ({"enabled": ""}, {"enabled": "false"}),
     ):
         saved = await desk.save("tools.mcp", "a", said, shown, owner=False)
-        assert "only who came by a link" in saved.problems[0], said
+        assert "Only somebody who logged in by a link" in saved.problems[0], said
     assert (await desk.remove("tools.mcp.a", "enabled", owner=False)).problems
     assert (tmp_path / "config.yaml").read_text() == text
     on = await desk.save("tools.mcp", "a", {"enabled": "true"}, {"enabled": "false"}, owner=True)
