@@ -336,12 +336,12 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
         path = (key,) if isinstance(key, str) else key
         names, texts = _parts_of(value)
         gone = () if now.is_one_of_several(path) or path == ("model",) else _parts_of(now.held(path))[0]
+        if not owner and any(path[0] == first and name in (*path, *names, *gone) for first, name in _NAMES):
+            raise UserError(NO_PEOPLE.format(key=dotted(path), way=f"a line in {FILE}"))
         if path[-1:] == ("enabled",) and value not in (False, "false"):
             gone = _parts_of(now.held(path[:-1]))[0]  # what is switched on is started as it stands there
         if not owner and (path[0] in _KEEPS or not _STARTS.isdisjoint((*path, *names, *gone))):
             raise UserError(_NO_PROGRAMS.format(key=dotted(path), file=FILE))
-        if not owner and any(path[0] == first and name in (*path, *names) for first, name in _NAMES):
-            raise UserError(NO_PEOPLE.format(key=dotted(path), way=f"a line in {FILE}"))
         held = now.held(path)
         is_old = not draft.secrets and now.held(path[:-1]) is not None and path != ("model",)
         if not owner and is_old and _addresses(path, value) - _addresses(path, held):

@@ -460,6 +460,22 @@ async def test_only_the_owner_says_who_somebody_is_or_decides(tmp_path: Path, de
     assert not (await allow(desk, "telegram:4711")).problems, "whom an admin lets in by a code, they may let in here"
 
 
+@pytest.mark.parametrize("value", ["", "{allow: ['web:bert']}"])
+async def test_nor_takes_an_admin_every_admin_or_every_password_away(tmp_path: Path, desk: Desk, value: str) -> None:
+    text = "access: {admins: ['web:bert']}\nadapters: {web: {people: {anna: {password: '${ANNA}'}}}}\n"
+    (tmp_path / "config.yaml").write_text(text)
+    with (tmp_path / ".env").open("a") as variables:
+        variables.write("ANNA=the-password-of-anna\n")
+    for saved in (
+        await desk.save("", "", {"access": value}, {"access": "as it is"}, owner=False),
+        await desk.remove("adapters", "web", owner=False),
+    ):
+        assert "only who came by a link of this machine" in saved.problems[0]
+    assert (tmp_path / "config.yaml").read_text() == text
+    assert not (await desk.save("adapters.web", "", {"enabled": "true"}, {"enabled": ""}, owner=False)).problems
+    assert not (await desk.remove("adapters", "web", owner=True)).problems
+
+
 @pytest.mark.parametrize("key", ["adapters.web.port", "monitor.address"])
 async def test_no_new_start_where_another_program_has_the_port(tmp_path: Path, desk: Desk, key: str) -> None:
     begun: list[bool] = []
