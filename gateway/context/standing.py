@@ -134,7 +134,7 @@ def _ends(newer: str, older: str, *, withdrawn: bool) -> bool:
         return True
     one, other = _about(newer), _about(older)
     if withdrawn:
-        return _EVERYTHING.search(newer) is not None or _takes_back(newer, one, other)
+        return _EVERYTHING.search(newer) is not None or _takes_back(newer, older, one, other)
     if one.scope != other.scope:
         return False  # a rule for a case leaves the general rule alone
     if one.name and other.name:
@@ -151,13 +151,18 @@ def _ends(newer: str, older: str, *, withdrawn: bool) -> bool:
     return one.numbers != other.numbers and one.words == other.words
 
 
-def _takes_back(newer: str, one: _About, other: _About) -> bool:
-    """Whether a sentence takes back the rule about `other`. People cancel flights, too, so it must name a rule of that
-    subject, tell the bot what it no longer needs to do, or say most of what the rule said."""
+def _takes_back(newer: str, older: str, one: _About, other: _About) -> bool:
+    """Whether a sentence takes back the `older` one, a rule about `other`. People cancel flights, too, so it must name
+    a rule of that subject, tell the bot what it no longer needs to do, or say most of what the rule said. What is said
+    of one thing, or of one case of a rule to ask first, takes nothing back."""
     asked, rule = _begun(one.words - _META), _begun(other.words)
     own = len(asked & rule)
     if _A_RULE.search(newer):
         return bool(asked & (rule | _begun(other.scope)))
+    if _ASKS_FIRST.search(older) and not _ASKING.search(newer):
+        return False
+    if other.negative and _OF_A_THING.search(newer) and not _ONE_OF.search(older):
+        return False
     if _ASIDE.search(newer) or (other.negative and _NEEDLESS.search(newer)):
         return False
     if _reversed(one, other) or (permits(newer) and _allowed(one, other, most=_ALLOWS.search(newer) is not None)):
@@ -219,6 +224,10 @@ _TELLS_ME: Final = late(_TABLE["tells_me"], re.IGNORECASE)
 _ASIDE: Final = late(_TABLE["aside"], re.IGNORECASE)
 # What need not be, or is called off, may still be forbidden.
 _NEEDLESS: Final = late(_TABLE["needless"], re.IGNORECASE)
+_ASKS_FIRST: Final = late(_TABLE["asks_first"], re.IGNORECASE)
+_ASKING: Final = late(_TABLE["asking"], re.IGNORECASE)
+_OF_A_THING: Final = late(_TABLE["of_a_thing"], re.IGNORECASE)
+_ONE_OF: Final = late(_TABLE["one_of"], re.IGNORECASE)
 _ALLOWS: Final = late(
     r"\b(?:can|may|kannst|darfst|puedes)\b(?! (?:leave|drop|skip|omit|stop|ignore)|.*\b(?:weg|aus)lassen\b)|снова",
     re.IGNORECASE,

@@ -179,6 +179,8 @@ def test_in_a_shared_chat_it_names_who_said_it() -> None:
         "Μην χρησιμοποιείς emoji.",
         "Πάντα γράφε σύντομα.",
         "Emoji kullanma lütfen.",
+        "Bir daha emoji kullanma lütfen.",
+        "لا ترسل بريدا قبل أن تسألني.",
     ],
 )
 def test_rules_in_other_scripts_are_known(text: str) -> None:
@@ -194,6 +196,10 @@ def test_rules_in_other_scripts_are_known(text: str) -> None:
         "Avoid Main Street, the parade is on.",
         "Don't reply to him, I'll call him myself.",
         "لا تحجز الفندق حتى أخبرك.",
+        "Ποτέ δεν έχω πάει εκεί.",
+        "Πάντα καλά!",
+        "Bir elma lütfen.",
+        "Bir sade kahve ve bir dondurma lütfen.",
     ],
 )
 def test_what_is_asked_for_once_is_no_rule(text: str) -> None:

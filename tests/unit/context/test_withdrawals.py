@@ -66,3 +66,32 @@ def test_a_permission_in_other_words_ends_its_rule(rule: str, said: str) -> None
 def test_what_others_may_be_asked_ends_no_rule() -> None:
     rule = "Don't use tables from now on."
     assert left(rule, "Feel free to ask Anna about the tables.") == [rule]
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("Never send an email without asking me.", "Feel free to send the email."),
+        ("Never send an email without asking me.", "You can skip the email."),
+        ("Always ask me before you send an email.", "Feel free to send the email."),
+        ("Don't book hotels without checking with me.", "Feel free to book the hotel."),
+        ("Schick nie eine Mail, ohne zu fragen.", "Du kannst die Mail wieder schicken."),
+        ("Never use tables.", "The tables are fine now."),
+        ("Don't use emojis.", "My boss is fine with emojis now."),
+        ("Don't suggest recipes with sugar.", "My sugar is okay now."),
+    ],
+)
+def test_a_word_about_one_thing_ends_no_rule(rule: str, said: str) -> None:
+    assert left(rule, said) == [rule]
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("Never send an email without asking me.", "You can send an email without asking me again."),
+        ("Never send an email without asking me.", "Stop asking me before you send an email."),
+        ("Don't mention the budget.", "The budget is fine now."),
+    ],
+)
+def test_a_word_about_the_rule_itself_ends_it(rule: str, said: str) -> None:
+    assert left(rule, said) == []
