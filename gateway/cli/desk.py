@@ -301,10 +301,10 @@ def _refuse_overruled(secrets: Mapping[str, str]) -> None:
 
 def _taken(held: Config, wanted: Config) -> tuple[str, ...]:
     """Why the next start could not listen where it is `wanted` to: nobody would be left to serve, nor this page."""
-    own, problems = {at for _, at in _listening(held)}, []
+    own, problems = {at[1] for _, at in _listening(held)}, []
     for name, at in _listening(wanted):
-        if at in own:
-            continue  # this program has it, and gives it back before it starts again
+        if at[1] in own:
+            continue  # this program has the port, if at another address, and gives it back before it starts again
         try:
             create_server(at, family=AF_INET6 if ":" in at[0] else AF_INET).close()
         except OSError as error:

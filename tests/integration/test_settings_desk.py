@@ -494,6 +494,11 @@ async def test_no_new_start_where_another_program_has_the_port(tmp_path: Path, d
         (tmp_path / "config.yaml").write_text(web)
         assert (await desk.start_again()).problems == (), "its own port it gives back"
         assert begun == [True]
+        people = "url: 'https://chat.example.org', people: {anna: {password: '${ANNA}'}}"
+        (tmp_path / "config.yaml").write_text(web.replace("enabled", f"host: 0.0.0.0, {people}, enabled"))
+        with (tmp_path / ".env").open("a") as variables:
+            variables.write("ANNA=the-password-of-anna\n")
+        assert (await desk.start_again()).problems == (), "nor is it in the way where the page is opened to others"
 
 
 async def test_what_a_killed_writer_left_goes_with_the_next_change(tmp_path: Path, desk: Desk) -> None:
