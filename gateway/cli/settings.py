@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -137,10 +138,11 @@ def put(path: Path, text: str, check: Callable[[Path], None] | None = None, newl
         make_private(place.parent)
         handle, name = tempfile.mkstemp(dir=place.parent, prefix=_TRIED, suffix=place.suffix)
         tried = Path(name)
-        for left in place.parent.glob(f"{_TRIED}*"):  # by one that was killed here; a younger one may be at work
-            if tried.stat().st_mtime - left.stat().st_mtime > _OLD:
-                left.unlink()
         try:
+            for left in place.parent.glob(f"{_TRIED}{'?' * 8}{place.suffix}"):  # by one that was killed here
+                with suppress(OSError):  # another writer put it into its place, or it is no file
+                    if tried.stat().st_mtime - left.stat().st_mtime > _OLD:  # a younger one may be at work
+                        left.unlink()
             with os.fdopen(handle, "w", encoding="utf-8", newline=newline) as file:
                 leave_to_owner(place if place.exists() else place.parent, handle)
                 file.write(text)
