@@ -418,7 +418,8 @@ def is_elsewhere(data: Json) -> bool:
     """Whether a command or a press comes from where the bot is not: somebody installed it for themselves.
     https://discord.com/developers/docs/interactions/receiving-and-responding#interaction-object-interaction-context-types
     """
-    in_guild = "guild_id" in data and "0" not in data.get("authorizing_integration_owners", {"0": ""})
+    owners = data.get("authorizing_integration_owners") or {}  # "0": a server has the bot, "1": a person
+    in_guild = "guild_id" in data and "1" in owners and "0" not in owners
     return in_guild or data.get("context") == _AMONG_PEOPLE
 
 

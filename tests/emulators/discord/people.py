@@ -216,7 +216,7 @@ class People:
             each["name"]: each
             for each in offered
             if (each.get("contexts") is None or context in each["contexts"])
-            and any(str(kind) in kinds for kind in each["integration_types"])
+            and any(str(kind) in kinds for kind in each["integration_types"] or (0,))
         }
 
     def _command(self, channel: Channel, user: User, name: str) -> dict[str, Any]:
