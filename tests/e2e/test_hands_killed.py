@@ -20,8 +20,9 @@ pytestmark = pytest.mark.usefixtures("bwrap")
 @pytest.mark.parametrize("store", ["sqlite", pytest.param("redis", marks=pytest.mark.slow)])
 async def test_whatever_is_killed_all_is_done_once(store: StoreName, seed: int) -> None:
     plan = make_plan(seed, store)
+    kill = replace(plan.kills[0], after=0.0)  # later the work may be done: a fast machine needs a tenth of a second
     async with laboratories(store) as perform:
-        result = await perform(replace(plan, said=plan.said[:1], kills=plan.kills[:1]))
+        result = await perform(replace(plan, said=plan.said[:1], kills=(kill,)))
 
     assert result.problems == ()
     assert len(result.killed_at) == 1
