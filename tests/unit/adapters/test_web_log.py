@@ -95,7 +95,7 @@ async def test_the_card_of_a_source_tells_where_it_leads(url: str) -> None:
     ("text", "shown"),
     [
         ("short", "short"),
-        ("one two\nsee [the map](https://a.example)", "one two … (40 characters)"),
+        ("one two six\nsee [the map](https://a.example)", "one two six … (44 characters)"),
         ("one two three four five six", "one two three … (27 characters)"),
         ("x" * 40, "x" * 16 + " … (40 characters)"),
     ],

@@ -159,7 +159,7 @@ def test_the_operator_sees_four_figures_and_each_platform() -> None:
         ("Answers in 24 hours", "4"),
         ("95 of 100 answers within", "longer than 5 minutes"),
         ("Spent today", "$2.00"),
-        ("Fullest window", "0 %"),
+        ("Fullest window", "0%"),
     ]
     assert "3 turns, 95 % within 5 s" in told
     assert re.search(r"<b>telegram</b><span class=\"good\">connected</span>.*2 to be shown", told)
@@ -204,5 +204,5 @@ def test_of_a_long_lineage_the_end_is_drawn() -> None:
 def test_the_fullest_window_is_a_share_of_its_own_window() -> None:
     half = Filled(key="telegram/chat=1", id="s1", used=500, window=1_000, messages=3, last_active_at=NOON)
     more = replace(half, id="s2", used=400, window=10_000)
-    assert "<strong>50 %</strong>" in joined(inside(replace(seen(), filled=[more, half]), ""))
-    assert "<strong>0 %</strong>" in joined(inside(seen(), ""))
+    assert "<strong>50%</strong>" in joined(inside(replace(seen(), filled=[more, half]), ""))
+    assert "<strong>0%</strong>" in joined(inside(seen(), ""))
