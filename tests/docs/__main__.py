@@ -28,6 +28,7 @@ def _drawn(scene: Callable[[Path], Awaitable[str]]) -> str:
 WRITTEN: dict[str, Callable[[], str]] = {
     "docs/architecture.md": lambda: tables.page_with("docs/architecture.md", walk=tables.walk()),
     "docs/configuration.md": lambda: tables.page_with("docs/configuration.md", settings=as_markdown()),
+    "docs/context.md": lambda: tables.page_with("docs/context.md", spent=tables.spent()),
     "docs/operations.md": lambda: tables.page_with("docs/operations.md", metrics=tables.metrics()),
     "docs/performance.md": lambda: tables.page_with(
         "docs/performance.md", budgets=tables.budgets(), ratios=tables.ratios(), gateways=tables.gateways()
@@ -39,6 +40,7 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "docs/pictures/rooms.svg": rooms.drawn,
     "docs/pictures/slack.svg": lambda: forms.drawn("Where Slack's tokens are", forms.SLACK),
     "docs/pictures/soak.svg": charts.soak,
+    "docs/pictures/spent.svg": charts.spent,
     "docs/pictures/whatsapp.svg": lambda: forms.drawn("Where WhatsApp's token, secret and number are", forms.WHATSAPP),
     "docs/pictures/window.svg": window.drawn,
     "docs/pictures/terminal.svg": lambda: asyncio.run(_session(terminal.drawn)),

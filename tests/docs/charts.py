@@ -20,6 +20,11 @@ _TITLE: Final = Ink(fill="#16324a", bold=True)
 _GRID: Final = "#e3e9ee"
 _OURS, _THEIRS, _OTHER, _FAINT = "#0b6b5d", "#b3541e", "#3a5fa8", "#7fb5ac"
 
+THEIRS: Final = "hermes-agent"
+WAYS: Final = {"ours": "plain", "ours, auto": "auto", "sliding": "sliding window", "none": "never compacted"}
+"""What the documents call the ways of `tests.bench.cost`, where that is another name."""
+_BARS: Final = {"ours": ("Legato, plain", _FAINT), "ours, auto": ("Legato, auto", _OURS), THEIRS: (THEIRS, _THEIRS)}
+
 Points = Sequence[tuple[float, float]]
 
 
@@ -120,6 +125,27 @@ def cost() -> str:
         _Chart(title="CPU of a turn, milliseconds", below="messages of the conversation", curves=length, steep=True),
     ]
     return _side_by_side(charts, "What a message costs, against known sessions and a conversation's length", 440)
+
+
+def spent() -> str:
+    """What long conversations cost, as bars: the dollars of each way as a share of hermes-agent's."""
+    cases: dict[tuple[int, str], dict[str, float]] = {}
+    for each in kept()["spent"]:
+        cases.setdefault((each["window"], each["rhythm"]), {})[each["way"]] = each["dollars"]
+    width, left, step, long = 640.0, 190.0, 62.0, 380.0
+    parts = [text(_EDGE, 30, "What 200 turns cost, as a share of hermes-agent's", _TITLE, size=13)]
+    for number, (name, colour) in enumerate(_BARS.values()):
+        parts.append(text(_EDGE + 130 * number, 52, name, Ink(fill=colour, bold=True), size=12))
+    for row, ((window, rhythm), dollars) in enumerate(cases.items()):
+        top = _TOP + step * row
+        parts.append(text(_EDGE, top + 28, f"{window:,} tokens, {rhythm}", _WORDS, size=12))
+        for number, (way, (_, colour)) in enumerate(_BARS.items()):
+            share = dollars[way] / dollars[THEIRS]
+            parts.append(box(left, top + 16 * number, long * share, 13, colour, radius=2))
+            parts.append(text(left + long * share + 6, top + 16 * number + 11, f"{share:.2f}", _WORDS, size=11))
+    height = _TOP + step * len(cases)
+    title = "What 200 turns cost, as a share of hermes-agent's"
+    return picture(width, height, title, [box(0, 0, width, height, "#ffffff", radius=10), *parts])
 
 
 def soak() -> str:

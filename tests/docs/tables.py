@@ -16,6 +16,7 @@ from gateway.providers.plugin import Vendor
 from gateway.runtime.metrics import Counter, Gauge, Histogram
 from tests.bench.figures import kept
 from tests.bench.table import milliseconds
+from tests.docs.charts import THEIRS, WAYS
 
 ROOT: Final = Path(__file__).parents[2]
 _KINDS: Final = (Counter, Gauge, Histogram)
@@ -86,6 +87,27 @@ def _section(vendor: Vendor) -> str:
 
 def _quoted(name: str) -> str:
     return f'"{name}"' if ":" in name else name
+
+
+def spent() -> str:
+    """What long conversations cost, as `make bench-cost` kept it."""
+    found = kept()["spent"]
+    theirs = {(each["window"], each["rhythm"]): each["dollars"] for each in found if each["way"] == THEIRS}
+    rows = (
+        (
+            f"{each['window']:,}",
+            each["rhythm"],
+            WAYS.get(each["way"], each["way"]),
+            f"{each['dollars']:.2f}",
+            f"{each['dollars'] / theirs[each['window'], each['rhythm']]:.2f}",
+            f"{100 * each['cached']:.0f} %",
+            f"{each['in_view']:.2f}",
+            f"{each['passes']:.0f}",
+        )
+        for each in found
+    )
+    names = ("window", "rhythm", "way", "dollars", "of hermes-agent's", "from the cache", "in view", "compactions")
+    return table(names, rows)
 
 
 def budgets() -> str:

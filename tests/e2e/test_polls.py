@@ -51,7 +51,11 @@ async def test_a_poll_on_telegram_is_made_read_and_ended(world: World) -> None:
         bot.says("and?", reply_to=poll)
         await bot.until(lambda: bot.shown()[-1] == "seen")
         assert world.heard() == '[in reply to you: "(poll: Where to? — Lake (1) / Hill (2) / 家 <b> (0))"]\nand?'
-        for question, told in (("Where to?", COUNTED), ("Where to?", "already been closed"), ("Why?", "You have no poll")):
+        for question, told in (
+            ("Where to?", COUNTED),
+            ("Where to?", "already been closed"),
+            ("Why?", "You have no poll"),
+        ):
             world.model.reply = calling(question=question, close=True)
             bot.says("end it")
             await bot.until(lambda told=told: told in bot.shown()[-1])

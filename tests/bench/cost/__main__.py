@@ -24,12 +24,12 @@ from tests.bench.context.figures import summed
 from tests.bench.context.sheet import aligned
 from tests.bench.cost.talk import RHYTHMS, talk
 from tests.bench.cost.ways import MODEL, WAYS
+from tests.bench.figures import keep
 from tests.bench.peers.__main__ import THEIR_PYTHON
 
 WINDOWS: Final = (32_000, 200_000)
 TURNS: Final = 200
 SEEDS: Final = (1, 2)
-KEPT: Final = Path(__file__).with_name("figures.json")
 Job = tuple[int, str, str, int, int]  # window, rhythm, way, seed, turns
 _COLUMNS: Final = (
     "window", "rhythm", "way", "of hermes", "dollars", "for notes", "from cache", "in view", "or search", "prompt",
@@ -71,7 +71,7 @@ def main() -> None:
     if "hermes-agent" not in ways:
         print("hermes-agent is not installed: `make bench-cost` installs it into build/peers.")
     if given.write:
-        KEPT.write_text(json.dumps(rows, indent=1) + "\n")
+        keep("spent", rows)
 
 
 def _kept(path: Path | None) -> dict[Job, dict[str, Any]]:
