@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
 
+from adapters.discord.connection import ApiClient
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
@@ -61,6 +62,17 @@ def anna(discord: DiscordServer) -> User:
 def place(discord: DiscordServer, anna: User) -> Channel:
     """A channel of Anna's server."""
     return discord.people.general(discord.people.guild("Choir", anna))
+
+
+@pytest.fixture
+def without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Discord's library asks every voice server for TLS."""
+    connect = ApiClient.ws_connect
+
+    async def plainly(calls: ApiClient, url: str, **how: Any) -> Any:
+        return await connect(calls, str(url).replace("wss://", "ws://"), **how)
+
+    monkeypatch.setattr(ApiClient, "ws_connect", plainly)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -3,7 +3,6 @@ library."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -17,7 +16,6 @@ from discord.backoff import ExponentialBackoff
 from discord.voice_state import VoiceConnectionState
 
 from adapters.discord import hearing, rooms
-from adapters.discord.connection import ApiClient
 from adapters.discord.hearing import SHORTEST, Ears
 from adapters.discord.voice import packets_of
 from gateway.agent.files.speech import SpeechSettings, TranscriptionSettings
@@ -25,10 +23,11 @@ from tests.emulators.discord import Channel, DiscordServer, Kind, User
 from tests.emulators.discord.voice import MODE, VoiceServer
 from tests.emulators.media import MediaServer
 from tests.emulators.transcription import TranscriptionServer, opus_of
-from tests.support.discord_live import Bot, on_discord
+from tests.support.discord_live import Bot, ask, on_discord
 from tests.support.fast_clock import FastClock
-from tests.support.waiting import eventually, pauses
+from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("without_tls")
 Begin = Callable[..., AbstractAsyncContextManager[Bot]]
 
 
@@ -41,17 +40,6 @@ def words(recording: bytes) -> str:
     """What the scribe hears: the names of the sounds, in their order; of noise nothing."""
     names = [each[1:].decode("ascii", "replace").split()[0] for each in [*packets_of(recording)][2:]]
     return " ".join(each for each in dict.fromkeys(names) if each != "noise")
-
-
-@pytest.fixture(autouse=True)
-def without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library asks every voice server for TLS."""
-    connect = ApiClient.ws_connect
-
-    async def plainly(calls: ApiClient, url: str, **how: Any) -> Any:
-        return await connect(calls, str(url).replace("wss://", "ws://"), **how)
-
-    monkeypatch.setattr(ApiClient, "ws_connect", plainly)
 
 
 @pytest.fixture
@@ -94,14 +82,6 @@ def begin(tmp_path: Path, discord: DiscordServer, anna: User, scribe: Transcript
     return beginning
 
 
-async def ask(bot: Bot, place: Channel, text: str) -> str:
-    """Say something in the channel; returns the bot's next message there."""
-    before = len(bot.shown(place))
-    bot.says(f"@Legato {text}", place)
-    await bot.until(lambda: len(bot.shown(place)) > before)
-    return bot.shown(place)[before]
-
-
 async def ears_of(bot: Bot, voice: VoiceServer, choir: Channel, *people: User) -> Ears:
     """Let the bot listen; returns its ears once it knows whom of these people it may hear."""
     assert (await ask(bot, choir, "/voice listen")).startswith("🎙 I listen in Choir from now on.")
@@ -112,11 +92,8 @@ async def ears_of(bot: Bot, voice: VoiceServer, choir: Channel, *people: User) -
     assert ears is not None
     for each in people:
         await voice.introduce(each)
-    for pause in pauses():
-        if len(ears._sources) == len(people) and not ears._tasks._jobs:
-            return ears
-        await asyncio.sleep(pause)
-    raise AssertionError
+    await eventually(lambda: len(ears._sources) == len(people) and not ears._tasks._jobs)
+    return ears
 
 
 async def settled(ears: Ears, handled: int) -> None:
@@ -304,10 +281,7 @@ async def test_it_hears_again_after_the_connection_broke(
         await bot.until(lambda: not voice.sockets)
         await bot.until(lambda: voice.sockets and voice.agreed)
         await voice.introduce(anna)
-        for pause in pauses():  # the group's last message may come after the first packet
-            if ears.state.dave_session is not None and ears.state.dave_session.ready:
-                break
-            await asyncio.sleep(pause)
+        await eventually(lambda: getattr(ears.state.dave_session, "ready", False))  # or packets come before the key
         speaker.answers = [opus_of(sound("yes"))]
         voice.says(anna, sound("hello"))
         await bot.until(lambda: len(voice.heard) == 30)

@@ -9,7 +9,6 @@ import pytest
 from pydantic import SecretStr
 
 from adapters.discord import rooms
-from adapters.discord.connection import ApiClient
 from adapters.discord.platform import DiscordSettings
 from gateway.agent.files.speech import SpeechSettings
 from tests.emulators.discord import Channel, DiscordServer, Intent, Kind, User
@@ -17,8 +16,9 @@ from tests.emulators.discord.permissions import Permission
 from tests.emulators.discord.voice import VoiceServer
 from tests.emulators.media import MediaServer
 from tests.emulators.transcription import opus_of
-from tests.support.discord_live import Bot, on_discord
+from tests.support.discord_live import ask, on_discord
 
+pytestmark = pytest.mark.usefixtures("without_tls")
 LEFT = "I left the voice channel."
 IN_NONE = "I am in no voice channel for this chat."
 
@@ -26,25 +26,6 @@ IN_NONE = "I am in no voice channel for this chat."
 def sound(name: str, packets: int) -> list[bytes]:
     """Packets of 20 ms, each of which can be told from all others."""
     return [b"\xf8" + f"{name}{number}".encode() for number in range(packets)]
-
-
-@pytest.fixture(autouse=True)
-def without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library asks every voice server for TLS."""
-    connect = ApiClient.ws_connect
-
-    async def plainly(calls: ApiClient, url: str, **how: Any) -> Any:
-        return await connect(calls, str(url).replace("wss://", "ws://"), **how)
-
-    monkeypatch.setattr(ApiClient, "ws_connect", plainly)
-
-
-async def ask(bot: Bot, place: Channel, text: str) -> str:
-    """Say something in the channel; returns the bot's next message there."""
-    before = len(bot.shown(place))
-    bot.says(f"@Legato {text}", place)
-    await bot.until(lambda: len(bot.shown(place)) > before)
-    return bot.shown(place)[before]
 
 
 async def test_it_comes_says_its_answers_whole_is_silenced_and_leaves(

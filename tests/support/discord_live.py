@@ -72,6 +72,14 @@ class Bot(LiveBot):
                 await asyncio.sleep(next(pause))
 
 
+async def ask(bot: Bot, place: Channel, text: str) -> str:
+    """Say something in the channel; returns the bot's next message there."""
+    before = len(bot.shown(place))
+    bot.says(f"@Legato {text}", place)
+    await bot.until(lambda: len(bot.shown(place)) > before)
+    return bot.shown(place)[before]
+
+
 @asynccontextmanager
 async def on_discord(
     folder: Path,
