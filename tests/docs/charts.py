@@ -21,7 +21,7 @@ _GRID: Final = "#e3e9ee"
 _OURS, _THEIRS, _OTHER, _FAINT = "#0b6b5d", "#b3541e", "#3a5fa8", "#7fb5ac"
 
 THEIRS: Final = "hermes-agent"
-WAYS: Final = {"ours": "plain", "ours, auto": "auto", "sliding": "sliding window", "none": "never compacted"}
+NAMES: Final = {"ours": "plain", "ours, auto": "auto", "sliding": "sliding window", "none": "never compacted"}
 """What the documents call the ways of `tests.bench.cost`, where that is another name."""
 _BARS: Final = {"ours": ("Legato, plain", _FAINT), "ours, auto": ("Legato, auto", _OURS), THEIRS: (THEIRS, _THEIRS)}
 
@@ -132,8 +132,9 @@ def spent() -> str:
     cases: dict[tuple[int, str], dict[str, float]] = {}
     for each in kept()["spent"]:
         cases.setdefault((each["window"], each["rhythm"]), {})[each["way"]] = each["dollars"]
+    title = "What 200 turns cost, as a share of hermes-agent's"
     width, left, step, long = 640.0, 190.0, 62.0, 380.0
-    parts = [text(_EDGE, 30, "What 200 turns cost, as a share of hermes-agent's", _TITLE, size=13)]
+    parts = [text(_EDGE, 30, title, _TITLE, size=13)]
     for number, (name, colour) in enumerate(_BARS.values()):
         parts.append(text(_EDGE + 130 * number, 52, name, Ink(fill=colour, bold=True), size=12))
     for row, ((window, rhythm), dollars) in enumerate(cases.items()):
@@ -144,7 +145,6 @@ def spent() -> str:
             parts.append(box(left, top + 16 * number, long * share, 13, colour, radius=2))
             parts.append(text(left + long * share + 6, top + 16 * number + 11, f"{share:.2f}", _WORDS, size=11))
     height = _TOP + step * len(cases)
-    title = "What 200 turns cost, as a share of hermes-agent's"
     return picture(width, height, title, [box(0, 0, width, height, "#ffffff", radius=10), *parts])
 
 

@@ -16,7 +16,7 @@ from gateway.providers.plugin import Vendor
 from gateway.runtime.metrics import Counter, Gauge, Histogram
 from tests.bench.figures import kept
 from tests.bench.table import milliseconds
-from tests.docs.charts import THEIRS, WAYS
+from tests.docs.charts import NAMES, THEIRS
 
 ROOT: Final = Path(__file__).parents[2]
 _KINDS: Final = (Counter, Gauge, Histogram)
@@ -97,7 +97,7 @@ def spent() -> str:
         (
             f"{each['window']:,}",
             each["rhythm"],
-            WAYS.get(each["way"], each["way"]),
+            NAMES.get(each["way"], each["way"]),
             f"{each['dollars']:.2f}",
             f"{each['dollars'] / theirs[each['window'], each['rhythm']]:.2f}",
             f"{100 * each['cached']:.0f} %",
