@@ -64,7 +64,11 @@ class WebAdapter:
         """Take the port; returns the line that says where the page is. Raises AdapterError."""
         self._socket, self.at = opened(self._settings)
         self.guard.open(self.at)
-        where = f"Open it once with {self.guard.link}" if self.guard.link else f"People log in at {self._settings.url}"
+        where = (
+            f"This link opens it, once:\n{self.guard.link}"
+            if self.guard.link
+            else f"People log in at {self._settings.url}"
+        )
         return f"The page is at {self.at}. {where}"
 
     async def run(self, accept: Accept) -> None:
