@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from adapters.api.platform import HookSettings
 from adapters.api.signing import Unsigned, check, data_in, names_of
 from adapters.api.templates import MOST, filled
 from tests.support.hooks import SECRET, signed
@@ -109,3 +111,9 @@ def test_a_delivery_is_known_by_what_its_sender_signs_else_by_its_body() -> None
     assert now[0] in later
     assert set(now).isdisjoint(names("bearer", first, NOW + 1_200))
     assert names_of("bearer", "other", {}.get, first, {}, NOW) != now
+
+
+def test_a_secret_of_fewer_than_twelve_characters_is_refused() -> None:
+    assert HookSettings.model_validate({"secret": "x" * 12}).secret.get_secret_value() == "x" * 12
+    with pytest.raises(ValidationError, match="must have 12 characters or more"):
+        HookSettings.model_validate({"secret": "x" * 11})

@@ -114,6 +114,33 @@ async def test_a_message_in_a_thread_of_the_bots_waits_while_slack_asks_for_a_pa
     assert await history.is_own(Place(channel="C1", thread="1.0"), ME)
 
 
+@pytest.mark.parametrize("thread", [None, "1795981000.000000"])
+@pytest.mark.parametrize("present", [False, True])
+async def test_an_answer_that_may_have_been_shown_is_looked_for_where_it_went(
+    monkeypatch: pytest.MonkeyPatch, thread: str | None, present: bool
+) -> None:
+    bot = SlackAdapter(SlackSettings(token=SecretStr("xoxb-1"), app_token=SecretStr("xapp-1")), clock=SystemClock())
+    page = [{"ts": "1.0"}, {"ts": "2.0", "metadata": {"event_payload": {"id": "r" if present else "other"}}}]
+    calls: list[tuple[str, dict[str, Any]]] = []
+
+    async def call(method: str, **given: Any) -> Any:
+        calls.append((method, given))
+        return {"messages": page, "ts": "3.0"}
+
+    monkeypatch.setattr(bot, "_calls", call)
+    key = SessionKey(platform="slack", chat="C1", thread=thread)
+    row = Outbound(
+        id="r", key=key, to=key.address, kind="reply", text="A", ambiguous=True, attempts=2, created_at=1_795_981_200.0
+    )
+    assert await bot.send(row) == ("2.0" if present else "3.0")
+    (method, given), (then, _) = calls
+    where = {"ts": thread} if thread else {}
+    assert method == ("conversations.replies" if thread else "conversations.history")
+    oldest = "1795981080.000000"  # two minutes earlier: clocks differ
+    assert given == {"channel": "C1", "oldest": oldest, "limit": 200, "include_all_metadata": True, **where}
+    assert then == ("chat.update" if present else "chat.postMessage")
+
+
 async def test_what_slack_takes_for_wrongly_laid_out_is_shown_as_bare_text(monkeypatch: pytest.MonkeyPatch) -> None:
     bot = SlackAdapter(SlackSettings(token=SecretStr("xoxb-1"), app_token=SecretStr("xapp-1")), clock=SystemClock())
     blocks: list[Any] = []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -55,3 +58,30 @@ def test_a_command_that_is_read_alone_explains_itself_as_among_the_others(name: 
 def test_all_commands_are_there_where_none_is_named(arguments: list[str]) -> None:
     assert program(arguments).registered_commands == app.registered_commands
     assert "skills" in [each.name for each in program(arguments).registered_groups]
+
+
+@pytest.mark.parametrize(
+    ("store", "workers", "refused"),
+    [
+        ({}, 2, True),
+        ({}, 1, False),
+        ({"store": {"url": "redis://127.0.0.1:1/0"}}, 2, False),
+        ({"store": {"url": "redis://127.0.0.1:1/0"}}, 1, False),
+    ],
+)
+def test_several_workers_are_refused_where_the_store_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: dict[str, Any], workers: int, refused: bool
+) -> None:
+    served: list[object] = []
+
+    def guarded(serve: object, settings: object) -> int:
+        served.append(serve)
+        return 0
+
+    monkeypatch.setattr("gateway.cli.main.guarded", guarded)
+    monkeypatch.setenv("LEGATO_HOME", str(tmp_path))
+    given = {"model": {"provider": "offline"}, "adapters": {"web": {"enabled": True}}, **store}
+    (tmp_path / "config.yaml").write_text(json.dumps(given))
+    ran = CliRunner().invoke(app, ["run", "--workers", str(workers), "--config", str(tmp_path / "config.yaml")])
+    assert ("several workers need a Redis or PostgreSQL server" in ran.stderr) is refused, ran.output
+    assert (ran.exit_code, len(served)) == ((2, 0) if refused else (0, 1))

@@ -64,6 +64,16 @@ def test_a_folder_offers_a_class_an_instance_or_a_factory(tmp_path: Path, ending
     assert (one.name, type(one).__name__) == ("mine", "Mine")
 
 
+@pytest.mark.parametrize("offered", ["ONE", "Mine()"])
+def test_sessions_share_no_engine_that_cannot_be_copied(tmp_path: Path, offered: str) -> None:
+    held = (
+        "\nimport threading\nMine.__init__ = lambda self: setattr(self, 'lock', threading.Lock())\nONE = Mine()"
+        f"\ndef register(ctx): ctx.register_context_engine({offered})"
+    )
+    factory = _plugin(tmp_path, "mine", ENGINE + held).factory("mine")
+    assert len({id(engine) for engine in [factory(), factory(), factory()]}) == 3
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [

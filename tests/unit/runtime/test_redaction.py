@@ -100,6 +100,7 @@ PARTLY = {
     "python": ("token = '", noise(30), "'"),
     "query": ("GET /v1/x?access_token=", noise(30), "&page=2"),
     "in a sentence": ("The database password is ", "hunter" + "-048b0f", ", keep it"),
+    "yaml, as short as can be": ("password: ", "ab" + "c1", "\nuser: me"),
     "in brackets": ("(password: ", "hunter" + "2", ")"),
     "after an escaped line break": ('"first\\n', "sk" + "-proj-" + noise(40), '\\nlast"'),
 }
@@ -124,6 +125,7 @@ HARMLESS = [
     "secret = os.environ['APP_SECRET']",
     "api_key: ${OPENAI_API_KEY}",
     'token: "${TELEGRAM_BOT_TOKEN}"',
+    "password: abc",
     "password: <your password>",
     "token=[REDACTED]",
     "the bearer of this letter-writing-competition-announcement",
