@@ -93,6 +93,6 @@ class WebhookEndpoint(Struct, kw_only=True):
         return web.Response()
 
     def _shows_secret(self, head: bytes) -> bool:
-        begin = head.lower().find(_NAME) + len(_NAME)
-        shown = head[begin : head.find(b"\r\n", begin)].strip(b" \t") if begin >= len(_NAME) else b""
+        name, begin = head.lower().partition(_NAME)[1], head.lower().find(_NAME) + len(_NAME)
+        shown = head[begin : head.find(b"\r\n", begin)].strip(b" \t") if name else b""
         return hmac.compare_digest(shown, self.secret.encode())

@@ -44,7 +44,8 @@ def test_what_is_forwarded_or_quoted_commands_nothing() -> None:
 
 def test_ids_are_numbers_in_the_order_of_time() -> None:
     assert codec.ts(codec.number("1795981218.440847")) == "1795981218.440847"
-    assert codec.number("1795981218.440847") > codec.id_at(1795981218.0)
+    assert codec.number("1795981218.440847") > codec.id_at(1795981218.0) == 1_795_981_218_000_000
+    assert codec.id_at(-5.0) == 0
 
 
 def test_commands_are_those_of_the_registry_by_either_way() -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from adapters.whatsapp import codec, files
-from adapters.whatsapp.calls import in_words, refuse
-from adapters.whatsapp.limits import LARGEST, rates
+from adapters.whatsapp.calls import GraphCalls, in_words, refuse
+from adapters.whatsapp.limits import LARGEST, LARGEST_FETCHED, rates
 from adapters.whatsapp.platform import PLATFORM, WhatsAppSettings
 from gateway.domain.adapter import earliest
 from gateway.domain.chat import VOICE, ChatAddress, KeptFile
-from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, RateLimited
+from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, FileRefused, RateLimited
 
 
 def heard(number: str = "1", **message: Any) -> codec.Heard:
@@ -144,3 +145,20 @@ def test_names_and_settings_that_cannot_work_are_refused() -> None:
     assert [keys[0] for keys, _ in wrong.contradictions()] == ["number", "token", "secret", "url"]
     with pytest.raises(ValueError, match="no telephone number"):
         WhatsAppSettings(number="+49170")
+
+
+async def test_a_file_of_the_largest_size_is_fetched_and_no_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [LARGEST_FETCHED, LARGEST_FETCHED + 1]
+
+    async def told(*_: Any, **__: Any) -> Any:
+        return {"file_size": sizes.pop(0), "url": "https://lookaside.fbsbx.com/1"}
+
+    async def asked(*_: Any, **__: Any) -> tuple[int, bytes]:
+        return 200, b"content"
+
+    monkeypatch.setattr(GraphCalls, "__call__", told)
+    monkeypatch.setattr(GraphCalls, "_asked", asked)
+    calls = GraphCalls(WhatsAppSettings(token=SecretStr("t")), patience=1.0)
+    assert await calls.download("7") == b"content"
+    with pytest.raises(FileRefused, match="larger than"):
+        await calls.download("7")

@@ -226,6 +226,19 @@ def test_a_quotation_is_known_by_its_words_where_it_has_no_handle() -> None:
     assert not life.holds(WORD)
 
 
+def test_a_long_message_is_known_by_its_beginning() -> None:
+    life, told = Life(), f"the word for today is {WORD}, and " + "so on " * 50
+    life.ask(told)
+    life.say(
+        user("what was it?"),
+        assistant(None, [call("c1")]),
+        tool_result("c1", f"2026-11-22: user: {told[:120]} …", recalled=True),
+        assistant(f"It was {WORD}."),
+    )
+    life.forget(*exchange_ids(life))
+    assert not life.holds(WORD)
+
+
 def test_what_an_engine_made_of_nobody_knows_what_goes_too() -> None:
     life = Life()
     life.ask(WORD)

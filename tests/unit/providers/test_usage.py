@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.usage import CanonicalUsage
+from gateway.domain.usage import CanonicalUsage, is_emergency
 from gateway.providers.usage import Api, normalize_usage
 
 TABLE: list[tuple[Api, dict[str, Any], CanonicalUsage]] = [
@@ -165,3 +165,8 @@ def test_what_nobody_could_have_used_counts_as_nothing(count: Any) -> None:
 def test_nothing_usable_gives_zeros(raw: Any) -> None:
     for api in ("messages", "responses", "chat_completions"):
         assert normalize_usage(raw, api) == CanonicalUsage()
+
+
+@pytest.mark.parametrize(("tokens", "window", "reached"), [(95, 100, True), (94, 100, False), (1, 0, False)])
+def test_a_prompt_reaches_the_last_mark_of_a_window_that_is_known(tokens: int, window: int, reached: bool) -> None:
+    assert is_emergency(tokens, window) is reached
