@@ -175,8 +175,11 @@ class Metering:
         SpendCapReached, before anything is sent."""
         began, outcome, session = self.clock.monotonic(), "broken_off", self.caller or session
         try:
-            async with aclosing(self._stream(spec, request, session, prompt_tokens, least)) as events:
+            events = self._stream(spec, request, session, prompt_tokens, least)
+            try:
                 yield events
+            finally:
+                await events.aclose()
             outcome = "answered"
             self.models.answered(spec)
         except GatewayError as error:

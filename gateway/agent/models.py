@@ -174,7 +174,7 @@ class Models(Struct, kw_only=True):
             self._near[home.place] = self.clock.monotonic() + _ASK_AGAIN  # others do not wait for the answer
             await self._learn([home])
             home = self.home(session)
-        if not self.is_chosen(session) or session.model == home.name:
+        if session.model == home.name or not self.is_chosen(session):
             return
         server = (home.provider, home.base_url)
         if not self._is_to_ask(server):
@@ -236,7 +236,7 @@ class Models(Struct, kw_only=True):
     def of(self, session: Session) -> ModelSpec:
         """Return the model that answers in a session: the chosen one, else the configured one."""
         home = self.home(session)
-        spec = self.spec(session.model, home) if self.is_chosen(session) else home
+        spec = home if session.model == home.name or not self.is_chosen(session) else self.spec(session.model, home)
         return self.learned.of(spec, session.key)
 
     def takes_tools(self, spec: ModelSpec) -> bool:

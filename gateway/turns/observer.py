@@ -54,16 +54,20 @@ class TurnObserver:
         self._typist = adapter if types else None
         self._works = adapter if works else None
 
-    @asynccontextmanager
-    async def limits(self) -> AsyncIterator[None]:
-        """The turn, within its time (see `TurnTime`). When it ends, nothing more of the reply is shown."""
-        async with self.time:
-            try:
-                yield
-            finally:
-                self.time.over()
-                await self.reply.end()
-                await self._typing(False)
+    # A block is the turn, within its time (see `TurnTime`). When it ends, nothing more of the reply is shown.
+    async def __aenter__(self) -> None:
+        await self.time.__aenter__()
+
+    async def __aexit__(self, *raised: Any) -> None:
+        try:
+            self.time.over()
+            await self.reply.end()
+            await self._typing(False)
+        except BaseException as error:
+            raised = type(error), error, error.__traceback__
+            raise
+        finally:
+            await self.time.__aexit__(*raised)
 
     async def begin(self) -> None:
         """Show that an answer is being written, and obey signals that came before the turn ran here."""

@@ -274,7 +274,7 @@ class Turns(Struct, kw_only=True):
         observer = self._observer(recorder)
         observer.time.turn.interruptible = False
         try:
-            async with observer.limits():
+            async with observer:
                 await observer.begin()
                 observer.phase("compacting")
                 compactor = self.agents.compactor(writer=recorder)
@@ -291,7 +291,7 @@ class Turns(Struct, kw_only=True):
         observer = self._observer(recorder)
         observer.time.turn.interruptible = False
         with suppress(TimeoutError):
-            async with observer.limits():
+            async with observer:
                 await observer.begin()
                 if not questions.has_asked(_CONFIRMED):
                     await questions.ask(_CONFIRMED, Question(question, ""), "", None)
@@ -384,7 +384,7 @@ class Turns(Struct, kw_only=True):
         shown: list[tuple[OutboundKind, str]]
         returns: Returns | None = None
         try:
-            async with observer.limits():
+            async with observer:
                 await self._add_message(observer, conversation, said, reminders=reminders)
                 # A compaction would take calls that wait for their results for lost: the loop makes room behind them.
                 if self.agents.hygiene.due(conversation) and not open_calls(conversation):

@@ -64,5 +64,5 @@ def _languages_of(word: str) -> tuple[str, ...]:
 def _stem(word: str, language: str) -> str:
     # A stemmer works in fields of its own, and two threads stem: each word gets a stemmer.
     plain = unicodedata.normalize("NFD", Stemmer.Stemmer(language, 0).stemWord(word))
-    bare = "".join(each for each in plain if not unicodedata.combining(each)) if plain[0] < "\u0250" else plain
+    bare = "".join(each for each in plain if not unicodedata.combining(each)) if ord(plain[0]) < _LATIN_END else plain
     return unicodedata.normalize("NFC", bare) or word

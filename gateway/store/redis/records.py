@@ -16,7 +16,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -253,17 +252,16 @@ class Writes:
         self.added = set[str]()  # indexes whose names are added to the names
         self.searched: list[tuple[Spoken, Message]] = []  # new messages that are owed entries in the search index
         self._known, self._guess, self._version = known, guess, version
-        self._commands: list[tuple[Argument, ...]] = []
+        self._begins = f"{version} ".encode()
+        self.arguments: list[Argument] = []
         for kind, records in draft.records.items():
             for key, record in records.items():
                 self._put(kind, key, record)
         for name, (place, numbers) in draft.series.items():
             if name in draft.cut:
-                self._commands.append(("t", f"s:{name}", place))
+                self.arguments += ("t", f"s:{name}", place)
             if numbers:
-                self._commands.append(("e", f"s:{name}", len(numbers), *numbers))
-        self.count = len(self._commands)
-        self.arguments = list(chain.from_iterable(self._commands))
+                self.arguments += ("e", f"s:{name}", len(numbers), *numbers)
 
     def _put(self, kind: Kind[Any], key: Key, record: Any) -> None:
         if kind.numbered and self.lowest and int(key) >= self.lowest:  # its number was just given
@@ -278,13 +276,13 @@ class Writes:
         befores = nowhere if old.record is None or not nowhere else old.entries or kind.entries(old.record)
         afters = nowhere if record is None or not nowhere else kind.entries(record)
         if record is None:
-            self._commands.append(("d", f"{kind.name}:{key}"))
+            self.arguments += ("d", f"{kind.name}:{key}")
         else:
             try:
                 document = kind.plain(record)
             except UnicodeEncodeError:
                 document = kind.document(record)
-            self._commands.append(("p", f"{kind.name}:{key}", b"%s %s" % (self._version.encode(), document)))
+            self.arguments += ("p", f"{kind.name}:{key}", self._begins + document)
         self.documents.append((kind, key, _NONE if record is None else Document(self._version, record, afters)))
         if befores != afters:
             self._index(kind, str(key), befores, afters)
@@ -295,11 +293,11 @@ class Writes:
         """A message that is new is owed its entries in the search index; of one that goes they are to be taken away."""
         if said is not None and kind_of(new := message(said)) is not None:
             self.searched.append((said, new))
-            self._commands.append(("n", "unindexed", number))
+            self.arguments += ("n", "unindexed", number)
         elif old is not None:
-            self._commands.append(("u", "unindexed", number))
-            self._commands.append(("p", f"gone:{number}", b"- %s" % MESSAGE.document(old)))
-            self._commands.append(("n", "gone", number))
+            self.arguments += ("u", "unindexed", number)
+            self.arguments += ("p", f"gone:{number}", b"- %s" % MESSAGE.document(old))
+            self.arguments += ("n", "gone", number)
 
     def _index(self, kind: Kind[Any], member: str, befores: Sequence[Entry], afters: Sequence[Entry]) -> None:
         """A record stands elsewhere in some indexes than it did."""
@@ -309,14 +307,14 @@ class Writes:
             if before is not None:
                 self.moves.append((index, before[0], (before[1], member), False))
                 if after is None or after[0] != before[0]:
-                    self._commands.append(("r", index_key(index, before[0]), member))
+                    self.arguments += ("r", index_key(index, before[0]), member)
             if after is not None:
                 name = index_key(index, after[0])
                 self.moves.append((index, after[0], (after[1], member), True))
-                self._commands.append(("a", name, str(after[1]), member))
+                self.arguments += ("a", name, str(after[1]), member)
                 if name not in self._known.added and name not in self.added:
                     self.added.add(name)
-                    self._commands.append(("n", names_key(index), after[0]))
+                    self.arguments += ("n", names_key(index), after[0])
 
 
 def checks(asked: Iterable[tuple[Ask, Any]]) -> list[Argument]:

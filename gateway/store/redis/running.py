@@ -122,9 +122,9 @@ class Runner:
         found, text = checks(guess.asked.items()), b""
         if told and (news := [each for each in told if each[0] not in _KEPT_HERE]):
             text = b"%s %s" % (self._fleet.owner.encode(), _packed(news))
-        if writes is None or not writes.count:
+        if writes is None or not writes.arguments:
             return [0, len(guess.asked), *found, 0, 0, text]
-        return [writes.count, len(guess.asked), *found, writes.lowest, writes.highest, text, *writes.arguments]
+        return [1, len(guess.asked), *found, writes.lowest, writes.highest, text, *writes.arguments]
 
     def _answered(self, work: Work, job: Job) -> None:
         error = job.future.exception()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.store.shared.ranking import Sought
+from gateway.words.languages import stems
 from gateway.words.text import (
     MAX_TERM,
     Holds,
@@ -81,6 +82,11 @@ def test_a_text_holds_the_words_in_other_forms(asked: str, said: str) -> None:
     sought = Holds(asked)
     assert sought.held(said) == sought.every
     assert not sought.held("something else")
+
+
+def test_accents_go_from_latin_letters_alone() -> None:
+    assert stems("\u024f\u0301b", "english") == ("\u024fb",)  # the last Latin letter
+    assert stems("\u0250\u0301b", "english") == ("\u0250\u0301b",)
 
 
 def test_a_question_asks_for_stems_pairs_and_single_characters() -> None:

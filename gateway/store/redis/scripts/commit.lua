@@ -1,6 +1,6 @@
 -- A step that ran in the process: what it took for true, and what it puts if all of that is so.
 --
--- The number of writes. n checks: 'g' (key, version or ''), 'r' (kind, index, '1' from the end, since or '', before or '', most, m members),
+-- 1 if there are writes, else 0. n checks: 'g' (key, version or ''), 'r' (kind, index, '1' from the end, since or '', before or '', most, m members),
 -- 'c' (index, count), 'n' (names, index, m names), 's' (series, since, m numbers). Then the lowest and the highest of
 -- the numbers that the step took (0: it took none), news or '', and the writes.
 -- Gives {'ok', 'done'}, or {'ok', 'stale', the partition's last number, a list of (number of a check, what is so)…}.
@@ -91,8 +91,8 @@ function write.t()
   if length == 0 then call('DEL', key) else call('LTRIM', key, 0, length - 1) end
 end
 
-local writes = take_number()
-if writes > 0 then
+local writes = take() == '1'
+if writes then
   local last = tonumber(call('GET', commits) or '0')
   if last == tonumber(CALL) then return { 'ok', 'done' } end
   if last > tonumber(CALL) then return { 'stale' } end
@@ -103,10 +103,10 @@ local last = lowest > 0 and tonumber(call('GET', KEYS[1]) or '0') or 0
 if #stale > 0 or (lowest > 0 and lowest <= last) then
   return { 'ok', 'stale', string.format('%.0f', last), stale }
 end
-if writes > 0 then
+if writes then
   call('SET', commits, CALL, 'EX', 86400)
   if lowest > 0 then call('SET', KEYS[1], highest) end
-  for _ = 1, writes do write[take()]() end
+  while cursor < #ARGV do write[take()]() end
 end
 if told ~= '' then call('PUBLISH', CHANNEL, told) end
 return { 'ok', 'done' }
