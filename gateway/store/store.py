@@ -231,23 +231,24 @@ class SpaceStore(Store):
         return Claim(lease=lease, item=claimed.item, begins=claimed.begins)
 
     async def _look_for_lane(self) -> lanes.Claimed | None:
+        asked_at = self._clock.monotonic()
         self._workers.looks()
+
+        def looked(found: lanes.Claimed | lanes.NoClaim) -> None:
+            if isinstance(found, lanes.Claimed):
+                self._room -= 1
+                self._workers.look()  # there may be more
+            else:
+                self._workers.found_none(found.again_in, asked_at)
 
         def abandoned(found: lanes.Claimed | lanes.NoClaim) -> None:
             if isinstance(found, lanes.Claimed):
                 self._workers.offer(found)
 
         found = await self._backend.run(
-            lanes.claim, self._caller(), done=self._looked, failed=self._workers.look, abandoned=abandoned
+            lanes.claim, self._caller(), done=looked, failed=self._workers.look, abandoned=abandoned
         )
         return found if isinstance(found, lanes.Claimed) else None
-
-    def _looked(self, found: lanes.Claimed | lanes.NoClaim) -> None:
-        if isinstance(found, lanes.Claimed):
-            self._room -= 1
-            self._workers.look()  # there may be more
-        else:
-            self._workers.found_none(found.again_in)
 
     async def claim_bypassed(self, worker: str) -> list[InboxItem]:
         return await self._backend.run(lanes.claim_left, self._caller())

@@ -41,10 +41,14 @@ class Workers:
         """A worker starts looking for a lane: what is told from now on is new."""
         self._look_at = inf
 
-    def found_none(self, again_in: float | None) -> None:
-        """There was no lane to claim; maybe there is one in so many seconds."""
+    def found_none(self, again_in: float | None, asked_at: float) -> None:
+        """There was no lane to claim at that moment (monotonic); maybe there is one so many seconds after it. A worker
+        that waits hears of it: whoever asked may be gone."""
         if again_in is not None:
-            self._look_at = min(self._look_at, self._clock.monotonic() + again_in)
+            self._look_at = min(self._look_at, asked_at + again_in)
+            waiting = self._first()
+            if waiting is not None:
+                waiting.set_result(None)
 
     @property
     def may_claim(self) -> bool:
