@@ -27,7 +27,7 @@ from gateway.providers.base import ModelRequest
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError
 from gateway.runtime.tasks import Background
-from gateway.store.port import SessionStore, Store
+from gateway.store.port import SessionStore
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +47,7 @@ nothing before it or after it."""
 class Titles(Struct, frozen=True, kw_only=True):
     """Asks for titles."""
 
-    store: Store
+    store: SessionStore
     background: Background
     clock: Clock
     redact: Callable[[str], str]

@@ -112,7 +112,7 @@ from gateway.runtime.structs import replace
 from gateway.runtime.supervisor import Supervisor
 from gateway.runtime.tasks import Background
 from gateway.runtime.tokens import TokenCounter
-from gateway.store.port import Store
+from gateway.store.port import Documents, Store
 from gateway.turns.admission import Admission
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
@@ -367,7 +367,7 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
     )
 
 
-def _skills(config: Config, store: Store, redact: Redactor, workspaces: Workspaces) -> Skills:
+def _skills(config: Config, store: Documents, redact: Redactor, workspaces: Workspaces) -> Skills:
     skills = Skills(
         store=store,
         folder=config.at("skills").absolute(),

@@ -43,7 +43,7 @@ def list_(config: ConfigOption = None) -> None:
     from gateway.commands.people import IN_SHELL, listed
     from gateway.people.pairing import guest_book
 
-    async def look(store: Store) -> str:
+    async def look(store: Documents) -> str:
         return listed(await guest_book(store), SystemClock().now(), IN_SHELL)
 
     show(ask_store(config, look))
@@ -57,7 +57,7 @@ def confirm(
     """Let somebody in by the code that the bot gave them."""
     from gateway.commands.people import named, refused
 
-    async def look(store: Store) -> str:
+    async def look(store: Documents) -> str:
         verdict, guest = await _pairing(store).confirm(code)
         if guest is None:
             raise UserError(refused(verdict, _words()))
@@ -76,7 +76,7 @@ def remove(
 
     platform, _, user = who.partition(":")
 
-    async def look(store: Store) -> str:
+    async def look(store: Documents) -> str:
         if not user:
             raise UserError(unnamed(_words()))
         return shown_out(await _pairing(store).show_out(platform.lower(), user), IN_SHELL)
@@ -147,7 +147,7 @@ def _words() -> Words:
     return replace(IN_SHELL, person=f"{named.name}:{named.person}") if named else IN_SHELL
 
 
-def _pairing(store: Store) -> Pairing:
+def _pairing(store: Documents) -> Pairing:
     from gateway.people.access import Access
     from gateway.people.pairing import Pairing
 
@@ -200,7 +200,7 @@ def list_keys(config: ConfigOption = None) -> None:
 
     from gateway.people.keys import line_of
 
-    async def look(store: Store) -> str:
+    async def look(store: Documents) -> str:
         return (
             "\n".join(map(line_of, await _keys(store).all())) or "There are no keys. `legato keys add NAME` makes one."
         )
@@ -246,7 +246,7 @@ def make_store(config: Path | None) -> None:
     guarded(make, settings)
 
 
-def _keys(store: Store) -> Keys:
+def _keys(store: Documents) -> Keys:
     from gateway.people.keys import Keys
 
     return Keys(store=store, clock=SystemClock())

@@ -20,7 +20,7 @@ from gateway.people.pairing import guest_book, set_guest_book
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
-from gateway.store.port import ReportStore, Store
+from gateway.store.port import Documents, ReportStore, Store
 from gateway.store.records import Erasure, Talk
 from gateway.store.sqlite import SqliteStore
 
@@ -135,7 +135,7 @@ async def _purge(store: Store, forgetter: Forgetter, purge: Purge, clock: Clock,
     return {what: count for what, count in total.items() if count}
 
 
-async def _let_in_no_more(store: Store, platform: str, user: str) -> int:
+async def _let_in_no_more(store: Documents, platform: str, user: str) -> int:
     """Take a person out of the guest book: one who was let in by a code, or asks to be. Returns how many there were."""
     while True:
         book = await guest_book(store)

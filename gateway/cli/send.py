@@ -15,7 +15,7 @@ from gateway.people.keys import Keys
 from gateway.people.people import Home
 from gateway.runtime.clock import Clock, Ids, SystemClock, lasting_id
 from gateway.runtime.errors import UserError
-from gateway.store.port import Store
+from gateway.store.port import Documents, Store
 from gateway.store.shared.documents import storable
 
 _LONGEST: Final = 100_000  # characters: a book is sent as a file
@@ -38,7 +38,7 @@ def place_named(
     return ChatAddress(platform=name, chat=chat, thread=thread)
 
 
-async def home_of(store: Store, said: str | None) -> ChatAddress:
+async def home_of(store: Documents, said: str | None) -> ChatAddress:
     """The home chat, for the word `home`; `said`: as config.yaml names it. Raises UserError where there is none."""
     return (await Home(store=store, said=said).needed()).to
 

@@ -13,7 +13,7 @@ from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import UserError
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.structs import replace
-from gateway.store.port import Store
+from gateway.store.port import Documents, ForgettingStore, Store
 
 
 async def serve(store: Store, settings: Config, secret: str, person: str, redact: Redactor) -> None:
@@ -26,13 +26,13 @@ async def serve(store: Store, settings: Config, secret: str, person: str, redact
     await serve_streams(PersonTools(shelf=shelf, person=who))
 
 
-async def _of_key(store: Store, secret: str) -> Person:
+async def _of_key(store: Documents, secret: str) -> Person:
     key = await Keys(store=store, clock=SystemClock()).holder(secret)
     if key is None:
         raise UserError("the key in LEGATO_KEY is not known: `legato keys add NAME` makes one")
     return person_of(key, SessionKey(platform=keyed_platform(), chat=key.person))
 
 
-async def _named(store: Store, person: str) -> Person:
+async def _named(store: ForgettingStore, person: str) -> Person:
     owner = await owner_named(store, person)
     return Person(chat=replace(owner.key, thread=None), user=owner.user, program="a program over MCP")

@@ -330,6 +330,11 @@ class SessionStore(ABC):
         """Open sessions whose `expires_at` has passed, earliest first. Each is returned again only after EXPIRY_CLAIM
         seconds, or if its deadline changes, or if the process that claimed it stops before."""
 
+    @abstractmethod
+    async def note_title(self, session: Session, title: str) -> None:
+        """Give a session a title that was made from its messages as the caller saw them, unless it already has one, or
+        something of it was forgotten meanwhile."""
+
     async def lineage(self, session_id: str) -> list[Session]:
         """Root to tip of the chain of continuations that `session_id` belongs to. Raises SessionNotFound."""
         chain = [await self.session(session_id)]
@@ -378,11 +383,6 @@ class MemoryStore(ABC):
     @abstractmethod
     async def note_flushed(self, session: Session, messages: int) -> None:
         """Note how many messages of an ended session the memory has been given. A smaller number changes nothing."""
-
-    @abstractmethod
-    async def note_title(self, session: Session, title: str) -> None:
-        """Give a session a title that was made from its messages as the caller saw them, unless it already has one, or
-        something of it was forgotten meanwhile."""
 
 
 class ForgettingStore(ABC):

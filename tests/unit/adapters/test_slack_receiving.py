@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from multidict import CIMultiDict, CIMultiDictProxy
 from pydantic import SecretStr
 from slack_sdk.errors import SlackApiError
@@ -18,14 +21,15 @@ from adapters.slack.adapter import SlackAdapter
 from adapters.slack.calls import SlackCalls, mapped
 from adapters.slack.codec import Me, Place
 from adapters.slack.commands import SlashCommands
+from adapters.slack.files import fetch
 from adapters.slack.history import SlackHistory
 from adapters.slack.platform import SlackSettings
 from adapters.slack.receiving import Receiver
 from gateway.domain.adapter import Accepted
-from gateway.domain.chat import Inbound, Outbound, SessionKey
+from gateway.domain.chat import Attachment, Inbound, Outbound, SessionKey
 from gateway.domain.place import NOT_SAID
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.errors import DeliveryRefused, RateLimited
+from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
 from tests.support.fast_clock import FastClock
 
 ME = Me(id="UBOT", bot="BBOT", team="T1")
@@ -139,6 +143,27 @@ async def test_an_answer_that_may_have_been_shown_is_looked_for_where_it_went(
     oldest = "1795981080.000000"  # two minutes earlier: clocks differ
     assert given == {"channel": "C1", "oldest": oldest, "limit": 200, "include_all_metadata": True, **where}
     assert then == ("chat.update" if present else "chat.postMessage")
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(200, None), (302, FileRefused), (404, FileRefused), (500, AdapterError), (429, AdapterError)]
+)
+async def test_a_file_is_what_slack_gives_with_a_good_status(status: int, error: type[Exception] | None) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=status, body=b"content", content_type="application/pdf")
+
+    application = web.Application()
+    application.router.add_get("/file", answer)
+    async with TestServer(application) as server, aiohttp.ClientSession() as http:
+        client = SimpleNamespace(token="xoxb-1", base_url=str(server.make_url("/api/")))
+        found = {"file": {"url_private": str(server.make_url("/file"))}}
+        calls = cast(SlackCalls, AsyncMock(return_value=found, http=http, client=client))
+        if error is None:
+            assert await fetch(calls, Attachment(ref="F1", kind="document")) == b"content"
+            return
+        with pytest.raises(error) as raised:
+            await fetch(calls, Attachment(ref="F1", kind="document"))
+        assert isinstance(raised.value, FileRefused) is (error is FileRefused)
 
 
 async def test_what_slack_takes_for_wrongly_laid_out_is_shown_as_bare_text(monkeypatch: pytest.MonkeyPatch) -> None:
