@@ -8,13 +8,12 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn
-from rich.progress import Progress as RichProgress
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.logs import configure_logs
 from gateway.runtime.redaction import Redactor
-from gateway.store.transfer import Progress, Report, Tell, migrate, source_at, target_at, tell_nobody
+from gateway.store.transfer import MigrationProgress, Report, Tell, migrate, source_at, target_at, tell_nobody
 
 
 async def migrate_between(source: str, target: str) -> Report:
@@ -36,10 +35,10 @@ def _shown_progress() -> Iterator[Tell]:
         yield tell_nobody
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,} records"))
-    with RichProgress(*columns, console=console, transient=True) as shown:
+    with Progress(*columns, console=console, transient=True) as shown:
         tasks: dict[str, TaskID] = {}
 
-        def tell(progress: Progress) -> None:
+        def tell(progress: MigrationProgress) -> None:
             if progress.stage not in tasks:
                 for earlier in tasks.values():
                     shown.update(earlier, total=shown.tasks[earlier].completed)

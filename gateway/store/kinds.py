@@ -37,7 +37,7 @@ ALL: Final = ""  # the only name of an index over all records of a kind
 # -- what came in --------------------------------------------------------------------------------------
 
 
-class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EventRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An event that was accepted or refused, and the item that it became."""
 
     name: str  # `event_name`
@@ -85,7 +85,7 @@ def _item_entries(item: Item) -> tuple[Entry, ...]:
     return said, (item.owner, number) if item.owner else None, None if item.owner else (key.platform, number), None
 
 
-EVENT: Final = Kind("event", Event, attrgetter("name"))
+EVENT: Final = Kind("event", EventRecord, attrgetter("name"))
 ITEM: Final = Kind("item", Item, attrgetter("number"), numbered=True, spares="inbound")
 HEARD, BYPASSED, LEFT, DEAD = ITEM.indexed(_item_entries, "heard", "bypassed", "left", "dead")
 
@@ -121,7 +121,7 @@ LANE: Final = Kind("lane", Lane, attrgetter("key.text"))
 READY, SUSPECTS, HELD, TRIED = LANE.indexed(_lane_entries, "ready", "suspects", "held", "tried")
 
 
-class Turn(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TurnRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far an unfinished item got, what its turn asks people, and the signals for it."""
 
     item: int
@@ -135,7 +135,7 @@ class Turn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     began: bool = False  # it has more than signals
 
 
-TURN: Final = Kind("turn", Turn, attrgetter("item"), numbered=True)
+TURN: Final = Kind("turn", TurnRecord, attrgetter("item"), numbered=True)
 ASKING: Final = TURN.index("asking", lambda turn: (chat_name(turn.key.address), turn.item) if turn.asked else None)
 
 
@@ -152,7 +152,7 @@ MEMBERS: Final = MEMBER.index("members", lambda member: (ALL, member.until))
 # -- conversations -------------------------------------------------------------------------------------
 
 
-class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SessionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A session without its prompt. `seq` orders sessions; `owed` orders the hooks that are due at their ends (0:
     none), and the process that ended the session owes the hook ("": that process died). `offered` is when an expired
     session was last offered to a process, which then has some time to end it."""
@@ -172,7 +172,7 @@ class Prompt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
 
 
-def _session_entries(kept: Kept) -> tuple[Entry, ...]:
+def _session_entries(kept: SessionRecord) -> tuple[Entry, ...]:
     session, seq = kept.session, kept.seq
     lane = session.key.text
     is_open = session.ended_at is None
@@ -188,14 +188,14 @@ def _session_entries(kept: Kept) -> tuple[Entry, ...]:
     )
 
 
-SESSION: Final = Kind("session", Kept, attrgetter("session.id"))
+SESSION: Final = Kind("session", SessionRecord, attrgetter("session.id"))
 PROMPT: Final = Kind("prompt", Prompt, attrgetter("session_id"))
 SESSIONS, OF_KEY, OF_CHAT, PRESENT, DUE, OFFERED, OWED = SESSION.indexed(
     _session_entries, "sessions", "of_key", "of_chat", "present", "due", "offered", "owed"
 )
 
 
-class Spoken(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class MessageRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message, which never changes, and the session in which it was first said. `note` is the host's, without the
     facts that are stored beside it."""
 
@@ -208,18 +208,18 @@ class Spoken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: dict[str, Any] | None = None
 
 
-MESSAGE: Final = Kind("message", Spoken, attrgetter("number"), numbered=True)
+MESSAGE: Final = Kind("message", MessageRecord, attrgetter("number"), numbered=True)
 (MESSAGES,) = MESSAGE.indexed(lambda said: ((said.key.text, said.number),), "messages")
 
 
-class Compacted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CompactionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A compaction, stored under both the session that it ended and the one that it opened."""
 
     number: int
     compaction: Compaction
 
 
-COMPACTION: Final = Kind("compaction", Compacted, attrgetter("number"), numbered=True)
+COMPACTION: Final = Kind("compaction", CompactionRecord, attrgetter("number"), numbered=True)
 ENDING: Final = COMPACTION.index("ending", lambda made: (made.compaction.parent_id, made.number))
 OPENING: Final = COMPACTION.index("opening", lambda made: (made.compaction.child_id, made.number))
 
@@ -275,7 +275,7 @@ ROWS, AT_ADDRESS, OUT, UNSENT_ROWS, UNSEEN, UNASKED = ROW.indexed(
 )
 
 
-class Chat(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ChatRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What there is to know about a chat: why nothing can be shown there, and when to look at its first waiting row."""
 
     name: str
@@ -292,14 +292,14 @@ class Name(Struct, frozen=True, kw_only=True, omit_defaults=True):
     later: str | None = None
 
 
-CHAT: Final = Kind("chat", Chat, attrgetter("name"))
+CHAT: Final = Kind("chat", ChatRecord, attrgetter("name"))
 LOOKS: Final = CHAT.index("looks", lambda chat: None if chat.look_at is None else (chat.platform, chat.look_at))
 NAME: Final = Kind("name", Name, attrgetter("chat"))
 
 # -- what is kept beside conversations -----------------------------------------------------------------
 
 
-class Alarm(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ReminderRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A reminder, with its most important fields repeated for indexes."""
 
     reminder: Reminder
@@ -310,12 +310,12 @@ class Alarm(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return chat_name(self.reminder.key.address)
 
 
-def _due_alarm(alarm: Alarm) -> tuple[str, Order] | None:
+def _due_alarm(alarm: ReminderRecord) -> tuple[str, Order] | None:
     reminder = alarm.reminder
     return None if reminder.due_at is None or reminder.parked else (reminder.key.platform, reminder.due_at)
 
 
-ALARM: Final = Kind("reminder", Alarm, attrgetter("reminder.id"))
+ALARM: Final = Kind("reminder", ReminderRecord, attrgetter("reminder.id"))
 ALARMS: Final = ALARM.index("of_key", lambda alarm: (alarm.reminder.key.text, alarm.reminder.number))
 OPEN_ALARMS: Final = ALARM.index(
     "open", lambda alarm: (alarm.chat, alarm.reminder.made_at) if alarm.reminder.is_open else None
@@ -329,17 +329,17 @@ PERSONS: Final = ALARM.index(
 DUE_ALARMS: Final = ALARM.index("due", _due_alarm)
 
 
-class Pinned(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PinsRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A conversation's pins."""
 
     key: SessionKey
     pins: Pins
 
 
-PINNED: Final = Kind("pinned", Pinned, attrgetter("key.text"))
+PINNED: Final = Kind("pinned", PinsRecord, attrgetter("key.text"))
 
 
-class Remembered(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FactRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A fact of a scope."""
 
     scope: SessionKey
@@ -354,12 +354,12 @@ class Scope(Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_number: int
 
 
-FACT: Final = Kind("fact", Remembered, lambda kept: f"{kept.scope.text} {kept.fact.id}")
+FACT: Final = Kind("fact", FactRecord, lambda kept: f"{kept.scope.text} {kept.fact.id}")
 FACTS: Final = FACT.index("facts", lambda kept: (kept.scope.text, kept.fact.made_at))
 SCOPE: Final = Kind("scope", Scope, attrgetter("scope.text"))
 
 
-class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class NoteRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A small text in a folder."""
 
     folder: str
@@ -367,7 +367,7 @@ class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
 
 
-NOTE: Final = Kind("note", Note, lambda note: f"{note.folder}\0{note.name}")
+NOTE: Final = Kind("note", NoteRecord, lambda note: f"{note.folder}\0{note.name}")
 NOTES: Final = NOTE.index("folder", lambda note: (note.folder, 0))
 UNDER: Final = NOTE.index("under", lambda note: (note.folder.partition(" ")[2], 0) if " " in note.folder else None)
 
@@ -395,7 +395,7 @@ CONTENTS: Final = CONTENT.index("contents", lambda kept: (kept.key.text, 0))
 # -- money, and the pace at which rows go out ----------------------------------------------------------
 
 
-class Call(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A model call. It has no key once its conversation was erased."""
 
     number: int
@@ -415,11 +415,11 @@ class Sum(Struct, frozen=True, kw_only=True, omit_defaults=True):
     total: UsageTotal = UsageTotal()
 
 
-def _call_entries(call: Call) -> tuple[Entry, ...]:
+def _call_entries(call: CallRecord) -> tuple[Entry, ...]:
     return (ALL, call.entry.at), None if call.key is None else (call.key.text, call.entry.at)
 
 
-CALL: Final = Kind("call", Call, attrgetter("number"), numbered=True)
+CALL: Final = Kind("call", CallRecord, attrgetter("number"), numbered=True)
 CALLS, OF_LANE = CALL.indexed(_call_entries, "calls", "of_key")
 SUM: Final = Kind("sum", Sum, lambda each: f"{each.day} {each.platform} {each.purpose} {each.model}")
 (SUMS,) = SUM.indexed(lambda each: ((ALL, each.day),), "days")
@@ -493,7 +493,7 @@ MOMENTS: Final = TICKET.index("moments", lambda ticket: (ALL, ticket.moment))
 HOLD: Final = Kind("hold", Hold, attrgetter("name"))
 
 
-class Deed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DeedRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that was forgotten or erased, and counts of what went."""
 
     id: str
@@ -502,7 +502,7 @@ class Deed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     counts: Mapping[str, int]
 
 
-DEED: Final = Kind("deed", Deed, attrgetter("id"))
+DEED: Final = Kind("deed", DeedRecord, attrgetter("id"))
 
 KINDS: Final[tuple[Kind[Any], ...]] = (
     *(EVENT, ITEM, LANE, TURN, MEMBER, SESSION, PROMPT, MESSAGE, COMPACTION, ROW, CHAT, NAME),

@@ -17,7 +17,7 @@ from msgspec import Struct
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import said_in
 from gateway.store.draft import Records
-from gateway.store.kinds import MESSAGE, SESSION, Spoken
+from gateway.store.kinds import MESSAGE, SESSION, MessageRecord
 from gateway.store.records import Found, Meaning, Passage, Unembedded, Vector
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.ranking import ANY, MOST_OF_A_TERM, Talks, Text
@@ -57,7 +57,7 @@ def lane_term(lane: str) -> str:
     return f"@{owner_of(lane, size=8)}"
 
 
-def entry_of(said: Spoken) -> Entry:
+def entry_of(said: MessageRecord) -> Entry:
     """The entry of a message."""
     kind, lane = kind_of(message(said)), said.key.text
     terms = [lane_term(lane), *terms_of(message(said), kind)] if kind else []

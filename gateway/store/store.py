@@ -60,7 +60,7 @@ from gateway.store.steps import forgetting, keeping, lanes, members, pace, repor
 from gateway.store.steps import outbox as rows_of
 from gateway.store.steps import reminders as alarms
 from gateway.store.steps import sessions as talks_of
-from gateway.store.workers import Workers
+from gateway.store.workers import LaneWorkers
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -113,7 +113,7 @@ class SpaceStore(Store):
         self._owner = ""
         self._began = clock.monotonic()
         self._process = Process(clock)
-        self._workers = Workers(clock)
+        self._workers = LaneWorkers(clock)
         self._room = concurrency  # for so many lanes more
         self._unsent: list[Outbound] = []  # claimed for a caller that was gone before the answer
         self._nothing_due = False  # for certain

@@ -109,7 +109,7 @@ class Place(Protocol):
         """What processes tell, and None as soon as that is heard. Ends or raises where the connection breaks."""
 
 
-class Line:
+class ConnectionThread:
     """A thread with a connection, which does what it is given one after the other."""
 
     def __init__(self, place: Place, *, writes: bool = False) -> None:
@@ -184,7 +184,11 @@ class TransactionalBackend:
         self.life = life
         self.owner: Final = os.urandom(8).hex()
         self._place = place
-        self._writes, self._looks, self._reads = Line(place, writes=True), Line(place), Line(place)
+        self._writes, self._looks, self._reads = (
+            ConnectionThread(place, writes=True),
+            ConnectionThread(place),
+            ConnectionThread(place),
+        )
         self._clock = clock
         self._waits, self._told = waits, told
         self._steps, self._background = Background(), Background()

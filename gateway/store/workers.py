@@ -13,7 +13,7 @@ from gateway.runtime.structs import replace
 from gateway.store.steps.lanes import Claimed
 
 
-class Workers:
+class LaneWorkers:
     """Hands out claimed lanes, and says when it is worth looking for more."""
 
     def __init__(self, clock: Clock) -> None:

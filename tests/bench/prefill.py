@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.runtime.structs import replace
-from gateway.store.kinds import CALL, EVENT, ITEM, MESSAGE, PROMPT, ROW, SESSION, Event, event_name
+from gateway.store.kinds import CALL, EVENT, ITEM, MESSAGE, PROMPT, ROW, SESSION, EventRecord, event_name
 from gateway.store.space import Kind, Space
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import connect_writer
@@ -59,7 +59,7 @@ def _put_copy(space: Space, seed: Seed, number: int) -> None:
     (item,), (kept,), (row,) = seed[ITEM], seed[SESSION], seed[ROW]
     key = replace(item.key, chat=f"known{number}")
     session_id, new = f"s_known{number}", space.number()
-    space.put(EVENT, Event(name=event_name(key.platform, f"known{number}"), item=new))
+    space.put(EVENT, EventRecord(name=event_name(key.platform, f"known{number}"), item=new))
     space.put(ITEM, replace(item, number=new, key=key))
     space.put(SESSION, replace(kept, seq=space.number(), session=replace(kept.session, id=session_id, key=key)))
     space.put(PROMPT, replace(seed[PROMPT][0], session_id=session_id))

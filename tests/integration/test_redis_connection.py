@@ -12,7 +12,7 @@ import pytest
 
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.redis.connection import Caller, Connection, Job
+from gateway.store.redis.connection import CallHeader, Connection, Job
 from tests.support.model import PATIENCE
 from tests.support.waiting import eventually
 
@@ -72,7 +72,7 @@ async def connected(*, patience: float = PATIENCE) -> AsyncIterator[tuple[Server
     async with asyncio.timeout(PATIENCE), await asyncio.start_server(server.serve, "127.0.0.1", 0) as listener:
         connection = Connection(
             dial,
-            caller=Caller(owner="o", channel=""),
+            caller=CallHeader(owner="o", channel=""),
             clock=SystemClock(),
             timeout=PATIENCE,
             patience=patience,

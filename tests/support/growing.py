@@ -10,7 +10,7 @@ from unittest.mock import patch
 from msgspec import Struct
 
 from gateway.store import kinds
-from gateway.store.kinds import NOTE, Note
+from gateway.store.kinds import NOTE, NoteRecord
 from gateway.store.space import Kind, Space
 
 
@@ -21,7 +21,7 @@ class Colour(Struct, frozen=True, kw_only=True):
     warmth: int
 
 
-GROWN: Final = Kind("note", Note, NOTE.key)
+GROWN: Final = Kind("note", NoteRecord, NOTE.key)
 for each in NOTE.indexes:
     GROWN.index(each.name, each.entry)
 BY_NAME: Final = GROWN.index("by_name", lambda note: (note.name, len(note.text)))
@@ -43,10 +43,10 @@ def later_version(*modules: Any) -> Iterator[None]:
             one.stop()
 
 
-def noted(space: Space, kind: Kind[Note], *texts: str) -> None:
+def noted(space: Space, kind: Kind[NoteRecord], *texts: str) -> None:
     """Put a note of the same name into a folder for each text."""
     for text in texts:
-        space.put(kind, Note(folder=f"of {text}", name="mood", text=text))
+        space.put(kind, NoteRecord(folder=f"of {text}", name="mood", text=text))
 
 
 def coloured(space: Space) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import said_in
-from gateway.store.kinds import MESSAGE, MESSAGES, SESSIONS, Spoken
+from gateway.store.kinds import MESSAGE, MESSAGES, SESSIONS, MessageRecord
 from gateway.store.records import Found, Meaning, Vector
 from gateway.store.shared.ranking import ANY, MOST_OF_A_TERM, Talks, Text
 from gateway.store.shared.searchable import Kind, kind_of, terms_of
@@ -76,7 +76,7 @@ class MemoryIndex:
             each.number: Found(session_id=each.session_id, message=sessions.message(each), at=each.at) for each in found
         }
 
-    def _of(self, numbers: Sequence[int]) -> list[Spoken]:
+    def _of(self, numbers: Sequence[int]) -> list[MessageRecord]:
         found = [self._said.get(number) or self._space.get(MESSAGE, number) for number in numbers]
         return [each for each in found if each is not None]
 
@@ -117,5 +117,5 @@ def _is_held(term: str, own: set[str]) -> bool:
     )
 
 
-def _number(said: Spoken) -> int:
+def _number(said: MessageRecord) -> int:
     return said.number

@@ -29,8 +29,7 @@ from gateway.store.port import PROCESSES_LOST
 from gateway.store.records import LEASE_SECONDS, Found, Meaning, Passage, Unembedded, Vector
 from gateway.store.redis import routes, searching, vectors
 from gateway.store.redis.admission import admit, look_after, make_good
-from gateway.store.redis.connection import Argument
-from gateway.store.redis.connection import Caller as Header
+from gateway.store.redis.connection import Argument, CallHeader
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.entries import SearchIndex
 from gateway.store.redis.forgetting import forget_history
@@ -80,7 +79,7 @@ class RedisBackend:
         self._endpoint = Endpoint(url, timeout=timeout)
         self._admitted = partial(admit, self._endpoint, clock, waits=waits, told=told)
         self._background = Background()
-        self._header = Header(owner=self.owner, channel="")
+        self._header = CallHeader(owner=self.owner, channel="")
         self._wire = Wire(
             self._endpoint, caller=self._header, clock=clock, background=self._background, patience=patience
         )

@@ -22,7 +22,7 @@ import structlog
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
 from gateway.runtime.tasks import Background, unbroken
-from gateway.store.redis.connection import Caller
+from gateway.store.redis.connection import CallHeader
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.former import Reading
 from gateway.store.redis.keyspace import BROUGHT, LOCK, META, SEARCH, format_of, keys, of_meta, remove
@@ -95,7 +95,7 @@ class Attempt:
         self._old, self._new = self._wire(""), self._wire(f"new:{self.name}:")
 
     def _wire(self, under: str) -> Wire:
-        caller = Caller(owner=self.name, channel="")
+        caller = CallHeader(owner=self.name, channel="")
         made = Wire(
             self._endpoint,
             caller=caller,

@@ -108,7 +108,7 @@ class Job(Struct, eq=False):
             call(self)
 
 
-class Caller(Struct, kw_only=True):
+class CallHeader(Struct, kw_only=True):
     """The caller as every script is told: the process, and the channel for news."""
 
     owner: str
@@ -122,7 +122,7 @@ class Connection:
         self,
         dial: Callable[[], Awaitable[AbstractConnection]],
         *,
-        caller: Caller,
+        caller: CallHeader,
         clock: Clock,
         timeout: float,
         patience: float,

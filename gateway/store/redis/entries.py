@@ -11,7 +11,7 @@ from typing import Final
 from gateway.domain.message import Message, text_of
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
-from gateway.store.kinds import Spoken
+from gateway.store.kinds import MessageRecord
 from gateway.store.redis import searching
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.partitions import EVERYWHERE
@@ -34,7 +34,7 @@ class SearchIndex:
         self._background = background
         self._entering = searching.Entering(wire)
 
-    def enter(self, messages: Sequence[tuple[Spoken, Message]]) -> None:
+    def enter(self, messages: Sequence[tuple[MessageRecord, Message]]) -> None:
         """Enter messages that are stored by now."""
         if len(messages) > _MANY or sum([len(text_of(each)) for _, each in messages]) > _LONG:
             self._background.start(self._enter_many(messages), name="store entries")
@@ -42,7 +42,7 @@ class SearchIndex:
         for said, each in messages:
             self._entering.add(said.key, [(each, None)])
 
-    async def _enter_many(self, messages: Sequence[tuple[Spoken, Message]]) -> None:
+    async def _enter_many(self, messages: Sequence[tuple[MessageRecord, Message]]) -> None:
         terms = await asyncio.to_thread(lambda: [searching.entries(each) for _, each in messages])
         for (said, each), known in zip(messages, terms, strict=True):
             self._entering.add(said.key, [(each, known)])

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from gateway.domain.message import Message
 from gateway.store.draft import Draft
-from gateway.store.kinds import CALL, CONTENT, EVENT, MESSAGE, Spoken
+from gateway.store.kinds import CALL, CONTENT, EVENT, MESSAGE, MessageRecord
 from gateway.store.redis.connection import Argument
 from gateway.store.redis.partitions import PARTITIONS
 from gateway.store.shared.searchable import kind_of
@@ -250,7 +250,9 @@ class Writes:
         self.moves: list[tuple[Index[Any], str, Place, bool]] = []
         self.lowest, self.highest = guess.lowest, guess.highest
         self.added = set[str]()  # indexes whose names are added to the names
-        self.searched: list[tuple[Spoken, Message]] = []  # new messages that are owed entries in the search index
+        self.searched: list[
+            tuple[MessageRecord, Message]
+        ] = []  # new messages that are owed entries in the search index
         self._known, self._guess, self._version = known, guess, version
         self._begins = f"{version} ".encode()
         self.arguments: list[Argument] = []
@@ -289,7 +291,7 @@ class Writes:
         if kind is MESSAGE and (old.record is None) != (record is None):
             self._search(str(key), old.record, record)
 
-    def _search(self, number: str, old: Spoken | None, said: Spoken | None) -> None:
+    def _search(self, number: str, old: MessageRecord | None, said: MessageRecord | None) -> None:
         """A message that is new is owed its entries in the search index; of one that goes they are to be taken away."""
         if said is not None and kind_of(new := message(said)) is not None:
             self.searched.append((said, new))

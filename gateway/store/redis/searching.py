@@ -27,7 +27,7 @@ import structlog
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, note_of, said_in
 from gateway.domain.session import Session
-from gateway.store.kinds import MESSAGE, SESSION, Spoken
+from gateway.store.kinds import MESSAGE, SESSION, MessageRecord
 from gateway.store.records import Found, Meaning, Passage, Unembedded
 from gateway.store.redis import vectors
 from gateway.store.redis.endpoint import Endpoint, ask, used
@@ -456,7 +456,7 @@ def _number(message_id: str) -> int:
     return int(number) * 256 + (int(partition) if mark else _NOWHERE)
 
 
-def said_from(text: str) -> Spoken:
+def said_from(text: str) -> MessageRecord:
     """A stored message."""
     return MESSAGE.record(text.partition(" ")[2])
 

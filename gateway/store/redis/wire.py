@@ -15,7 +15,7 @@ from typing import Any
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
-from gateway.store.redis.connection import Argument, Caller, Connection, Job
+from gateway.store.redis.connection import Argument, CallHeader, Connection, Job
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.partitions import PARTITIONS, prefix
 from gateway.store.redis.scripts import script
@@ -30,7 +30,7 @@ class Wire:
         self,
         endpoint: Endpoint,
         *,
-        caller: Caller,
+        caller: CallHeader,
         clock: Clock,
         background: Background,
         patience: float,

@@ -41,7 +41,7 @@ from gateway.store.kinds import (
     SESSION,
     SUM,
     TICKET,
-    Chat,
+    ChatRecord,
     Row,
 )
 from gateway.store.records import SUSPECT_ATTEMPTS
@@ -218,7 +218,7 @@ def put(space: Space, page: Iterable[Copied]) -> None:
 def look(space: Space, row: Row) -> None:
     """A row that waits is looked at when it is due; one that was being sent as soon as somebody looks."""
     look_at = row.out.due_at if row.out.state is OutboundState.PENDING else 0.0
-    known = space.get(CHAT, row.chat) or Chat(name=row.chat, platform=row.out.to.platform)
+    known = space.get(CHAT, row.chat) or ChatRecord(name=row.chat, platform=row.out.to.platform)
     space.put(CHAT, replace(known, look_at=look_at if known.look_at is None else min(known.look_at, look_at)))
 
 

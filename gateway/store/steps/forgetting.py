@@ -29,13 +29,13 @@ from gateway.store.kinds import (
     SESSION,
     SESSIONS,
     TURN,
-    Compacted,
-    Deed,
+    CompactionRecord,
+    DeedRecord,
     Item,
-    Kept,
-    Pinned,
+    PinsRecord,
     Prompt,
     Row,
+    SessionRecord,
     address_name,
 )
 from gateway.store.records import Erasure, Forgetting, Lease, Rewriting, Talk
@@ -72,13 +72,13 @@ def forget(space: Space, lease: Lease | None, deed: Forgetting) -> Mapping[str, 
     for number in gone:
         space.drop(MESSAGE, number)
     if deed.pins is not None:
-        space.put(PINNED, Pinned(key=deed.key, pins=deed.pins))
+        space.put(PINNED, PinsRecord(key=deed.key, pins=deed.pins))
     if deed.files:
         keeping.drop_files(space, deed.key, deed.files)
     for reminder in deed.reminders:
         _drop_alarm(space, deed.key, reminder)
     _silence(space, deed.key, deed.item)
-    _done(space, Deed(id=deed.id, key=deed.key, at=deed.at, counts=deed.counts))
+    _done(space, DeedRecord(id=deed.id, key=deed.key, at=deed.at, counts=deed.counts))
     return deed.counts
 
 
@@ -121,7 +121,7 @@ def _rewritten(session: Session, wanted: Rewriting, messages: int) -> Session:
     )
 
 
-def _compactions(space: Space, session_id: str) -> list[Compacted]:
+def _compactions(space: Space, session_id: str) -> list[CompactionRecord]:
     return [*space.first(ENDING, session_id, MANY), *space.first(OPENING, session_id, MANY)]
 
 
@@ -193,11 +193,11 @@ def erase(space: Space, lease: Lease | None, deed: Erasure) -> Mapping[str, int]
     counts = {**_erase_sessions(space, deed), **_erase_kept(space, deed)}
     _erase_items(space, deed)
     _erase_rows(space, deed)
-    _done(space, Deed(id=deed.id, key=deed.key, at=deed.at, counts=counts))
+    _done(space, DeedRecord(id=deed.id, key=deed.key, at=deed.at, counts=counts))
     return counts
 
 
-def _done(space: Space, deed: Deed) -> None:
+def _done(space: Space, deed: DeedRecord) -> None:
     """Note a deed. What a backend keeps besides the records must be cleaned, too."""
     space.put(DEED, deed)
     space.tell("forgotten")
@@ -240,7 +240,7 @@ def _leave_message(space: Space, number: int, session_id: str | None, gone: list
         space.put(MESSAGE, replace(said, session_id=session_id))
 
 
-def _erase_session(space: Space, kept: Kept) -> None:
+def _erase_session(space: Space, kept: SessionRecord) -> None:
     session_id = kept.session.id
     space.shorten(session_id, 0)
     for made in _compactions(space, session_id):

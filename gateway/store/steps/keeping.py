@@ -27,11 +27,11 @@ from gateway.store.kinds import (
     SCOPE,
     UNDER,
     Content,
+    FactRecord,
     File,
     Name,
-    Note,
-    Pinned,
-    Remembered,
+    NoteRecord,
+    PinsRecord,
     Scope,
     event_name,
 )
@@ -56,7 +56,7 @@ def set_pins(space: Space, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) ->
     if rebuilt is None and sessions.tip(space, lease.key) is not None:
         raise SessionConflict("This key has a session, whose prompt must hold its pins.")
     session = None if rebuilt is None else sessions.rebuild(space, lease.key, rebuilt)
-    space.put(PINNED, Pinned(key=lease.key, pins=pins))
+    space.put(PINNED, PinsRecord(key=lease.key, pins=pins))
     return session
 
 
@@ -77,7 +77,7 @@ def change_memory(space: Space, change: MemoryChange) -> bool:
     for gone in change.gone:
         space.drop(FACT, f"{change.scope.text} {gone}")
     for fact in change.kept:
-        space.put(FACT, Remembered(scope=change.scope, fact=_storable(fact)))
+        space.put(FACT, FactRecord(scope=change.scope, fact=_storable(fact)))
     space.put(SCOPE, Scope(scope=change.scope, version=change.version + 1, last_number=change.last_number))
     return True
 
@@ -154,7 +154,7 @@ def set_notes(
         if text is None:
             space.drop(NOTE, f"{folder}\0{storable(name)}")
         else:
-            space.put(NOTE, Note(folder=folder, name=storable(name), text=storable(text)))
+            space.put(NOTE, NoteRecord(folder=folder, name=storable(name), text=storable(text)))
     return True
 
 

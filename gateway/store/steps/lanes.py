@@ -29,10 +29,10 @@ from gateway.store.kinds import (
     SUSPECTS,
     TRIED,
     TURN,
-    Event,
+    EventRecord,
     Item,
     Lane,
-    Turn,
+    TurnRecord,
     event_name,
 )
 from gateway.store.records import (
@@ -127,7 +127,7 @@ def _new_item(space: Space, caller: Caller, arrival: Arrival, event: str, *, att
         bypass=arrival.bypass,
         owner=caller.owner if arrival.bypass else "",
     )
-    space.put(EVENT, Event(name=event, item=number))
+    space.put(EVENT, EventRecord(name=event, item=number))
     space.put(ITEM, item)
     return item
 
@@ -294,7 +294,7 @@ def count_anew(space: Space, item: Item) -> None:
         space.tell("ready", lane.key.platform)
 
 
-def end(space: Space, item: Item, outcome: ItemOutcome, at: float) -> Turn | None:
+def end(space: Space, item: Item, outcome: ItemOutcome, at: float) -> TurnRecord | None:
     """End an item, drop its journal, and return it. Raises SessionConflict if the item had already ended."""
     if item.outcome is not None:
         raise SessionConflict(f"Item {item.number} has ended already.")
@@ -352,7 +352,7 @@ def signal(space: Space, key: SessionKey, kind: SignalKind, at: float) -> bool:
     item = _current(space, key)
     if item is None:
         return False
-    turn = space.get(TURN, item.number) or Turn(item=item.number, key=item.key)
+    turn = space.get(TURN, item.number) or TurnRecord(item=item.number, key=item.key)
     if kind not in [each for _, each in turn.signals]:
         space.put(TURN, replace(turn, signals=tuple(sorted((*turn.signals, (at, kind))))))
     space.tell("signal", key.text, kind)

@@ -34,26 +34,26 @@ from gateway.store.kinds import (
     SESSION,
     TURN,
     Account,
-    Alarm,
-    Call,
-    Chat,
-    Compacted,
+    CallRecord,
+    ChatRecord,
+    CompactionRecord,
     Content,
-    Deed,
-    Event,
+    DeedRecord,
+    EventRecord,
+    FactRecord,
     File,
     Item,
-    Kept,
     Lane,
+    MessageRecord,
     Name,
-    Note,
-    Pinned,
+    NoteRecord,
+    PinsRecord,
     Prompt,
-    Remembered,
+    ReminderRecord,
     Row,
     Scope,
-    Spoken,
-    Turn,
+    SessionRecord,
+    TurnRecord,
     event_name,
 )
 from gateway.store.records import SUSPECT_ATTEMPTS
@@ -88,12 +88,12 @@ def put(space: Space, records: Iterable[Record]) -> None:
 def _session(space: Space, data: Data) -> None:
     session = fields.SESSION.of_texts(data)
     space.put(PROMPT, Prompt(session_id=session.id, text=session.system_prompt))
-    space.put(SESSION, Kept(seq=space.number(), session=replace(session, system_prompt="")))
+    space.put(SESSION, SessionRecord(seq=space.number(), session=replace(session, system_prompt="")))
 
 
 def _message(space: Space, data: Data) -> None:
     note = loads(data["note"]) if data["note"] else None
-    said = Spoken(
+    said = MessageRecord(
         number=int(data["id"]),
         key=_key(data),
         session_id=data["session_id"],
@@ -110,7 +110,7 @@ def _place(space: Space, data: Data) -> None:
 
 
 def _compaction(space: Space, data: Data) -> None:
-    space.put(COMPACTION, Compacted(number=space.number(), compaction=fields.COMPACTION.of_texts(data)))
+    space.put(COMPACTION, CompactionRecord(number=space.number(), compaction=fields.COMPACTION.of_texts(data)))
 
 
 def _hook(space: Space, data: Data) -> None:
@@ -133,7 +133,7 @@ def _event(space: Space, data: Data) -> None:
         outcome=data["outcome"],
         ended_at=data["ended_at"],
     )
-    space.put(EVENT, Event(name=event_name(data["platform"], data["event_id"]), item=number))
+    space.put(EVENT, EventRecord(name=event_name(data["platform"], data["event_id"]), item=number))
     space.put(ITEM, item)
     lane = space.get(LANE, key.text)
     if item.waits and lane is None:
@@ -167,8 +167,8 @@ def _signal(space: Space, data: Data) -> None:
     space.put(TURN, replace(turn, signals=(*turn.signals, (data["at"], data["kind"]))))
 
 
-def _turn_of(space: Space, data: Data) -> Turn:
-    return space.get(TURN, int(data["item"])) or Turn(item=int(data["item"]), key=_key(data))
+def _turn_of(space: Space, data: Data) -> TurnRecord:
+    return space.get(TURN, int(data["item"])) or TurnRecord(item=int(data["item"]), key=_key(data))
 
 
 def _row(space: Space, data: Data) -> None:
@@ -184,7 +184,7 @@ def _row(space: Space, data: Data) -> None:
 def _call(space: Space, data: Data) -> None:
     of_call = {name: data[name] for name in ("at", "purpose", "provider", "model", "cost_usd")}
     entry = LedgerEntry(usage=fields.USAGE.of_texts(data), **of_call)
-    call = Call(
+    call = CallRecord(
         number=space.number(),
         platform=data["platform"],
         key=_key(data) if data["key"] else None,
@@ -200,16 +200,16 @@ def _account(space: Space, data: Data) -> None:
 
 
 def _pins(space: Space, data: Data) -> None:
-    space.put(PINNED, Pinned(key=_key(data), pins=pins_from(data["rules"])))
+    space.put(PINNED, PinsRecord(key=_key(data), pins=pins_from(data["rules"])))
 
 
 def _deed(space: Space, data: Data) -> None:
-    space.put(DEED, Deed(id=data["deed"], key=_key(data), at=data["at"], counts=json.loads(data["counts"])))
+    space.put(DEED, DeedRecord(id=data["deed"], key=_key(data), at=data["at"], counts=json.loads(data["counts"])))
 
 
 def _fact(space: Space, data: Data) -> None:
     fact = fields.FACT.of_texts(data)
-    space.put(FACT, Remembered(scope=fact.scope, fact=fact))
+    space.put(FACT, FactRecord(scope=fact.scope, fact=fact))
 
 
 def _scope(space: Space, data: Data) -> None:
@@ -219,7 +219,7 @@ def _scope(space: Space, data: Data) -> None:
 
 def _reminder(space: Space, data: Data) -> None:
     reminder = reminder_from(data["reminder"], data["number"], parked=bool(data["parked"]))
-    space.put(ALARM, Alarm(reminder=reminder))
+    space.put(ALARM, ReminderRecord(reminder=reminder))
 
 
 def _file(space: Space, data: Data) -> None:
@@ -228,12 +228,12 @@ def _file(space: Space, data: Data) -> None:
 
 
 def _note(space: Space, data: Data) -> None:
-    space.put(NOTE, Note(folder=data["account"], name=data["name"], text=data["value"]))
+    space.put(NOTE, NoteRecord(folder=data["account"], name=data["name"], text=data["value"]))
 
 
 def _closed(space: Space, data: Data) -> None:
     platform = unquote(data["lane"].partition("/")[0])
-    known = space.get(CHAT, data["lane"]) or Chat(name=data["lane"], platform=platform)
+    known = space.get(CHAT, data["lane"]) or ChatRecord(name=data["lane"], platform=platform)
     space.put(CHAT, replace(known, closed=data["reason"]))
 
 

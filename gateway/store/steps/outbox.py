@@ -24,7 +24,7 @@ from gateway.domain.chat import (
 )
 from gateway.domain.chat import OutboundState as State
 from gateway.runtime.structs import replace
-from gateway.store.kinds import ALARM, CHAT, LOOKS, OPEN_ALARMS, OUT, ROW, UNASKED, UNSENT_ROWS, Chat, Row
+from gateway.store.kinds import ALARM, CHAT, LOOKS, OPEN_ALARMS, OUT, ROW, UNASKED, UNSENT_ROWS, ChatRecord, Row
 from gateway.store.shared.documents import storable
 from gateway.store.shared.platforms import chat_name
 from gateway.store.space import MANY, Caller, Space, served
@@ -187,13 +187,13 @@ def _look(space: Space, chat: str, at: float | None) -> None:
     platform = known.platform if known is not None else ""
     if known is None:
         platform = space.first(OUT, chat)[0].out.to.platform
-        known = Chat(name=chat, platform=platform)
+        known = ChatRecord(name=chat, platform=platform)
     _keep(space, replace(known, look_at=at))
     if at is not None:
         space.tell("due", platform)
 
 
-def _keep(space: Space, chat: Chat) -> None:
+def _keep(space: Space, chat: ChatRecord) -> None:
     """Store what there is to remember of a chat, or delete it if there is nothing."""
     if chat.closed is None and chat.look_at is None:
         space.drop(CHAT, chat.name)
@@ -216,7 +216,7 @@ def next_due(space: Space, caller: Caller) -> float | None:
     return min([_at(chat) for name in platforms for chat in space.first(LOOKS, name)], default=None)
 
 
-def _at(chat: Chat) -> float:
+def _at(chat: ChatRecord) -> float:
     return 0.0 if chat.look_at is None else chat.look_at
 
 
@@ -345,7 +345,7 @@ def close_chat(space: Space, to: ChatAddress, reason: str) -> None:
 
 def note_closed(space: Space, to: ChatAddress, reason: str) -> None:
     """Note that nothing can be shown in a chat; its reminders wait until it is open again."""
-    known = space.get(CHAT, chat_name(to)) or Chat(name=chat_name(to), platform=to.platform)
+    known = space.get(CHAT, chat_name(to)) or ChatRecord(name=chat_name(to), platform=to.platform)
     space.put(CHAT, replace(known, closed=storable(reason)))
     _park(space, chat_name(to), parked=True)
 
@@ -429,6 +429,6 @@ def rows(space: Space, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbou
 
 def look_now(space: Space, row: Row) -> None:
     """A row of a chat went out of turn: whoever sends there should look at the others."""
-    known = space.get(CHAT, row.chat) or Chat(name=row.chat, platform=row.out.to.platform)
+    known = space.get(CHAT, row.chat) or ChatRecord(name=row.chat, platform=row.out.to.platform)
     space.put(CHAT, replace(known, look_at=0.0))
     space.tell("rows", row.out.to.platform)

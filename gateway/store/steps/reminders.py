@@ -9,7 +9,7 @@ from msgspec import Struct
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.reminder import Reminder
 from gateway.runtime.structs import replace
-from gateway.store.kinds import ALARM, ALARMS, CHAT, DUE_ALARMS, OPEN_ALARMS, PERSONS, Alarm
+from gateway.store.kinds import ALARM, ALARMS, CHAT, DUE_ALARMS, OPEN_ALARMS, PERSONS, ReminderRecord
 from gateway.store.records import Arrival
 from gateway.store.shared.documents import storable
 from gateway.store.shared.platforms import chat_name
@@ -39,7 +39,7 @@ def add(space: Space, reminder: Reminder, most: int, in_chat: int) -> Reminder |
     place = space.get(CHAT, chat)
     number = latest[0].reminder.number + 1 if latest else 1
     kept = replace(reminder, number=number, parked=place is not None and place.closed is not None)
-    space.put(ALARM, Alarm(reminder=kept))
+    space.put(ALARM, ReminderRecord(reminder=kept))
     return kept
 
 
@@ -84,6 +84,6 @@ def change(
     if [each.version + 1 for each in known] != [each.version for each in reminders]:
         return Replaced(first=False)
     for before, each in zip(known, reminders, strict=True):
-        space.put(ALARM, Alarm(reminder=replace(each, number=before.number, parked=before.parked)))
+        space.put(ALARM, ReminderRecord(reminder=replace(each, number=before.number, parked=before.parked)))
     accepted = lanes.accept(space, caller, arrivals, lanes.NO_CAP, room)
     return Replaced(first=True, claimed=accepted.claimed, outbound=outbox.emit(space, caller, shown))

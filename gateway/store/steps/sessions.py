@@ -24,11 +24,11 @@ from gateway.store.kinds import (
     SESSION,
     SESSIONS,
     TURN,
-    Compacted,
+    CompactionRecord,
     Item,
-    Kept,
+    MessageRecord,
     Prompt,
-    Spoken,
+    SessionRecord,
 )
 from gateway.store.records import EXPIRY_CLAIM, PATCHED, Lease, Opening, Patch, Rebuilt, StepRecord
 from gateway.store.shared.documents import storable, unkept
@@ -62,7 +62,7 @@ def by_id(space: Space, session_id: str) -> Session:
     return whole(space, kept)
 
 
-def whole(space: Space, kept: Kept) -> Session:
+def whole(space: Space, kept: SessionRecord) -> Session:
     """A session with its prompt."""
     prompt = space.get(PROMPT, kept.session.id)
     return replace(kept.session, system_prompt=prompt.text if prompt is not None else "")
@@ -74,12 +74,12 @@ def tip(space: Space, key: SessionKey) -> Session | None:
     return None if kept is None else whole(space, kept)
 
 
-def _present(space: Space, key: SessionKey) -> Kept | None:
+def _present(space: Space, key: SessionKey) -> SessionRecord | None:
     found = space.first(PRESENT, key.text)
     return found[0] if found else None
 
 
-def check(space: Space, ref: SessionRef, key: SessionKey, after: int | None = None) -> Kept:
+def check(space: Space, ref: SessionRef, key: SessionKey, after: int | None = None) -> SessionRecord:
     """The session of a reference. Raises SessionConflict if it is no longer the key's, or has changed."""
     kept = space.get(SESSION, ref.id)
     if kept is None or kept.session.key != key:
@@ -105,7 +105,7 @@ def length(space: Space, session_id: str) -> int:
     return 0 if kept is None else kept.session.message_count
 
 
-def message(said: Spoken) -> Message:
+def message(said: MessageRecord) -> Message:
     """A message with its full note."""
     note: dict[str, Any] = {**(said.note or {}), "id": str(said.number), "at": said.at}
     if said.tokens is not None:
@@ -127,7 +127,7 @@ def store_message(space: Space, session_id: str, key: SessionKey, new: Message, 
     if "id" in note:
         return number_of(note["id"]), new
     number, at = space.number(), note.get("at", at)
-    said = Spoken(
+    said = MessageRecord(
         number=number,
         key=key,
         session_id=session_id,
@@ -180,7 +180,7 @@ def _patched(session: Session, patch: Patch) -> Session:
     )
 
 
-def _put(space: Space, kept: Kept, session: Session, **changes: Any) -> None:
+def _put(space: Space, kept: SessionRecord, session: Session, **changes: Any) -> None:
     """Store a session's new state. If its deadline has changed, the session is no longer on offer."""
     if session.expires_at != kept.session.expires_at:
         changes |= {"offered_to": "", "offered_until": 0.0}
@@ -211,7 +211,7 @@ def _insert(space: Space, key: SessionKey, opening: Opening, seq: int) -> Opened
     empty = replace(session, message_count=0, system_prompt="")
     stored = _refer(space, empty, opening.transcript, session.started_at)
     counted = replace(empty, message_count=len(stored), transcript_tokens=noted_tokens(stored))
-    space.put(SESSION, Kept(seq=seq, session=counted))
+    space.put(SESSION, SessionRecord(seq=seq, session=counted))
     _put_prompt(space, session.id, session.system_prompt)
     return Opened(session=replace(counted, system_prompt=session.system_prompt), messages=stored)
 
@@ -250,7 +250,7 @@ def continue_session(
     _put(space, kept, parent)
     opened = _open(space, lease.key, opening)
     opened = replace(opened, session=_take_over(space, ref.id, opened.session, snapshot_length))
-    space.put(COMPACTION, Compacted(number=space.number(), compaction=compaction))
+    space.put(COMPACTION, CompactionRecord(number=space.number(), compaction=compaction))
     turn = space.get(TURN, lane.head)
     if turn is not None and turn.session_id == ref.id:
         space.put(TURN, replace(turn, session_id=opened.session.id))
@@ -350,7 +350,7 @@ def claim_due(space: Space, caller: Caller, now: float, limit: int) -> list[Sess
     return [whole(space, kept) for kept in found]
 
 
-def _place(kept: Kept) -> float:
+def _place(kept: SessionRecord) -> float:
     return max(kept.session.expires_at or 0.0, kept.offered_until)
 
 

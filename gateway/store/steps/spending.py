@@ -29,13 +29,12 @@ from gateway.store.kinds import (
     SUM,
     SUMS,
     Account,
-    Call,
+    CallRecord,
     Reserved,
     Rest,
     Sum,
 )
-from gateway.store.records import ACCOUNT_KEPT, OF_DAYS, Cap, CapReached, Reservation, UsageBy
-from gateway.store.records import Call as ListedCall
+from gateway.store.records import ACCOUNT_KEPT, OF_DAYS, Call, Cap, CapReached, Reservation, UsageBy
 from gateway.store.shared.documents import storable
 from gateway.store.space import MANY, Caller, Space
 
@@ -47,11 +46,13 @@ _DAY: Final = 86_400
 def enter(space: Space, calls: Iterable[LedgerEntry], session_id: str, key: SessionKey) -> None:
     """Enter model calls into the ledger; those of a helper count under its caller's key."""
     for entry in calls:
-        call = Call(number=space.number(), platform=key.platform, key=key.caller, session_id=session_id, entry=entry)
+        call = CallRecord(
+            number=space.number(), platform=key.platform, key=key.caller, session_id=session_id, entry=entry
+        )
         enter_call(space, call)
 
 
-def enter_call(space: Space, call: Call) -> None:
+def enter_call(space: Space, call: CallRecord) -> None:
     """Enter a model call, and add it to its day."""
     space.put(CALL, call)
     day = _day_of(call)
@@ -59,7 +60,7 @@ def enter_call(space: Space, call: Call) -> None:
     space.put(SUM, replace(known, total=known.total + _total("", call.entry)))
 
 
-def _day_of(call: Call) -> Sum:
+def _day_of(call: CallRecord) -> Sum:
     entry = call.entry
     return Sum(day=int(entry.at // _DAY), platform=call.platform, purpose=entry.purpose, model=entry.model)
 
@@ -95,7 +96,7 @@ def _weight(total: UsageTotal) -> int:
     return total.usage.input_tokens + total.usage.output_tokens
 
 
-def _calls_of(space: Space, since: float, session_id: str | None, key: SessionKey | None) -> list[Call]:
+def _calls_of(space: Space, since: float, session_id: str | None, key: SessionKey | None) -> list[CallRecord]:
     if session_id is None:
         return space.first(CALLS, "", MANY, since=since) if key is None else _of_lane(space, key, since)
     kept = space.get(SESSION, session_id)
@@ -105,11 +106,11 @@ def _calls_of(space: Space, since: float, session_id: str | None, key: SessionKe
     return [call for call in _of_lane(space, lane, since) if call.session_id == session_id]
 
 
-def _of_lane(space: Space, key: SessionKey, since: float) -> list[Call]:
+def _of_lane(space: Space, key: SessionKey, since: float) -> list[CallRecord]:
     return space.first(OF_LANE, key.text, MANY, since=since)
 
 
-def _label(call: Call, by: UsageBy) -> str:
+def _label(call: CallRecord, by: UsageBy) -> str:
     if by == "session":
         return call.session_id
     if by == "key":
@@ -126,10 +127,10 @@ def day_text(day: int) -> str:
     return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
 
 
-def calls(space: Space, key: SessionKey, since: float, until: float) -> list[ListedCall]:
+def calls(space: Space, key: SessionKey, since: float, until: float) -> list[Call]:
     """The model calls of a key between two moments, oldest first."""
     found = _of_lane(space, key, since)
-    return [ListedCall(session_id=each.session_id, entry=each.entry) for each in found if each.entry.at <= until]
+    return [Call(session_id=each.session_id, entry=each.entry) for each in found if each.entry.at <= until]
 
 
 def leave_nobody(space: Space, key: SessionKey, session_id: str | None = None) -> None:

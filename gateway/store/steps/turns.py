@@ -11,7 +11,7 @@ from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.session import SessionRef
 from gateway.runtime.errors import SessionConflict
 from gateway.runtime.structs import replace
-from gateway.store.kinds import ASKING, ITEM, ROW, TURN, Item, Turn
+from gateway.store.kinds import ASKING, ITEM, ROW, TURN, Item, TurnRecord
 from gateway.store.records import (
     Arrival,
     Beginning,
@@ -77,9 +77,9 @@ def journal(space: Space, item: InboxItem) -> TurnJournal | None:
     )
 
 
-def _turn(space: Space, item: Item) -> Turn:
+def _turn(space: Space, item: Item) -> TurnRecord:
     known = space.get(TURN, item.number)
-    return Turn(item=item.number, key=item.key, began=True) if known is None else replace(known, began=True)
+    return TurnRecord(item=item.number, key=item.key, began=True) if known is None else replace(known, began=True)
 
 
 def _item(space: Space, number: str) -> Item:

@@ -4,6 +4,15 @@
 backend has a place that is read or filled.
 """
 
-from gateway.store.transfer.migration import Progress, Report, Tell, export, migrate, source_at, target_at, tell_nobody
+from gateway.store.transfer.migration import (
+    MigrationProgress,
+    Report,
+    Tell,
+    export,
+    migrate,
+    source_at,
+    target_at,
+    tell_nobody,
+)
 
-__all__ = ["Progress", "Report", "Tell", "export", "migrate", "source_at", "target_at", "tell_nobody"]
+__all__ = ["MigrationProgress", "Report", "Tell", "export", "migrate", "source_at", "target_at", "tell_nobody"]

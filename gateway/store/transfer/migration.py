@@ -26,7 +26,7 @@ _POSTGRES: Final = ("postgresql://", "postgres://")
 Stage = Literal["copying", "verifying"]
 
 
-class Source(Protocol):
+class MigrationSource(Protocol):
     """A store whose records are read. `name` is its address without credentials."""
 
     name: str
@@ -51,7 +51,7 @@ class Source(Protocol):
         """Let go of it. Idempotent."""
 
 
-class Target(Source, Protocol):
+class Target(MigrationSource, Protocol):
     """A store that is filled. `open` refuses any that is neither empty nor half-filled by a migration."""
 
     async def begin(self, origin: str) -> None:
@@ -68,7 +68,7 @@ class Target(Source, Protocol):
         """Take the mark away: from now on it is a store like any other."""
 
 
-class Progress(Struct, frozen=True, kw_only=True):
+class MigrationProgress(Struct, frozen=True, kw_only=True):
     """The records that are done in this stage; `total` None: nobody knows yet how many there are."""
 
     stage: Stage
@@ -88,14 +88,14 @@ class Report(Struct, frozen=True, kw_only=True):
     verifying_seconds: float
 
 
-Tell = Callable[[Progress], None]
+Tell = Callable[[MigrationProgress], None]
 
 
-def tell_nobody(_: Progress) -> None:
+def tell_nobody(_: MigrationProgress) -> None:
     """Nobody watches."""
 
 
-def source_at(url: str, clock: Clock) -> Source:
+def source_at(url: str, clock: Clock) -> MigrationSource:
     """The store at an address of the form that `store.url` has. Raises StoreError for PostgreSQL."""
     _check_is_moved(url)
     if url.startswith(_SQLITE):
@@ -118,7 +118,7 @@ def _check_is_moved(url: str) -> None:
         )
 
 
-async def migrate(source: Source, target: Target, *, clock: Clock, tell: Tell = tell_nobody) -> Report:
+async def migrate(source: MigrationSource, target: Target, *, clock: Clock, tell: Tell = tell_nobody) -> Report:
     """Copy, verify, publish. `tell` is called after every page. Raises StoreLocked or StoreUnavailable
     if either store cannot be used, and StoreError if they differ in the end."""
     try:
@@ -162,7 +162,7 @@ async def export(url: str, path: Path, clock: Clock) -> None:
     await migrate(RedisSnapshot(url, clock=clock), SqliteTarget(path), clock=clock)
 
 
-async def _open_target(source: Source, target: Target) -> None:
+async def _open_target(source: MigrationSource, target: Target) -> None:
     same = StoreError(f"{source.name} and {target.name} are the same store: choose an empty one to migrate to.")
     try:
         await target.open()
@@ -174,7 +174,7 @@ async def _open_target(source: Source, target: Target) -> None:
         raise same
 
 
-async def _copy(source: Source, target: Target, tell: Tell) -> Tally:
+async def _copy(source: MigrationSource, target: Target, tell: Tell) -> Tally:
     tally = Tally()
     async with aclosing(source.dump()) as pages:
         async for page in pages:
@@ -182,7 +182,7 @@ async def _copy(source: Source, target: Target, tell: Tell) -> Tally:
             await target.check()
             await target.restore(page)
             tally.add(page)
-            tell(Progress(stage="copying", done=tally.counts.total(), total=None))
+            tell(MigrationProgress(stage="copying", done=tally.counts.total(), total=None))
     return tally
 
 
@@ -191,5 +191,5 @@ async def _read_back(target: Target, total: int, tell: Tell) -> Tally:
     async with aclosing(target.dump()) as pages:
         async for page in pages:
             tally.add(page)
-            tell(Progress(stage="verifying", done=tally.counts.total(), total=total))
+            tell(MigrationProgress(stage="verifying", done=tally.counts.total(), total=total))
     return tally

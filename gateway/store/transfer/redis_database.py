@@ -25,7 +25,7 @@ from gateway.store.redis.admission import (
     survey,
 )
 from gateway.store.redis.bringing import former_records
-from gateway.store.redis.connection import Caller
+from gateway.store.redis.connection import CallHeader
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
 from gateway.store.redis.keyspace import BROUGHT, LOCK, META, clients, keys, of_meta
 from gateway.store.redis.mark import LEASE, MARK, check_whole
@@ -88,7 +88,7 @@ class RedisSource:
 
     def _connect(self, store_id: str) -> None:
         self._store_id = store_id
-        caller = Caller(owner=self._owner, channel=f"legato:{store_id}")
+        caller = CallHeader(owner=self._owner, channel=f"legato:{store_id}")
         self._open_wire = Wire(
             self._endpoint,
             caller=caller,

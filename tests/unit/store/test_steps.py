@@ -32,7 +32,7 @@ from gateway.store.kinds import (
     SUSPECTS,
     TRIED,
     TURN,
-    Event,
+    EventRecord,
 )
 from gateway.store.records import ATTEMPT_PAUSES, Cap, Erasure, InboxItem, Lease, Opening, Reservation
 from gateway.store.shared.platforms import Platforms
@@ -91,7 +91,7 @@ def test_a_step_that_fails_leaves_nothing_behind(process: Process) -> None:
     before = sorted(process.records.documents)
 
     def half(space: Space) -> None:
-        space.put(EVENT, Event(name="test/e2", item=9))
+        space.put(EVENT, EventRecord(name="test/e2", item=9))
         lanes.accept(space, process.caller, [arrival("e3"), arrival("e4", "2")], 9, 9)
         space.drop(LANE, CHAT_1)
         space.extend("s1", [1, 2], at=0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.runtime.errors import StoreError
-from gateway.store.kinds import NAME, NOTE, Name, Note
+from gateway.store.kinds import NAME, NOTE, Name, NoteRecord
 from gateway.store.shared.facts import FIELDS
 from gateway.store.sqlite.former import FOREIGN, KINDS, message_number
 from gateway.store.steps.copying import Copied, Tally
@@ -16,7 +16,7 @@ from gateway.store.steps.moving import BECOMES
 
 def note(text: str) -> Copied:
     """A record of one kind."""
-    made = Note(folder="a", name="b", text=text)
+    made = NoteRecord(folder="a", name="b", text=text)
     return Copied(NOTE.name, made, None, NOTE.document(made))
 
 

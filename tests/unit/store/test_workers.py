@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.store.workers import Workers
+from gateway.store.workers import LaneWorkers
 from tests.support.fakes import ManualClock
 
 
 async def test_who_waits_hears_when_it_is_worth_looking_though_whoever_asked_is_gone() -> None:
     clock = ManualClock()
-    workers = Workers(clock)
+    workers = LaneWorkers(clock)
     workers.looks()
     waiting = asyncio.create_task(workers.wait())
     await clock.advance(4.0)  # the store is slow to answer
@@ -25,7 +25,7 @@ async def test_who_waits_hears_when_it_is_worth_looking_though_whoever_asked_is_
 
 async def test_nobody_is_woken_where_nothing_is_to_be_expected() -> None:
     clock = ManualClock()
-    workers = Workers(clock)
+    workers = LaneWorkers(clock)
     workers.looks()
     waiting = asyncio.create_task(workers.wait())
     await clock.advance(4.0)
