@@ -184,11 +184,8 @@ class TransactionalBackend:
         self.life = life
         self.owner: Final = os.urandom(8).hex()
         self._place = place
-        self._writes, self._looks, self._reads = (
-            ConnectionThread(place, writes=True),
-            ConnectionThread(place),
-            ConnectionThread(place),
-        )
+        self._writes = ConnectionThread(place, writes=True)
+        self._looks, self._reads = ConnectionThread(place), ConnectionThread(place)
         self._clock = clock
         self._waits, self._told = waits, told
         self._steps, self._background = Background(), Background()

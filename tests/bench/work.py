@@ -37,6 +37,7 @@ from gateway.app.gateway import Gateway
 from gateway.app.upkeep import Upkeep
 from gateway.runtime.clock import SystemClock
 from gateway.store.redis import RedisStore
+from gateway.store.sqlite.connection import LOG_PAGES, lengthen
 from tests.bench.served import synced_server
 from tests.bench.telegram import platform
 from tests.bench.world import Chats, Instant, Stamp, bot, log_as_in_production, quiet, running, settings
@@ -153,8 +154,14 @@ async def _rest(gateway: Gateway, chats: Chats, text: str, each: int) -> None:
 async def _sqlite(*, calls: bool = False, text: str = "") -> AsyncIterator[Round]:
     provider = Instant([("stamp", "{}"), ("stamp", "{}")]) if calls else Instant()
     with tempfile.TemporaryDirectory() as folder:
-        async with running(settings(Path(folder, "work.db")), provider=provider, tools=[Stamp()]) as (gateway, chats):
-            yield partial(_rest, gateway, chats, text)
+        file = Path(folder, "work.db")
+        async with running(settings(file), provider=provider, tools=[Stamp()]) as (gateway, chats):
+
+            async def talk(each: int) -> None:
+                await _rest(gateway, chats, text, each)
+                lengthen(f"{file}-wal", LOG_PAGES)  # as it is once a few hundred messages have filled the log
+
+            yield talk
 
 
 class _Still(SystemClock):

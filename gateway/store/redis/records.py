@@ -250,9 +250,7 @@ class Writes:
         self.moves: list[tuple[Index[Any], str, Place, bool]] = []
         self.lowest, self.highest = guess.lowest, guess.highest
         self.added = set[str]()  # indexes whose names are added to the names
-        self.searched: list[
-            tuple[MessageRecord, Message]
-        ] = []  # new messages that are owed entries in the search index
+        self.searched: list[tuple[MessageRecord, Message]] = []  # new messages that a search is to find
         self._known, self._guess, self._version = known, guess, version
         self._begins = f"{version} ".encode()
         self.arguments: list[Argument] = []

@@ -20,7 +20,7 @@ Row = tuple[Any, ...]
 
 APPLICATION_ID: Final = 0x4C674174  # "LgAt": marks a file as Legato's
 BUSY_MS: Final = 5_000  # a backup tool or a shell may hold the file for a moment
-_WAL_PAGES: Final = 4_000  # 16 MB of log before it is folded back into the file
+LOG_PAGES: Final = 4_000  # 16 MB of log before it is folded back into the file
 _WAL_BYTES: Final = 64 * 1024 * 1024  # what is left of the log file after a burst
 _LOG_AHEAD: Final = 256  # pages of the log that are made before they are needed
 _LOG_PAGE: Final = 4_096 + 24  # bytes of a page and its header there
@@ -132,15 +132,15 @@ class LogFile:
         """After a commit: the log has so many `pages` now."""
         if pages + _LOG_AHEAD > self._room or pages < self._pages:  # it may have been cut off
             with suppress(OSError):  # a full disk is told of by the commit that meets it
-                self._room = _lengthen(self._path, pages + _LOG_AHEAD)
+                self._room = lengthen(self._path, pages + _LOG_AHEAD)
         self._pages = pages
-        if pages >= _WAL_PAGES:
+        if pages >= LOG_PAGES:
             with suppress(apsw.Error):  # the next commit tries it again
                 connection.wal_checkpoint(name)
         return apsw.SQLITE_OK
 
 
-def _lengthen(path: str, pages: int) -> int:
+def lengthen(path: str, pages: int) -> int:
     """Write zeros behind a log file, twice as many as are missing, unless it has so many pages; return those it has."""
     descriptor = os.open(path, os.O_WRONLY | posix.OWN)
     try:

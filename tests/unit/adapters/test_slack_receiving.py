@@ -105,6 +105,31 @@ async def test_a_message_that_waits_since_before_the_start_can_be_taken_back() -
     ]
 
 
+@pytest.mark.parametrize(
+    ("edited", "text", "heard"), [(True, "Good day", ["Good day"]), (True, "Hello", []), (False, "Good day", [])]
+)
+async def test_an_edit_is_a_new_wording_and_no_preview_of_a_link(edited: bool, text: str, heard: list[str]) -> None:
+    clock, before = SystemClock(), EVENT["event"]
+    history = SlackHistory(cast(SlackCalls, AsyncMock(return_value={"members": []})), clock)
+    receiver = Receiver(SlackSettings(), clock, SlashCommands(()), history, NOT_SAID)
+    came: list[Inbound] = []
+
+    async def accept(batch: Sequence[Inbound]) -> Sequence[Accepted]:
+        came.extend(batch)
+        return [Accepted(event_id=each.event_id, status="new") for each in batch]
+
+    async def reading() -> None:
+        receiver.begun(True)
+        now = {**before, "text": text} | ({"edited": {"user": "U1", "ts": "1795981300.000000"}} if edited else {})
+        what = {"type": "message", "subtype": "message_changed", "channel": "D1", "message": now}
+        await receiver.heard("events_api", {"event": {**what, "previous_message": before}})
+        raise LookupError("the end")
+
+    with pytest.raises(LookupError):
+        await receiver.run(accept, NoNotes(), ME, reading())
+    assert [each.text for each in came] == heard
+
+
 async def test_a_message_in_a_thread_of_the_bots_waits_while_slack_asks_for_a_pause() -> None:
     answers: list[Any] = [RateLimited("later", retry_after=0.0), {"messages": [{"ts": "1.0", "text": "<@UBOT> hi"}]}]
 
