@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from adapters.whatsapp import codec, files
+from adapters.whatsapp.adapter import WhatsAppBot
 from adapters.whatsapp.calls import GraphCalls, in_words, refuse
 from adapters.whatsapp.limits import LARGEST, LARGEST_FETCHED, rates
 from adapters.whatsapp.platform import PLATFORM, WhatsAppSettings
 from gateway.domain.adapter import earliest
 from gateway.domain.chat import VOICE, ChatAddress, KeptFile
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, FileRefused, RateLimited
 
 
@@ -162,3 +166,21 @@ async def test_a_file_of_the_largest_size_is_fetched_and_no_larger_one(monkeypat
     assert await calls.download("7") == b"content"
     with pytest.raises(FileRefused, match="larger than"):
         await calls.download("7")
+
+
+async def test_what_cannot_be_read_is_told_once_of_each_kind() -> None:
+    settings = WhatsAppSettings(
+        token=SecretStr("t"), secret=SecretStr("s"), number="1", url="https://bot.example.org/whatsapp"
+    )
+    bot = WhatsAppBot(settings, clock=SystemClock())
+    bot._accept = AsyncMock(return_value=[])
+    strange = {"metadata": {"phone_number_id": "9"}}
+    broken = {
+        "metadata": {"phone_number_id": "1"},
+        "messages": [{"type": "reaction", "from": "4917", "id": "w", "reaction": {}}],
+    }
+    with capture_logs() as lines:
+        for value in (strange, broken, strange, broken):
+            await bot._heard({"entry": [{"changes": [{"field": "messages", "value": value}]}]})
+    assert [line["event"] for line in lines] == ["event_unreadable"] * 2
+    assert lines[0]["number"] == "9"

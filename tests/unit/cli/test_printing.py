@@ -27,6 +27,7 @@ from gateway.cli.check import _store, may_talk, of_model
 from gateway.cli.printing import complain, show, show_rows
 from gateway.cli.program import guarded
 from gateway.cli.reports import sessions_text
+from gateway.cli.send import sentence
 from gateway.domain.platform import AdapterSettings
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
@@ -245,3 +246,8 @@ def test_the_columns_of_sessions_fit_the_longest_id() -> None:
     }
     lines = sessions_text([{"id": "s_" + "1" * 16, **rest}, {"id": "s_" + "1" * 20, **rest}]).split("\n")
     assert {line.index("2026") for line in lines[1:]} == {lines[0].index("started")} == {23}
+
+
+def test_who_sends_a_text_hears_whether_it_is_stored_now() -> None:
+    assert sentence({"id": "a", "state": "left"}).startswith("The text is stored")
+    assert "sent before (now: sent)" in sentence({"id": "a", "state": "sent"})
