@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from gateway.app.config import Config, load_config
-from gateway.app.models import NoTable, caching_note, model_in_full, model_spec
+from gateway.app.models import NoTable, caching_note, model_in_full, model_spec, models_alone
 from gateway.app.plugins import providers
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelSpec
@@ -71,3 +72,21 @@ def test_the_line_is_a_valid_section(line: str, tmp_path: Path) -> None:
 def test_the_page_names_the_vendors_and_servers_that_people_ask_for() -> None:
     assert len(LINES) == len([each for each in providers().values() if each.vendor])
     assert {"openai", "openai-responses", "anthropic"} <= set(re.findall(r"provider: ([\w-]+)", " ".join(LINES)))
+
+
+@pytest.mark.parametrize("error", [None, LookupError])
+async def test_what_a_provider_alone_has_opened_is_closed(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception] | None
+) -> None:
+    models, closers = Mock(), [AsyncMock(), AsyncMock()]
+    monkeypatch.setattr("gateway.app.models.configured_models", lambda *_: (models, closers))
+    try:
+        async with models_alone(Config(), str) as found:
+            assert found is models
+            closers[0].assert_not_awaited()
+            if error is not None:
+                raise error
+    except LookupError:
+        pass
+    for close in closers:
+        close.assert_awaited_once_with()

@@ -145,6 +145,12 @@ def test_where_not_all_fit_the_lasting_and_the_newest_stay() -> None:
     assert carried(plain, [])[0].weight < PLAIN
 
 
+def test_a_short_fact_stands_where_a_better_one_is_too_long() -> None:
+    (long,), (short,) = found(user("My name is Anna " + "Maria " * 30 + "Berg.")), found(user("I live in Rome."))
+    room = COUNTER.text(long.line) + COUNTER.constant(HEADING)
+    assert listed([long, short], room=room, counter=COUNTER).endswith(short.line)
+
+
 @pytest.mark.parametrize("summariser", [Extractive(60), None], ids=["a model", "by rule"])
 async def test_they_are_carried_word_for_word_from_summary_to_summary(summariser: Any) -> None:
     messages = conversation(30)
