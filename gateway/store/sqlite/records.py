@@ -83,7 +83,7 @@ BESIDE: Final = (
 
 
 def has_all(connection: apsw.Connection) -> bool:
-    """Say whether the file has a table for each kind of this version, and all their indexes are filled."""
+    """Whether the file has a table for each kind of this version, and all their indexes are filled."""
     return _filled(connection) == names()
 
 

@@ -85,3 +85,12 @@ def test_ids_of_people_and_rooms() -> None:
     assert [each for each in ("anna", "@anna", "anna:example.org", "@a:b@c") if not person_problem(each)] == []
     assert [each for each in ("!r:h", "!r", "!r:h/$thread", "@a:b", "*") if place_problem(each)] == []
     assert place_problem("#alias:example.org")
+
+
+def test_what_others_wrote_before_a_mention_stands_in_front_of_it() -> None:
+    odd = {**event("x"), "content": 5}
+    assert (
+        codec.quoted([event("it rains"), odd, event("")], room())
+        == "[before this, in the same room:\nAnna: it rains]\n"
+    )
+    assert codec.quoted([odd], room()) == ""
