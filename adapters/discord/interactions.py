@@ -18,6 +18,7 @@ from adapters.discord.components import form_for
 from adapters.discord.connection import DiscordClient
 from gateway.domain.adapter import Accepted
 from gateway.domain.command import Proposal
+from gateway.domain.reading import Recent
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import DeliveryRefused
 
@@ -46,6 +47,7 @@ class Interactions:
         self._commands = commands
         self._clock = clock
         self._waiting: set[str] = set()
+        self._over: Recent[str, None] = Recent()  # those that take no answer any more
 
     async def acknowledge(self, data: Mapping[str, Any], *, private: bool, refused: bool = False) -> None:
         """Say the first word. Nobody relies on its arrival: the answer finds out whether Discord waits for it.
@@ -87,13 +89,14 @@ class Interactions:
         said = {
             name: payload[name] for name in ("content", "components", "allowed_mentions", "flags") if name in payload
         }
-        if self._clock.now() - codec.moment(each.id) < _GOOD_FOR:
+        if each.id not in self._over and self._clock.now() - codec.moment(each.id) < _GOOD_FOR:
             try:
                 if (shown := await self._answered(each, said)) is not None:
                     return f"@{shown}" if each.private else shown
             except failures.Foreign as error:
                 if not failures.is_over(error):
                     raise
+                self._over[each.id] = None
         self._waiting.discard(each.id)
         if each.private and not (may_be_public or each.elsewhere):
             raise DeliveryRefused(TOO_LATE)
