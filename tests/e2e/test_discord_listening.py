@@ -19,10 +19,11 @@ from adapters.discord import hearing, rooms
 from adapters.discord.hearing import SHORTEST, Ears
 from adapters.discord.voice import packets_of
 from gateway.agent.files.speech import SpeechSettings, TranscriptionSettings
+from gateway.domain.chat import SessionKey
 from tests.emulators.discord import Channel, DiscordServer, Kind, User
 from tests.emulators.discord.voice import MODE, VoiceServer
 from tests.emulators.media import MediaServer
-from tests.emulators.transcription import TranscriptionServer, opus_of
+from tests.emulators.transcription import Refusal, TranscriptionServer, opus_of
 from tests.support.discord_live import Bot, ask, on_discord
 from tests.support.fast_clock import FastClock
 from tests.support.waiting import eventually
@@ -161,6 +162,48 @@ async def test_noise_is_no_message(
         assert [words(each.content) for each in scribe.calls] == ["", "hello"]
         assert bot.shown(choir)[1:] == ["🎙 “hello”", bot.shown(choir)[2]]
         assert "hello" in bot.shown(choir)[2]
+
+
+async def test_of_what_is_said_only_the_words_are_kept(
+    discord: DiscordServer, anna: User, choir: Channel, begin: Begin, scribe: TranscriptionServer
+) -> None:
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker) as bot:
+        voice.enter(anna, choir)
+        await ears_of(bot, voice, choir, anna)
+        speaker.answers = [opus_of(sound("yes"))]
+        voice.says(anna, sound("hello"))
+        await bot.until(lambda: len(voice.heard) == 30)
+        store = bot.gateway.store
+        (session,) = await store.sessions(None, 9)
+        kept = await store.kept_files(session.key, 9)
+        assert [each.mime for each in kept if each.mime != "audio/ogg" or "voice1" not in each.ref] == ["text/plain"]
+        room = [f"files of {SessionKey(platform='discord', chat=str(anna.id))}"]
+        assert list(await store.spent(room)) == [0]
+
+
+async def test_what_cannot_be_written_down_begins_no_turn_and_is_told_once(
+    discord: DiscordServer, anna: User, choir: Channel, begin: Begin, scribe: TranscriptionServer
+) -> None:
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker) as bot:
+        voice.enter(anna, choir)
+        ears = await ears_of(bot, voice, choir, anna)
+        scribe.refusals = [Refusal(status=401) for _ in range(3)]
+        for number in range(1, 4):
+            voice.says(anna, sound("hello"))
+            await bot.until(lambda number=number: scribe.asked == number)  # type: ignore[misc]
+            await bot.quiet()
+        (told,) = bot.shown(choir)[1:]
+        assert told.startswith("🎙 I could not write down what was said: the server that writes")
+        assert bot.model.requests == []
+        speaker.answers = [opus_of(sound("yes"))] * 2
+        voice.says(anna, sound("again"))
+        await bot.until(lambda: len(voice.heard) == 30)
+        assert bot.shown(choir)[2] == "🎙 “again”"
+        assert "hello" not in str(bot.model.requests)
+        scribe.refusals = [Refusal(status=401)]
+        voice.says(anna, sound("hello"))
+        await bot.until(lambda: bot.shown(choir)[-1] == told)  # a new complaint
+        assert ears.odd == 0
 
 
 async def test_hostile_packets_are_counted_and_nobody_is_held_up(

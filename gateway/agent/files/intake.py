@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from importlib import import_module
 from typing import Final, TypeVar
@@ -26,6 +27,7 @@ from gateway.agent.files.kinds import (
     is_sound,
     read,
     reading_of,
+    sound_format,
     text_in,
 )
 from gateway.agent.files.message import (
@@ -42,7 +44,7 @@ from gateway.agent.files.quota import NOT_KEPT, FileQuotas
 from gateway.agent.files.speech import Dictation, Spoken
 from gateway.agent.files.view import FileView
 from gateway.domain.adapter import Adapter, CanFetch
-from gateway.domain.chat import Attachment, Inbound, KeptFile, SessionKey, Source, named, one_line
+from gateway.domain.chat import Attachment, ChatAddress, Inbound, KeptFile, SessionKey, Source, named, one_line
 from gateway.domain.message import Message
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.backoff import Backoff
@@ -65,24 +67,30 @@ T = TypeVar("T")
 Show = Callable[[str, str], Awaitable[None]]
 """Shows the person a sentence about the file of this ref, once, whatever is repeated."""
 
-Video = Callable[[], Awaitable[bytes]]
-"""Fetches a video when it is first needed. Raises one of `_NOT_HAD`."""
+Content = Callable[[], Awaitable[bytes]]
+"""Fetches a file when it is first needed. Raises one of `_NOT_HAD`."""
 
 _SECONDS: Final = 120.0  # for one file, all attempts together
 _ATTEMPTS: Final = 3
 _PAUSES: Final = (1.0, 60.0)  # seconds between two of them: the first, the longest
 _AT_ONCE: Final = 16  # files in this process's memory, until they are kept and read
+_TOLD_EVERY: Final = 3_600.0  # seconds between two complaints that nothing is understood in a room
 
 FAILED = "which could not be fetched: {reason}"
 UNKEPT = "which could not be kept here: {reason}"
 UNREAD = "I cannot read {name}: {reason}."
 UNFETCHED = "I could not fetch {name}: {reason}."
+UNHEARD = (
+    "🎙 I could not write down what was said: {reason}. I say this once: until words of yours stand here again, I "
+    "understand nothing of what is said."
+)
 UNSEEN = "I cannot watch {name}: no preview frame of it came along."
 NO_FRAME = "which you cannot watch: no preview frame of it came along"
 TOO_SLOW = f"{{platform}} did not hand it over within {_SECONDS / 60:g} minutes"
 _WHAT: Final = {"voice": "voice message", "image": "picture"}
 _NOT_HAD: Final = (TimeoutError, AdapterError, StoreUnavailable)
 TOO_STRANGE: Final = "it is damaged, or takes too long to read"
+NO_EARS: Final = "the model takes no sound"
 NOT_HERE = "this gateway cannot fetch files from {platform}"
 
 
@@ -114,6 +122,7 @@ class FileIntake:
         self._frames = frames
         self._paints = paints  # a tool changes pictures, also those that the model does not see
         self._room = asyncio.Semaphore(_AT_ONCE)
+        self._deaf = dict[ChatAddress, float]()  # rooms where nothing is understood; when they were told (monotonic)
 
     async def message(
         self, conversation: Conversation, inbound: Inbound, alive: Callable[[], None], show: Show
@@ -132,6 +141,8 @@ class FileIntake:
         for file in inbound.attachments:
             if file.is_video:
                 received.append(await self._watched(conversation, inbound.source, file, reader, show))
+            elif file.in_passing:
+                received.append(await self._in_passing(conversation, inbound.source, file, reader, show))
             else:
                 got, content = await self._received(key, inbound.source, file, reader, show)
                 alive()
@@ -169,8 +180,7 @@ class FileIntake:
         content = None if kept is None else await self._store.file_content(key, kept.digest)
         if content is not None:
             return kept, content
-        async with self._clock.limit(_SECONDS):
-            return None, await self._fetched(platform, file)
+        return None, await self._fetched(platform, file)
 
     async def _watched(
         self, conversation: Conversation, source: Source, file: Attachment, reader: Reader, show: Show
@@ -191,28 +201,78 @@ class FileIntake:
         return replace(got, spoken=spoken, told="")
 
     async def _overheard(
-        self, conversation: Conversation, source: Source, file: Attachment, video: Video
+        self, conversation: Conversation, source: Source, file: Attachment, video: Content
     ) -> Spoken | None:
-        """The words of a video, kept under a digest of its name; None if it has no sound, or nobody can extract it."""
+        """The words of a video; None if it has no sound, or nobody can extract it."""
         if self._dictation is None or self._frames is None or file.ref == file.preview:
             return None
-        session = conversation.stored.session
-        digest = sha256(f"{source.platform}:{file.ref}".encode()).hexdigest()
+        if problem := self._dictation.refusal(replace(file, size=None)):
+            return Spoken(problem=problem)
+        frames, most = self._frames, self._dictation.settings.max_seconds
+
+        async def sound() -> bytes:
+            return await frames.sound(await video(), most)
+
         try:
-            if (words := await self._dictation.known(session.key, digest)) is not None:
-                return Spoken(words=words, digest=digest)
-            if problem := self._dictation.refusal(replace(file, size=None)):
-                return Spoken(problem=problem)
-            async with self._room:
-                sound = await self._frames.sound(await video(), self._dictation.settings.max_seconds)
+            return await self._words(self._dictation, conversation, source, file, SOUND, sound)
         except _NOT_HAD as error:
             log.info("no_sound_taken", error=str(error))
             return None
+
+    async def _words(
+        self,
+        dictation: Dictation,
+        conversation: Conversation,
+        source: Source,
+        file: Attachment,
+        form: str,
+        sound: Content,
+    ) -> Spoken | None:
+        """The words of a sound that is not kept: they lie under a digest of its file's name. None: there is no sound.
+        Raises one of `_NOT_HAD`."""
+        session = conversation.stored.session
+        digest = sha256(f"{source.platform}:{file.ref}".encode()).hexdigest()
+        if (words := await dictation.known(session.key, digest)) is not None:
+            return Spoken(words=words, digest=digest)
+        async with self._room:
+            content = await sound()
         charge = conversation.ledger.append
-        return await self._dictation.write_down(session, digest, sound, SOUND, charge) if sound else None
+        return await dictation.write_down(session, digest, content, form, charge) if content else None
+
+    async def _in_passing(
+        self, conversation: Conversation, source: Source, file: Attachment, reader: Reader, show: Show
+    ) -> Received:
+        """What somebody said in a room. Its recording is kept for a model that hears it, else only its words are. What
+        nobody understands is no message; the room is told so once, until something is understood again. Raises
+        NothingSaid."""
+        form = sound_format(b"", file.mime) or ""
+        if form in reader.sounds:
+            got, _ = await self._received(conversation.stored.session.key, source, file, reader, show)
+            if got.told:
+                await show(file.ref, got.told)
+            if got.kept is None:
+                raise NothingSaid
+            return got
+        try:
+            spoken: Spoken | None = Spoken(problem=NO_EARS)
+            if self._dictation is not None:
+                sound = partial(self._fetched, source.platform, file)
+                spoken = await self._words(self._dictation, conversation, source, file, form, sound)
+        except _NOT_HAD as error:
+            spoken = Spoken(problem=_reason(error, source.platform))
+        if spoken is not None and spoken.problem is not None:
+            now = self._clock.monotonic()
+            if now - self._deaf.get(source.address, -_TOLD_EVERY) >= _TOLD_EVERY:
+                self._deaf[source.address] = now
+                await show(file.ref, UNHEARD.format(reason=spoken.problem))
+        if spoken is None or not spoken.words:
+            raise NothingSaid
+        self._deaf.pop(source.address, None)
+        await show(file.ref, spoken.told(""))
+        return Received(attachment=file, spoken=spoken)
 
     async def _seen(
-        self, key: SessionKey, source: Source, file: Attachment, reader: Reader, show: Show, video: Video
+        self, key: SessionKey, source: Source, file: Attachment, reader: Reader, show: Show, video: Content
     ) -> Received:
         """Frames of a video where there is a decoder, else the preview frame that came along."""
         if not reader.sees:
@@ -228,7 +288,7 @@ class FileIntake:
         return Received(attachment=file, problem=got.problem or NO_FRAME, told=UNSEEN.format(name=_called(file)))
 
     async def _taken(
-        self, key: SessionKey, source: Source, file: Attachment, show: Show, video: Video
+        self, key: SessionKey, source: Source, file: Attachment, show: Show, video: Content
     ) -> tuple[KeptFile, ...]:
         """Frames of a video, which are kept in its place. None: the preview frame must do."""
         if self._frames is None or file.ref == file.preview:
@@ -275,8 +335,6 @@ class FileIntake:
             )
             got = replace(got, spoken=spoken)
         if got.spoken is not None:
-            if got.attachment.in_passing and not (got.spoken.words or got.spoken.problem):
-                raise NothingSaid
             await show(got.attachment.ref, got.spoken.told(_WHAT.get(got.attachment.kind, "recording")))
         return got
 
@@ -297,7 +355,8 @@ class FileIntake:
         adapter = self._adapters.get(platform)
         if not isinstance(adapter, CanFetch):
             raise FileRefused(NOT_HERE.format(platform=platform.capitalize()))
-        return await self._tried(lambda: adapter.fetch(file), "fetch")
+        async with self._clock.limit(_SECONDS):
+            return await self._tried(lambda: adapter.fetch(file), "fetch")
 
     async def _kept(self, key: SessionKey, ref: str, file: Attachment, content: bytes) -> KeptFile:
         digest = await asyncio.to_thread(lambda: sha256(content).hexdigest())
@@ -336,11 +395,14 @@ def _called(file: Attachment) -> str:
 
 def _lost(file: Attachment, platform: str, error: Exception) -> Received:
     """A file that could not be fetched; its sender is told."""
-    reason = str(error).rstrip(".")
-    if isinstance(error, TimeoutError):
-        reason = TOO_SLOW.format(platform=platform.capitalize())
+    reason = _reason(error, platform)
     got = _failed(file, reason, UNKEPT if isinstance(error, StoreUnavailable) else FAILED)
     return replace(got, told=UNFETCHED.format(name=_called(file), reason=reason))
+
+
+def _reason(error: Exception, platform: str) -> str:
+    late = isinstance(error, TimeoutError)
+    return TOO_SLOW.format(platform=platform.capitalize()) if late else str(error).rstrip(".")
 
 
 def _failed(file: Attachment, reason: str, problem: str = FAILED) -> Received:
