@@ -203,7 +203,6 @@ class DiscordAdapter:
         payload = await self._payload(outbound)
         try:
             calls = await self._connection.opened()
-            outbound = replace(outbound, to=replace(outbound.to, chat=await self._direct.id_of(outbound.to.chat)))
             interaction = codec.interaction_of(outbound.answers)
             # The place of the answer is kept for the answer: a notice comes before it.
             if interaction is not None and contents is None and outbound.kind not in ("notice", "poll"):
@@ -211,6 +210,7 @@ class DiscordAdapter:
                 told = await self._interactions.show(interaction, payload, may_be_public=may_be_public)
                 if told is not None:
                     return told
+            outbound = replace(outbound, to=replace(outbound.to, chat=await self._direct.id_of(outbound.to.chat)))
             old = self._clock.now() - outbound.created_at > _NONCE_SECONDS
             if outbound.ambiguous and old and (found := await self._found(calls, outbound, payload)):
                 return self._known(found)

@@ -442,10 +442,13 @@ def command_inbound(data: Json, place: Place, me: Me, text: str, *, private: boo
 
 
 def press_inbound(data: Json, place: Place, me: Me) -> Inbound:
-    """A button that somebody pressed, or a menu or a form that they sent."""
+    """A button that somebody pressed, or a menu or a form that they sent. Where the bot is not, what comes of it can
+    only be shown as an answer to the press."""
     author, member = _person(data)
+    each = Interaction(id=data["id"], token=data["token"], private=True)
+    plain = event_id(me, place, f"b{data['id']}", author["id"])
     return Inbound(
-        event_id=event_id(me, place, f"b{data['id']}", author["id"]),
+        event_id=interaction_event(me, place, author["id"], each) if is_elsewhere(data) else plain,
         source=source(place, author, member if place.guild else {}),
         text=chosen(data["data"]),
         kind="press",

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from adapters.discord.interactions import NOT_KNOWN
-from tests.emulators.discord import Channel, DiscordServer, Settings, User
+from gateway.domain.reading import WITH
+from tests.emulators.discord import Channel, DiscordServer, Refuse, Settings, User
 from tests.support.asking import results
 from tests.support.discord_live import Bot, on_discord
 from tests.support.fast_clock import FastClock
@@ -153,3 +154,42 @@ async def test_a_question_there_is_answered_by_a_press_there(
         assert "ordered" in [each.content for each in given.shown]
         assert elsewhere.visible == []
         assert results(model) == ["The person answered: blue"]
+
+
+async def test_what_is_picked_there_is_answered_there(
+    tmp_path: Path, discord: DiscordServer, anna: User, elsewhere: Channel
+) -> None:
+    async with on_discord(tmp_path, discord, anna, rules=ON) as bot:
+        for text, answer in (("First", "echo: First"), ("/new", "Started"), ("Second", "echo: Second")):
+            bot.says(text)
+            await bot.until(lambda answer=answer: any(each.startswith(answer) for each in bot.shown()))
+        before = bot.shown()
+        await bot.until(lambda: "sessions" in discord.people.commands(elsewhere, anna))
+        listed = discord.people.command(elsewhere, anna, "sessions")
+        await bot.until(lambda: listed.original and listed.original.buttons)
+        pressed = discord.people.press(listed.original, anna, "First")
+        await bot.until(lambda: len(pressed.shown) == 2)
+        assert pressed.shown[-1].content.startswith("Went back to “First”")
+        assert all(each.only_for is anna for each in pressed.shown)
+        assert bot.shown() == before
+        assert elsewhere.visible == []
+
+
+async def test_where_discord_opens_no_chat_of_two_the_conversation_is_still_one(
+    tmp_path: Path, discord: DiscordServer, anna: User, elsewhere: Channel
+) -> None:
+    discord.faults.add(
+        Refuse(status=403, body='{"message": "Missing Access", "code": 50001}'),
+        method="POST /users/@me/channels",
+        times=99,
+    )
+    async with on_discord(tmp_path, discord, anna, rules=ON) as bot:
+        for text in ("Which birds?", "And which trees?"):
+            given = await asks(bot, elsewhere, text)
+            await bot.until(lambda given=given: given.original and given.original.content)
+            assert given.original.content == f"echo: {text}"
+            assert given.ephemeral
+        said = [each["content"] for each in bot.model.requests[-1].messages if each["role"] == "user"]
+        assert said == ["Which birds?", "And which trees?"]
+        (session,) = await bot.gateway.store.sessions(None, 9)
+        assert session.key.chat == f"{WITH}{anna.id}"
