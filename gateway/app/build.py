@@ -687,7 +687,9 @@ def _overheard(base: _Base) -> Overheard | None:
     """What hears groups; None if only the operator, or people with a key, can talk, each alone."""
     if all(each.trusted or each.keyed for each in base.limits.values()):
         return None
-    heard: Overheard = import_module("gateway.turns.overheard").Overheard(rules=base.rules, redact=base.redact)
+    heard: Overheard = import_module("gateway.turns.overheard").Overheard(
+        rules=base.rules, redact=base.redact, notes=base.store
+    )
     return heard
 
 

@@ -2,7 +2,8 @@
 
 They appear beside a message to the bot in the requests of its turn, as quotes do (`gateway.agent.quotes`), and nowhere
 else: they are not stored, searched or remembered. Only words of people who may talk to the bot there are kept, unless
-the settings name the group. If somebody has anything forgotten, all of their words here go.
+the settings name the group. If somebody has anything forgotten, all of their words here go; that they wished so is
+noted, since a platform where the words are looked up has them still.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from gateway.context.prompts import neutralise
 from gateway.domain.chat import Inbound, Said, SessionKey, Source, readable, speaker
 from gateway.domain.quoting import clipped, flat
 from gateway.domain.turn import TurnRules
+from gateway.store.port import Documents
 from gateway.store.records import Arrival
 
 _GROUPS: Final = 500  # those in which somebody spoke last
 _LONGEST: Final = 600  # characters of a message; twice what is shown, because a secret in it may go
 _LONGEST_NAME: Final = 60
 _WHILE_WAITING: Final = 50  # messages beyond those that are shown: so many may come while a message waits for its turn
+
+_FORGOTTEN: Final = "forgotten talk "  # before a platform's name, a folder of notes: people, and until when
 
 _Place = tuple[str, str, str | None]
 
@@ -34,11 +38,14 @@ class _Heard(Struct, frozen=True):
 
 
 class Overheard(Struct, kw_only=True):
-    """Hears the groups. `redact` removes secrets from what the model sees. Only `_talks` changes."""
+    """Hears the groups. `redact` removes secrets from what the model sees. Two fields change: `_talks`, and by platform
+    `_forgotten`, until when people's words are to be forgotten (seconds since the epoch)."""
 
     rules: TurnRules
     redact: Callable[[str], str]
+    notes: Documents
     _talks: OrderedDict[_Place, deque[_Heard]] = field(default_factory=OrderedDict)
+    _forgotten: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def hear(self, inbound: Inbound, key: SessionKey | None = None) -> None:
         """Remember a message of a group; `key` is its conversation's. A new wording replaces the old one."""
@@ -52,13 +59,14 @@ class Overheard(Struct, kw_only=True):
         talk.append(_Heard(said, key))
 
     async def look_back(self, inbound: Inbound, may_talk: Callable[[Source], Awaitable[bool]]) -> None:
-        """Replace what was heard with what an adapter has looked up before a message."""
+        """Replace what was heard with what an adapter has looked up before a message. Raises StoreUnavailable."""
+        forgotten = await self._gone(inbound.source.platform)
         talk = self._talk(inbound.source, self.rules.overheard(inbound.source))
         held = {each.said.place: each.key for each in talk}
         found = [
             _Heard(each, held.get(each.place))
             for each in inbound.before
-            if not each.source.user or await may_talk(each.source)
+            if each.at > forgotten.get(each.source.user, 0.0) and (not each.source.user or await may_talk(each.source))
         ]
         talk.clear()
         talk.extend(found)
@@ -73,21 +81,31 @@ class Overheard(Struct, kw_only=True):
         self._talks.move_to_end(place)
         return talk
 
-    def note(self, arrival: Arrival) -> None:
-        """Note a message to the bot: others may ask about it, or its writer may want to be forgotten."""
+    async def _gone(self, platform: str) -> dict[str, float]:
+        """Until when each person's words are to be forgotten."""
+        if platform not in self._forgotten:
+            noted = await self.notes.notes(f"{_FORGOTTEN}{platform}")
+            self._forgotten[platform] = {person: float(at) for person, at in noted.items()}
+        return self._forgotten[platform]
+
+    async def note(self, arrival: Arrival) -> None:
+        """Note a message to the bot: others may ask about it, or its writer may want to be forgotten. Raises
+        StoreUnavailable."""
         inbound, call = arrival.inbound, arrival.inbound.command
         if call is not None:
             if call.name == "forget" and (call.argument or inbound.reply_to):
-                self.forget(inbound.source)
+                await self._forget(inbound.source, inbound.sent_at)
         elif inbound.kind == "message" and inbound.source.chat_type != "direct":
             self.hear(inbound, arrival.key)
 
-    def forget(self, person: Source) -> None:
+    async def _forget(self, person: Source, at: float) -> None:
         """Forget everything that a person said, in all groups of their platform."""
         for (platform, *_), talk in self._talks.items():
             if platform == person.platform:
                 for each in [each for each in talk if each.said.source.user == person.user]:
                     talk.remove(each)
+        (await self._gone(person.platform))[person.user] = at
+        await self.notes.set_notes(f"{_FORGOTTEN}{person.platform}", {person.user: str(at)})
 
     def leave(self, platform: str, chat: str) -> None:
         """Forget a group that the bot has left."""

@@ -118,7 +118,8 @@ class Reception(Struct, kw_only=True):
                 self._albums.forget(arrival)
             self.admission.note(arrival, receipt)
             if self.overheard and (arrival.inbound.source.chat_type != "direct" or arrival.inbound.command is not None):
-                self.overheard.note(arrival)
+                with suppress(StoreUnavailable):  # the message is stored
+                    await self.overheard.note(arrival)
             status[receipt.event_id] = await self._accepted(adapter, arrival, receipt, until)
             if receipt.reopened:
                 with suppress(StoreUnavailable):
