@@ -62,6 +62,19 @@ async def test_a_file_that_cannot_be_had_is_named(tmp_path: Path, discord: Disco
         assert "note.txt" in bot.model.spoken(0)[-1][1]
 
 
+async def test_a_picture_of_a_hundred_megabytes_is_not_fetched(
+    tmp_path: Path, discord: DiscordServer, anna: User
+) -> None:
+    sees = ModelEntry(provider="offline", name="fake", pictures=True, context_length=100_000)
+    async with on_discord(tmp_path, discord, anna, entry=sees) as bot:
+        large = Upload(name="a.png", content=PIXEL + bytes(100 * 1024**2), content_type="image/png")
+        bot.says("Look", files=[large])
+        told = "I could not fetch your picture: it is larger than the 25 MB that I fetch."
+        await bot.until(lambda: len(bot.shown()) == 2)
+        assert bot.shown()[0] == told
+        assert not [each for each in discord.journal.calls if each.method == "(download)"]
+
+
 async def test_a_video_is_shown_by_the_frame_that_discord_makes_of_it(
     tmp_path: Path, discord: DiscordServer, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

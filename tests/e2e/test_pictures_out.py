@@ -121,6 +121,18 @@ async def test_why_there_is_no_picture_is_told(
         assert len(bot.shown()) == 1
 
 
+async def test_a_picture_of_a_hundred_megabytes_is_read_no_further_than_it_may_be(
+    world: World, painter: MediaServer
+) -> None:
+    painter.answers = [b'{"data": [{"b64_json": "' + b"A" * (100 * 1024**2) + b'"}]}']
+    world.model.reply = making(prompt="a cat")
+    async with world.bot(tools=by(painter)) as bot:
+        assert "the server that makes pictures does not stop" in await told(world, bot)
+        bot.says("and a dog")
+        await bot.until(lambda: len(bot.shown()) == 3)
+        assert "is shown" in bot.shown()[-1]
+
+
 async def test_a_spend_cap_holds_for_pictures(world: World, painter: MediaServer) -> None:
     world.model.reply = making(prompt="a cat")
     budget: dict[str, Any] = {"budgets": Caps(daily_usd=0.05), "entry": {"prices": ModelPrices(input=0.0, output=0.0)}}

@@ -285,6 +285,7 @@ def test_a_sticker_is_told_by_emoji_and_name_and_shown_where_it_can_be(
         ({"story": {"id": 1, "chat": PRIVATE}}, "a story"),
         ({"gift": {"gift": {}}}, "a gift"),
         ({"giveaway": {"chats": []}}, "a giveaway"),
+        ({"paid_media": {"star_count": 5, "paid_media": []}}, "pictures that have a price"),
         ({"pinned_message": {"message_id": 4, "date": 0, "chat": PRIVATE}}, None),
         ({"chat_background_set": {}}, None),
     ],
