@@ -236,10 +236,15 @@ class Approvals(Struct, kw_only=True):
         word = command_meant(inbound.own or "") if inbound.kind == "message" and not inbound.attachments else None
         if word is None or inbound.reply_to is None:
             return None
-        there = {each.shown_as: each for each in await self.answerable(inbound.source) if not each.wants_words}
-        rows = await self.store.rows(inbound.source.address, list(there)) if there else []
-        numbers = [there[row.id].number for row in rows if row.platform_message_id == inbound.reply_to]
-        return f"{word} {numbers[0]}" if numbers else None
+        there = [each for each in await self.answerable(inbound.source) if not each.wants_words]
+        replied = await self._replied_to(inbound, there)
+        return None if replied is None else f"{word} {replied.number}"
+
+    async def _replied_to(self, inbound: Inbound, there: Sequence[Approval]) -> Approval | None:
+        """The one of these questions that a message replies to."""
+        known = {each.shown_as: each for each in there}
+        rows = await self.store.rows(inbound.source.address, list(known)) if known and inbound.reply_to else []
+        return next((known[row.id] for row in rows if row.platform_message_id == inbound.reply_to), None)
 
     async def _of_words(self, verb: str, rest: str, chat: ChatAddress) -> Approval | None:
         token = rest.partition("\n")[0].partition(" ")[0] if verb in ("choose", "tick", "send", "words") else ""
@@ -303,7 +308,9 @@ class Approvals(Struct, kw_only=True):
         if inbound.kind != "message" or inbound.command is not None or inbound.attachments or not words:
             return ""
         asked = await self._wanting_words(inbound.source, arrival.key)
-        if asked is None or self.came_before(inbound, asked) or asked.choices.named(words) is None:
+        if asked is None or asked.choices.named(words) is None:
+            return ""
+        if self.came_before(inbound, asked) and await self._replied_to(inbound, [asked]) is None:
             return ""
         asking = await self.store.running(arrival.key)
         # In this order, so that no kill in between loses the words: `answered_unheard` goes on with either.

@@ -81,7 +81,8 @@ async def test_on_telegram_options_are_ticked_and_a_restart_keeps_the_ticks(tmp_
             assert await told(bot, press) == ANSWERED
             await bot.until(lambda: any("For whom?" in each for each in bot.shown()))
             await bot.until(lambda: not bot.gateway.outbox.in_flight)
-            bot.answers("my brother")
+            for_whom = next(each for each in telegram.shown(bot.chat) if "For whom?" in each.text)
+            bot.says("my brother", reply_to=for_whom)  # at once: who replies to a question has read it
             await bot.until(lambda: "ordered" in bot.shown())
             await bot.quiet()
             assert await told(bot, telegram.people.forge_press(message, anna, done)) == GONE
