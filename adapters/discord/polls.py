@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway.domain.chat import SEVERAL, Outbound
+from gateway.domain.quoting import poll_in_a_line
 
 _HOURS: Final = 768  # for which a poll is open at most
 _MOST: Final = 10  # answers
@@ -31,12 +32,10 @@ def payload(outbound: Outbound) -> dict[str, Any]:
 
 
 def words(poll: Mapping[str, Any]) -> str:
-    """A poll in a line: its answers, and how many people gave each as soon as somebody did."""
+    """A poll in a line."""
     results = poll.get("results") or {}
     counts = {each["id"]: each["count"] for each in results.get("answer_counts") or ()}
-    answers = []
-    for each in poll["answers"]:
-        text, number = str(each["poll_media"].get("text", "")), each.get("answer_id")
-        answers.append(f"{text} ({counts.get(number, 0)})" if any(counts.values()) else text)
-    closed = "closed " if results.get("is_finalized") else ""
-    return f"[{closed}poll: {poll['question'].get('text', '')} — {' / '.join(answers)}]"
+    answers = [
+        (str(each["poll_media"].get("text", "")), counts.get(each.get("answer_id"), 0)) for each in poll["answers"]
+    ]
+    return poll_in_a_line(poll["question"].get("text", ""), answers, closed=bool(results.get("is_finalized")))

@@ -23,7 +23,7 @@ from adapters.telegram.updates import (
 )
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source, one_line, straight
 from gateway.domain.place import EVERYWHERE, NOT_SAID, ListenRules
-from gateway.domain.quoting import BY_A_BOT, CALLED, CORRECTED, FORWARDED, in_reply_to, listed
+from gateway.domain.quoting import BY_A_BOT, CALLED, CORRECTED, FORWARDED, in_reply_to, listed, poll_in_a_line
 
 PLATFORM: Final = "telegram"
 _LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients cut at white space shortly before the limit
@@ -293,10 +293,9 @@ def _words(message: Message) -> str:
 
 
 def asked(poll: Mapping[str, Any]) -> str:
-    """A poll in a line: its answers, and how many people gave each as soon as somebody did."""
-    counted = bool(poll.get("total_voter_count"))
-    answers = [f"{each['text']} ({each['voter_count']})" if counted else each["text"] for each in poll["options"]]
-    return f"[{'closed ' if poll.get('is_closed') else ''}poll: {poll['question']} — {' / '.join(answers)}]"
+    """A poll in a line."""
+    answers = [(each["text"], each.get("voter_count", 0)) for each in poll["options"]]
+    return poll_in_a_line(poll["question"], answers, closed=bool(poll.get("is_closed")))
 
 
 def _shown(message: Message, without: Container[str] = ()) -> str:

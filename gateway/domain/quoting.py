@@ -3,7 +3,7 @@ like the end of it, or like a line of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gateway.domain.chat import Attachment, one_line, straight
@@ -38,6 +38,13 @@ def card(parts: Iterable[str | None]) -> str:
     """What stands in a program's card, or in the preview of a link, as a line."""
     text = " | ".join(flat(each) for each in parts if each)
     return f"[card: {text if len(text) <= _LONGEST_CARD else text[: _LONGEST_CARD - 1] + '…'}]"
+
+
+def poll_in_a_line(question: str, answers: Sequence[tuple[str, int]], *, closed: bool) -> str:
+    """A poll: its answers, and how many people gave each as soon as somebody did."""
+    begun = any(count for _, count in answers)
+    told = " / ".join(f"{text} ({count})" if begun else text for text, count in answers)
+    return f"[{'closed ' if closed else ''}poll: {question} — {told}]"
 
 
 def clipped(text: str) -> str:
