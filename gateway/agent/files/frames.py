@@ -24,6 +24,7 @@ SOUND: Final = "m4a"
 _LONGEST: Final = 3_600.0  # seconds of a video that are looked at
 _UNKNOWN: Final = 8.0  # seconds, of a video that does not say how long it is
 _SECONDS: Final = 20.0  # that the decoder may take
+_FORMATS: Final = "mov,mp4,matroska,webm,gif,avi,mpegts,flv"
 _WIDTH: Final = 640  # pixels
 _MOST_BYTES: Final = 1_000_000  # of one frame
 
@@ -54,18 +55,8 @@ class Frames(Struct, frozen=True, kw_only=True):
         try:
             await asyncio.to_thread((folder / "video").write_bytes, video)
             # Nothing that a playlist names is opened: a stranger could name any file or address.
-            argv = [
-                *(self.ffmpeg, "-nostdin", "-v", "error", "-protocol_whitelist", "file", "-max_alloc", "200000000"),
-                *(
-                    "-threads",
-                    "1",
-                    "-t",
-                    f"{length:.2f}",
-                    "-format_whitelist",
-                    "mov,mp4,matroska,webm,gif,avi,mpegts,flv",
-                ),
-                *("-i", "video", *how),
-            ]
+            reading = f"-protocol_whitelist file -format_whitelist {_FORMATS} -max_alloc 200000000 -threads 1"
+            argv = [self.ffmpeg, *f"-nostdin -v error {reading} -t {length:.2f} -i video".split(), *how]
             environment = {"PATH": os.environ.get("PATH", "")}
             ended = await program.run(argv, folder=folder, environment=environment, seconds=_SECONDS, clock=self.clock)
             if ended.late or ended.code:
