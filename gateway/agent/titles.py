@@ -21,9 +21,10 @@ from gateway.context.prompts import neutralise
 from gateway.domain.chat import Inbound
 from gateway.domain.message import Message, is_request, last_requests, said_in, text_of, user
 from gateway.domain.notes import TITLE_REQUEST
+from gateway.domain.session import Session
 from gateway.domain.titles import clipped, name_in
-from gateway.domain.usage import LedgerEntry
-from gateway.providers.base import ModelRequest
+from gateway.domain.usage import LedgerEntry, Purpose
+from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError
 from gateway.runtime.tasks import Background
@@ -73,7 +74,7 @@ class Titles(Struct, frozen=True, kw_only=True):
     async def _name(self, conversation: Conversation, metering: Metering) -> None:
         session = conversation.stored.session
         request = ModelRequest(messages=self._asked(conversation.stored.messages), max_tokens=_MOST_OUTPUT)
-        answer = await asked_aside(conversation, metering, self.store, self.clock, request)
+        answer = await asked_aside(session, conversation.spec, metering, self.store, self.clock, request)
         if title := name_in(self.redact(answer)):
             await self.store.note_title(session, title)
 
@@ -93,15 +94,22 @@ class Titles(Struct, frozen=True, kw_only=True):
 
 
 async def asked_aside(
-    conversation: Conversation, metering: Metering, store: SessionStore, clock: Clock, request: ModelRequest
+    session: Session,
+    live: ModelSpec,
+    metering: Metering,
+    store: SessionStore,
+    clock: Clock,
+    request: ModelRequest,
+    purpose: Purpose = "title",
 ) -> str:
-    """The answer to a small request beside a conversation, which pays for it; "" if there was none."""
-    session, spec, calls = conversation.stored.session, conversation.spec, list[LedgerEntry]()
+    """The answer to a small request beside a conversation, which pays for it; "" if there was none. `live`: the
+    conversation's model. Raises StoreUnavailable."""
+    calls = list[LedgerEntry]()
     auxiliary = AuxiliaryModel(
         metering=metering,
-        purpose="title",
+        purpose=purpose,
         session=lambda: session,
-        live=lambda: spec,
+        live=lambda: live,
         prefix=Prefix(),
         charge=calls.append,
         clock=clock,

@@ -13,15 +13,13 @@ from typing import Final
 import structlog
 from msgspec import Struct, field
 
-from gateway.agent.auxiliary import AuxiliaryModel
-from gateway.agent.caching import Prefix
 from gateway.agent.metering import Metering
+from gateway.agent.titles import asked_aside
 from gateway.domain.chat import JOINED, Inbound, Source
 from gateway.domain.message import user
 from gateway.domain.notes import JOIN_REQUEST
 from gateway.domain.quoting import UNASKED
 from gateway.domain.turn import TurnRules
-from gateway.domain.usage import LedgerEntry
 from gateway.providers.base import ModelRequest
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError
@@ -34,7 +32,6 @@ from gateway.turns.overheard import Overheard
 log = structlog.get_logger(__name__)
 
 _HOUR: Final = 3_600.0
-_SECONDS: Final = 60.0
 _MOST_OUTPUT: Final = 800  # tokens: a model that thinks needs some before one word
 _PERSONA: Final = 600  # characters of the system prompt's beginning
 _INSTRUCTIONS: Final = f"""{JOIN_REQUEST}
@@ -68,7 +65,7 @@ class Joining(Struct, kw_only=True):
             self.background.start_once(self._look(said), name=f"join {place}")
 
     async def _look(self, said: Inbound) -> None:
-        key, calls = self.rules.key(said.source), list[LedgerEntry]()
+        key, metering = self.rules.key(said.source), self.metering.answering(said.source.user)
         try:
             session = await self.store.tip(key) if await self.lets_in(said.source) else None
             if session is None:
@@ -79,32 +76,18 @@ class Joining(Struct, kw_only=True):
             plugin = models.plugins.get(models.helpers("listening", live)[0].provider)
             if plugin is not None and plugin.only_model:
                 return  # the embedded model has no opinion
-            auxiliary = AuxiliaryModel(
-                metering=self.metering.answering(said.source.user),
-                purpose="listening",
-                session=lambda: session,
-                live=lambda: live,
-                prefix=Prefix(),
-                charge=calls.append,
-                clock=self.clock,
-            )
             talk = "\n".join(self.overheard.lines(said, None, whole=True))
             persona = self.redact(session.system_prompt[:_PERSONA])
             asked = user(f"<conversation>\n{talk}\n</conversation>\nOne word now.")
             system = _INSTRUCTIONS.format(persona=persona)
             request = ModelRequest(messages=[{"role": "system", "content": system}, asked], max_tokens=_MOST_OUTPUT)
-            try:
-                async with self.clock.limit(_SECONDS):
-                    completed, _ = await auxiliary.completed(request)
-            finally:
-                if calls:
-                    await self.store.charge(session, calls)
-            if completed.text.strip(" *`\"'.\n").lower() == "speak":
+            text = await asked_aside(session, live, metering, self.store, self.clock, request, "listening")
+            if text.strip(" *`\"'.\n").lower() == "speak":
                 unasked = replace(
                     said, event_id=f"{JOINED}{said.event_id}", kind="message", text=UNASKED + said.text, own="",
                     only_as_part=False, part_of=None, amends=(),
                 )  # fmt: skip
                 arrival = Arrival(inbound=unasked, key=key, at=self.clock.now())
                 await self.store.accept([arrival], cap=self.rules.turns.lane_cap)
-        except (TimeoutError, GatewayError) as error:
-            log.info("not_joined", chat=said.source.chat, error=str(error) or "took too long")
+        except GatewayError as error:
+            log.info("not_joined", chat=said.source.chat, error=str(error))

@@ -64,7 +64,8 @@ class Suggestions(Struct, frozen=True, kw_only=True):
             ],
             max_tokens=_MOST_OUTPUT,
         )
-        text = await asked_aside(conversation, metering, self.store, self.clock, wanted)
+        session, live = conversation.stored.session, conversation.spec
+        text = await asked_aside(session, live, metering, self.store, self.clock, wanted)
         lines = [in_a_line(line.strip(" \t-*•"), _LONGEST) for line in self.redact(text).splitlines()]
         texts = [each for each in dict.fromkeys(lines) if each and not _decides(each)][:_MOST]
         if not texts or await self.store.waiting(row.key, 1) or await self.store.running(row.key):
