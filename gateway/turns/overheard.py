@@ -59,14 +59,17 @@ class Overheard(Struct, kw_only=True):
         talk.append(_Heard(said, key))
 
     async def look_back(self, inbound: Inbound, may_talk: Callable[[Source], Awaitable[bool]]) -> None:
-        """Replace what was heard with what an adapter has looked up before a message. Raises StoreUnavailable."""
+        """Replace what was heard with what an adapter has looked up before a message, commands left out. Raises
+        StoreUnavailable."""
         forgotten = await self._gone(inbound.source.platform)
         talk = self._talk(inbound.source, self.rules.overheard(inbound.source))
         held = {each.said.place: each.key for each in talk}
         found = [
             _Heard(each, held.get(each.place))
             for each in inbound.before
-            if each.at > forgotten.get(each.source.user, 0.0) and (not each.source.user or await may_talk(each.source))
+            if each.at > forgotten.get(each.source.user, 0.0)
+            and not each.text.startswith("/")
+            and (not each.source.user or await may_talk(each.source))
         ]
         talk.clear()
         talk.extend(found)

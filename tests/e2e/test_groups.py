@@ -100,6 +100,8 @@ async def test_what_somebody_forgets_is_not_looked_up_again(tmp_path: Path) -> N
             assert WORD in text_of(bot.model.requests[-1].messages[-1])
             people.say(place, ben, "@Legato /forget last")
             await bot.until(lambda: len(bot.shown(place)) == 2)
+            people.say(place, ben, "@Legato /whoami")
+            await bot.until(lambda: len(bot.shown(place)) == 3)
             people.say(place, ben, "the stove is new")
             bot.says("@Legato and?", place)
             await bot.until(lambda: len(bot.model.requests) == 2)
