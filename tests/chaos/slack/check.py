@@ -24,7 +24,7 @@ from tests.chaos.bots.check import (
 )
 from tests.chaos.bots.run import Record
 from tests.chaos.bots.stores import Row
-from tests.chaos.slack.script import EDIT, SEND, Schedule
+from tests.chaos.slack.script import EDIT, SEND, TELL, Schedule
 from tests.emulators.journal import Call
 from tests.emulators.slack import SlackServer
 
@@ -48,7 +48,9 @@ def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     )
     seen = _seen(evidence)  # a send in doubt is looked for by its metadata
     yield from everything_is_seen_once(evidence.rows, seen, shown_as=shown_as)
-    yield from answered_out_of_order(in_lanes(evidence.rows, evidence.heard, _message_of))
+    late = {_told_of(call) for call in evidence.slack.journal.of(TELL) if call.fault == "Slow"}
+    in_time = [each for each in evidence.heard if each.message not in late]  # of others Slack tells after later ones
+    yield from answered_out_of_order(in_lanes(evidence.rows, in_time, _message_of))
     calls: dict[str, list[Call]] = defaultdict(list)
     for call in evidence.slack.journal.calls:
         if call.method in (SEND, EDIT) and call.done:
@@ -103,3 +105,8 @@ def _seen(evidence: Evidence) -> dict[tuple[str, str | None], list[str]]:
 def _message_of(event: str | None) -> str:
     parts = (event or "").split(":")
     return parts[3] if len(parts) > 3 else ""
+
+
+def _told_of(call: Call) -> str:
+    """The message that an envelope told of."""
+    return str((call.parameters.get("event") or {}).get("ts", ""))

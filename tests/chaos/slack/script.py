@@ -11,6 +11,7 @@ from tests.chaos.bots.script import Place, Trouble
 
 SEND: Final = "chat.postMessage"
 EDIT: Final = "chat.update"
+TELL: Final = "send events_api"
 PLACES: Final[tuple[Place, ...]] = ("anna", "bob", "group", "one", "two")
 _LANES: Final[Lanes] = (
     ("anna", "anna"),
@@ -23,7 +24,7 @@ _LANES: Final[Lanes] = (
     ("two", "bob"),
 )
 _ASKED: Final = ("conversations.history", "conversations.replies", "users.info", "conversations.info", "auth.test")
-_FRAMES: Final = ("send events_api", "send events_api", "acknowledge events_api")
+_FRAMES: Final = (TELL, TELL, "acknowledge events_api")
 
 
 def make_schedule(seed: int) -> Schedule:
