@@ -123,14 +123,14 @@ class WhatsAppBot:
                 self._tell_odd("number", number=number)
                 continue
             readers = {"messages": self._of_message, "statuses": self._of_status, "errors": self._of_error}
-            for read, each in ((read, each) for what, read in readers.items() for each in _listed(value.get(what))):
+            for what, each in ((name, each) for name in readers for each in _listed(value.get(name))):
                 try:
                     contact = _contact_of(each, value.get("contacts") or ())
                     heard = codec.Heard(number=number, first=self.account, message=each, contact=contact)
-                    if (inbound := read(heard)) is not None:
+                    if (inbound := readers[what](heard)) is not None:
                         yield heard, inbound
                 except _UNREADABLE:
-                    self._tell_odd(str(each)[:40].partition(":")[0], exc_info=True)
+                    self._tell_odd(str(_named(each).get("type") or what), exc_info=True)
 
     def _tell_odd(self, what: str, **facts: Any) -> None:
         """Tell once of each kind of what could not be read."""

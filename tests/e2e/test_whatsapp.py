@@ -298,3 +298,14 @@ async def test_what_failed_comes_again_where_that_helps_and_else_is_marked(
         whatsapp.faults.add(Flood(), method="messages")
         bot.says("two")
         await bot.until(lambda: "echo: two" in bot.shown())
+
+
+async def test_each_kind_of_what_cannot_be_read_is_told_once(
+    tmp_path: Path, whatsapp: WhatsAppServer, anna: Person, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with on_whatsapp(tmp_path, whatsapp, anna) as bot:
+        for kind in ("edit", "edit", "revoke"):
+            whatsapp.send(anna, {"type": kind})
+        bot.says("Hello")
+        await bot.until_shown("echo: Hello")
+    assert re.findall("event_unreadable .*kind=(.+)", capsys.readouterr().out) == ["edit", "revoke"]
