@@ -6,12 +6,16 @@ import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from adapters.slack.adapter import LATER
+from gateway.app.config.models import Chat
 from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
 from tests.emulators.slack import Flood, LoseAnswer, Refuse, SlackServer, User
+from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.slack_live import on_slack
 from tests.support.tools import Payment, payments
@@ -229,3 +233,59 @@ async def test_the_home_tab_says_how_it_is_to_who_may_talk(tmp_path: Path, slack
         await bot.until(lambda: anna.home)
         await bot.quiet()
         assert eve.home == []
+
+
+async def test_other_bots_are_answered_as_often_as_the_settings_say(
+    tmp_path: Path, slack: SlackServer, anna: User
+) -> None:
+    robot = slack.people.person("Robot", bot=True)
+    place, rules = slack.people.channel("choir", anna, robot), {"bots": 1, "threads": False}
+    async with on_slack(tmp_path, slack, anna, rules=rules, allow=(f"slack:{robot.id}",)) as bot:
+        for said in ("@Legato one", "@Legato two", "three"):
+            slack.people.say(place, robot, said)
+        bot.says("Well?", place)  # a person spoke, so the count begins anew
+        slack.people.say(place, robot, "@Legato four")
+        await bot.until(lambda: len(bot.shown(place)) == 2)
+        await bot.quiet()
+        assert [each.splitlines()[-1] for each in bot.shown(place)] == ["one", "four"]
+
+
+async def test_a_channel_is_listened_to_as_its_rule_says(tmp_path: Path, slack: SlackServer, anna: User) -> None:
+    place, other = slack.people.channel("choir", anna), slack.people.channel("office", anna)
+    listens = {f"slack:{place.id}": Chat(listen="thread"), f"slack:{other.id}": Chat(listen="off")}
+    async with on_slack(tmp_path, slack, anna, rules={"listen": "free"}, chats=listens) as bot:
+        bot.says("@Legato hello", other)
+        asked = bot.says("one", place)
+        await bot.until(lambda: slack.shown(place, asked))
+        await bot.quiet()
+        assert slack.shown(other) == slack.shown(place) == []
+
+
+async def test_a_command_is_acknowledged_in_time_however_slow_the_store_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, gate = FastClock(), Gate()
+    async with SlackServer(limited=False, clock=clock) as slack:
+        anna = slack.people.person("Anna")
+        async with on_slack(tmp_path, slack, anna, clock=clock) as bot:
+            accept = bot.gateway.store.accept
+
+            async def slow(*given: Any, **how: Any) -> Any:
+                await gate.pass_through()
+                return await accept(*given, **how)
+
+            monkeypatch.setattr(bot.gateway.store, "accept", slow)
+            command = slack.people.command(bot.chat, anna, "/legato", "version")
+            await bot.until(command.acknowledged.is_set)
+            assert command.answer == {"text": LATER}
+            gate.open()
+            await bot.until(bot.shown)
+
+
+async def test_it_says_that_socket_mode_is_switched_off(
+    tmp_path: Path, slack: SlackServer, anna: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with on_slack(tmp_path, slack, anna) as bot:
+        await slack.delivery.goodbye("link_disabled")
+        await bot.until_ended()
+    assert "Socket Mode is switched off for this app: switch it on at https://" in capsys.readouterr().out

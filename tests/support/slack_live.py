@@ -16,6 +16,7 @@ from adapters.slack.platform import SlackSettings
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.app.plugins import all_commands
+from gateway.app.serving import listens
 from gateway.domain.chat import SessionKey
 from gateway.people.access import AccessSettings
 from gateway.runtime.clock import Clock, SystemClock
@@ -99,7 +100,7 @@ async def on_slack(
         base_url=slack.api_url,
         **(rules or {}),
     )
-    how: dict[str, Any] = {"clock": clock, "patience": patience, "paced": paced}
+    how: dict[str, Any] = {"clock": clock, "patience": patience, "paced": paced, "listens": listens(config, "slack")}
     how["menu"] = [each.entry for each in all_commands().commands]
     adapter = (
         SlackAdapter(settings, silence=silence, **how) if settings.mode == "socket" else SlackEvents(settings, **how)
