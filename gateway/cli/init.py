@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
+from pydantic import TypeAdapter, ValidationError
 
 from gateway.agent.search.plugin import EXAMPLE, SearchPlugin, searches
 from gateway.app.config import Config, Setup
@@ -143,7 +145,7 @@ def _ask_model(talk: Dialogue, draft: SetupChanges, setup: Setup, known: dict[st
     for title, own in (("A server of your own", True), ("In the cloud", False), ("None, to try Legato", None)):
         named = [name for name, each in providers().items() if (each.vendor.own if each.vendor else None) is own]
         talk.tell(fill(f"{title}: {', '.join(named)}", 78, subsequent_indent="  ", break_on_hyphens=False))
-    plugin = _chosen(talk, "Provider", present.provider, lambda name: _plugin(name.replace(".", "")))
+    plugin = _chosen(talk, "Provider", present.provider, lambda name: _plugin(name.lower().replace(".", "")))
     if plugin.vendor is None:
         if present.provider != plugin.name:
             draft.settings["model"] = {"provider": plugin.name}
@@ -168,7 +170,7 @@ def _chosen(talk: Dialogue, question: str, usual: str, read: Callable[[str], T])
     """What `read` makes of the first answer that can be used. It raises UserError for any other."""
     for _ in range(_MOST_ANSWERS):
         try:
-            return read(talk.ask(question, usual).strip().lower())
+            return read(talk.ask(question, usual).strip())
         except UserError as error:
             talk.tell(str(error))
     raise UserError("No answer could be used: nothing was written.")
@@ -228,7 +230,9 @@ def _watch(draft: SetupChanges, config: Config) -> None:
 def _ask_search(talk: Dialogue, draft: SetupChanges, config: Config, known: dict[str, str]) -> None:
     present, named = config.tools.search, ", ".join(searches())
     talk.tell(f"The web can be searched by {named}; ddgs needs no key and no server.")
-    name = _chosen(talk, "Search of the web (- for none)", present.provider or "-", _search_named)
+    name = _chosen(
+        talk, "Search of the web (- for none)", present.provider or "-", lambda name: _search_named(name.lower())
+    )
     if name == "-":
         if present.provider is not None:
             draft.settings["tools.search.provider"] = None
@@ -287,12 +291,23 @@ def _ask_platform(
             draft.secrets[variable] = known[variable] = token
     for name, what in asked_settings_of(platform).items():
         usual = getattr(present, name, None) or "-"
-        if (said := talk.ask(f"On {platform.title}, {what}", usual).strip()) not in ("", "-", usual):
+        said = _chosen(talk, f"On {platform.title}, {what}", usual, partial(_usable, platform, name))
+        if said not in ("", "-", usual):
             draft.settings[f"adapters.{platform.name}.{name}"] = said
     if all(known.get(each) for each in tokens):
         draft.settings[f"adapters.{platform.name}.enabled"] = True
     else:
         talk.tell(f"{platform.title} stays off until it has {' and '.join(tokens)}.")
+
+
+def _usable(platform: Platform, name: str, said: str) -> str:
+    """An answer, if the setting of this name takes it, or if there is none. Raises UserError."""
+    if said not in ("", "-") and platform.settings is not None:
+        try:
+            TypeAdapter(platform.settings.model_fields[name].rebuild_annotation()).validate_python(said)
+        except ValidationError as error:
+            raise UserError(f"It {error.errors()[0]['msg'].removeprefix('Value error, ')}.") from None
+    return said
 
 
 def _ask_beside(talk: Dialogue, draft: SetupChanges, config: Config, platform: Platform) -> None:
@@ -319,7 +334,7 @@ def _ask_people(talk: Dialogue, draft: SetupChanges, config: Config) -> None:
 
 
 def _yes(talk: Dialogue, question: str, *, usual: bool) -> bool:
-    return _chosen(talk, f"{question} (y/n)", "y" if usual else "n", _yes_or_no)
+    return _chosen(talk, f"{question} (y/n)", "y" if usual else "n", lambda answer: _yes_or_no(answer.lower()))
 
 
 def _yes_or_no(answer: str) -> bool:

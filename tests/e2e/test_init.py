@@ -64,7 +64,8 @@ def test_answers_become_settings_and_secrets(tmp_path: Path, monkeypatch: pytest
     setup, known = set_up_in(tmp_path)
     slack = ("y", "xoxb-1-2-my-token", "xapp-1-my-token")  # a platform may have several
     matrix = ("y", "my-password", "@legato:example.org")  # or a setting that nobody can guess
-    whatsapp = ("y", "EAAG-my-token", "my-app-secret", "106540352242922", "https://bot.example.org/whatsapp")
+    numbers, url = ("+49 170 1234567", "106540352242922"), "https://bot.example.org/WhatsApp"  # not the telephone's
+    whatsapp = ("y", "EAAG-my-token", "my-app-secret", *numbers, url)
     people = "telegram:4711, telegram:12, matrix:@anna:example.org"
     told = ("n", *matrix, *slack, "y", TOKEN, "y", *whatsapp)
     talk, seen = talking("grok", "groq", "gsk-my-key", "", *told, people, "")
@@ -82,7 +83,8 @@ def test_answers_become_settings_and_secrets(tmp_path: Path, monkeypatch: pytest
     assert config.adapters["telegram"].enabled
     assert config.adapters["web"].enabled
     assert config.adapters["slack"].enabled
-    assert config.adapters["whatsapp"].enabled
+    assert vars(config.adapters["whatsapp"]).items() >= {"enabled": True, "number": numbers[1], "url": url}.items()
+    assert "It must be a Phone number ID, which has digits alone, and no telephone number." in seen
     assert any("Token of the bot on Slack (xapp-…" in line for line in seen)
     assert "On Matrix, the password of the bot's account" in "\n".join(seen)
     assert vars(config.adapters["matrix"])["user"] == "@legato:example.org"
