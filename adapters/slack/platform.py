@@ -68,6 +68,7 @@ PLATFORM = Platform(
     title="Slack",
     create="adapters.slack.adapter:create",
     settings=SlackSettings,
+    hint="Commands are written behind /legato here, as in /legato help.",
     person="U012AB3CD",
     person_problem=matching(r"([UWT][A-Z0-9]{2,}|\*)(@([CDGTE][A-Z0-9]{2,}|\*))?", _NO_PERSON),
     place_problem=matching(r"[CDGTE][A-Z0-9]{2,}(/\d+\.\d+)?|\*", _NO_PLACE),
