@@ -33,7 +33,7 @@ from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook,
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import AS_USUAL, NOT_SAID, ListenRules, ShowRules, rule_of
 from gateway.domain.platform import AdapterHost
-from gateway.domain.reading import WITH, DirectChats, Recent, reached
+from gateway.domain.reading import WITH, DirectChats, Pointing, Recent, reached
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import DeliveryRefused, FileRefused, MessageGone
@@ -111,7 +111,7 @@ class DiscordAdapter:
         self._permissions = MissingPermissions()
         self._typing = Renewed(clock, _TYPING_SECONDS)
         self._shown_ids: Recent[str, None] = Recent()  # messages of this process
-        self._pointed: Recent[str, str] = Recent()  # question → the row that points at it
+        self._pointing = Pointing()
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -317,12 +317,11 @@ class DiscordAdapter:
     def _points_at(self, outbound: Outbound) -> str | None:
         """In a channel the first message of an answer points at its question, and pings the person who asked."""
         number = codec.message_of(outbound.answers, outbound.to.chat)
-        if number is None or outbound.kind == "notice":
+        if number is None:
             return None
         if self._shows.reply and rule_of(self._shows.reply, outbound.to, self._around(outbound.to.chat)) is False:
             return None
-        first = self._pointed.setdefault(outbound.answers or "", outbound.id)
-        return number if first == outbound.id else None
+        return number if self._pointing.is_first(outbound) else None
 
     # -- editing ----------------------------------------------------------------------------
 

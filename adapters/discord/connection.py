@@ -19,13 +19,14 @@ import aiohttp
 import structlog
 import yarl
 from discord import ApplicationFlags, Client, CustomActivity, ForumChannel, Guild, Intents, MemberCacheFlags, Thread
-from discord.errors import ConnectionClosed, RateLimited
+from discord.errors import ConnectionClosed, DiscordException, RateLimited
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from discord.http import HTTPClient, Route
 from discord.state import AutoShardedConnectionState
 from discord.utils import MISSING
 
 from adapters.discord import failures
+from gateway.domain.reading import OddEvents
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.connections import at_most
@@ -160,17 +161,13 @@ class _State(AutoShardedConnectionState["DiscordClient"]):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._odd: set[str] = set()
+        self._odd = OddEvents(DiscordException)
         self.shard_count, self.shard_ids = 1, range(1)
         self.parsers = {event: partial(self._parsed, event, parse) for event, parse in self.parsers.items()}
 
     def _parsed(self, event: str, parse: Callable[[Any], None], data: Any) -> None:
-        try:
+        with self._odd.contained(event):
             parse(data)
-        except failures.Unreadable:
-            if event not in self._odd:
-                self._odd.add(event)
-                log.exception("event_unreadable", kind=event)
 
     def parse_ready(self, data: Any) -> None:
         """As the library's, which keeps guilds that the bot left while this shard was away."""

@@ -12,22 +12,14 @@ from typing import Final
 import aiohttp
 from discord.errors import DiscordException, DiscordServerError, HTTPException, LoginFailure, RateLimited
 
+from gateway.domain.reading import UNREADABLE
 from gateway.runtime import errors
 from gateway.runtime.connections import NEVER_LEFT
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, MessageGone
 
 Foreign = (DiscordException, aiohttp.ClientError, OSError)  # TimeoutError is one
 
-Unreadable = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    DiscordException,
-)
+Unreadable = (*UNREADABLE, DiscordException)
 """The errors of a reader, the library's or ours, that is given something of another shape than Discord documents."""
 
 PORTAL: Final = "https://discord.com/developers/applications"

@@ -16,9 +16,9 @@ from adapters.discord.connection import ApiClient
 from adapters.discord.limits import LARGEST_FETCHED
 from adapters.discord.voice import voice_of
 from gateway.domain.chat import Attachment, KeptFile
+from gateway.runtime.connections import too_large
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused
 
-TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch"
 _PLAIN: Final = discord.MessageFlags()
 GONE: Final = "Discord does not have it any more"
 
@@ -27,7 +27,7 @@ async def fetch(calls: ApiClient, file: Attachment) -> bytes:
     """A file's content. Its address is asked for again, because it lasts only a day. Raises FileRefused, or
     AdapterError if another try may succeed."""
     if file.size is not None and file.size > LARGEST_FETCHED:
-        raise FileRefused(TOO_LARGE)
+        raise too_large(LARGEST_FETCHED)
     channel, message, number = file.ref.split("/")
     try:
         found = await calls.get_message(int(channel), int(message))
@@ -47,7 +47,7 @@ async def fetch(calls: ApiClient, file: Attachment) -> bytes:
     if address is None:
         raise FileRefused(GONE)
     if content is None:
-        raise FileRefused(TOO_LARGE)
+        raise too_large(LARGEST_FETCHED)
     return content
 
 

@@ -15,13 +15,13 @@ from typing import Final
 from adapters.discord.codec import LONGEST
 from gateway.delivery.markdown.characters import is_visible, length, sound
 from gateway.delivery.markdown.events import Event
+from gateway.delivery.markdown.fitting import EMPTY, MAY_FAIL, as_written
 from gateway.delivery.markdown.formulas import readable
 from gateway.delivery.markdown.layout import Medium, laid_out
 from gateway.delivery.markdown.page import Kind, Span
 from gateway.delivery.markdown.reading import read
 from gateway.delivery.markdown.splitting import Splitter
 
-_EMPTY: Final = "(empty message)"
 _SIGNS: Final = re.compile(r"[\\*_`~|]|^(?:#{1,3} |-# |>|[-+] |\d+\. )", re.MULTILINE)
 _ADDRESS: Final = re.compile(r"(https?://\S+)")
 _SCREEN: Final = 56  # columns that a block of code shows without breaking its lines
@@ -39,10 +39,10 @@ def shown(markdown: str) -> str:
     if _ELSE.search(text) or ("*" in text and _has_product(text)):
         try:
             fitted = _fitted(text)
-        except (LookupError, RecursionError, TypeError, ValueError):
-            fitted = text  # a mistake of ours or of a library costs the message its looks, not its delivery
+        except MAY_FAIL:
+            fitted = text
         text = fitted if length(fitted, "utf16") <= LONGEST else text
-    return text if is_visible(text) else _EMPTY
+    return text if is_visible(text) else EMPTY
 
 
 def _has_product(text: str) -> bool:
@@ -118,9 +118,7 @@ _MEDIUM: Final = Medium(cleaned=lambda text: text, linked=lambda target: target,
 
 def plain(text: str) -> str:
     """A text that is not Markdown, in a form that Discord shows unchanged; never empty."""
-    text = sound(text).strip()
-    if not is_visible(text):
-        return _EMPTY
+    text = as_written(text)
     pieces = _ADDRESS.split(text)
     kept = "".join(piece if number % 2 else _SIGNS.sub(_literal, piece) for number, piece in enumerate(pieces))
     return kept if length(kept, "utf16") <= LONGEST else text

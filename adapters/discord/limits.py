@@ -7,11 +7,9 @@ from typing import Final
 
 from adapters.discord.codec import LONGEST
 from adapters.discord.formatting import fits_caption, plain, shown, split
-from gateway.delivery.markdown.characters import length
-from gateway.delivery.markdown.showing import shown_part
+from gateway.delivery.markdown.showing import staged
 from gateway.domain.adapter import Limits, Rate
-from gateway.domain.chat import ChatAddress, OutboundKind
-from gateway.domain.platform import Bubble, Stage
+from gateway.domain.chat import ChatAddress
 from gateway.domain.reading import WITH
 
 LARGEST_SENT: Final = 10 * 1024 * 1024  # https://discord.com/developers/docs/reference#uploading-files
@@ -42,13 +40,4 @@ def draft_rates(to: ChatAddress) -> Sequence[Rate]:
     ]
 
 
-# -- rehearsal -----------------------------------------------------------------------------------------
-
-
-def bubble(part: str, kind: OutboundKind) -> Bubble:
-    """One message. What is no reply and no remark is no Markdown."""
-    text = shown_part(part, kind, shown, plain)
-    return Bubble(text=text, as_markdown=True, units=length(text, "utf16"), most=LONGEST)
-
-
-STAGE: Final = Stage(limits=LIMITS, bubble=bubble)
+STAGE: Final = staged(LIMITS, LONGEST, lambda part: (shown(part), ()), plain, as_markdown=True)

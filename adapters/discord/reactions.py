@@ -9,10 +9,9 @@ from discord.http import Route
 
 from adapters.discord import codec
 from adapters.discord.connection import ApiClient
-from gateway.domain.adapter import Sign
+from gateway.domain.adapter import SIGNS, Sign
 from gateway.domain.chat import Inbound
 
-SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
 _PATH: Final = "/channels/{channel_id}/messages/{message_id}/reactions/{emoji}/@me"
 
 

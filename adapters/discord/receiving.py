@@ -17,6 +17,7 @@ from typing import Any, Final
 import structlog
 from discord import Guild, StageChannel, TextChannel, Thread, VoiceChannel
 from discord.abc import GuildChannel
+from discord.errors import DiscordException
 from discord.http import Route
 from msgspec import Struct
 
@@ -95,7 +96,7 @@ class Receiver:
         self._said: Recent[str, _Stored] = Recent()  # by the message's id: it may be edited or deleted
         self._alone: set[str] = set()  # channels where two talk
         self._since = 0.0  # when this session began (seconds since the epoch)
-        self._odd = OddEvents()
+        self._odd = OddEvents(DiscordException)
         self._accept: Accept | None = None
         self.admits: Admits | None = None
         self.propose: Propose | None = None
@@ -185,10 +186,8 @@ class Receiver:
 
     async def _contained(self, kind: str, work: Coroutine[Any, Any, None]) -> None:
         """Do what an event asks for; one that cannot be read ends nothing else."""
-        try:
+        with self._odd.contained(kind):
             await work
-        except failures.Unreadable:
-            self._odd.tell(kind)
 
     async def _acknowledge(self, data: Mapping[str, Any], channel: str) -> None:
         """Say the first word. Nobody else learns of a stranger's command."""
@@ -274,10 +273,8 @@ class Receiver:
         found: list[Mapping[str, Any]] = []
         is_cut = False
         oldest = partial(self._oldest_waiting, channel)
-        try:
+        with self._odd.contained("history"):
             found, is_cut = await self._history.missed(channel, self._cursors.of(channel), oldest)
-        except failures.Unreadable:
-            self._odd.tell("history")
         for each in found:
             await self._contained("thread", self._look_at_opened(each))
         notice = self._reader.absence(self._settings.catch_up.messages if is_cut else None)
@@ -297,11 +294,9 @@ class Receiver:
     # -- one event --------------------------------------------------------------------------
 
     async def _meaning(self, channel: str, event: _Event) -> Inbound | None:
-        try:
+        with self._odd.contained(event.kind):
             return await self._inbound(channel, event)
-        except failures.Unreadable:
-            self._odd.tell(event.kind)
-            return None
+        return None
 
     async def _inbound(self, channel: str, event: _Event) -> Inbound | None:
         data, alone = event.data, channel in self._alone

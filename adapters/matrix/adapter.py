@@ -19,14 +19,15 @@ from adapters.matrix.platform import MatrixSettings
 from adapters.matrix.receiving import POLL_SECONDS, Receiver
 from adapters.matrix.rooms import Rooms
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Rate, Sign
+from gateway.domain.adapter import SIGNS, Accept, Admits, Finding, MenuEntry, Notebook, Rate, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.command import as_typed
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
-from gateway.domain.reading import Doubts, Recent, reached
+from gateway.domain.reading import Doubts, Pointing, reached
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
+from gateway.runtime.connections import too_large
 from gateway.runtime.errors import AdapterError, Ambiguous, DeliveryRefused, FileRefused, MessageGone, TookTooLong
 from gateway.runtime.tasks import Background, Renewed
 
@@ -38,7 +39,6 @@ log = structlog.get_logger(__name__)
 _PATIENCE: Final = 20.0  # seconds for an answer of the server's
 _TYPING_SECONDS: Final = 9.0
 _SHOWN_MILLISECONDS: Final = 12_000  # for which a server shows it
-SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
 
 
 class MatrixAdapter:
@@ -77,7 +77,7 @@ class MatrixAdapter:
         self._typing = Renewed(clock, _TYPING_SECONDS)
         self._background = Background()
         self._doubts = Doubts(clock)
-        self._pointed: Recent[str, str] = Recent()  # question → the row that points at it
+        self._pointing = Pointing()
         self._taken: dict[str, str] = {}  # message → the sign that says so
         self._anew: set[str] = set()  # rows whose message somebody took away
 
@@ -242,10 +242,7 @@ class MatrixAdapter:
 
     def _points_at(self, outbound: Outbound) -> bool:
         """In a room the first message of an answer points at its question, and calls the person who asked."""
-        if outbound.kind == "notice" or outbound.answers is None:
-            return False
-        first = self._pointed[outbound.answers] = self._pointed.get(outbound.answers, outbound.id)
-        return first == outbound.id
+        return self._pointing.is_first(outbound)
 
     # -- editing ----------------------------------------------------------------------------
 
@@ -272,7 +269,7 @@ class MatrixAdapter:
 
     async def fetch(self, file: Attachment) -> bytes:
         if file.size is not None and file.size > LARGEST_FETCHED:
-            raise FileRefused(f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch")
+            raise too_large(LARGEST_FETCHED)
         address, _, secret = file.ref.partition("#")
         content = await self._server.download(address)
         if not secret:

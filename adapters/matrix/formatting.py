@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from gateway.delivery.markdown.characters import is_visible, sound
 from gateway.delivery.markdown.events import Event
+from gateway.delivery.markdown.fitting import MAY_FAIL, as_written
 from gateway.delivery.markdown.formulas import readable
 from gateway.delivery.markdown.reading import PLAIN, language, read
 from gateway.delivery.markdown.splitting import Splitter
@@ -47,16 +48,15 @@ def content(markdown: str) -> dict[str, Any]:
 
 def plain(text: str) -> dict[str, Any]:
     """The same of a text that is no Markdown."""
-    whole = sound(text).strip()
-    return {"body": whole if is_visible(whole) else "(empty message)"}
+    return {"body": as_written(text)}
 
 
 def html(markdown: str) -> str | None:
     """The HTML of a text; None for one that cannot be laid out."""
     try:
         return "".join(_written(*read(markdown)))
-    except (LookupError, RecursionError, TypeError, ValueError):
-        return None  # a mistake of ours or of a library costs the message its looks, not its delivery
+    except MAY_FAIL:
+        return None
 
 
 def _written(source: bytes, events: Sequence[Event]) -> Iterator[str]:

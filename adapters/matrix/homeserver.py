@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import quote
 
-import aiohttp
 import httpx
 import msgspec
 import structlog
@@ -21,20 +20,16 @@ from adapters.matrix.limits import LARGEST_FETCHED
 from adapters.matrix.platform import MatrixSettings
 from gateway.domain.adapter import Notebook
 from gateway.runtime import errors
-from gateway.runtime.connections import POOL_TIMEOUT, Pool, trusting
+from gateway.runtime.connections import Answer, ApiCalls, seconds_in
 from gateway.runtime.errors import AdapterError, Ambiguous, DeliveryRefused, FileRefused, StoreUnavailable
 
 log = structlog.get_logger(__name__)
 
 _CLIENT: Final = "/_matrix/client/v3"
 _SESSION: Final = "session"  # the note of the login
-_CONNECTIONS: Final = 64
-_KEEPALIVE: Final = 30.0  # seconds
 _UPLOAD_SECONDS: Final = 300.0
 _PAUSE: Final = 5.0  # seconds, where a server asks for one and does not say how long
 _GONE: Final = ("M_FORBIDDEN", "M_NOT_FOUND")
-_NEVER_LEFT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientProxyConnectionError)
-_TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch"
 
 
 class Refusal(DeliveryRefused):
@@ -50,18 +45,12 @@ class SignedOut(AdapterError):
     """The server does not know the bot."""
 
 
-class _Answer(NamedTuple):
-    status: int
-    retry_after: str
-    content: bytes
-
-    @property
-    def told(self) -> Mapping[str, Any]:
-        try:
-            told = msgspec.json.decode(self.content)
-        except (msgspec.DecodeError, RecursionError):
-            return {}
-        return told if isinstance(told, dict) else {}
+def _told(answer: Answer) -> Mapping[str, Any]:
+    try:
+        told = msgspec.json.decode(answer.content)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 class Homeserver:
@@ -78,9 +67,8 @@ class Homeserver:
         self._address = (settings.homeserver or "").rstrip("/")
         self._entering = asyncio.Lock()
         self._patience = patience
-        self._http = httpx.AsyncClient(
-            transport=Pool("matrix", trusts=trusting(), most=_CONNECTIONS, keepalive=_KEEPALIVE)
-        )
+        hint = "is there a network, is homeserver of adapters.matrix right?"
+        self._calls = ApiCalls("matrix", hint=hint, proxy=None)
 
     async def call(
         self,
@@ -132,11 +120,11 @@ class Homeserver:
         return answer.content
 
     async def aclose(self) -> None:
-        await self._http.aclose()
+        await self._calls.aclose()
 
     # -- the login --------------------------------------------------------------------------
 
-    async def _authorized(self, method: str, way: str, **how: Any) -> _Answer:
+    async def _authorized(self, method: str, way: str, **how: Any) -> Answer:
         if not self._address:
             async with self._entering:
                 self._address = self._address or await self._found()
@@ -144,8 +132,8 @@ class Homeserver:
             await self._have_another("", "")
         token = self._token
         answer = await self._asked(method, way, token=token, **how)
-        if answer.status == httpx.codes.UNAUTHORIZED and answer.told.get("errcode") == "M_UNKNOWN_TOKEN":
-            await self._have_another(token, self._device if self._keeps or answer.told.get("soft_logout") else "")
+        if answer.status == httpx.codes.UNAUTHORIZED and _told(answer).get("errcode") == "M_UNKNOWN_TOKEN":
+            await self._have_another(token, self._device if self._keeps or _told(answer).get("soft_logout") else "")
             answer = await self._asked(method, way, token=self._token, **how)
         return answer
 
@@ -170,7 +158,7 @@ class Homeserver:
             }
             answer = await self._asked("POST", f"{_CLIENT}/login", token="", content=json.dumps(body).encode())
             if answer.status == httpx.codes.FORBIDDEN:
-                why = f"{answer.told.get('error')}); correct user and password in adapters.matrix."
+                why = f"{_told(answer).get('error')}); correct user and password in adapters.matrix."
                 raise SignedOut(f"The server does not let {self.user} in ({why}")
             told = _read(answer)
             self._token, self._device = told["access_token"], told["device_id"]
@@ -200,7 +188,7 @@ class Homeserver:
         """The server's address, as the server of the bot's id names it."""
         host = f"https://{self.user.partition(':')[2]}"
         way = f"{host}/.well-known/matrix/client"
-        told = (await self._asked("GET", way, token="", follow_redirects=True)).told
+        told = _told(await self._asked("GET", way, token="", follow_redirects=True))
         return str((told.get("m.homeserver") or {}).get("base_url") or host).rstrip("/")
 
     # -- one request ------------------------------------------------------------------------
@@ -213,40 +201,22 @@ class Homeserver:
         token: str,
         patience: float | None = None,
         headers: Mapping[str, str] | None = None,
-        most: int | None = None,
         **how: Any,
-    ) -> _Answer:
-        timeout = httpx.Timeout(patience or self._patience, pool=POOL_TIMEOUT)
+    ) -> Answer:
         sent = {"Content-Type": "application/json", "Authorization": f"Bearer {token}", **(headers or {})}
-        parts, size = list[bytes](), 0
-        try:
-            async with self._http.stream(
-                method, f"{self._address}{way}", headers=sent, timeout=timeout, **how
-            ) as response:
-                async for part in response.aiter_bytes():
-                    parts.append(part)
-                    if most is not None and (size := size + len(part)) > most:
-                        raise FileRefused(_TOO_LARGE)
-        except httpx.HTTPError as error:
-            told = str(error) or type(error).__name__
-            if isinstance(error.__cause__, _NEVER_LEFT):
-                where = f"{self._address or way} cannot be reached ({told})"
-                raise errors.Disconnected(
-                    f"{where}: is there a network, is homeserver of adapters.matrix right?"
-                ) from error
-            raise Ambiguous(f"The server's answer was lost ({told}).") from error
-        return _Answer(response.status_code, response.headers.get("Retry-After", ""), b"".join(parts))
+        address = f"{self._address}{way}"
+        return await self._calls(method, address, patience=patience or self._patience, headers=sent, **how)
 
 
-def _read(answer: _Answer) -> Any:
+def _read(answer: Answer) -> Any:
     """What an answer says. Raises AdapterError."""
-    told = answer.told
+    told = _told(answer)
     match answer.status:
         case status if status < httpx.codes.MULTIPLE_CHOICES:
             return told
         case httpx.codes.TOO_MANY_REQUESTS:
             asked = told.get("retry_after_ms")
-            given = float(answer.retry_after) if answer.retry_after.isdecimal() else _PAUSE
+            given = seconds_in(answer.headers, _PAUSE)
             seconds = max(0.1, asked / 1000.0) if isinstance(asked, int) else given
             raise errors.RateLimited(f"The server asks to wait {seconds:.0f} s", retry_after=seconds, everywhere=True)
         case httpx.codes.UNAUTHORIZED if "flows" not in told:

@@ -312,11 +312,9 @@ class Receiver:
             await self._server.call("POST", "rooms", room, "receipt", "m.read", event, body={})
 
     async def _meaning(self, room: str, event: Json) -> Inbound | None:
-        try:
+        with self._odd.contained(str(event.get("type"))):
             return await self._inbound(room, event)
-        except codec.UNREADABLE:
-            self._odd.tell(str(event.get("type")))
-            return None
+        return None
 
     async def _inbound(self, where: str, event: Json) -> Inbound | None:
         if event["type"] == "m.room.encrypted" and event["content"] and self._rooms.encryption is not None:

@@ -16,7 +16,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.runtime.backoff import Rests
 from gateway.runtime.clock import Clock
-from gateway.runtime.connections import NEVER_LEFT, trusting
+from gateway.runtime.connections import NEVER_LEFT, seconds_in, trusting
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, RateLimited
 
 APPS: Final = "https://api.slack.com/apps"
@@ -128,8 +128,7 @@ def _refusal(error: SlackApiError) -> AdapterError:
     status = getattr(response, "status_code", 0) or getattr(response, "status", 0)
     code = code_of(error)
     if status == 429 or code in ("ratelimited", "rate_limited", "message_limit_exceeded"):
-        asked = str(response.headers.get("Retry-After", ""))
-        wait = float(asked) if asked.isdecimal() else _REST
+        wait = seconds_in(response.headers, _REST)
         return RateLimited(f"Slack asks to wait {wait:.0f} s", retry_after=max(1.0, wait))
     if status >= 500 or not code or code in _FAILED:
         return Ambiguous(f"Slack could not say whether it worked ({code or status}).")

@@ -11,10 +11,9 @@ import aiohttp
 from adapters.slack.calls import APPS, SlackCalls, mapped, repeatable
 from adapters.slack.limits import LARGEST_FETCHED
 from gateway.domain.chat import Attachment, KeptFile
-from gateway.runtime.connections import at_most
+from gateway.runtime.connections import at_most, too_large
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused
 
-TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch"
 GONE: Final = "Slack does not have it any more"
 NO_SCOPE: Final = (
     f"the bot lacks the scope files:read: add it at {APPS}, page OAuth & Permissions, and reinstall the app"
@@ -25,7 +24,7 @@ _CHUNK: Final = 65_536
 async def fetch(calls: SlackCalls, file: Attachment) -> bytes:
     """A file's content. Raises FileRefused, or AdapterError if another try may succeed."""
     if file.size is not None and file.size > LARGEST_FETCHED:
-        raise FileRefused(TOO_LARGE)
+        raise too_large(LARGEST_FETCHED)
     try:
         found: Mapping[str, Any] = (await calls("files.info", file=file.ref))["file"]
     except DeliveryRefused as error:
@@ -47,7 +46,7 @@ async def fetch(calls: SlackCalls, file: Attachment) -> bytes:
     except (aiohttp.ClientError, OSError) as error:
         raise repeatable(mapped(error)) from error
     if content is None:
-        raise FileRefused(TOO_LARGE)
+        raise too_large(LARGEST_FETCHED)
     return content
 
 

@@ -7,10 +7,9 @@ from typing import Final
 
 from adapters.slack.formatting import LONGEST, marks, plain, split
 from gateway.delivery.markdown.characters import length
-from gateway.delivery.markdown.showing import shown_part
+from gateway.delivery.markdown.showing import staged
 from gateway.domain.adapter import REPEATED, Limits, Rate
-from gateway.domain.chat import ChatAddress, OutboundKind
-from gateway.domain.platform import Bubble, Mark, Stage
+from gateway.domain.chat import ChatAddress
 from gateway.domain.reading import WITH
 
 LARGEST_SENT: Final = 50 * 1024 * 1024
@@ -44,14 +43,4 @@ def draft_rates(to: ChatAddress) -> Sequence[Rate]:
     ]
 
 
-# -- rehearsal -----------------------------------------------------------------------------------------
-
-
-def bubble(part: str, kind: OutboundKind) -> Bubble:
-    """One message. What is no reply and no remark is no Markdown."""
-    text, spans = shown_part(part, kind, marks, lambda text: (plain(text).text, ()))
-    marked = tuple(Mark(start=each.start, end=each.end, kind=each.kind, target=each.url or "") for each in spans)
-    return Bubble(text=text, marks=marked, units=length(text, "utf16"), most=LONGEST)
-
-
-STAGE: Final = Stage(limits=LIMITS, bubble=bubble)
+STAGE: Final = staged(LIMITS, LONGEST, marks, lambda text: plain(text).text)

@@ -21,16 +21,13 @@ from adapters.slack.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
-from gateway.domain.reading import OddEvents, OtherBots, Reader, Recent, is_admitted, wordings
+from gateway.domain.reading import UNREADABLE, OddEvents, OtherBots, Reader, Recent, is_admitted, wordings
 from gateway.runtime.clock import Clock
 from gateway.runtime.structs import replace
 
 _LEFT: Final = ("channel_left", "group_left", "channel_deleted", "group_deleted", "channel_archive", "group_archive")
 
 LEFT: Final = "the channel was closed, or the bot was removed from it"
-
-# What a reader meets that is given something of another shape than Slack documents.
-Unreadable = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 Json = Mapping[str, Any]
 
@@ -101,10 +98,8 @@ class Receiver:
         """What happened is in its queue when this returns; the result comes when it is stored."""
         taken: asyncio.Future[Accepted | None] = asyncio.get_running_loop().create_future()
         found = None
-        try:
+        with self._odd.contained(kind):
             found = self._sorted(kind, payload)
-        except Unreadable:
-            self._odd.tell(kind)
         if found is None:
             taken.set_result(None)
         else:
@@ -143,10 +138,8 @@ class Receiver:
         found: list[Json] = []
         cut = False
         if self._settings.catch_up.messages:
-            try:
+            with self._odd.contained("history"):
                 found, cut = await self._history.missed(channel, self._cursors.of, threads, self._settings.catch_up)
-            except Unreadable:
-                self._odd.tell("history")
         events = [_Event("message", {**each, "channel": channel}) for each in found if codec.is_said(each)]
         return events, self._reader.absence(self._settings.catch_up.messages if cut else None)
 
@@ -158,7 +151,7 @@ class Receiver:
 
     def _advance(self, channel: str, message: Json, *, heard: bool) -> None:
         """A channel is read up to its own messages, a thread of the bot's up to the thread's."""
-        with suppress(*Unreadable):
+        with suppress(*UNREADABLE):
             place = codec.place_of(message, channel)
             if place.thread is None or heard:
                 self._cursors.advance(place.cursor, codec.number(message["ts"]), alone=False)
@@ -168,11 +161,9 @@ class Receiver:
     # -- one event --------------------------------------------------------------------------
 
     async def _meaning(self, _: str, event: _Event) -> Inbound | None:
-        try:
+        with self._odd.contained(event.kind):
             return await self._inbound(event)
-        except Unreadable:
-            self._odd.tell(event.kind)
-            return None
+        return None
 
     async def _inbound(self, event: _Event) -> Inbound | None:
         data = event.data

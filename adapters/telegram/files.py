@@ -26,7 +26,7 @@ from adapters.telegram import failures
 from adapters.telegram.music import is_music, titles
 from gateway.domain.chat import Attachment, KeptFile
 from gateway.domain.speech import recorded_seconds
-from gateway.runtime.connections import at_most
+from gateway.runtime.connections import at_most, seconds_in
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
 
 log = structlog.get_logger(__name__)
@@ -98,8 +98,7 @@ def _mapped(error: TelegramError) -> AdapterError:
 def _check(response: httpx.Response) -> None:
     """Raises for an answer that is not the file."""
     if response.status_code == 429:
-        wait = response.headers.get("retry-after", "")
-        raise RateLimited("Telegram asks to wait", retry_after=float(wait) if wait.isdecimal() else _WAIT)
+        raise RateLimited("Telegram asks to wait", retry_after=seconds_in(response.headers, _WAIT))
     if response.status_code in (400, 401, 403, 404, 410):
         raise FileRefused(GONE)
     if not response.is_success:

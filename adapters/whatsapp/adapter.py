@@ -16,11 +16,11 @@ from adapters.whatsapp.limits import LIMITS, WINDOW, rates
 from adapters.whatsapp.platform import WhatsAppSettings
 from adapters.whatsapp.subscription import Subscription
 from gateway.delivery.markdown.showing import shown_of
-from gateway.domain.adapter import Accept, Finding, Notebook, Sign
+from gateway.domain.adapter import SIGNS, Accept, Finding, Notebook, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.quoting import clipped
-from gateway.domain.reading import Recent, stored, wordings
+from gateway.domain.reading import OddEvents, Pointing, Recent, stored, wordings
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, StoreUnavailable
@@ -33,11 +33,8 @@ _PATIENCE: Final = 20.0  # seconds for an answer of Meta's
 _TYPING_SECONDS: Final = 20.0  # WhatsApp shows it for 25
 _LATE: Final = 60.0  # seconds: what is older was missed, and waits for room
 _NOTED_EVERY: Final = 3_600.0  # seconds between two notes of when a person wrote last
-_REMEMBERED: Final = 2_000
 _MOST_AGAIN: Final = 3  # times that one message is sent again
 _OPENS: Final = ("message", "press", "unread")  # kinds of what lets the bot write for a day
-_UNREADABLE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
 
 
 class _Sent(Struct, frozen=True):
@@ -86,9 +83,10 @@ class WhatsAppBot:
         self._arrived: Recent[str, str] = Recent()  # the message of a row that a status names
         self._sent: Recent[str, _Sent] = Recent()  # rows that may fail yet
         self._failed: Recent[str, None] = Recent()  # messages
-        self._pointed: Recent[str, str] = Recent()  # the row that quotes what an answer is for
+        self._pointing = Pointing()
         self._captions: Recent[str, None] = Recent()  # rows whose words were shown without their sound
-        self._odd: set[str] = set()  # what could not be read
+        self._odd = OddEvents()
+        self._strange: Recent[str, None] = Recent()  # numbers that are not the bot's
 
     # -- hearing ----------------------------------------------------------------------------
 
@@ -120,23 +118,19 @@ class WhatsAppBot:
         for value in _values(payload):
             number = str(_named(value.get("metadata")).get("phone_number_id") or "")
             if number not in self._numbers:
-                self._tell_odd("number", number=number)
+                if number not in self._strange:
+                    self._strange[number] = None
+                    log.warning("number_unknown", number=number)
                 continue
             readers = {"messages": self._of_message, "statuses": self._of_status, "errors": self._of_error}
             for what, each in ((name, each) for name in readers for each in _listed(value.get(name))):
-                try:
+                inbound = None
+                with self._odd.contained(str(_named(each).get("type") or what)):
                     contact = _contact_of(each, value.get("contacts") or ())
                     heard = codec.Heard(number=number, first=self.account, message=each, contact=contact)
-                    if (inbound := readers[what](heard)) is not None:
-                        yield heard, inbound
-                except _UNREADABLE:
-                    self._tell_odd(str(_named(each).get("type") or what), exc_info=True)
-
-    def _tell_odd(self, what: str, **facts: Any) -> None:
-        """Tell once of each kind of what could not be read."""
-        if what not in self._odd and len(self._odd) < _REMEMBERED:
-            self._odd.add(what)
-            log.warning("event_unreadable", kind=what, **facts)
+                    inbound = readers[what](heard)
+                if inbound is not None:
+                    yield heard, inbound
 
     def _of_error(self, heard: codec.Heard) -> None:
         log.warning("whatsapp_reports", error=in_words(heard.message)[0])
@@ -292,9 +286,7 @@ class WhatsAppBot:
 
     def _points_back(self, outbound: Outbound, asked: str) -> bool:
         """Whether a message quotes what it answers: the first one of an answer does, if more was said meanwhile."""
-        if not asked or outbound.kind == "notice" or self._last.get(outbound.to, asked) == asked:
-            return False
-        return self._pointed.setdefault(str(outbound.answers), outbound.id) == outbound.id
+        return bool(asked) and self._last.get(outbound.to, asked) != asked and self._pointing.is_first(outbound)
 
     async def _is_open(self, outbound: Outbound) -> bool:
         """Whether the person wrote within a day, as somebody who just asked did."""

@@ -16,11 +16,10 @@ import httpx
 from adapters.whatsapp.limits import LARGEST_FETCHED
 from adapters.whatsapp.platform import WhatsAppSettings
 from gateway.runtime import errors
-from gateway.runtime.connections import NEVER_LEFT, POOL_TIMEOUT, Pool, trusting
+from gateway.runtime.connections import Answer, ApiCalls, too_large
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, FileRefused
 
 APPS: Final = "https://developers.facebook.com/apps"
-TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch"
 GONE: Final = "WhatsApp does not have it any more"
 WINDOW_CLOSED: Final = (
     "nobody wrote here for 24 hours, so WhatsApp takes nothing but a template that it has approved; name one in "
@@ -56,8 +55,6 @@ _LOCKED: Final[Mapping[int, str]] = {
 _RESTS: Final[Mapping[int, float]] = {4: 60.0, 80007: 60.0, 130429: 2.0, 131048: 600.0, 131056: 6.0, 131064: 60.0}
 _SOON: Final = 5.0  # seconds
 _LATER: Final = (1, 2, 131000, 131016, 131057, 133004)
-_CONNECTIONS: Final = 64
-_KEEPALIVE: Final = 30.0  # seconds
 _UPLOAD_SECONDS: Final = 300.0
 
 Json = Mapping[str, Any]
@@ -79,10 +76,7 @@ class GraphCalls:
         self.token = settings.token.get_secret_value().strip()
         self._server = (settings.base_url or _SERVER).rstrip("/") + "/"
         self._patience = patience
-        proxy = httpx.Proxy(settings.proxy) if settings.proxy else None
-        self._http = httpx.AsyncClient(
-            transport=Pool("whatsapp", trusts=trusting(), most=_CONNECTIONS, keepalive=_KEEPALIVE, proxy=proxy)
-        )
+        self._calls = ApiCalls("whatsapp", "Meta", proxy=settings.proxy)
 
     async def __call__(
         self, method: str, path: str, body: Any = None, *, token: str = "", patience: float = 0.0, **how: Any
@@ -91,7 +85,7 @@ class GraphCalls:
         if body is not None:
             how |= {"content": json.dumps(body, ensure_ascii=False).encode(errors="replace")}
             how |= {"headers": {"Content-Type": "application/json"}}
-        status, content = await self._asked(method, self._server + path, token, patience, **how)
+        status, _, content = await self._asked(method, self._server + path, token, patience, **how)
         try:
             told = json.loads(content)
         except ValueError:
@@ -121,40 +115,25 @@ class GraphCalls:
         except AdapterError as error:
             raise FileRefused(GONE) if code_of(error) in INVALID else error from error
         if int(told.get("file_size") or 0) > LARGEST_FETCHED:
-            raise FileRefused(TOO_LARGE)
+            raise too_large(LARGEST_FETCHED)
         address = str(told["url"])  # for five minutes
         host, own = urlsplit(address).hostname or "", urlsplit(self._server).hostname
         if host != own and not host.endswith(tuple(f".{each}" for each in _FILES)):
             raise FileRefused(GONE)
-        status, content = await self._asked("GET", address, "", 0.0, most=LARGEST_FETCHED)
+        status, _, content = await self._asked("GET", address, "", 0.0, most=LARGEST_FETCHED)
         if status in (400, 401, 403, 404, 410):
             raise FileRefused(GONE)
         if status != httpx.codes.OK:
             raise AdapterError(f"Meta's files answered {status}")
         return content
 
-    async def _asked(
-        self, method: str, address: str, token: str, patience: float, *, most: int | None = None, **how: Any
-    ) -> tuple[int, bytes]:
-        timeout = httpx.Timeout(patience or self._patience, pool=POOL_TIMEOUT)
+    async def _asked(self, method: str, address: str, token: str, patience: float, **how: Any) -> Answer:
         headers = {**how.pop("headers", {}), "Authorization": f"Bearer {token or self.token}"}
-        content = bytearray()
-        try:
-            async with self._http.stream(method, address, headers=headers, timeout=timeout, **how) as response:
-                async for part in response.aiter_bytes():
-                    content += part
-                    if most is not None and len(content) > most:
-                        raise FileRefused(TOO_LARGE)
-        except httpx.HTTPError as error:
-            told = str(error) or type(error).__name__
-            if isinstance(error.__cause__, NEVER_LEFT):
-                raise errors.Disconnected(f"Meta cannot be reached ({told}): is there a network?") from error
-            raise Ambiguous(f"Meta's answer was lost ({told}).") from error
-        return response.status_code, bytes(content)
+        return await self._calls(method, address, patience=patience or self._patience, headers=headers, **how)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self._calls.aclose()
 
 
 def refuse(told: Json, status: int = 400) -> None:

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from adapters.whatsapp.formatting import LONGEST, fits_caption, plain, shown, split
-from gateway.delivery.markdown.characters import length
-from gateway.delivery.markdown.showing import shown_part
+from gateway.delivery.markdown.showing import staged
 from gateway.domain.adapter import REPEATED, Limits, Rate
-from gateway.domain.chat import ChatAddress, OutboundKind
-from gateway.domain.platform import Bubble, Stage
+from gateway.domain.chat import ChatAddress
 
 WINDOW: Final = 86_400.0  # seconds after a person's words in which they can be written to freely
 LARGEST_FETCHED: Final = 25 * 1024 * 1024
@@ -40,13 +38,4 @@ def rates(to: ChatAddress, number: str) -> Sequence[Rate]:
     return [pair, Rate(bucket=f"number {number}", most=_NUMBER_RATE, seconds=1.0)]
 
 
-# -- rehearsal -----------------------------------------------------------------------------------------
-
-
-def bubble(part: str, kind: OutboundKind) -> Bubble:
-    """One message, with WhatsApp's own marks. Only replies and remarks are Markdown."""
-    text = shown_part(part, kind, shown, plain)
-    return Bubble(text=text, units=length(text, "utf16"), most=LONGEST)
-
-
-STAGE: Final = Stage(limits=LIMITS, bubble=bubble)
+STAGE: Final = staged(LIMITS, LONGEST, lambda part: (shown(part), ()), plain)

@@ -418,6 +418,9 @@ class CanType(Protocol):
 
 Sign = Literal["taken", "done", "failed"]
 
+SIGNS: Final[Mapping[Sign, str]] = {"taken": "👀", "done": "✅", "failed": "⚠️"}
+"""The signs as emoji, where a platform lets bots use these."""
+
 
 @runtime_checkable
 class CanReact(Protocol):

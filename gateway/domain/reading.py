@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Container, Coroutine, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
@@ -231,6 +231,20 @@ async def is_admitted(clock: Clock, admits: Admits | None, event: str, writer: S
     return await insist(clock, "messages_wait", lambda: admits(said))
 
 
+class Pointing:
+    """Which message of an answer points at its question: the first one that is no notice."""
+
+    def __init__(self) -> None:
+        self._rows: Recent[str, str] = Recent()  # by question
+
+    def is_first(self, outbound: Outbound) -> bool:
+        """Whether this message does."""
+        if outbound.kind == "notice" or outbound.answers is None:
+            return False
+        first = self._rows[outbound.answers] = self._rows.get(outbound.answers, outbound.id)
+        return first == outbound.id
+
+
 class OtherBots:
     """The mentions by other bots that were answered since a person spoke there: two bots that answer each other would
     never end. `most`: of one bot, in a row."""
@@ -292,17 +306,27 @@ class Doubts:
         return in_doubt or begun < self._began or self._clock.now() - begun > _OTHERS_AFTER
 
 
+UNREADABLE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a reader meets that is given something of another shape than a platform documents."""
+
+
 class OddEvents:
-    """Kinds of events that came in another shape than a platform documents."""
+    """Events that came in another shape than a platform documents, of which each kind is told once. `also`: errors that
+    a platform's library raises for those."""
 
-    def __init__(self) -> None:
-        self._told: set[str] = set()
+    def __init__(self, *also: type[Exception]) -> None:
+        self._errors: tuple[type[Exception], ...] = (*UNREADABLE, *also)
+        self._told: Recent[str, None] = Recent()
 
-    def tell(self, kind: str) -> None:
-        """Tell of the error at hand, once for each kind."""
-        if kind not in self._told:
-            self._told.add(kind)
-            log.exception("event_unreadable", kind=kind)
+    @contextmanager
+    def contained(self, kind: str) -> Iterator[None]:
+        """Read an event, or a part of one, and go on behind the block if it cannot be read."""
+        try:
+            yield
+        except self._errors:
+            if kind not in self._told:
+                self._told[kind] = None
+                log.exception("event_unreadable", kind=kind)
 
 
 async def taken(

@@ -15,21 +15,26 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
 from errno import EMSGSIZE
 from functools import lru_cache
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import aiohttp
 import httpx
 import structlog
 from httpx_aiohttp import AiohttpTransport
 
+from gateway.runtime.errors import Ambiguous, Disconnected, FileRefused
 from gateway.runtime.metrics import Counter
 
 log = structlog.get_logger(__name__)
 
+_CONNECTIONS: Final = 64  # of calls of a platform
+_KEEPALIVE: Final = 30.0  # seconds
 POOL_TIMEOUT: Final = 60.0  # seconds to get a connection, opening it included
 POOLS_RENEWED: Final = Counter(
     name="pools_renewed",
@@ -61,6 +66,59 @@ async def at_most(chunks: AsyncIterator[bytes], most: int) -> bytes | None:
         if len(content) > most:
             return None
     return bytes(content)
+
+
+def too_large(most: int) -> FileRefused:
+    """The refusal of a file that has more than so many bytes."""
+    return FileRefused(f"it is larger than the {most // 1024**2} MB that I fetch")
+
+
+class Answer(NamedTuple):
+    """The answer to a call. Names of headers count in any case."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+def seconds_in(headers: Mapping[str, str], otherwise: float) -> float:
+    """The pause that the headers of an answer ask for; `otherwise`: where they do not say how long."""
+    asked = str(headers.get("Retry-After", ""))
+    return float(asked) if asked.isdecimal() else otherwise
+
+
+class ApiCalls:
+    """Calls of a platform's API. `name`: as of `Pool`; `server`: what people call it; "": by its address. `hint`: what
+    to look at where it cannot be reached."""
+
+    def __init__(self, name: str, server: str = "", *, hint: str = "is there a network?", proxy: str | None) -> None:
+        self._server, self._hint = server, hint
+        way = httpx.Proxy(proxy) if proxy else None
+        pool = Pool(name, trusts=trusting(), most=_CONNECTIONS, keepalive=_KEEPALIVE, proxy=way)
+        self._http = httpx.AsyncClient(transport=pool)
+
+    async def __call__(
+        self, method: str, address: str, *, patience: float, most: int | None = None, **how: Any
+    ) -> Answer:
+        """The answer, whatever it says. `patience`: seconds for it; `most`: bytes of a file; `how`: as in httpx. Raises
+        Disconnected, Ambiguous, or FileRefused."""
+        timeout = httpx.Timeout(patience, pool=POOL_TIMEOUT)
+        try:
+            async with self._http.stream(method, address, timeout=timeout, **how) as response:
+                content = await at_most(response.aiter_bytes(), sys.maxsize if most is None else most)
+        except httpx.HTTPError as error:
+            told = str(error) or type(error).__name__
+            if isinstance(error.__cause__, NEVER_LEFT):
+                where = self._server or "://".join(urlsplit(address)[:2])
+                raise Disconnected(f"{where} cannot be reached ({told}): {self._hint}") from error
+            raise Ambiguous(f"{self._server or 'The server'}'s answer was lost ({told}).") from error
+        if content is None:
+            raise too_large(most or 0)
+        return Answer(response.status_code, response.headers, content)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
 
 
 class Pool(AiohttpTransport):

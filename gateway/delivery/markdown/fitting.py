@@ -18,7 +18,7 @@ MAY_FAIL: Final = (LookupError, RecursionError, TypeError, ValueError)
 """A mistake of ours or of a library costs a message its looks, and not its delivery."""
 
 _TOO_MUCH: Final = 2.0  # the load of what cannot be laid out
-_EMPTY: Final = "(empty message)"
+EMPTY: Final = "(empty message)"
 
 
 class Fitting(Struct, frozen=True, kw_only=True):
@@ -53,4 +53,4 @@ class Fitting(Struct, frozen=True, kw_only=True):
 def as_written(text: str) -> str:
     """A text that is no Markdown; never empty."""
     text = sound(text).strip()
-    return text if is_visible(text) else _EMPTY
+    return text if is_visible(text) else EMPTY

@@ -7,8 +7,12 @@ from typing import TypeVar
 
 import structlog
 
+from gateway.delivery.markdown.characters import length
+from gateway.delivery.markdown.fitting import Marked
 from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.adapter import Limits
 from gateway.domain.chat import Outbound, OutboundKind
+from gateway.domain.platform import Bubble, Mark, Stage
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.errors import TookTooLong
 
@@ -22,6 +26,26 @@ def shown_part(part: str, kind: OutboundKind, shown: Callable[[str], T], plain: 
     if kind in ("reply", "remark"):
         return shown(part)
     return plain(without_columns(part) if kind == "command" else part)
+
+
+def staged(
+    limits: Limits,
+    longest: int,
+    shown: Callable[[str], Marked],
+    plain: Callable[[str], str],
+    *,
+    as_markdown: bool = False,
+) -> Stage:
+    """A platform without a bot, whose messages have at most `longest` UTF-16 units. `shown` and `plain` make a part of
+    Markdown, and of any other text, what people see; its app may read that `as_markdown`."""
+
+    def bubble(part: str, kind: OutboundKind) -> Bubble:
+        text, spans = shown_part(part, kind, shown, lambda text: (plain(text), ()))
+        marks = tuple(Mark(start=each.start, end=each.end, kind=each.kind, target=each.url or "") for each in spans)
+        units = length(text, "utf16")
+        return Bubble(text=text, marks=marks, as_markdown=as_markdown, units=units, most=longest)
+
+    return Stage(limits=limits, bubble=bubble)
 
 
 async def shown_of(outbound: Outbound, aside: RunsAside, shown: Callable[[str], T], plain: Callable[[str], T]) -> T:
