@@ -31,7 +31,7 @@ from gateway.domain.platform import AdapterHost
 from gateway.domain.reading import DirectChats, Doubts, reached
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, MessageGone
+from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, MessageGone, RateLimited
 from gateway.runtime.tasks import Renewed, best_effort
 
 log = structlog.get_logger(__name__)
@@ -263,6 +263,10 @@ class SlackBot:
         except DeliveryRefused as error:
             log.info("sent_before_unknown", chat=channel, error=str(error))
             return None
+        except RateLimited:
+            if self._doubts.are_grave(outbound, _begun(outbound)):
+                raise
+            return ""  # nobody waits a minute for an answer because a process might have died
         for each in page["messages"]:
             if ((each.get("metadata") or {}).get("event_payload") or {}).get("id") == outbound.id:
                 return str(each["ts"])

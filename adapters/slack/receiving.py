@@ -7,7 +7,7 @@ stores them in their order. After a gap a channel's worker first fetches what wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ from gateway.domain.reading import UNREADABLE, OddEvents, OtherBots, Reader, Rec
 from gateway.runtime.clock import Clock
 from gateway.runtime.structs import replace
 
+_LOOKS_AT_ONCE: Final = 20  # channels; of each, Slack is asked once at least, and no more than fifty times a minute
+_LOOK_SECONDS: Final = 2.5  # between two more of them
 _LEFT: Final = ("channel_left", "group_left", "channel_deleted", "group_deleted", "channel_archive", "group_archive")
 
 LEFT: Final = "the channel was closed, or the bot was removed from it"
@@ -59,7 +61,7 @@ class Receiver:
         self._said: Recent[tuple[str, str], _Stored] = Recent()  # messages that may be edited or deleted
         self._bots = OtherBots(settings.bots)
         self._since: float | None = None  # when the present connection began
-        self._looked = False  # at the channels without a cursor
+        self._looking: asyncio.Task[None] | None = None
         self._odd = OddEvents()
         self.admits: Admits | None = None
         self.connected: Callable[[], bool] = lambda: True
@@ -69,7 +71,7 @@ class Receiver:
     async def run(self, accept: Accept, notebook: Notebook, me: codec.Me, reading: Coroutine[Any, Any, None]) -> None:
         """Take what `reading` hears until that ends. Raises AdapterError."""
         self._me = me
-        self._looked, self._since = False, None
+        self._looking = self._since = None
         self._said.clear()  # a reading that was ended may not have stored the last of them
         catch_up, given = self._settings.catch_up, (self._missed, self._meaning, self._concluded)
         await self._reader.run(accept, notebook, catch_up.hours, reading, *given)
@@ -82,17 +84,28 @@ class Receiver:
             return
         self._since = self._clock.now()
         self._reader.begin_session()
-        for channel in dict.fromkeys(each.partition("/")[0] for each in self._cursors.put_away(())):
-            self._reader.channels.put(channel)
-        if not self._looked:
-            self._looked = True
-            self._reader.crew.start(self._look_around())
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = self._reader.crew.start(self._look_around())
 
     async def _look_around(self) -> None:
-        """Look for missed messages where nothing was ever read."""
+        """Look for missed messages everywhere, no faster than leaves Slack's calls for what is said meanwhile."""
+        self._reader.looks_around, looks = True, 0
+        async for channel in self._everywhere():
+            if self._reader.channels.is_known(channel):
+                continue
+            if looks >= _LOOKS_AT_ONCE:
+                await self._clock.sleep(_LOOK_SECONDS)
+            self._reader.channels.put(channel)
+            looks += 1
+        self._reader.looks_around = False
+
+    async def _everywhere(self) -> AsyncIterator[str]:
+        """The channels, those first in which the bot read last."""
+        for place in self._cursors.put_away(()):
+            yield place.partition("/")[0]
         async for channel in self._history.channels():
-            if channel not in self._reader.channels.current:
-                self._reader.channels.put(channel)
+            yield channel
 
     def heard(self, kind: str, payload: Json) -> asyncio.Future[Accepted | None]:
         """What happened is in its queue when this returns; the result comes when it is stored."""

@@ -302,8 +302,12 @@ class Doubts:
     def concern(self, outbound: Outbound, begun: float) -> bool:
         """Whether the row is in doubt, or was `begun` (seconds since the epoch) early enough for another process to
         have died while it grew, of which nothing is stored."""
-        in_doubt = bool(outbound.ambiguous) or outbound.id in self._rows
-        return in_doubt or begun < self._began or self._clock.now() - begun > _OTHERS_AFTER
+        return self.are_grave(outbound, begun) or self._clock.now() - begun > _OTHERS_AFTER
+
+    def are_grave(self, outbound: Outbound, begun: float) -> bool:
+        """The same, for another reason than that it grew for a while beside other processes, of which none need have
+        died."""
+        return bool(outbound.ambiguous) or outbound.id in self._rows or begun < self._began
 
 
 UNREADABLE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -426,6 +430,7 @@ class Reader(Generic[E]):
     def __init__(self, clock: Clock, id_at: Callable[[float], int], since: Callable[[], float | None]) -> None:
         self._clock, self._since = clock, since
         self.cursors = Cursors(id_at)
+        self.looks_around = False  # channels are left in which nobody looked for what was missed
         self._away: float | None = None  # seconds before the present session that nobody read
 
     async def run(
@@ -457,7 +462,7 @@ class Reader(Generic[E]):
         """Note how far everything is read. Raises StoreUnavailable."""
         now, since = self._clock.now(), self._since()
         settled = since is not None and now - since > _SETTLED_AFTER
-        idle = settled and not self.channels.waiting
+        idle = settled and not self.channels.waiting and not self.looks_around
         await self.cursors.save(self._notebook, now, connected=since is not None, idle=idle)
 
     def begin_session(self) -> None:

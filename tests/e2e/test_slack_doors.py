@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -19,7 +20,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from tests.emulators.slack import Flood, SlackServer
 from tests.emulators.slack.delivery import signed
 from tests.support.fast_clock import FastClock
-from tests.support.model import PATIENCE
+from tests.support.model import PATIENCE, FakeModel, Gate, Say, in_turn
 from tests.support.slack_live import on_slack
 
 
@@ -104,3 +105,42 @@ async def test_it_rests_where_slack_asks(tmp_path: Path) -> None:
             assert clock.monotonic() - began >= 5
             assert [call.status for call in slack.journal.of("chat.postMessage", bot.chat.id)] == [429, 200]
         assert [str(each) for each in slack.violations] == []
+
+
+async def test_looking_for_what_was_missed_leaves_calls_for_what_is_said(tmp_path: Path) -> None:
+    clock = FastClock(40.0)
+    async with SlackServer(clock=clock) as slack:
+        anna = slack.people.person("Anna")
+        places = [slack.people.channel(f"room{number}", anna) for number in range(70)]
+        looks = partial(slack.journal.of, "conversations.history")
+        async with on_slack(tmp_path, slack, anna, clock=clock, paced=True) as bot:
+            asked = bot.says("@Legato hello", places[-1])
+            await bot.until(lambda: slack.shown(places[-1], asked))
+            assert len({call.chat_id for call in looks()}) < len(places), "it looks everywhere first"
+            await bot.until(lambda: {each.id for each in places} <= {call.chat_id for call in looks()})
+        assert {call.status for call in looks()} == {200}
+
+
+class _Jumping(FastClock):
+    """Time that can be put forward."""
+
+    ahead = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead
+
+
+async def test_an_answer_that_took_a_while_does_not_wait_for_a_look_that_must_rest(tmp_path: Path) -> None:
+    clock, gate = _Jumping(), Gate()
+    async with SlackServer(clock=clock, limited=False) as slack:
+        anna = slack.people.person("Anna")
+        async with on_slack(
+            tmp_path, slack, anna, clock=clock, model=FakeModel(in_turn(Say(text="Yes", gate=gate)))
+        ) as bot:
+            bot.says("Well?")
+            await gate.until_waiting()
+            clock.ahead = 60.0
+            slack.faults.add(Flood(seconds=3_600), method="conversations.history")
+            gate.open()
+            await bot.until_shown("Yes")
+        assert any(call.status == 429 for call in slack.journal.of("conversations.history"))
