@@ -3,7 +3,7 @@
 The server and its person are processes of their own (`matrix_people`); the model takes no time. The server is the
 emulator, and once a real Synapse, which is the limit there: a message and its answer are two events, a receipt and
 three signs of typing, so the rate of the server itself stands beside. `python -m tests.bench.matrix --minutes 5` talks
-to the bot on Synapse for so long, and says how the memory grows.
+to the bot on Synapse for so long, whose small windows are compacted again and again, and says how the memory grows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gateway.runtime.tasks import Background
 from tests.bench.table import Row, Rows, milliseconds
 from tests.bench.telegram import EACH, ROUNDS, STARTS, People, Spent, gateway_alone, loaded, platform
 from tests.bench.telegram_people import MOST
-from tests.bench.world import REPLY, bot, log_as_in_production, quiet
+from tests.bench.world import REPLY, SMALL_WINDOW, WINDOW, bot, log_as_in_production, quiet
 from tests.support.programs import SYNAPSE
 
 TITLE = "A bot on Matrix; model at 0 ms, durable SQLite, the server in a process of its own"
@@ -41,10 +41,10 @@ _MORE = 30  # MB that an hour may add
 
 
 @asynccontextmanager
-async def _bot(people: People) -> AsyncIterator[Gateway]:
+async def _bot(people: People, window: int = WINDOW) -> AsyncIterator[Gateway]:
     user, _ = people.token.split()
     settings = MatrixSettings(user=user, password=SecretStr("secret"), homeserver=people.base_url)
-    async with bot(MatrixAdapter(settings, clock=SystemClock())) as gateway:
+    async with bot(MatrixAdapter(settings, clock=SystemClock()), window=window) as gateway:
         yield gateway
 
 
@@ -134,7 +134,7 @@ async def _at_once() -> None:
 
 async def soak(minutes: float, rooms: int) -> bool:
     """Talk for so long; say whether all was answered, and the memory stayed where it was."""
-    async with platform("tests.bench.matrix_people", str(rooms)) as people, _bot(people) as gateway:
+    async with platform("tests.bench.matrix_people", str(rooms)) as people, _bot(people, SMALL_WINDOW) as gateway:
         print(f"Synapse alone takes {people.token.split()[1]} messages a second", flush=True)
         end, shown, first = time.monotonic() + 60 * minutes, 0, 0.0
         while time.monotonic() < end:
@@ -143,8 +143,8 @@ async def soak(minutes: float, rooms: int) -> bool:
             first = first or _megabytes()
             cpu = milliseconds(spent.each)
             print(f"{shown} answered, {spent.rate:.1f}/s, CPU {cpu} each, {_megabytes():.0f} MB", flush=True)
-        more = _megabytes() - first
-    print(f"all {shown} were answered; memory {more:+.0f} MB")
+        more, compactions = _megabytes() - first, (await gateway.store.status()).sessions - rooms
+    print(f"all {shown} were answered; {compactions} compactions; memory {more:+.0f} MB")
     return more <= _MORE
 
 

@@ -30,14 +30,13 @@ from tests.bench import figures
 from tests.bench.processes import Lines, Process, process
 from tests.bench.served import store_at, synced_server
 from tests.bench.table import percentile
-from tests.bench.world import Instant, log_as_in_production, quiet, said, served, settings, sqlite
+from tests.bench.world import SMALL_WINDOW, Instant, log_as_in_production, quiet, said, served, settings, sqlite
 from tests.support.redis_server import RedisServer
 
 MESSAGES: Final = 100_000
 CHATS: Final = 1_000
 ROWS: Final = 20
 _AT_ONCE: Final = 100  # chats that talk at the same time
-_WINDOW: Final = 8_000  # tokens: some sixty exchanges fill it
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _MODULE: Final = "tests.bench.soak"
 _SERVE: Final = "serve"
@@ -190,7 +189,7 @@ def main() -> None:
 
 
 async def _serve(path: str, url: str) -> None:
-    config, lines = settings(Path(path), model=ModelSettings(context_length=_WINDOW)), Lines()
+    config, lines = settings(Path(path), model=ModelSettings(context_length=SMALL_WINDOW)), Lines()
     parts = Parts(store=store_at(url) if url else sqlite(config), providers={"offline": Instant()})
     async with served(build(config, [lines], parts)) as gateway:
 

@@ -42,6 +42,7 @@ from gateway.store.sqlite.store import SqliteStore
 REPLY = "Certainly: here is an answer of a quite usual length, in one or two sentences."
 _CLOCK = SystemClock()
 WINDOW = 10_000_000  # tokens: nothing here is meant to be compacted unless a bench asks for it
+SMALL_WINDOW = 8_000  # tokens, for a bench that asks: some sixty exchanges fill it
 
 
 def log_as_in_production() -> None:
@@ -205,11 +206,12 @@ async def running(
 
 
 @asynccontextmanager
-async def bot(adapter: Adapter, provider: Provider | None = None) -> AsyncIterator[Gateway]:
-    """A running gateway with a bot that answers everybody; at once, if no other `provider` does."""
+async def bot(adapter: Adapter, provider: Provider | None = None, *, window: int = WINDOW) -> AsyncIterator[Gateway]:
+    """A running gateway with a bot that answers everybody; at once, if no other `provider` does. `window`: of the
+    model, in tokens."""
     with tempfile.TemporaryDirectory() as folder:
         access = AccessSettings(allow=(f"{adapter.name}:*",))
-        config = settings(Path(folder, "bench.db")).model_copy(update={"access": access})
+        config = settings(Path(folder, "bench.db"), Model(context_length=window)).model_copy(update={"access": access})
         async with served(build(config, [adapter], Parts(providers={"offline": provider or Instant()}))) as gateway:
             yield gateway
 
