@@ -7,17 +7,23 @@ import random
 import re
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 
-from adapters.matrix.formatting import content, html, split
-from tests.support.markdown_pieces import BLOCKS, numbered, replies, shredded, words
+from adapters.matrix.formatting import content, html, plain, split
+from tests.support.markdown_pieces import BLOCKS, fuzzed, numbered, replies, shredded, words
 
 # https://spec.matrix.org/v1.15/client-server-api/#mroommessage-msgtypes
 _ALLOWED = re.compile("h[1-6]|blockquote|p|a|[uo]l|li|su[pb]|strong|em|u|del|code|[hb]r|div|table|t[rd]|pre|span")
+_ATTRIBUTES = re.compile(
+    r"a href=(https?|ftp|mailto|magnet):.*|ol start=\d+|code class=language-\S+"
+    r"|span data-mx-(spoiler=None|maths=.*)|div data-mx-maths=.*",
+    re.DOTALL | re.IGNORECASE,
+)
 
 
 class _Seen(HTMLParser):
-    """The words of a page; fails where an element is not known, or is not closed in its place."""
+    """The words of a page; fails where an element or its attribute is not known, or it is not closed in its place."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -28,6 +34,7 @@ class _Seen(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert _ALLOWED.fullmatch(tag), tag
+        assert all(_ATTRIBUTES.fullmatch(f"{tag} {name}={value}") for name, value in attrs), (tag, attrs)
         if tag not in ("br", "hr"):
             self._open.append(tag)
 
@@ -53,6 +60,13 @@ def test_every_word_of_a_reply_is_shown_once_and_in_its_place(markdown: str) -> 
 @given(shredded)
 def test_whatever_is_written_is_shown(markdown: str) -> None:
     assert all(messages(markdown))
+
+
+@pytest.mark.slow
+def test_ten_thousand_answers_are_taken() -> None:
+    for markdown in fuzzed(7):
+        assert all(messages(markdown))
+        assert plain(markdown)["body"]
 
 
 def test_a_reply_may_be_of_any_length() -> None:
