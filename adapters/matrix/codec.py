@@ -19,9 +19,15 @@ from gateway.domain.quoting import CALLED, clipped, flat, in_reply_to, listed
 PLATFORM: Final = "matrix"
 BUTTONS: Final = "org.legato.buttons"  # of a message: the tokens of its buttons, by the reactions that press them
 
-KEYLESS: Final = "this message, as its key did not reach me; please write it again"
-ENCRYPTED: Final = "encrypted messages here (docs/matrix.md says how I could)"
-"""What the person is told of, where the bot has no keys."""
+KEYLESS: Final = (
+    "I cannot read your message, because its key did not reach me. Please write it again. If that does not help, write "
+    "to me in a room without encryption."
+)
+ENCRYPTED: Final = (
+    "This chat is encrypted, and I cannot read encrypted messages. Make a room without encryption, invite me and write "
+    "to me there; or ask the person who runs this bot to switch encryption on (docs/matrix.md says how)."
+)
+"""What a person is told, where the bot has no keys."""
 
 _DIGITS: Final = (*(f"{digit}\ufe0f\u20e3" for digit in "123456789"), "🔟")
 _REPLY: Final = re.compile(r"\A(?:> [^\n]*\n|>\n)+\n?")  # what older programs put before a reply

@@ -275,9 +275,9 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     source's person said under this key, (they asked for that elsewhere), and `unreadable` for one that its store can no
     longer read. Never stored are `left` and `joined`, the bot can show nothing in the chat any more, `text` says why,
     and it can again; `renamed`, the chat was called `text` before; `unread`, a person sent what the bot cannot
-    read, which `text` names; `overheard`, what was said in a group and is not for the bot, as far as its platform
-    knows; and `reaction`, a person put signs such as `+👎` on the message `reply_to`, or took some
-    away, as in `-👎 +👍`.
+    read: `text` names it, or tells them in sentences why, and what to do; `overheard`, what was said in a group and is
+    not for the bot, as far as its platform knows; and `reaction`, a person put signs such as `+👎` on the message
+    `reply_to`, or took some away, as in `-👎 +👍`.
 
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by

@@ -263,7 +263,8 @@ class Reception(Struct, kw_only=True):
         """Tell a person now and then that the bot cannot read what they sent."""
         arrival = self.arrival(inbound)
         if self._unread.due(arrival.key, self.clock.monotonic()):
-            await self.outbox.tell(arrival, UNREAD.format(what=inbound.text))
+            told = inbound.text if inbound.text.endswith(".") else UNREAD.format(what=inbound.text)
+            await self.outbox.tell(arrival, told)
 
     async def _is_known(self, inbound: Inbound) -> bool:
         """Whether the message's writer may talk here. A stranger who may ask to be let in is told how."""

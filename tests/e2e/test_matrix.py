@@ -182,17 +182,6 @@ async def test_a_login_that_the_server_ended_is_renewed(tmp_path: Path, synapse:
 
 
 @pytest.mark.slow
-async def test_what_is_encrypted_gets_a_clear_word(tmp_path: Path, synapse: Synapse) -> None:
-    async with on_matrix(tmp_path, synapse) as bot:
-        await bot.opens()
-        sealed = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "A", "session_id": "s"}
-        await bot.anna.sends(bot.chat, sealed, "m.room.encrypted")
-        await bot.until(bot.shown)
-        (told,) = bot.shown()
-        assert told.startswith("I cannot read encrypted messages here")
-
-
-@pytest.mark.slow
 async def test_a_servers_own_pace_is_kept_and_a_growing_answer_is_one_message(tmp_path: Path) -> None:
     gate = Gate()
     model = FakeModel(in_turn(Say(first="Look ", gate=gate, text="here.")))

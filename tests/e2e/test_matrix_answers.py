@@ -1,10 +1,11 @@
-"""Answers of a Matrix server that are lost, on the emulator, which loses them on purpose."""
+"""What the bot answers on the emulator of a Matrix server, which loses answers on purpose."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from adapters.matrix.codec import ENCRYPTED
 from gateway.domain.turn import TurnSettings
 from gateway.turns.reception import BUSY
 from tests.emulators.faults import LoseAnswer
@@ -42,3 +43,15 @@ async def test_what_was_said_to_a_bot_that_was_away_waits_for_room_in_its_lane(t
             await matrix.until(lambda: len(matrix.shown(room)) >= len(texts))
         shown = [text_in(each["content"]) for each in matrix.shown(room)]
         assert [text for text in shown if text != BUSY] == [f"echo: {text}" for text in texts]
+
+
+async def test_a_person_is_told_what_to_do_about_an_encrypted_chat(tmp_path: Path) -> None:
+    async with MatrixServer() as matrix:
+        anna = matrix.world.person("Anna")
+        room = matrix.world.room(anna, matrix.bot)
+        async with on_matrix(tmp_path, matrix, account=matrix.bot, anna=anna):
+            await matrix.until(lambda: matrix.connected)
+            sealed = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "A", "session_id": "s"}
+            matrix.world.put(room, anna, "m.room.encrypted", sealed)
+            await matrix.until(lambda: matrix.shown(room))
+            assert [text_in(each["content"]) for each in matrix.shown(room)] == [ENCRYPTED]

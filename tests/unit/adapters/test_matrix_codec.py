@@ -75,7 +75,8 @@ def test_an_event_names_its_message_and_its_writer() -> None:
 
 def test_what_is_encrypted_is_told_where_two_are_alone() -> None:
     sealed = {**event(""), "type": "m.room.encrypted"}
-    assert read(sealed).kind == "unread"
+    assert (read(sealed).kind, read(sealed).text) == ("unread", codec.ENCRYPTED)
+    assert read(sealed, sealed=True).text == codec.KEYLESS
     assert read(sealed, "@ben:b") is None
 
 
