@@ -94,18 +94,37 @@ class ApiCalls:
     def __init__(self, name: str, server: str = "", *, hint: str = "is there a network?", proxy: str | None) -> None:
         self._server, self._hint = server, hint
         way = httpx.Proxy(proxy) if proxy else None
-        pool = Pool(name, trusts=trusting(), most=_CONNECTIONS, keepalive=_KEEPALIVE, proxy=way)
-        self._http = httpx.AsyncClient(transport=pool)
+        self._pool = Pool(name, trusts=trusting(), most=_CONNECTIONS, keepalive=_KEEPALIVE, proxy=way)
+        self._http = httpx.AsyncClient(transport=self._pool)
 
     async def __call__(
-        self, method: str, address: str, *, patience: float, most: int | None = None, **how: Any
+        self,
+        method: str,
+        address: str,
+        *,
+        patience: float,
+        most: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        follow_redirects: bool = False,
+        **how: Any,
     ) -> Answer:
         """The answer, whatever it says. `patience`: seconds for it; `most`: bytes of a file; `how`: as in httpx. Raises
-        Disconnected, Ambiguous, or FileRefused."""
-        timeout = httpx.Timeout(patience, pool=POOL_TIMEOUT)
+        Disconnected, Ambiguous, or FileRefused.
+
+        The pool itself is asked: what httpx's client does beside it (cookies, logins, hooks) costs as much as a call.
+        """
+        timeout = httpx.Timeout(patience, pool=POOL_TIMEOUT).as_dict()
+        sent = {**self._http.headers, **(headers or {})}
+        request = httpx.Request(method, address, headers=sent, extensions={"timeout": timeout}, **how)
         try:
-            async with self._http.stream(method, address, timeout=timeout, **how) as response:
+            if follow_redirects:
+                response = await self._http.send(request, stream=True, follow_redirects=True)
+            else:
+                response = await self._pool.handle_async_request(request)
+            try:
                 content = await at_most(response.aiter_bytes(), sys.maxsize if most is None else most)
+            finally:
+                await response.aclose()
         except httpx.HTTPError as error:
             told = str(error) or type(error).__name__
             if isinstance(error.__cause__, NEVER_LEFT):
