@@ -267,8 +267,9 @@ def _with_key(file: Json) -> str:
 
 
 def buttons(rows: Sequence[Sequence[Button]]) -> dict[str, Button]:
-    """The buttons by the reactions that press them."""
-    return dict(zip(_DIGITS, (button for row in rows for button in row), strict=False))
+    """The buttons by the reactions that press them. There is no sign for numbers above ten, but any text will do."""
+    found = [button for row in rows for button in row]
+    return dict(zip((*_DIGITS, *map(str, range(len(_DIGITS) + 1, len(found) + 1))), found, strict=False))
 
 
 def tokens(content: Json) -> dict[str, str]:

@@ -12,7 +12,6 @@ from gateway.domain.platform import Bubble, Stage
 LARGEST_SENT: Final = 50 * 1024 * 1024  # what most servers take
 LARGEST_FETCHED: Final = 25 * 1024 * 1024
 LONGEST_TOKEN: Final = 1_000
-MOST_BUTTONS: Final = 10
 
 LIMITS: Final = Limits(
     text_units=LONGEST,

@@ -9,6 +9,7 @@ import pytest
 from adapters.matrix import codec
 from adapters.matrix.codec import Me, Room
 from adapters.matrix.platform import person_problem, place_problem
+from gateway.domain.chat import Button
 
 ME = Me("@legato:example.org", "Legato", frozenset(("help", "new")))
 ANNA = "@anna:example.org"
@@ -78,6 +79,15 @@ def test_what_is_encrypted_is_told_where_two_are_alone() -> None:
     assert (read(sealed).kind, read(sealed).text) == ("unread", codec.ENCRYPTED)
     assert read(sealed, sealed=True).text == codec.KEYLESS
     assert read(sealed, "@ben:b") is None
+
+
+def test_each_of_many_buttons_has_a_reaction_of_its_own() -> None:
+    rows = [[Button(label=f"{number}", token=f"choose {number}")] for number in range(1, 13)]
+    shown = codec.buttons(rows)
+    assert [button for row in rows for button in row] == list(shown.values())
+    kept = codec.tokens({codec.BUTTONS: {key: button.token for key, button in shown.items()}})
+    pressed = [kept[codec.reaction_of({"content": codec.reaction("$q", key)})[1]] for key in shown]
+    assert pressed == [f"choose {number}" for number in range(1, 13)]
 
 
 def test_ids_of_people_and_rooms() -> None:
