@@ -147,6 +147,7 @@ chaos: $(STAMP) ## kill programs, servers and connections at every point of a me
 	$(BIN)/python -m tests.chaos.run discord --runs 200
 	$(BIN)/python -m tests.chaos.run slack --runs 200
 	$(BIN)/python -m tests.chaos.run whatsapp --runs 200
+	$(BIN)/python -m tests.chaos.run matrix --runs 200
 	$(BIN)/python -m tests.chaos.run page --runs 200
 	$(BIN)/python -m tests.chaos.api sqlite
 	$(BIN)/python -m tests.chaos.api redis
