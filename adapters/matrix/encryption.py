@@ -13,7 +13,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import structlog
 import vodozemac as olm
@@ -30,8 +30,6 @@ from gateway.runtime.errors import AdapterError
 from gateway.runtime.tasks import comes_within
 
 log = structlog.get_logger(__name__)
-
-T = TypeVar("T")
 
 _ONE_TIME_KEYS: Final = 50  # on the server, for devices that write to the bot first
 _SESSIONS: Final = 5  # with one device that are kept

@@ -26,7 +26,7 @@ from adapters.matrix.rooms import Rooms
 from gateway.domain.adapter import Accept, Admits, Notebook
 from gateway.domain.chat import Inbound, InboundKind, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules, names
-from gateway.domain.reading import OddEvents, Recent, absence, keep_saved, stored, taken, wordings
+from gateway.domain.reading import OddEvents, Recent, absence, is_admitted, keep_saved, stored, taken, wordings
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, StoreUnavailable
@@ -361,7 +361,7 @@ class Receiver:
         inbound = codec.message_inbound(
             event,
             where,
-            codec.Me(self._server.user, self.name, self._commands),
+            self._me,
             sealed=self._rooms.encryption is not None,
             answered=answered,
             answered_name=room.called(answered["sender"]) if answered else "",
@@ -381,7 +381,11 @@ class Receiver:
 
     def _is_meant(self, event: Json, answered: Json | None) -> bool:
         is_answer = answered is not None and answered["sender"] == self._server.user
-        return is_answer or codec.is_meant(event, codec.Me(self._server.user, self.name, self._commands))
+        return is_answer or codec.is_meant(event, self._me)
+
+    @property
+    def _me(self) -> codec.Me:
+        return codec.Me(self._server.user, self.name, self._commands)
 
     async def _answered(self, room: Room, event: Json) -> Json | None:
         """The message that this one answers."""
@@ -390,9 +394,7 @@ class Receiver:
 
     async def _admitted(self, where: Source) -> bool:
         """Whether somebody may talk there: the server is asked for nothing because of a stranger."""
-        admits = self.admits
-        said = Inbound(event_id="", source=where, text="")
-        return True if admits is None else await self._insist(lambda: admits(said))
+        return await is_admitted(self._clock, self.admits, "", where)
 
     def _withdrawn(self, gone: str) -> Inbound | None:
         mine, said = self._events.pop(gone, None), self._said.pop(gone, None)
