@@ -14,7 +14,7 @@ import structlog
 
 from adapters.matrix import codec, formatting
 from adapters.matrix.homeserver import Homeserver, SignedOut
-from adapters.matrix.limits import LARGEST_FETCHED, LIMITS, LONGEST_TOKEN
+from adapters.matrix.limits import LARGEST_FETCHED, LIMITS, LONGEST_TOKEN, TOO_LARGE
 from adapters.matrix.platform import MatrixSettings
 from adapters.matrix.receiving import POLL_SECONDS, Receiver
 from adapters.matrix.rooms import Rooms
@@ -112,11 +112,10 @@ class MatrixAdapter:
 
     async def _introduced(self) -> str:
         """What people call the bot, as soon as the server can be reached."""
-        told, asked = {}, partial(self._server.call, "GET", "profile", self.account, "displayname")
+        told, final = {}, (SignedOut, DeliveryRefused)
+        asked = partial(self._server.call, "GET", "profile", self.account, "displayname")
         with suppress(DeliveryRefused):  # it has no name
-            told = await reached(
-                self._clock, "matrix", asked, lambda error: isinstance(error, SignedOut | DeliveryRefused)
-            )
+            told = await reached(self._clock, "matrix", asked, lambda error: isinstance(error, final))
         return str(told.get("displayname") or self.account[1:].partition(":")[0])
 
     async def ping(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ import vodozemac as olm
 from msgspec import Struct, field
 
 from adapters.matrix import codec, sealing
-from adapters.matrix.codec import Room
+from adapters.matrix.codec import Json, Room
 from adapters.matrix.homeserver import Homeserver, Refusal
 from adapters.matrix.keys import KeyFile
 from adapters.matrix.sealing import MEGOLM, OLM, Device
@@ -39,8 +39,6 @@ _KEY_SECONDS: Final = 5.0  # a room key may come a little after the message
 _ANEW_SECONDS: Final = 3600.0  # between two new sessions with a device whose words cannot be read
 _SAID: Final = ("m.room.message", "m.sticker", "m.reaction")  # what people say; the server judges everything else
 _NO_ROOMS: Final = json.dumps({"room": {"rooms": list[str]()}, "presence": {"types": list[str]()}})
-
-Json = Mapping[str, Any]
 
 
 class _RoomKey(Struct):

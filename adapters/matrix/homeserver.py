@@ -16,7 +16,7 @@ import httpx
 import msgspec
 import structlog
 
-from adapters.matrix.limits import LARGEST_FETCHED
+from adapters.matrix.limits import LARGEST_FETCHED, TOO_LARGE
 from adapters.matrix.platform import MatrixSettings
 from gateway.domain.adapter import Notebook
 from gateway.runtime import errors
@@ -151,11 +151,7 @@ class Homeserver:
             if self._password is None:
                 raise SignedOut(f"The server does not know the token of {self.user}; renew adapters.matrix.token.")
             log.info("matrix_signs_in", user=self.user)
-            body = {
-                **self._login,
-                "initial_device_display_name": "Legato",
-                **({"device_id": device} if device else {}),
-            }
+            body = {**self._login, "initial_device_display_name": "Legato", **({"device_id": device} if device else {})}
             answer = await self._asked("POST", f"{_CLIENT}/login", token="", content=json.dumps(body).encode())
             if answer.status == httpx.codes.FORBIDDEN:
                 why = f"{_told(answer).get('error')}); correct user and password in adapters.matrix."

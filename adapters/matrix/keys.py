@@ -11,7 +11,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -74,11 +74,9 @@ class KeyFile:
 
 def _secret(path: Path) -> bytes:
     """The key that is there; a new one if there is none."""
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(os.urandom(_KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-    except FileExistsError:
-        pass
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with suppress(FileExistsError), open(os.open(path, flags, 0o600), "wb") as file:
+        file.write(os.urandom(_KEY_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
     return path.read_bytes()

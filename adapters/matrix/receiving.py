@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 from msgspec import Struct, field
 
 from adapters.matrix import codec
-from adapters.matrix.codec import Room
+from adapters.matrix.codec import Json, Room
 from adapters.matrix.homeserver import Homeserver, Refusal, SignedOut
 from adapters.matrix.platform import MatrixSettings
 from adapters.matrix.rooms import Rooms
@@ -59,8 +59,6 @@ _FILTER: Final = json.dumps(
         },
     }
 )
-
-Json = Mapping[str, Any]
 
 
 class _Batch(Struct):
@@ -286,9 +284,8 @@ class Receiver:
 
     async def _tell(self, room: str, kind: InboundKind, text: str) -> None:
         where = Source(platform=codec.PLATFORM, chat=self._rooms.first.get(room, room), chat_type="group", user="")
-        await stored(
-            self._clock, self._accept, [Inbound(event_id=f"{kind}:{room}", source=where, kind=kind, text=text)]
-        )
+        told = Inbound(event_id=f"{kind}:{room}", source=where, kind=kind, text=text)
+        await stored(self._clock, self._accept, [told])
 
     # -- events -----------------------------------------------------------------------------
 

@@ -5,14 +5,14 @@ Nothing is asked because of somebody who may not talk, but who else is in the ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from adapters.matrix import codec
-from adapters.matrix.codec import Room
+from adapters.matrix.codec import Json, Room
 from adapters.matrix.homeserver import Homeserver, Refusal
 from adapters.matrix.platform import MatrixSettings
 from gateway.domain.adapter import Notebook
@@ -29,8 +29,6 @@ _MOVED: Final = "moved "  # begins the name of a note: what the room behind it w
 _GROUP: Final = " group"  # behind that
 _PAGE: Final = 100  # events of a room that are fetched at once
 _LOOK_BACK_SECONDS: Final = 3.0  # for what was said before: the message itself must not wait long
-
-Json = Mapping[str, Any]
 
 
 class Rooms:
@@ -80,8 +78,12 @@ class Rooms:
         self._known.pop(room, None)
 
     async def _state(self, room: str, *kind: str) -> Json:
+        return await self._found("rooms", room, "state", *kind)
+
+    async def _found(self, *path: str) -> Json:
+        """What the server has there; empty: nothing, or nothing for the bot."""
         with suppress(Refusal):
-            told: Json = await self._server.call("GET", "rooms", room, "state", *kind)
+            told: Json = await self._server.call("GET", *path)
             return told
         return {}
 
@@ -123,10 +125,8 @@ class Rooms:
             body = {**known, person: [room, *(each for each in known.get(person) or () if each != room)]}
             await self._server.call("PUT", "user", self._server.user, "account_data", "m.direct", body=body)
 
-    async def _direct_rooms(self) -> dict[str, list[str]]:
-        with suppress(Refusal):
-            return dict(await self._server.call("GET", "user", self._server.user, "account_data", "m.direct"))
-        return {}
+    async def _direct_rooms(self) -> Json:
+        return await self._found("user", self._server.user, "account_data", "m.direct")
 
     # -- rooms that take the place of others ------------------------------------------------
 
