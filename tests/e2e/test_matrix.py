@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -102,8 +101,8 @@ async def test_words_are_changed_and_taken_back_while_they_wait(tmp_path: Path, 
         second, third = await bot.says("secnd"), await bot.says("third")
         await bot.anna.rewords(bot.chat, second, "second")
         await bot.anna.redacts(bot.chat, third)
-        await bot.says("fourth")
-        await asyncio.sleep(1)
+        await bot.types(bot.chat)
+        await bot.reads(bot.chat, await bot.says("fourth"))
         gate.open()
         await bot.quiet()
         await bot.anna.looks(0)

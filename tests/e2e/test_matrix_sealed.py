@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +98,7 @@ async def test_words_are_changed_and_taken_back_in_a_sealed_room(tmp_path: Path,
         relation = {"rel_type": "m.replace", "event_id": second}
         await anna.says(room, "* second", **new, **{"m.relates_to": relation})
         await anna.person.redacts(room, third)
-        await anna.says(room, "fourth")
-        await asyncio.sleep(1)
+        await bot.reads(room, await anna.says(room, "fourth"))
         gate.open()
         await anna.until(lambda: len(anna.shown(bot.account.id)) == 3)
         assert anna.shown(bot.account.id) == ["echo: first", "echo: second", "echo: fourth"]

@@ -57,6 +57,21 @@ class Bot(LiveBot):
         """Return once the bot is in a room."""
         await self.until(lambda: self.is_in(chat))
 
+    async def reads(self, chat: str, event: str) -> None:
+        """Return once Anna sees that the bot has read as far as this message: then all before it is stored."""
+        await self.until(
+            lambda: any(
+                self.account.id in each.get(event, {}).get("m.read", {}) for each in self._signs(chat, "m.receipt")
+            )
+        )
+
+    async def types(self, chat: str) -> None:
+        """Return once Anna sees that the bot types."""
+        await self.until(lambda: any(self.account.id in each["user_ids"] for each in self._signs(chat, "m.typing")))
+
+    def _signs(self, chat: str, kind: str) -> list[Any]:
+        return [each["content"] for each in self.anna.seen.get(chat, ()) if each["type"] == kind]
+
     def is_in(self, chat: str) -> bool:
         """Say whether Anna saw the bot come into a room."""
         came = self.anna.events(chat, self.account.id, "m.room.member")
