@@ -5,6 +5,7 @@ Nothing is asked because of somebody who may not talk, but who else is in the ro
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -39,6 +40,7 @@ class Rooms:
         self.encryption: Encryption | None = None
         self._known: Recent[str, Room] = Recent()
         self._direct: dict[str, str] = {}  # the room in which somebody is alone with the bot
+        self._opening = asyncio.Lock()
         self.first: dict[str, str] = {}
         self._present: dict[str, str] = {}  # the other way round
         self._groups: set[str] = set()  # those of `first` that were groups
@@ -97,17 +99,20 @@ class Rooms:
 
     async def alone_with(self, person: str) -> str:
         """The room of a person and the bot, which is made if there is none. Raises AdapterError."""
-        if person not in self._direct:
-            for room in (await self._direct_rooms()).get(person, ()):
-                if await self._are_alone(room, person):
-                    self._direct[person] = room
-                    break
-            else:
-                body = {"preset": "trusted_private_chat", "is_direct": True, "invite": [person]}
-                await self._note_direct(
-                    person, str((await self._server.call("POST", "createRoom", body=body))["room_id"])
-                )
-        return self.present(self._direct[person])
+        if (room := self._direct.get(person)) is None:
+            async with self._opening:
+                room = self._direct.get(person) or await self._opened(person)
+        return self.present(room)
+
+    async def _opened(self, person: str) -> str:
+        for room in (await self._direct_rooms()).get(person, ()):
+            if await self._are_alone(room, person):
+                self._direct[person] = room
+                return str(room)
+        body = {"preset": "trusted_private_chat", "is_direct": True, "invite": [person]}
+        room = str((await self._server.call("POST", "createRoom", body=body))["room_id"])
+        await self._note_direct(person, room)
+        return room
 
     async def _are_alone(self, room: str, person: str) -> bool:
         """Whether nobody but this person and the bot is in a room, or is invited there in the person's case."""

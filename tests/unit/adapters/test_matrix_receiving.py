@@ -160,6 +160,26 @@ async def test_nobody_is_written_to_in_a_room_that_they_left() -> None:
     assert await rooms.alone_with(ANNA) == ROOM
 
 
+async def test_a_room_of_two_is_opened_once_though_the_server_tells_of_it_meanwhile() -> None:
+    direct = dict[str, Any]()
+
+    class Opens(Server):
+        async def call(self, method: str, *path: str, body: Any = None, **how: Any) -> Any:
+            if path[0] == "createRoom":
+                return {"room_id": f"!new{len(direct)}"}
+            if method == "PUT":
+                direct.update(body)
+                rooms.changed("!new0", member(ANNA))
+            if path[0] == "user":
+                return dict(direct)
+            if path[-2:] == ("m.room.member", ANNA):
+                return {"membership": "invite"}
+            return await super().call(method, *path, **how)
+
+    rooms = Rooms(cast(Homeserver, Opens()), MatrixSettings(user=ME), NoPauses())
+    assert await asyncio.gather(*(rooms.alone_with(ANNA) for _ in range(2))) == ["!new0", "!new0"]
+
+
 async def test_a_message_that_pretends_to_close_the_room_leads_the_bot_nowhere() -> None:
     feigned = {**said("x", by=EVE), "type": "m.room.tombstone", "content": {"replacement_room": "!trap"}}
     told = {"join": {ROOM: {"timeline": {"events": [feigned, said("Hello")]}}}}
