@@ -190,9 +190,8 @@ class Rooms:
     async def before(self, room: Room, event: str) -> str:
         """The messages before a mention, since the bot's own last words, as the model sees them."""
         found: list[Json] = []
-        for each in (await self._asked(room.id, "context", event, limit=str(2 * self._settings.quoted))).get(
-            "events_before", ()
-        ):
+        told = await self._asked(room.id, "context", event, limit=str(2 * self._settings.quoted))
+        for each in told.get("events_before", ()):
             each = await self.opened(room.id, each)
             if each["sender"] == self._server.user and each["type"] == "m.room.message":
                 break

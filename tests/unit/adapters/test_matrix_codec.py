@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from adapters.matrix import codec
 from adapters.matrix.codec import Me, Room
-from adapters.matrix.platform import person_problem, place_problem
+from adapters.matrix.platform import MatrixSettings, person_problem, place_problem
 from gateway.domain.chat import Button
 
 ME = Me("@legato:example.org", "Legato", frozenset(("help", "new")))
@@ -105,3 +106,11 @@ def test_what_others_wrote_before_a_mention_stands_in_front_of_it() -> None:
         == "[before this, in the same room:\nAnna: it rains]\n"
     )
     assert codec.quoted([odd], room()) == ""
+
+
+def test_encryption_without_its_library_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = MatrixSettings(enabled=True, user=ME.id, password=SecretStr("secret"), encryption=True)
+    assert list(settings.contradictions()) == []
+    monkeypatch.setattr("adapters.matrix.platform.find_spec", lambda name: None)
+    ((where, what),) = settings.contradictions()
+    assert (where, "pip install 'legato[e2e]'" in what) == (("encryption",), True)
