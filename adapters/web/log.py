@@ -40,6 +40,7 @@ UNSEEN: Final = (".undo", ".branch", ".name")  # ends of the events of commands 
 _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
 _SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
 _MOST_DEEDS: Final = 60
+_ONLY: Final = re.compile(r"\A\w+: (.*)\Z")
 _BRIEF: Final = 90  # characters of arguments in a line
 # What begins another conversation, with the end of its place: page.css hides what stands before it, until that is asked
 # for.
@@ -228,16 +229,15 @@ class Log(Struct, kw_only=True):
             made_of,
         )
 
-    async def words(self, found: Sequence[Word], *, most: int = LARGEST) -> list[tuple[Word, Html]]:
+    async def words(self, found: Sequence[Word]) -> list[tuple[Word, Html]]:
         """Stored messages, each with what is shown of it. All of them are read in one call."""
-        texts = tuple(cut(each.text, most) for each in found if each.role == "assistant")
+        texts = tuple(cut(each.text, LARGEST) for each in found if each.role == "assistant")
         try:
             answers = iter([Html(each) for each in await self.aside(all_rendered, texts)])
         except TookTooLong:
             answers = iter([verbatim(each) for each in texts])
         return [
-            (each, next(answers) if each.role == "assistant" else verbatim(cut(each.text, min(most, _LONGEST))))
-            for each in found
+            (each, next(answers) if each.role == "assistant" else verbatim(cut(each.text, _LONGEST))) for each in found
         ]
 
     async def _markdown(self, text: str) -> Html:
@@ -325,14 +325,20 @@ def _worked(worked: Worked, place: str, known: Entry | None) -> Entry:
     runs = [each.tool for each in worked.deeds if each.result is None]
     told = f"Runs {', '.join(runs)}" if runs else f"Used {', '.join(names)}"
     count = f" · {len(worked.deeds)} calls" if len(worked.deeds) > len(names) else ""
+    alone = el("code", _brief(worked.deeds[0])) if len(worked.deeds) == 1 else None
     deeds = [el("li", _deed(each)) for each in worked.deeds[-_MOST_DEEDS:]]
-    fold = el("details", el("summary", icon("tool"), el("span", told, count)), el("ol", deeds))
+    fold = el("details", el("summary", icon("tool"), el("span", told, count), alone), el("ol", deeds))
     return Entry.of(worked.id, place, el("article", fold, class_="deeds"), worked)
 
 
+def _brief(deed: Deed) -> str:
+    """What a tool was given, in a line; if that is one thing, without its name."""
+    brief = " ".join(_ONLY.sub(r"\1", deed.arguments).split())
+    return brief if len(brief) <= _BRIEF else f"{brief[: _BRIEF - 1]}…"
+
+
 def _deed(deed: Deed) -> Html:
-    brief = " ".join(deed.arguments.split())
-    brief = brief if len(brief) <= _BRIEF else f"{brief[: _BRIEF - 1]}…"
+    brief = _brief(deed)
     result = "It runs." if deed.result is None else deed.result
     is_change = result.startswith("--- ")
     return el(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
@@ -37,6 +38,7 @@ from gateway.domain.views import (
     Word,
     WorkspaceView,
 )
+from gateway.runtime.structs import replace
 
 Role = Literal["reader", "person", "admin"]
 _NOT_SHOWN: Final = "a link that was shown when it was made, and is not kept · "
@@ -44,6 +46,12 @@ _CUT: Final = 600  # characters of an original in a list
 _EARLIER: Final = "None since /resume or /branch. Earlier ones belong to the session that this one was copied from."
 _CHANGED: Final = "another text, another time, or both"
 _FIGURES: Final = tuple("$0123456789")
+_NO_FILES: Final = "Send one in the chat, or ask for one to be written. It stays, and every change can be taken back."
+_SKILLS: Final = "A skill says how a certain kind of work is done. I read it when such work comes up."
+_WHO: Final = {"user": "You", "assistant": "Legato", "tool": "Tool", "note": "Notes"}
+_SNIPPET: Final = 260  # characters of what was found
+_BEFORE: Final = 70  # of them at most before the first word that was asked for
+_SIGNS: Final = re.compile(r"[*`#>|~]+|[-=:]{3,}")  # of Markdown, which mean nothing in a line
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -185,12 +193,11 @@ def _hidden(frame: Frame) -> list[Html]:
 
 
 def _status(work: str, problem: str) -> Html:
-    stop = _command("Stop", "/stop", id_="stop")
     told = el("span", work, id="work", role="status")
     return el(
         "div",
         el("p", problem, id="problem", role="alert", hidden=not problem),
-        el("p", el("span", class_="dots", aria_hidden="true"), told, stop, id="working", hidden=not work),
+        el("p", el("span", class_="dots", aria_hidden="true"), told, id="working", hidden=not work),
         class_="state",
     )
 
@@ -254,7 +261,8 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
         title="Record",
         hidden=True,
     )
-    row = el("div", attach, field, record, send, class_="row")
+    stop = _command([el("span", "Stop", class_="vh")], "/stop", class_="send", id_="stop", title="Stop")
+    row = el("div", attach, field, record, send, stop, class_="row")
     return el(
         "form",
         _hidden(frame),
@@ -316,7 +324,7 @@ def side(frame: Frame, inner: Html) -> Html:
     new = el("button", icon("plus"), type="submit", form="command", name="text", value="/new", aria_label="New chat")
     return el(
         "nav",
-        el("details", el("summary", icon("menu"), "Menu"), class_="fold", id="fold"),
+        el("details", el("summary", icon("menu"), el("span", "Menu", class_="vh"), "Legato"), class_="fold", id="fold"),
         new if frame.role != "reader" else None,
         el("div", top, search, el("div", inner, id="side"), links, leave, class_="panel"),
         aria_label="Sessions and pages",
@@ -329,7 +337,6 @@ def side_list(sessions: Sequence[SessionLine], shares: WindowShares | None, *, w
         el(
             "li",
             el("a", each.title, href="/#end" if each.present else f"/s/{quote(each.id, safe='')}", dir="auto"),
-            el("small", f"{each.messages} messages"),
             _about_session(each) if writes else None,
             class_="present" if each.present else None,
             data_at="pinned" if each.pinned else f"{each.last_active_at:.0f}",
@@ -368,30 +375,35 @@ def _about_session(each: SessionLine) -> Html:
 def _bar_line(shares: WindowShares | None) -> Child:
     if shares is None:
         return None
-    percent = f"{min(100, 100 * shares.used / shares.window):.0f}%"
-    return el("a", bar(shares), el("small", f"{percent} of the window"), href="/window", class_="window")
+    told = f"Window {min(100, 100 * shares.used / shares.window):.0f}% full"
+    parts = " · ".join(f"{name} {tokens:,}" for name, tokens in shares.parts)
+    return el("a", bar(shares), el("small", told), href="/window", class_="window", title=parts)
 
 
 # -- other pages ------------------------------------------------------------------------------------
 
 
-def page(frame: Frame, title: str, body: Child, side_inner: Html) -> bytes:
-    """A page besides the chat."""
+def page(frame: Frame, title: str, body: Child, side_inner: Html, beside: Child = None) -> bytes:
+    """A page besides the chat. `beside`: what can be done with all that it shows."""
     forms = [_form("command", "/say", frame), _form("order", "/inside", frame), *_of_sessions(frame)]
-    main = el("main", el("h1", title, dir="auto"), body, class_="reading", id="main")
+    head = el("div", el("h1", title, dir="auto"), beside, class_="head")
+    main = el("main", head, body, class_="reading", id="main")
     skip = el("a", "Skip to the content", href="#main", class_="skip")
     return document(f"{title} · Legato", [skip, side(frame, side_inner), main, forms], assets=frame.assets, script=True)
 
 
-def words(found: Sequence[tuple[Word, Html]], *, linked: bool = False) -> Html:
+def bare(picture: str, told: str, hint: str, action: Child = None) -> Html:
+    """What stands where nothing is yet, and what brings something there."""
+    return el("div", icon(picture), el("p", told), el("small", hint), action, class_="bare")
+
+
+def words(found: Sequence[tuple[Word, Html]]) -> Html:
     """Original messages with what is shown of each, to be read."""
-    who = {"user": "You", "assistant": "Legato", "tool": "Tool", "note": "Notes"}
     kinds = {"user": "said", "assistant": "reply", "tool": "tool", "note": "notice"}
     items = []
     for each, shown in found:
         body = el("details", el("summary", "Result of a tool"), shown) if each.role == "tool" else shown
-        more = el("a", "open", href=_address(each)) if linked else None
-        head = el("header", el("span", who[each.role], class_="who"), moment(each.at) if each.at else None, more)
+        head = el("header", el("span", _WHO[each.role], class_="who"), moment(each.at) if each.at else None)
         article = el("article", head, el("div", body, class_="body"), class_=kinds[each.role])
         items.append(el("li", article, id=f"m-{each.id}"))
     return el("ol", items, class_="log")
@@ -486,12 +498,36 @@ def session(found: Sequence[tuple[Word, Html]], begins: int, whole: int) -> Chil
     return [where if earlier or later else None, words(found), where if later else None]
 
 
-def search(query: str, found: Sequence[tuple[Word, Html]]) -> Child:
-    """What a search found."""
+def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
+    """What a search found: messages, each with the title of its conversation."""
     field = el("input", type="search", name="q", value=query, aria_label="Search all words", dir="auto")
     form = el("form", field, el("button", "Search", type="submit"), action="/search", role="search")
-    none = el("p", "Nothing was found.", class_="empty") if query and not found else None
-    return [form, none, words(found, linked=True)]
+    if not found:
+        hint = "Try another word: all that was said to you and by you is searched, also what was compressed."
+        return [form, bare("search", "Nothing was found" if query else "What do you look for?", hint)]
+    asked = "|".join(map(re.escape, sorted(re.findall(r"\w+", query), key=len, reverse=True)))
+    pattern = re.compile(rf"\b({asked})" if asked.isascii() else f"({asked})", re.IGNORECASE) if asked else None
+    items = [
+        el(
+            "a",
+            el("span", el("b", title, dir="auto"), el("small", f"{_WHO[each.role]} · ", moment(each.at))),
+            el("span", _snippet(each.text, pattern), dir="auto"),
+            href=_address(each),
+        )
+        for each, title in found
+    ]
+    return [form, el("ul", [el("li", item) for item in items], class_="found")]
+
+
+def _snippet(text: str, pattern: re.Pattern[str] | None) -> Child:
+    """The place of a text that matches, in a line, with all matches marked."""
+    line = " ".join(_SIGNS.sub("", text).split())
+    first = pattern.search(line) if pattern is not None else None
+    begin = line.find(" ", first.start() - _BEFORE) + 1 if first and first.start() > _BEFORE else 0
+    end = begin + _SNIPPET
+    shown = f"{'…' if begin else ''}{line[begin:end]}{'…' if end < len(line) else ''}"
+    pieces = pattern.split(shown) if pattern is not None else [shown]
+    return [el("mark", each) if number % 2 else each for number, each in enumerate(pieces)]
 
 
 def window(
@@ -589,8 +625,7 @@ def _pass(made: Pass, *, writes: bool) -> Html:
 
 def _original(each: Word) -> Child:
     text = cut(each.text, _CUT)
-    who = {"user": "You", "assistant": "Legato"}.get(each.role, "Tool")
-    link = el("a", who, href=_address(each))
+    link = el("a", _WHO[each.role], href=_address(each))
     return [link, ": ", el("span", text, dir="auto")]
 
 
@@ -638,20 +673,23 @@ def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
     """The files that are worked on, and what changed in the present session."""
     if seen is None:
         return el("p", "The operator has switched the workspace off.")
+    if not (seen.count or seen.changes):
+        asked = _command("Write a file packing.md: tent, torch, matches", _FIRST[1][1]) if writes else None
+        return bare("folder", "No files yet", _NO_FILES, asked)
     back = _command("Take back what the last turn changed", "/files undo") if writes and seen.changes else None
-    told = f"{seen.count:,} files, {seen.size:,} bytes, with those that you sent in the chat."
+    told = f"{_count(seen.count, 'file')}, {seen.size:,} bytes, with those that you sent in the chat."
     left = seen.count - len(seen.files)
     return [
         el(
             "section",
             el("h2", "What changed in this session"),
-            [_file_change(each) for each in seen.changes] or el("p", "Nothing."),
+            [_file_change(each) for each in seen.changes] or el("p", "Nothing yet."),
             el("p", back) if back else None,
         ),
         el(
             "section",
             el("h2", "What is there"),
-            el("p", told) if seen.count else el("p", "Nothing. Send a file, or ask for one to be written."),
+            el("p", told),
             _branch([(each.path.split("/"), each) for each in seen.files]),
             el("p", f"and {left:,} more, or left out by .gitignore") if left > 0 else None,
         ),
@@ -669,13 +707,12 @@ def skills(lines: Sequence[SkillLine] | None, *, writes: bool) -> Child:
         label, verb = actions[each.state]
         button = _command(label, f"/skills {verb} {each.name}", class_="quiet") if writes else None
         from_ = el("small", f" from {each.source}") if each.source else None
-        items.append(el("li", el("strong", each.name), f" {each.about or told[each.state]}", from_, button))
+        name = el("span", el("strong", each.name), f" {each.about or told[each.state]}")
+        items.append(el("li", name, from_, button))
     learn = _command("Make a skill of what we have just done", "/skills learn") if writes else None
-    return [
-        el("p", "A skill says how a certain kind of work is done. I read it when such work comes up."),
-        el("ul", items, class_="facts") if items else el("p", "There are none yet."),
-        el("p", learn) if learn else None,
-    ]
+    if not items:
+        return bare("spark", "No skills yet", _SKILLS, learn)
+    return [el("p", _SKILLS), el("ul", items, class_="facts"), el("p", learn) if learn else None]
 
 
 def _branch(files: Sequence[tuple[Sequence[str], FileLine]]) -> Child:
@@ -722,57 +759,73 @@ class Seen(Struct, frozen=True, kw_only=True):
     budget: float | None  # US dollars a day
     chains: Sequence[tuple[str, Sequence[LineageLink]]]
     settings: Sequence[tuple[str, str]]
+    titles: Mapping[str, str]  # of platforms, by their names
 
 
 def inside(seen: Seen, told: str) -> Child:
     """The gateway for its operator: what one sees in five seconds, what needs a hand, and then the rest."""
     per_day, models, platforms = seen.costs
-    of_budget = (
-        "No budget is set: budgets.daily_usd caps what all spend in a day."
-        if seen.budget is None
-        else f"Today: ${per_day[-1].usd:.4f} of the ${seen.budget:,.2f} that all may spend together in a day."
-    )
-    turns = [(each.key, each.doing, str(each.step), f"{each.seconds:.0f} s") for each in seen.turns]
+    of_budget: Child = ["No budget is set for what all spend in a day. ", el("a", "Set one", href="/settings#people")]
+    if seen.budget is not None:
+        of_budget = f"Today: ${per_day[-1].usd:.4f} of the ${seen.budget:,.2f} that all may spend together in a day."
+    turns = [(_chat(each.key, seen), each.doing, str(each.step), f"{each.seconds:.0f} s") for each in seen.turns]
     filled = [
-        (each.key, meter(each.used, each.window), f"{each.used:,} of {each.window:,}", f"{each.messages:,}")
+        (
+            _chat(each.key, seen),
+            meter(each.used, each.window),
+            f"{each.used:,} of {each.window:,}",
+            f"{each.messages:,}",
+        )
         for each in seen.filled
     ]
-    chains = [el("figure", el("figcaption", key, dir="auto"), lineage(links)) for key, links in seen.chains]
+    chains = [
+        el("figure", el("figcaption", _chat(key, seen), dir="auto"), lineage(links)) for key, links in seen.chains
+    ]
     rows = [el("tr", el("td", name), el("td", value, dir="auto")) for name, value in _flat("", seen.report) if name]
+    by_platform = [replace(each, label=_title(each.label, seen)) for each in platforms]
     return [
         el("p", told, class_="notice", role="status") if told else None,
         _well(seen),
         el("div", _tiles(seen), class_="tiles"),
         el("section", el("h2", "What needs a hand"), _stuck(seen.stuck)) if seen.stuck else None,
-        el("section", el("h2", "Platforms"), el("div", _platforms(seen.report), class_="tiles")),
-        el("section", el("h2", "Turns that run"), _table(("chat", "at", "step", "since"), turns)) if turns else None,
+        el("section", el("h2", "Platforms"), el("div", _platforms(seen), class_="tiles")),
+        el("section", el("h2", "Turns that run"), _table(("Chat", "At", "Step", "Since"), turns)) if turns else None,
         el(
             "section",
-            el("h2", "Cost per day"),
+            el("h2", "Cost per day" if any(each.usd for each in per_day) else "Tokens per day"),
             days(per_day, seen.budget),
             el("p", of_budget),
-            _costs("model", models),
-            _costs("platform", platforms),
+            _costs("Model", models),
+            _costs("Platform", by_platform),
         ),
+        el("section", el("h2", "Fullest windows"), _table(("Chat", "Full", "Tokens", "Messages"), filled))
+        if filled
+        else None,
+        el("section", el("h2", "Compressed conversations"), chains) if chains else None,
         el(
-            "section",
-            el("h2", "Fullest windows"),
-            _table(("chat", "full", "tokens", "messages"), filled) or el("p", "Nothing is known of one yet."),
-        ),
-        el("section", el("h2", "Lineages"), chains or el("p", "No conversation was compressed yet.")),
-        el(
-            "section",
-            el("h2", "Settings in force"),
-            _table(("key", "value"), [(key, el("code", value)) for key, value in seen.settings])
+            "details",
+            el("summary", "Settings that differ from the defaults"),
+            _table(("Key", "Value"), [(key, el("code", value)) for key, value in seen.settings])
             or el("p", "All are at their defaults."),
-            el("p", el("small", "Those that differ from the defaults; secrets are not shown.")),
+            class_="all",
         ),
         el(
             "details",
             el("summary", "Everything that /statusz says"),
             el("div", el("table", rows), class_="table", tabindex=0),
+            class_="all",
         ),
     ]
+
+
+def _title(platform: str, seen: Seen) -> str:
+    return seen.titles.get(platform, platform)
+
+
+def _chat(key: str, seen: Seen) -> str:
+    """A chat, for people: the platform, and the ids there."""
+    platform, *ids = key.split("/")
+    return " · ".join([_title(platform, seen), *(each.partition("=")[2] or each for each in ids)])
 
 
 def _well(seen: Seen) -> Html:
@@ -823,22 +876,22 @@ def _within(seconds: float | None) -> str:
     return "longer than 5 minutes" if seconds is None else f"{seconds:g} s"
 
 
-def _platforms(report: Mapping[str, Any]) -> list[Html]:
+def _platforms(seen: Seen) -> list[Html]:
     """Each platform: whether it is read, when somebody last wrote there, and what waits to be shown."""
-    unsent = report["outbox"]["platforms"]
+    unsent = seen.report["outbox"]["platforms"]
     return [
         el(
             "div",
-            el("b", name),
-            el("span", "connected", class_="good")
+            el("b", _title(name, seen)),
+            el("span", "Connected", class_="well")
             if each["reader"] == "reads"
             else el("span", each["reader"], class_="reason"),
-            el("small", "last message ", _when(each["last_update"])),
-            el("small", "last answer ", _when(each["last_answer"])),
+            el("small", "Last message ", _when(each["last_update"])),
+            el("small", "Last answer ", _when(each["last_answer"])) if each["last_answer"] else None,
             el("small", f"{sum(unsent[name].values()):,} to be shown") if unsent.get(name) else None,
             class_="tile",
         )
-        for name, each in report["platforms"].items()
+        for name, each in seen.report["platforms"].items()
     ]
 
 
@@ -851,7 +904,7 @@ _LONGER: Final = 600.0  # seconds, for a time that is longer than any that is co
 
 def _costs(what: str, costs: Sequence[Cost]) -> Child:
     rows = [(each.label, f"{each.calls:,}", f"{each.tokens:,}", f"${each.usd:.4f}") for each in costs]
-    return _table((what, "calls", "tokens", "cost"), rows)
+    return _table((what, "Calls", "Tokens", "Cost"), rows)
 
 
 def _side_of(number: int, content: Child) -> str | None:
@@ -885,8 +938,6 @@ def _flat(above: str, value: object) -> list[tuple[str, str]]:
 
 
 def _stuck(stuck: Sequence[Stuck]) -> Child:
-    if not stuck:
-        return el("p", "Nothing is stuck.")
     labels = {"retry": "Show again", "drop": "Drop", "replay": "Replay", "bury": "Drop"}
     items = [
         el(

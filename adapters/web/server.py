@@ -47,7 +47,7 @@ from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Attachment, Inbound, InboundKind, KeptFile, Outbound, Source
 from gateway.domain.platform import Bubble
 from gateway.domain.settings import is_loopback
-from gateway.domain.views import Inside, Said, SettingUp, Views
+from gateway.domain.views import Inside, Said, SettingUp, Views, Word
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.door import Door
 from gateway.runtime.errors import AdapterError, ConfigError, FileRefused, SessionNotFound, StoreUnavailable
@@ -57,7 +57,6 @@ log = structlog.get_logger(__name__)
 _LARGEST_FORM: Final = 500_000  # bytes without files
 _LARGEST_LOGIN: Final = 4_000  # bytes of a form that anybody may send
 _LONGEST_NAME: Final = 64  # characters
-_CUT: Final = 600  # characters of a message that was found
 _MOST_FIELDS: Final = 160
 _PATIENCE: Final = 30.0  # seconds for a form without files
 _UPLOAD: Final = 300.0  # seconds for one with files
@@ -278,12 +277,13 @@ class Server(Struct, kw_only=True):
         writes = frame.role != "reader"
         title: str = ""
         body: Child = None
+        beside: Child = None
         if path.startswith("/s/"):
             id_ = path.removeprefix("/s/")
             title, body = await self._session(source, id_, query)
             if writes:
-                made = [el("p", pages.share("Share", id_)), await self._shares(login, source, id_)]
-                body = [made, body, pages.go_on(id_, frame)]
+                beside = pages.share("Share", id_)
+                body = [await self._shares(login, source, id_), body, pages.go_on(id_, frame)]
         elif path.startswith("/answer/"):
             event = unquote(request.rel_url.raw_path.removeprefix("/answer/"))
             title, body = "What this answer took", pages.spent(await self.views.spent(source, event))
@@ -292,7 +292,7 @@ class Server(Struct, kw_only=True):
         elif path == "/search":
             words = query.get("q", "")[:1_000].strip()
             found = await self.views.search(source, words) if words else ()
-            title, body = "Search", pages.search(words, await self.log.words(found, most=_CUT))
+            title, body = "Search", pages.search(words, [(each, await self._title(source, each)) for each in found])
         elif path == "/window":
             views = self.views
             body = pages.window(
@@ -317,11 +317,16 @@ class Server(Struct, kw_only=True):
             title, body = "Operator", await self._inside_page("")
         else:
             raise Problem(404, "There is no such page.")
-        return await self._whole(frame, source, title, body)
+        return await self._whole(frame, source, title, body, beside)
 
-    async def _whole(self, frame: pages.Frame, source: Source, title: str, body: Child) -> web.Response:
-        """A page beside the chat."""
-        return _page(pages.page(frame, title, body, await self._side(source, writes=frame.role != "reader")))
+    async def _whole(
+        self, frame: pages.Frame, source: Source, title: str, body: Child, beside: Child = None
+    ) -> web.Response:
+        """A page besides the chat."""
+        return _page(pages.page(frame, title, body, await self._side(source, writes=frame.role != "reader"), beside))
+
+    async def _title(self, source: Source, found: Word) -> str:
+        return await self.views.title(source, found.session_id) or "A conversation"
 
     async def _shares(self, login: Login, source: Source, session_id: str = "") -> Child:
         """The person's links, or those to one conversation."""
@@ -390,6 +395,7 @@ class Server(Struct, kw_only=True):
             budget=await self.inside.daily_budget(),
             chains=await self.inside.lineages(_MOST_LINEAGES),
             settings=await self.inside.settings(),
+            titles={NAME: "This page", "api": "API", "console": "Terminal", **self.views.stages()},
         )
         return pages.inside(seen, told)
 

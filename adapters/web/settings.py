@@ -33,6 +33,36 @@ _MORE: Final = {  # what else belongs to a section, beside the sections in it
     "adapters.api.hooks": ("/settings?at=adapters.api", "The server that listens for them"),
     "keys": ("/settings?at=adapters.api", "The server that takes them"),
 }
+_TITLES: Final = {  # of sections whose keys say too little
+    "": "General",
+    "tools.delegate": "Helpers",
+    "tools.shell": "Commands",
+    "tools.shell.folders": "Folders for commands",
+    "tools.web": "Web pages",
+    "tools.search": "Web search",
+    "tools.workspace": "Files of a conversation",
+    "adapters.api": "API",
+    "adapters.web": "This page",
+    "adapters.web.people": "People with a password",
+    "adapters.whatsapp": "WhatsApp",
+    "chats": "Chats of their own",
+    "otel": "Tracing",
+} | {at: title for at, _, title, _ in _FIRST}
+_WORDS: Final = {  # of keys, as people say them
+    "api": "API",
+    "args": "arguments",
+    "chars": "characters",
+    "cwd": "folder",
+    "env": "environment",
+    "id": "ID",
+    "mcp": "MCP",
+    "url": "address",
+    "usd": "US dollars",
+}
+_BASIC: Final = {  # of long sections what most people fill in; the rest is folded
+    "tools.mcp": ("enabled", "command", "url", "headers"),
+    "adapters.api.hooks": ("secret", "chat", "do", "task"),
+}
 _AGAIN: Final = "Legato stops cleanly, and starts again. This page will be back in a few seconds: "
 _NOT_MADE: Final = "To make one, come by a link of this machine, or type this in a terminal there: "
 _ONCE: Final = "Copy this key now. It is never shown again:"
@@ -106,9 +136,10 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         last.told if last.where == "again" else None,
         el(
             "p",
-            "So far, a small built-in model answers, which follows a few rules. Connect a real one here; or ",
+            "So far, a small built-in model answers, which follows a few rules. Connect a real one here, or ",
             el("a", "look around first", href="/"),
             ".",
+            class_="hello",
         )
         if frame.embedded
         else None,
@@ -165,7 +196,10 @@ def _card(at: str, picture: str, title: str, told: str) -> Html:
 
 
 def _links(parts: Sequence[Part]) -> Html:
-    items = [el("li", _to(each.at or "general", each.at), el("small", _coded(_first(each)))) for each in parts]
+    items = [
+        el("li", _to(title_of(each.at), each.at), el("small", _coded(_first(each)), " ", el("code", each.at)))
+        for each in parts
+    ]
     return el("ul", items, class_="parts")
 
 
@@ -176,7 +210,13 @@ def _first(part: Part) -> str:
 
 def title_of(at: str, name: str = "") -> str:
     """The title of a section's page."""
-    return name or next((title for key, _, title, _ in _FIRST if key == at), at or "general")
+    return name or _TITLES.get(at) or _said(at.removeprefix("adapters.").removeprefix("tools.").replace(".", ": "))
+
+
+def _said(key: str) -> str:
+    """A key, in words."""
+    words = " ".join(_WORDS.get(each, each) for each in key.split("_"))
+    return words[:1].upper() + words[1:]
 
 
 def _way(at: str) -> Html:
@@ -196,17 +236,33 @@ def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
     is_new = part.names is not None and not part.name
     who = _text("name", "Name", "") if is_new else hidden(name=part.name)
     verbs = [_button("Save"), _button("Remove", "remove") if part.name else None]
-    form = _form("part", csrf, [hidden(at=part.at), who, [_asked(each) for each in part.fields]], verbs)
-    names = [el("li", _to(name, part.at, name=name)) for name in part.names or ()]
-    there = el("ul", names, class_="parts") if names else el("p", "There are none yet.")
+    form = _form("part", csrf, [hidden(at=part.at), who, _folded(part)], verbs)
+    names = [el("li", _to([icon("right"), name], part.at, name=name)) for name in part.names or ()]
+    there = el("ul", names, class_="parts")
     return [
         _way(part.at if part.name else ""),
         el("p", _coded(part.about)) if part.about else None,
         _outcome(last, settings, csrf),
-        [there, el("section", el("h2", "Add one"), form)] if is_new else form if part.fields else None,
-        el("section", el("h2", "More of this"), _links(inner)) if inner else None,
+        [there if names else None, el("section", el("h2", "Add one"), form)]
+        if is_new
+        else form
+        if part.fields
+        else None,
+        el("section", el("h2", "More"), _links(inner)) if inner else None,
         _more(part.at),
     ]
+
+
+def _folded(part: Part) -> Child:
+    """The fields of a section; of a long one, those that few need, and that nobody changed, behind a line."""
+    basic = _BASIC.get(part.at, [each.name for each in part.fields])
+    rest = [
+        each
+        for each in part.fields
+        if each.name not in basic and not each.is_set and each.value in ("", each.usual.strip('"'))
+    ]
+    more = el("details", el("summary", "More settings"), [_asked(each) for each in rest], class_="all")
+    return [[_asked(each) for each in part.fields if each not in rest], more if rest else None]
 
 
 def _outcome(last: Done, settings: Settings, csrf: str) -> Child:
@@ -242,7 +298,7 @@ def keys_page(settings: Settings, csrf: str, last: Done, *, owner: bool) -> Chil
         _way(""),
         el("p", "Whoever has a key can talk to the bot over its API, as the person that the key names."),
         last.told,
-        el("ul", items, class_="facts") if items else el("p", "There are none yet."),
+        el("ul", items, class_="facts") if items else None,
         el("section", el("h2", "Make one"), _form("keys", csrf, fields, _button("Make a key")))
         if owner
         else el("p", _NOT_MADE, el("code", "legato keys add"), "."),
@@ -297,12 +353,12 @@ def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, aga
     verbs: list[Html] = [_button("Save and switch on" if not each.enabled else "Save")]
     if each.enabled:
         verbs += [_button("Check", "try"), _button("Switch off", "off")]
-    state = el("span", "on", class_="good") if each.enabled else el("small", "off")
+    state = el("span", "On", class_="badge on") if each.enabled else el("span", "Off", class_="badge")
     mine = last.where == each.name
     waits = each.enabled and (served is None or not served["last_update"])
     return el(
         "details",
-        el("summary", el("b", each.title), " ", state),
+        el("summary", el("b", each.title), state),
         last.told if mine else None,
         _step(each, frame, served, again=again) if each.enabled else None,
         _form(each.name, frame.csrf, fields, verbs),
@@ -345,10 +401,11 @@ def _asked(blank: Blank, example: str = "") -> Child:
     """A field of a section, by its key and what it means; and beside it what it holds now, so that only what somebody
     changes is written."""
     usual = "" if blank.usual in ("null", "[]", "{}") else blank.usual
-    hint = f"such as {example}" if example and blank.name.startswith("access.") else usual
+    hints = {"access": f"such as {example}" if example else "", "budgets": "no limit"}
+    hint = hints.get(blank.name.partition(".")[0], usual)
     name, more = blank.label, None
     if "." not in blank.name:
-        name, more = blank.name.replace("_", " ").capitalize(), el("small", _coded(blank.label))
+        name, more = _said(blank.name), el("small", _coded(blank.label))
     if blank.kind == "secret":
         return _secret(f"{_SAID}{blank.name}", [name, more], is_set=blank.is_set, shown=usual)
     was = hidden(**{f"{_SHOWN}{blank.name}": blank.value})

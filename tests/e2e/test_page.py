@@ -298,7 +298,7 @@ async def test_the_workspace_is_a_tree_with_what_changed(tmp_path: Path) -> None
     model = FakeModel(in_turn(writes, Say(text="written"), changes, Say(text="changed")))
     async with page(tmp_path, model=model) as live:
         _, empty = await live.me.get("/workspace")
-        assert "Send a file, or ask for one to be written" in empty
+        assert "No files yet" in empty
         for text, answer in (("write", "written"), ("/new", "fresh"), ("change", "changed")):
             await live.me.say(text)
             await live.me.until(answer)
@@ -316,7 +316,7 @@ async def test_the_workspace_is_a_tree_with_what_changed(tmp_path: Path) -> None
             assert (await live.me.get(f"/workspace/{path}"))[0] == 404
         await live.me.say("/files undo")
         await live.me.until("Took back my changes of")
-        assert "Nothing." in (await live.me.get("/workspace"))[1]
+        assert "Nothing yet." in (await live.me.get("/workspace"))[1]
 
 
 async def test_skills_are_listed_and_switched(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@
   const log = $("log"), composer = $("composer"), text = $("text"), press = $("press"), command = $("command");
 
   // -- times in the reader's own zone ----------------------------------------------------------------
-  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+  const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
   const dated = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
   function localise(root) {
     for (const each of root.querySelectorAll("time[datetime]")) {

@@ -8,7 +8,7 @@ import pytest
 
 from adapters.web.charts import bar, days, lineage
 from adapters.web.markup import Html, joined
-from adapters.web.pages import Frame, Role, Seen, inside, login, session, side, window
+from adapters.web.pages import Frame, Role, Seen, inside, login, search, session, side, window
 from gateway.domain.views import Coming, Cost, Filled, Hour, LineageLink, Memo, Pass, WindowShares, Word
 from gateway.runtime.structs import replace
 
@@ -81,6 +81,7 @@ def seen(
         budget=budget,
         chains=[],
         settings=[],
+        titles={"telegram": "Telegram"},
     )
 
 
@@ -130,6 +131,29 @@ def test_a_part_of_a_conversation_leads_to_the_others_and_no_further(begins: int
     assert (f"{begins + 1} to {begins + 2} of {whole} messages" in html) is bool(links)
 
 
+@pytest.mark.parametrize(
+    ("query", "text", "shown"),
+    [
+        ("Vienna train", "a **train** to\nvienna", "a <mark>train</mark> to <mark>vienna</mark>"),
+        ("rain", "a train in the rain", "a train in the <mark>rain</mark>"),
+        ("火车", "去维也纳的火车", "去维也纳的<mark>火车</mark>"),
+        ("what for", "found by its meaning", "found by its meaning"),
+        ('"', "<b>&", "&lt;b&amp;"),
+        ("end", f"{'word ' * 100}the end", f"…{'word ' * 13}the <mark>end</mark>"),
+        ("word", "word " * 100, f"{'<mark>word</mark> ' * 52}…"),
+    ],
+)
+def test_what_was_found_stands_in_a_line_with_the_words_marked(query: str, text: str, shown: str) -> None:
+    html = joined(search(query, [(replace(LOST, text=text), "A talk")]))
+    assert '<b dir="auto">A talk</b>' in html
+    assert f'<span dir="auto">{shown}</span>' in html
+
+
+@pytest.mark.parametrize(("query", "told"), [("", "What do you look for?"), ("x", "Nothing was found")])
+def test_a_search_that_finds_nothing_says_so(query: str, told: str) -> None:
+    assert told in joined(search(query, []))
+
+
 @pytest.mark.parametrize(("role", "offered"), [("reader", False), ("person", False), ("admin", True)])
 def test_only_an_admin_is_led_to_the_operators_page(role: Role, offered: bool) -> None:
     assert ('href="/inside"' in side(frame(role), Html(""))) is offered
@@ -162,7 +186,7 @@ def test_the_operator_sees_four_figures_and_each_platform() -> None:
         ("Fullest window", "0%"),
     ]
     assert "3 turns, 95 % within 5 s" in told
-    assert re.search(r"<b>telegram</b><span class=\"good\">connected</span>.*2 to be shown", told)
+    assert re.search(r"<b>Telegram</b><span class=\"well\">Connected</span>.*2 to be shown", told)
 
 
 def test_the_operator_sees_todays_cost_beside_the_budget() -> None:
@@ -204,5 +228,7 @@ def test_of_a_long_lineage_the_end_is_drawn() -> None:
 def test_the_fullest_window_is_a_share_of_its_own_window() -> None:
     half = Filled(key="telegram/chat=1", id="s1", used=500, window=1_000, messages=3, last_active_at=NOON)
     more = replace(half, id="s2", used=400, window=10_000)
-    assert "<strong>50%</strong>" in joined(inside(replace(seen(), filled=[more, half]), ""))
+    told = joined(inside(replace(seen(), filled=[more, half]), ""))
+    assert "<strong>50%</strong>" in told
+    assert "Telegram · 1</td>" in told
     assert "<strong>0%</strong>" in joined(inside(seen(), ""))
