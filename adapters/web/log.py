@@ -388,8 +388,8 @@ def _host(url: str) -> str:
 
 def moment(at: float) -> Html:
     """A time, which the page's script writes in the reader's own zone."""
-    when = datetime.fromtimestamp(at, UTC)
-    return el("time", f"{when:%Y-%m-%d %H:%M} UTC", datetime=when.isoformat(timespec="seconds"))
+    when = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    return Html(f'<time datetime="{when}">{when[:10]} {when[11:16]} UTC</time>')
 
 
 def _file(file: Attachment) -> Html:

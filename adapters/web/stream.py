@@ -254,14 +254,16 @@ class Page(Struct, kw_only=True):
                 self._add("keep", [entry.id for entry in now])
             else:
                 self._has, self._mark = now[: (place := digests.index(self.digest))], marks[place]
-        had, left = {entry.id: entry for entry in self._has}, {entry.id for entry in now}
-        for entry in [each for each in self._has if each.id not in left]:
+        same = {*map(id, self._has)} & {*map(id, now)}  # nearly all; the others are looked at
+        had = {entry.id: entry for entry in self._has if id(entry) not in same}
+        new = [entry for entry in now if id(entry) not in same]
+        left = {entry.id for entry in new}
+        for entry in [each for each in had.values() if each.id not in left]:
             self._mark -= entry.mark
             self.digest = name_of(self._mark)
             self._add("gone", entry.id)
-        for entry in now:
-            old = had.get(entry.id)
-            if old is not entry and old != entry:
+        for entry in new:
+            if (old := had.get(entry.id)) != entry:
                 self._mark += entry.mark - (old.mark if old is not None else 0)
                 self.digest = "-" if lost else name_of(self._mark)
                 self._drafted.pop(entry.id, None)

@@ -31,6 +31,7 @@ BENCHES = (
     "tools",
     "reminders",
     "doors",
+    "page",
     "voice",
 )
 

@@ -204,7 +204,6 @@
   // -- the log ------------------------------------------------------------------------------------------
   const atEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 120;
   const toEnd = () => scrollTo(0, document.documentElement.scrollHeight);
-  toEnd();
   const end = $("to-end");
   let follows = true, before = scrollY;  // until somebody scrolls up: answers, pictures and the field itself grow
   addEventListener("scroll", () => {
@@ -227,6 +226,7 @@
   }
   dress(log);
   offerLast();
+  toEnd();  // once everything is there: before, all would be laid out twice
 
   function put({ id, place, html }) {
     let item = $("e-" + id);
