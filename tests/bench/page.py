@@ -1,7 +1,7 @@
 """How soon Chromium paints the page, and how soon it paints a key: in an empty chat, and in one of 300 messages.
 
-A paint is the browser's own first-contentful-paint, in milliseconds after the request for the page. A key's time is that
-from the moment at which it was pressed to the end of the frame that shows it.
+A paint is the browser's own first-contentful-paint, in milliseconds after the request for the page. A key's time is
+that from the moment at which it was pressed to the end of the frame that shows it.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _TOOK: Final = """(keys) => new Promise((done) => {
 async def measure() -> Rows:
     """Both, of each chat."""
     answer = f"{REPLY}\n\n- **one** thing\n- `another`\n\n```python\nprint('{REPLY}')\n```"
+    model = FakeModel(lambda *_: Say(text=answer))
     with TemporaryDirectory() as folder:
-        async with page(Path(folder), model=FakeModel(lambda *_: Say(text=answer))) as live, browser() as here:
-            async with person(here, live) as me:
-                rows = [*await _looked_at(me, live, "/", "an empty chat")]
-                await me.goto("about:blank")
-                csrf = await live.me.csrf()
-                for number in range(_MESSAGES // 2):
-                    await live.me.post("/say", {"id": f"event{number:04d}", "text": said(number)}, csrf=csrf)
-                    if number % _AT_ONCE == _AT_ONCE - 1:
-                        await live.me.until(said(number))
-                rows += await _looked_at(me, live, "/", f"{_MESSAGES} messages, of which it shows 80")
-                return [*rows, *await _looked_at(me, live, "/?n=320", f"{_MESSAGES} messages, all shown")]
+        async with page(Path(folder), model=model) as live, browser() as here, person(here, live) as me:
+            rows = [*await _looked_at(me, live, "/", "an empty chat")]
+            await me.goto("about:blank")
+            csrf = await live.me.csrf()
+            for number in range(_MESSAGES // 2):
+                await live.me.post("/say", {"id": f"event{number:04d}", "text": said(number)}, csrf=csrf)
+                if number % _AT_ONCE == _AT_ONCE - 1:
+                    await live.me.until(said(number))
+            rows += await _looked_at(me, live, "/", f"{_MESSAGES} messages, of which it shows 80")
+            return [*rows, *await _looked_at(me, live, "/?n=320", f"{_MESSAGES} messages, all shown")]
 
 
 async def _looked_at(me: Page, live: LivePage, path: str, what: str) -> Rows:
