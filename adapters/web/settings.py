@@ -94,7 +94,9 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
             return Done(
                 where=where, told=el("p", "Choose a model first.", class_="reason", role="alert"), chosen=chosen
             )
-        return Done(where=where, told=_saved(await desk.save_model(chosen, key, owner=owner)), chosen=chosen)
+        saved = await desk.save_model(chosen, key, owner=owner)
+        next_ = el("p", el("a", "Say something to it", href="/#end")) if saved.files else None
+        return Done(where=where, told=[_saved(saved), next_], chosen=chosen)
     if where == "again":
         saved = await desk.start_again()
         back = el("p", _AGAIN, el("a", "load it", href="/settings"), ".", class_="well back", role="status")
@@ -112,7 +114,10 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
     shown = {name: "" for name, text in said.items() if text} | shown  # an empty secret is none
     said |= {"enabled": "false"} if verb == "off" else {}
     saved = await desk.save(at, called, said, shown, owner=owner)
-    return Done(where=where, told=_saved(saved), later=bool(saved.later))
+    told: Child = _saved(saved)
+    if saved.files and verb == "save" and where not in ("part", "people"):
+        told = [told, _tried(await desk.try_platform(where))]
+    return Done(where=where, told=told, later=bool(saved.later))
 
 
 async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, name: str, *, owner: bool) -> Child:
@@ -347,7 +352,7 @@ def _model(at: ProviderBlank, chosen: Chosen, csrf: str, last: Done) -> Child:
 def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, again: bool) -> Html:
     fields = [
         hidden(**{f"{_SAID}enabled": "true", f"{_SHOWN}enabled": str(each.enabled).lower()}),
-        el("p", each.guide) if each.guide else None,
+        el("p", each.guide) if each.guide and not each.enabled else None,
         [_asked(blank) for blank in each.fields],
     ]
     verbs: list[Html] = [_button("Save and switch on" if not each.enabled else "Save")]
@@ -382,8 +387,8 @@ def _step(each: PlatformBlank, frame: Frame, served: Any, *, again: bool) -> Chi
     seen = moment(datetime.fromisoformat(served["last_update"]).timestamp())
     return [
         el("p", "Messages come in; the last one ", seen, ".", class_="step well"),
-        el("p", el("small", "Whom the bot does not know, it gives a code: ")),
-        worded(frame, "Let somebody in with their code", "/pair", hint="such as H4KD-7XQM"),
+        el("p", el("small", "Whom the bot does not know, it gives a code.")),
+        el("div", worded(frame, "Let somebody in with their code", "/pair", hint="such as H4KD-7XQM"), class_="orders"),
     ]
 
 

@@ -73,7 +73,9 @@ async def test_a_newcomer_reaches_a_model_and_telegram_without_leaving_the_brows
         await me.locator("#telegram summary").click()
         await me.locator("#telegram input[type=password]").fill(telegram.token)
         await me.locator("#telegram").get_by_role("button", name="Save and switch on").click()
-        await expect(me.locator("#telegram [role=status]")).to_contain_text("From the next start on: adapters.telegram")
+        said = me.locator("#telegram [role=status]")
+        await expect(said.first).to_contain_text("From the next start on: adapters.telegram")
+        await expect(said.nth(1)).to_contain_text("@legato_bot")  # a token is tried as soon as it is saved
         await me.locator("#telegram").get_by_role("button", name="Start again now").click()
         await expect(me.locator("#telegram .step")).to_contain_text("Write to the bot on Telegram now")
         anna = telegram.people.person("Anna")
@@ -87,6 +89,8 @@ async def test_a_newcomer_reaches_a_model_and_telegram_without_leaving_the_brows
         await me.locator("#telegram .worded input[type=text]").fill(code[1])
         await me.keyboard.press("Enter")
         await expect(me.locator("#log")).to_contain_text("Let in: telegram:")
+        telegram.people.say(chat, anna, "hello again")
+        await telegram.until(lambda: telegram.shown(chat)[-1].text == "echo: hello again")
         assert "It serves Telegram and the page" in terminal.text
         for path in ("?at=tools.mcp", "?at=keys", "?at=chats&name=x"):
             await me.goto(f"http://127.0.0.1:{port}/settings{path}")
