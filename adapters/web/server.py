@@ -104,6 +104,7 @@ GONE: Final = (
     "That message is not in the window any more, so it cannot be said anew: it was taken back, or compressed. "
     "Nothing was sent."
 )
+FORGOTTEN: Final = "The conversation from which this should go on was deleted. Nothing was sent."
 AWAY: Final = "Messages cannot be stored right now. Yours is kept here: send it again in a moment."
 
 
@@ -574,6 +575,8 @@ class Server(Struct, kw_only=True):
                 problem = branched.told if branched.status == "refused" else ""
                 status = 409 if problem else 200
             if back := form.fields.get("back", ""):  # an earlier conversation, from which these words go on
+                if await self.views.title(source, back) is None:
+                    raise Problem(409, FORGOTTEN)
                 await self._take(source, f"{login.person}:{id_}.back", f"/resume {back[:200]}")
             kept = [await self._kept(source, id_, *file) for file in form.files]
             if text.strip() or kept:

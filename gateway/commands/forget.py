@@ -242,10 +242,12 @@ _NAMES: Final[Mapping[str, str]] = {
 
 def _question(ctx: CommandContext, chosen: Sequence[Exchange], deed: Deed) -> str:
     """Return the question: the number of things that go, without a word of them."""
-    when = ", ".join(_when(ctx, each) for each in chosen[:3])
-    more = f" and {len(chosen) - 3} more times" if len(chosen) > 3 else ""
+    times = sorted(chosen, key=lambda each: note_of(each.request).get("at", 0.0))
+    when = ", ".join(dict.fromkeys(_when(ctx, each) for each in chosen))
+    if len(chosen) > 3:
+        when = f"from {_when(ctx, times[0])} to {_when(ctx, times[-1])}"
     numbers = f" (in /reminders: {', '.join(map(str, deed.reminders))})" if deed.reminders else ""
-    what = f"what was said {when}{more}, with my answer" if chosen else "all that holds these words"
+    what = f"what was said {when}, with {'my answer' if len(chosen) == 1 else 'my answers'}" if chosen else "all that holds these words"
     return f"Forget {what}: {_summed(deed.counts)}{numbers}? This cannot be undone."
 
 

@@ -344,3 +344,12 @@ async def test_an_old_page_takes_no_other_rule_away(tmp_path: Path) -> None:
         for button in re.findall(r'value="(/unpin [^"]+)"', old)[:2]:
             await live.me.say(button)
         await live.me.until("1. third")
+
+
+async def test_words_that_go_on_from_a_deleted_conversation_go_nowhere_else(tmp_path: Path) -> None:
+    async with page(tmp_path, model=FakeModel(in_turn(Say(text="hi")))) as live:
+        await live.me.say("hello")
+        await live.me.until("hi")
+        answer = await live.me.post("/say", {"id": "event0001", "text": "and then?", "back": "s_deleted"})
+        assert (answer.status, "was deleted" in await answer.text()) == (409, True)
+        assert "and then?" not in (await live.me.shown()).text

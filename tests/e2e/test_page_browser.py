@@ -95,7 +95,9 @@ async def test_a_phone_that_slept_shows_what_it_missed_and_sends_what_it_kept(
         await me.fill("#text", "written under way")
         await me.click(".send")
         await expect(me.locator("#unsent li")).to_have_text("written under way")
+        await expect(me.locator("body.away")).to_have_count(1)  # which says so above the field
         await me.context.set_offline(False)
+        await expect(me.locator("body.away")).to_have_count(0)
         await expect(me.locator("#log")).to_contain_text("echo: written under way")
         await expect(me.locator("#log")).to_contain_text("echo: said elsewhere")
         await expect(me.locator("#unsent li")).to_have_count(0)
@@ -516,7 +518,8 @@ async def test_axe_finds_nothing(tmp_path: Path, chromium: Browser) -> None:
         (present,) = re.findall(r'name="session" value="([^"]+)">Share this', (await live.me.get("/window"))[1])
         await live.me.post("/share", {"session": present})
         (shared,) = re.findall(r'href="(/shared/[^"]+)"', (await live.me.get("/window"))[1])
-        paths = ("/", "/window", "/inside", "/search?q=code", "/as/telegram", f"/s/{present}", shared)
+        paths = ("/", "/window", "/inside", "/search?q=code", "/workspace", "/skills", "/as/telegram")
+        paths += (f"/s/{present}", shared)
         for tab, path in [*((me, path) for path in paths), *((phone, path) for path in paths[:4])]:
             await tab.goto(f"{live.adapter.at}{path}")
             found = (await Axe().run(tab)).response["violations"]

@@ -304,6 +304,9 @@
     };
   }
   stream();
+  // A connection that was cut is noticed late, and one that was not still lives when the network is back.
+  addEventListener("offline", () => document.body.classList.add("away"));
+  addEventListener("online", () => { if (source?.readyState === EventSource.OPEN) document.body.classList.remove("away"); });
 
   // -- writing ------------------------------------------------------------------------------------------
   if (!composer) return;
