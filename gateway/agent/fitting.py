@@ -138,6 +138,8 @@ class Fitting(Struct, kw_only=True):
         self._overflows += 1
         conversation.drop_quotes()
         if todo.action == "lower_output":
+            if isinstance(error, OutputCapTooLarge) and error.limit:
+                await self._adopt(conversation, error.limit)
             return todo.max_tokens
         compacts = todo.action != "give_up" and self.automatic
         if compacts and await self._compact_to(conversation, error, todo.limit):
@@ -169,12 +171,9 @@ class Fitting(Struct, kw_only=True):
     ) -> bool:
         """Compact after a refusal. The limit that it stated counts from now on, or for this call only where it is not
         the model's window."""
-        spec, learned = conversation.spec, self.metering.models.learned
         if isinstance(error, ContextOverflow) and error.lasting:
-            known = learned.meet(spec, conversation.stored.session.key, limit)
-            if known != spec:
-                await learned.keep(spec)
-                await change_model(conversation, spec := known)
+            await self._adopt(conversation, limit)
+        spec = conversation.spec
         if limit is None or limit >= spec.context_length:
             return await self._compact(conversation, "overflow")
         await change_model(conversation, replace(spec, context_length=limit))
@@ -182,6 +181,14 @@ class Fitting(Struct, kw_only=True):
             return await self._compact(conversation, "overflow")
         finally:
             await change_model(conversation, spec)
+
+    async def _adopt(self, conversation: Conversation, limit: int | None) -> None:
+        """Go on with the window that the provider stated, also in later processes."""
+        spec, learned = conversation.spec, self.metering.models.learned
+        known = learned.meet(spec, conversation.stored.session.key, limit)
+        if known != spec:
+            await learned.keep(spec)
+            await change_model(conversation, known)
 
 
 async def change_model(conversation: Conversation, spec: ModelSpec) -> None:

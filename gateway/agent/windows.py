@@ -87,6 +87,12 @@ class LearnedWindows(Struct):
         """Note that a shorter prompt was refused as well; until the model answers, no prompt is shortened for that."""
         self._not_length.add(spec.place[:3])
 
+    def otherwise(self, spec: ModelSpec) -> int | None:
+        """The window that is otherwise known of a model whose server stated the one that it has here; None: it stated
+        none."""
+        stated = self._stated.get(spec.place[:3])
+        return stated.window if stated is not None and stated.limit == spec.context_length else None
+
     def is_credible(self, spec: ModelSpec, limit: int) -> bool:
         """Whether a stated limit may be the model's window: smaller than the known one, and no call exceeded it."""
         return self._fitted.get(spec.place[:3], 0) <= limit < spec.context_length

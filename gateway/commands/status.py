@@ -144,6 +144,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         f"~{used:,} of {window:,} tokens:",
         *(f"  {name:<14}{tokens:>10,}" for name, tokens in shares.parts),
         f"{counted(shares.messages, 'message')}, {history}.",
+        *_stated_window(ctx, conversation),
         *await _passes_told(ctx, conversation),
     ]
     if (brought := quoted(conversation.fresh.announced)) is not None:
@@ -156,6 +157,12 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     elif threshold:
         lines.append("I never compress it by myself here; /compress does it now.")
     return "\n".join([*lines, *await said_of_chat(ctx, conversation.stored.session)])
+
+
+def _stated_window(ctx: CommandContext, conversation: Conversation) -> list[str]:
+    """Where the window comes from, if it is not what the settings or the lists of models say."""
+    otherwise = ctx.sessions.models.learned.otherwise(conversation.spec)
+    return [] if otherwise is None else [f"The model's server stated this window; otherwise I know of {otherwise:,}."]
 
 
 async def _passes_told(ctx: CommandContext, conversation: Conversation) -> list[str]:

@@ -237,6 +237,7 @@ def _output_cap(length: OutputTooLong) -> OutputCapTooLarge:
     return OutputCapTooLarge(
         f"More output was asked for than the model can give{room}. Lower model.max_output_tokens.",
         available=length.available,
+        limit=length.limit,
         because=length.because,
     )
 

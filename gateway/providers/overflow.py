@@ -30,9 +30,11 @@ class PromptTooLong(Struct, frozen=True, kw_only=True):
 
 
 class OutputTooLong(Struct, frozen=True, kw_only=True):
-    """The input fits, the requested output does not; `available` tokens would. `because`: for the log."""
+    """The input fits, the requested output does not; `available` tokens would. `limit`: the window, if the text states
+    it. `because`: for the log."""
 
     available: int | None
+    limit: int | None = None
     because: str = ""
 
 
@@ -52,7 +54,7 @@ def judge_length(text: str) -> PromptTooLong | OutputTooLong | None:
     window, used, asked = numbers.window, numbers.used, numbers.asked
     told = f"window {window}, input {used}, output {asked}"
     if window and used and (asked or _ASKS_OUTPUT.search(plain)) and used < window:
-        return OutputTooLong(available=window - used, because=told)
+        return OutputTooLong(available=window - used, limit=window, because=told)
     if window and used and used > window:
         return PromptTooLong(limit=window, because=told)
     if _OF_BOTH.search(plain) and not numbers.parts:  # what is asked for is small beside a window

@@ -250,12 +250,14 @@ class ContextOverflow(ProviderError):
 
 
 class OutputCapTooLarge(ProviderError):
-    """The input fits, but not with max_tokens; `available`: the room, if stated. `because`: as with ContextOverflow."""
+    """The input fits, but not with max_tokens; `available`: the room, and `limit`: the window, if stated. `because`: as
+    with ContextOverflow."""
 
-    def __init__(self, text: str, *, available: int | None = None, because: str = "") -> None:
+    def __init__(self, text: str, *, available: int | None = None, limit: int | None = None, because: str = "") -> None:
         super().__init__(text)
         self.because = because
         self.available = available
+        self.limit = limit
 
 
 class MediaFailed(GatewayError):

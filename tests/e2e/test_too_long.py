@@ -175,14 +175,33 @@ async def test_a_stated_limit_outlives_a_restart_until_the_window_is_known_to_be
     async with running(tmp_path, model=model) as live:
         await live.ask("and after the restart?")
         assert model.specs[-1].context_length == 20_000
-        assert "of 20,000 tokens" in await live.ask("/context")
+        told = await live.ask("/context")
+        assert "of 20,000 tokens" in told
+        assert f"The model's server stated this window; otherwise I know of {WINDOW:,}." in told
         await live.ask("and here?", chat="elsewhere")
         assert model.specs[-1].context_length == WINDOW
+        assert "server stated" not in await live.ask("/context", chat="elsewhere")
     model = FakeModel(echo)
     larger = config_in(tmp_path, model=ModelSettings(provider="offline", name="fake", context_length=WINDOW + 1_000))
     async with running(tmp_path, model=model, config=larger) as live:
         await live.ask("and in the new one?")
         assert model.specs[-1].context_length == WINDOW + 1_000
+
+
+async def test_a_window_that_is_stated_about_the_output_costs_one_refused_call(tmp_path: Path) -> None:
+    async with LlmServer(context_length=16_000, api_key=KEY) as server:
+        entry = {"provider": "anthropic", "name": "claude-sonnet-4-5", "context_length": 64_000}
+        write_config(tmp_path, server.url, model=entry)
+        for started in ("first", "again"):
+            async with chatting(tmp_path) as program:
+                for number in range(2):
+                    program.send({"id": f"{started}{number}", "text": "hello"})
+                    await program.until_answered(f"{started}{number}")
+                program.send({"id": started, "text": "/context"})
+                [told] = await program.until_answered(started)
+                assert (await program.finish())[0] == 0
+            assert "of 16,000 tokens" in told["text"]
+            assert server.overflows == 1, "the window is known from then on"
 
 
 async def test_a_limit_per_minute_is_that_of_one_call(tmp_path: Path) -> None:
