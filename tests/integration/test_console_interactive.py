@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from tests.support.console_person import Person, Screen
 from tests.support.console_pipes import outbound
 from tests.support.console_terminal import chatting
 from tests.support.fakes import ManualClock, SequentialIds
-from tests.support.program import write_config
+from tests.support.program import KEY, write_config
 from tests.support.waiting import eventually
 
 MAIN = ChatAddress(platform="console", chat="main")
@@ -519,3 +520,18 @@ async def test_who_leaves_with_a_question_open_is_asked_again_when_they_are_back
         await terminal.sees("said")
         terminal.types(CTRL_D)
         assert await terminal.left() == 0
+
+
+async def test_it_begins_with_how_prompts_are_cached_and_ends_with_what_was_spent(tmp_path: Path) -> None:
+    async with LlmServer(beginning, api_key=KEY) as server:
+        write_config(tmp_path, server.url, model={"provider": "anthropic", "name": "claude-sonnet-4-5"})
+        async with chatting(tmp_path, columns=200) as terminal:
+            await terminal.sees("chatting with claude-sonnet-4-5 (anthropic, prompts cached 5m or 1h).")
+            terminal.types("thank you" + ENTER)
+            await terminal.sees("You are welcome!")
+            terminal.types(CTRL_D)
+            assert await terminal.left() == 0
+    last = (
+        r"“thank you”: 2 messages, [\d,]+ tokens.*?`legato chat` goes on with it\..*?/resume\s+s_\w+ comes back to it\."
+    )
+    assert re.search(last, terminal.text, re.DOTALL)
