@@ -152,7 +152,7 @@ class Preparations(Struct, frozen=True, kw_only=True):
         engine = (await self.engines.stand_in(job.session, state, charge=job.calls.append)).engine
         began = self.clock.monotonic()
         transcript, outcome = await engine.compress(snapshot, current_tokens=conversation.prompt_tokens())
-        if outcome.fallback or outcome.aborted:
+        if outcome.fallback or outcome.error:
             # Nobody is in a hurry, and by the time of need the model may be back: only a real summary is kept.
             log.info("preparation_not_kept", error=outcome.error)
             return None

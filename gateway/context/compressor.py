@@ -84,7 +84,7 @@ class Compressor(MeasuredEngine):
         plan = await asyncio.to_thread(self._plan, messages, current_tokens, force=force)
         if plan is None:
             return self._unchanged(messages, NOTHING, force=force)
-        if not plan.summarises:
+        if not (plan.summarises and (force or plan.saves)):
             return self._only_pruned(messages, plan, force=force)
         prompt = self.last_prompt_tokens if current_tokens is None else current_tokens
         options = PassOptions(

@@ -14,7 +14,15 @@ from gateway.context.archive import TABLE_SHARE, TABLE_TOKENS, Archive, Chapter,
 from gateway.context.assembly import Noted, joined, sanitize, summary_message, with_system_note
 from gateway.context.boundaries import Layout, Limits, find_layout
 from gateway.context.facts import PersonalFact
-from gateway.context.policy import MIN_TAIL_MESSAGES, SLACK, Budgets, CompressionSettings, fitted, summary_budget
+from gateway.context.policy import (
+    EFFECTIVE_SAVING,
+    MIN_TAIL_MESSAGES,
+    SLACK,
+    Budgets,
+    CompressionSettings,
+    fitted,
+    summary_budget,
+)
 from gateway.context.prompts import framed
 from gateway.context.pruning import prune, squeeze
 from gateway.context.readable import Call, Calls, sources
@@ -37,12 +45,13 @@ class Plan(Struct, frozen=True, kw_only=True):
     The `middle` becomes a summary between `head` and `tail` (already pruned, carried turns first). `whole`: the
     sanitised transcript, whose last `protected` messages must not be pruned. `before`: tokens of the transcript as it
     is. `room`: the most tokens for notes and their lists, so that they are smaller than the middle and the result is
-    under the threshold; with less than `LEAST_NOTES` only pruning is possible. `rest`: the first message after the
-    middle. `requests`: people's newest requests, oldest first. `identifiers`: those of the earlier notes with their
-    weights; `owned`: those of people among them. `archive`: the messages out of view after this compaction. `chapters`:
-    those of the earlier notes, and `table_room`: the most tokens for the table. `standing`: the instructions in the
-    notes that still hold, oldest first. `facts`: what people said of themselves there, oldest first. All counts are our
-    tokenizer's.
+    under the threshold; with less than `LEAST_NOTES` only pruning is possible. `after`: tokens of the result if the
+    earlier notes stay as long as they are, because notes that are written again seldom become shorter. `rest`: the
+    first message after the middle. `requests`: people's newest requests, oldest first. `identifiers`: those of the
+    earlier notes with their weights; `owned`: those of people among them. `archive`: the messages out of view after
+    this compaction. `chapters`: those of the earlier notes, and `table_room`: the most tokens for the table.
+    `standing`: the instructions in the notes that still hold, oldest first. `facts`: what people said of themselves
+    there, oldest first. All counts are our tokenizer's.
     """
 
     lead: list[Message]
@@ -64,6 +73,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     standing: Sequence[Instruction]
     facts: Sequence[PersonalFact]
     before: int
+    after: int
     room: int
     budget: int
     budgets: Budgets
@@ -73,6 +83,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     def summarises(self) -> bool:
         """Whether there is a middle worth a summary; otherwise messages are only shortened."""
         return bool(self.middle) and self.room >= LEAST_NOTES
+
+    @property
+    def saves(self) -> bool:
+        """Whether a summary is likely to save as much as an automatic pass must."""
+        return self.after <= (1 - EFFECTIVE_SAVING) * self.before
 
     @property
     def ledger_room(self) -> int:
@@ -146,8 +161,9 @@ def make_plan(
     kept = _fitting(_kept(turns, layout, calls, counter), own.usable_tokens - reserve, counter)
     middle = layout.middle_of(turns)
     told = [turns[index] for index in found.telling if layout.is_middle(index)]
-    replaced = sum(layout.middle_of(tokens)) + counter.text(found.notes)
-    free = own.threshold_tokens - overhead - total_tokens(kept, counter) - frame
+    noted, stays = counter.text(found.notes), total_tokens(kept, counter) + frame
+    replaced = sum(layout.middle_of(tokens)) + noted
+    free = own.threshold_tokens - overhead - stays
     ceiling = int(own.max_summary_tokens * SLACK) + own.ledger_tokens
     room = min(replaced - 1 - (0 if found.found else frame), ceiling, max(free, ceiling // 4))
     return Plan(
@@ -170,6 +186,7 @@ def make_plan(
         standing=carried(found.standing, told, kept[layout.head_end :]),
         facts=facts.carried(found.facts, middle),
         before=before,
+        after=stays + total_tokens(lead, counter) + min(noted, max(0, room)),
         room=room,
         budget=max(1, min(summary_budget(replaced, own.max_summary_tokens), room * 4 // 5)),
         budgets=own,

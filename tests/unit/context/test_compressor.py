@@ -158,6 +158,19 @@ async def test_an_automatic_pass_that_saves_too_little_changes_nothing_and_is_a_
     assert not engine.automatic_blocked
 
 
+async def test_no_model_writes_notes_again_for_a_pass_that_would_save_too_little() -> None:
+    notes = GOOD + "\n" + "\n".join(f"- part {n} is built and was tested twice" for n in range(50))
+    model = Scripted(notes, notes)
+    engine = compressor(model)
+    result = await engine.compress(conversation(20))
+    assert len(model.requests) == 1
+    again = await engine.compress(result)
+    assert len(model.requests) == 1
+    assert text_of(summaries(again)[0]) == text_of(summaries(result)[0])
+    await engine.compress(result, force=True)
+    assert len(model.requests) == 2
+
+
 async def test_a_pass_after_which_the_prompt_is_still_too_long_is_a_strike() -> None:
     engine = compressor(Extractive())
     for _ in range(2):
