@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from gateway.domain.message import Message, is_summary, note_of, user
+from gateway.domain.message import Message, is_request, is_summary, note_of, user
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelRequest, ModelSpec, ToolChoice
@@ -89,6 +89,14 @@ def chosen_lifetime(newest_first: Iterable[Message], prompt: int) -> str:
     return lifetime(pauses, prompt, tokens / max(1, answered))
 
 
+def last_pause(newest_first: Iterable[Message]) -> float:
+    """Return the seconds between a person's newest words and what was said before; 0.0 at a beginning."""
+    messages = iter(newest_first)
+    at = next((note_of(message).get("at") for message in messages if is_request(message)), None)
+    before = note_of(next(messages, user(""))).get("at")
+    return max(0.0, at - before) if at and before else 0.0
+
+
 def _behind(text: str, message: Message) -> Message:
     content = message.get("content")
     if isinstance(content, list):
@@ -148,6 +156,10 @@ class Sent(Struct, frozen=True, kw_only=True):
     caches: bool
     aside: Aside | None = None
 
+    def is_warm(self, now: float) -> bool:
+        """Whether the provider's cache may still hold it at this time."""
+        return self.caches and 0 <= now - self.at < _LIFETIMES.get(self.spec.cache_ttl, _LIFETIMES["5m"])
+
 
 class Prefix(Struct):
     """The prefix of one session in its provider's cache, shared by all engines that work for the session. `missed`: the
@@ -189,7 +201,7 @@ def obstacle(
         return "another model"
     if not sent.caches:
         return "no cache"
-    if not 0 <= now - sent.at < _LIFETIMES.get(sent.spec.cache_ttl, _LIFETIMES["5m"]):
+    if not sent.is_warm(now):
         return "cold"
     if (sent.session, sent.system_prompt) != (session.ref, session.system_prompt):
         return "another session"

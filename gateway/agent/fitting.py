@@ -79,7 +79,8 @@ class Fitting(Struct, kw_only=True):
             return None
         tokens, engine = conversation.prompt_tokens(), conversation.engine
         first = not conversation.fresh.reported_tokens
-        if await engine.wants(tokens):
+        sent, prepared = conversation.prefix.sent, self.compactor.preparations
+        if await engine.wants(tokens) or (sent and sent.caches and prepared.cheapens(conversation, sent)):
             return "preflight" if first else "threshold"
         if is_emergency(tokens, conversation.spec.context_length):
             return "emergency"

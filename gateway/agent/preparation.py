@@ -1,9 +1,10 @@
 """Compactions prepared while nobody waits.
 
-From a soft mark on, a fresh instance of the session's engine compacts a snapshot of the transcript after the reply.
-The result is published only when a turn needs room, between two of its steps, and only if the transcript still begins
-with the snapshot; later messages follow. Until then neither the session nor its engine has changed; with the
-publication the engine takes over the state of the other instance. An unused preparation is dropped.
+From a soft mark on, a fresh instance of the session's engine compacts a snapshot of the transcript after the reply. The
+result is published only when a turn needs room, or when the provider's cache has lost the conversation, between two of
+a turn's steps, and only if the transcript still begins with the snapshot; later messages follow. Until then neither the
+session nor its engine has changed; with the publication the engine takes over the state of the other instance. An
+unused preparation is dropped.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import structlog
 from msgspec import Struct, field
 
+from gateway.agent.caching import Sent, last_pause
 from gateway.agent.conversation import Conversation
 from gateway.agent.engines import Engines
 from gateway.agent.memory.flush import Findings, Flushes
@@ -31,6 +33,7 @@ from gateway.store.port import SessionStore
 log = structlog.get_logger(__name__)
 
 _SOFT_MARK = 0.9  # of the compaction threshold: from here on a preparation pays
+_IDLE_MARK = 0.8  # the same where it is published before the next answer, because the provider's cache is cold then
 _TAIL_SHARE = CompressionSettings().target_ratio  # of the threshold: after more new text a preparation is made anew
 _MOST = 256  # preparations in memory; each holds a summary and shares all other messages with the transcript
 
@@ -123,7 +126,10 @@ class Preparations(Struct, frozen=True, kw_only=True):
     def _pays(self, conversation: Conversation) -> bool:
         engine = conversation.engine
         threshold = engine.threshold_tokens
-        if threshold <= 0 or conversation.prompt_tokens() < _SOFT_MARK * threshold:
+        tokens = conversation.prompt_tokens()
+        if threshold <= 0 or tokens < _IDLE_MARK * threshold:
+            return False
+        if tokens < _SOFT_MARK * threshold and not self._goes_cold(conversation):
             return False
         if not engine.supports_background or engine.automatic_blocked:
             return False
@@ -134,6 +140,19 @@ class Preparations(Struct, frozen=True, kw_only=True):
             return False
         # One is there that helps no more, or was tried in vain: only enough new text is worth the price of another.
         return noted_tokens(conversation.stored.messages[job.length :]) > _TAIL_SHARE * threshold
+
+    def cheapens(self, conversation: Conversation, sent: Sent) -> bool:
+        """Whether a preparation is better published than kept, although there is room: the provider's cache has lost
+        what was `sent`, and writes anew whatever is left. Only where the settings leave the moment to the prices."""
+        return self._loses(sent, self.clock.monotonic()) and self.is_ready(conversation)
+
+    def _goes_cold(self, conversation: Conversation) -> bool:
+        """Whether the next message is likely to come after that, because the last one did."""
+        sent = conversation.prefix.sent
+        return sent is not None and sent.caches and self._loses(sent, sent.at + last_pause(conversation.newest_first()))
+
+    def _loses(self, sent: Sent, at: float) -> bool:
+        return self.compression.threshold == "auto" and not sent.is_warm(at)
 
     async def _prepare(self, job: _Job, snapshot: Sequence[Message], conversation: Conversation) -> None:
         try:

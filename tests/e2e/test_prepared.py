@@ -13,6 +13,7 @@ from gateway.domain.message import is_summary, note_of, text_of
 from gateway.domain.session import Session
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ProviderUnavailable
+from tests.support.fakes import ManualClock
 from tests.support.gateway import FEW_TOOLS, Live, config_in, running
 from tests.support.model import FakeModel, Gate, Say, newest, summary_text
 
@@ -217,6 +218,28 @@ async def test_nothing_is_prepared_when_it_is_switched_off(tmp_path: Path) -> No
         await say_until(live, int(0.85 * THRESHOLD))
         await live.quiet()
         assert model.summaries == 0
+
+
+@pytest.mark.parametrize(
+    ("threshold", "pause", "compacted"), [("auto", 7_200.0, 1), ("auto", 60.0, 0), (0.5, 7_200.0, 0)]
+)
+async def test_what_was_prepared_is_published_after_a_pause_that_the_providers_cache_does_not_outlive(
+    tmp_path: Path, clock: ManualClock, threshold: Any, pause: float, compacted: int
+) -> None:
+    entry = ModelEntry(provider="anthropic", name="claude-sonnet-4-5", api_key="none", context_length=WINDOW)
+    compression = CompressionSettings(min_threshold_tokens=0, threshold=threshold)
+    config = config_in(tmp_path, model=entry, compression=compression, tools=FEW_TOOLS)
+    model = model_of()
+    async with running(tmp_path, config=config, model=model, clock=clock, others={"anthropic": model}) as live:
+        for number in range(10):  # between 0.8 and 0.9 of the threshold
+            await live.ask(f"{number:03} {WORDS}")
+            await live.quiet()
+            await clock.advance(pause)
+        await until_prepared(live)
+        assert model.summaries == compacted
+        await live.ask("short")
+        assert (await present(live)).compaction_count == compacted
+        assert COMPRESSING not in notices(live)
 
 
 async def test_the_person_is_told_once_that_a_compaction_comes(tmp_path: Path) -> None:
