@@ -10,6 +10,7 @@ import random
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -25,7 +26,7 @@ from tests.bench.memory.lives import VALUES, Life, Said, lives
 from tests.bench.memory.reader import QUESTION, flush, with_memory, without_memory
 from tests.bench.table import Row, render
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FakeModel, Live, config_in, running
+from tests.support.gateway import FakeAdapter, FakeModel, Live, config_in, running
 from tests.support.redis_server import RedisServer
 
 _START = 1_760_000_000.0
@@ -83,7 +84,15 @@ async def _say(live: Live, life: Life, said: Said | str) -> None:
     text, own = (said, None) if isinstance(said, str) else (said.text, "" if said.how == "forwarded" else None)
     inbound = replace(live.adapter.inbound(text, **where), own=own)
     await live.adapter.receive(inbound)
+    asked = partial(_asked, live.adapter, inbound.event_id)
+    await live.adapter.until(lambda: asked() or live.adapter.answer_to(inbound.event_id))
+    if asked():  # whether somebody else's words may be kept
+        await live.ask("/deny", **where)
     await live.answer(inbound.event_id)
+
+
+def _asked(adapter: FakeAdapter, event_id: str) -> bool:
+    return any(row.kind == "question" and row.answers == event_id for row in adapter.sent)
 
 
 async def _ask(live: Live, model: FakeModel, life: Life, counted: Figures) -> None:

@@ -12,7 +12,7 @@ from gateway.providers.base import ModelRequest, ModelSpec
 from tests.bench.memory.lives import also_in, facts_in, frame_of
 from tests.support.model import Say, newest
 
-_KNOWN = re.compile(r"^- \S+: (?P<fact>[^\n]+)$", re.MULTILINE)
+_KNOWN = re.compile(r"^- (?:#\d+ )?[\d-]+: (?P<fact>[^\n]+)$", re.MULTILINE)
 _SAID = re.compile(r"^\[(\d+)\] person: (.*)$", re.MULTILINE)
 ASKS = ("Remember this", "请记住")
 QUESTION = "Q: "
@@ -33,7 +33,7 @@ def with_memory(spec: ModelSpec, request: ModelRequest) -> Say:
         return _call(action="search", words=frame)
     if step and _is_change(request):
         return Say(text="noted")
-    old = next((each for each in _current(last) if frame_of(each) == frame), None)
+    old = next((each for each in current_in(last) if frame_of(each) == frame), None)
     return _call(action="add", text=fact) if old is None else _call(action="replace", fact=old, text=fact)
 
 
@@ -48,7 +48,7 @@ def without_memory(spec: ModelSpec, request: ModelRequest) -> Say:
 def flush(spec: ModelSpec, request: ModelRequest) -> Say:
     """Keep every fact that somebody said themselves, in the place of what was known of it; friends are notes."""
     text = text_of(request.messages[-1])
-    known = _current(text.partition("What was said:")[0])
+    known = current_in(text.partition("What was said:")[0])
     calls: list[dict[str, Any]] = []
     for number, said in _SAID.findall(text):
         for frame, fact in facts_in(said):
@@ -68,7 +68,8 @@ def flush(spec: ModelSpec, request: ModelRequest) -> Say:
     )
 
 
-def _current(text: str) -> list[str]:
+def current_in(text: str) -> list[str]:
+    """The facts that hold, in a prompt or in what the tool found."""
     facts = [found["fact"] for found in _KNOWN.finditer(text)]
     return [fact for fact in facts if "(no longer true" not in fact]
 
