@@ -41,6 +41,7 @@ LIMITS = (5, 10)
 DESK = 32_000  # tokens: the window for which the help desk's conversation is as long as 34 compactions
 DESKS = 2  # of them, unless fewer are asked for
 SMALL, BIG = 5_000, 50_000  # messages of a chat
+TALKS = (180, 900)  # the same of chats whose searches are measured in CPU
 LOOKS = 200
 NAMED_EACH = 5  # one of so many messages names an invoice and a file
 _WORD = re.compile(r"\w+")
@@ -167,7 +168,19 @@ async def costs(store: Store, goals: tuple[int, int]) -> list[Row]:
     for chat, goal in zip(("small 0", "big"), goals, strict=True):
         rows.append(await _cost(store, chat, lives[chat], goal))
         rows += [await _look(store, chat, len(lives[chat].messages), there=there) for there in (True, False)]
-    return rows
+    return [*[await _cpu(store, length) for length in TALKS], *rows]
+
+
+async def _cpu(store: Store, length: int) -> Row:
+    """The mean CPU of a search in a chat, with this process's part alone."""
+    life = dialogue(length, length)
+    await fill(store, life, f"talk of {length}")
+    await store.search("everything is indexed by now", key(f"talk of {length}"), 1)
+    begun = time.process_time()
+    for question in life.questions:
+        await store.search(question.text, key(f"talk of {length}"), 10)
+    value = milliseconds((time.process_time() - begun) / len(life.questions))
+    return Row(f"CPU of a search in a chat of {length} messages, mean", value, "goal ≤ 5 ms")
 
 
 async def _cost(store: Store, chat: str, life: Dialogue, goal: int) -> Row:
