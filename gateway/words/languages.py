@@ -36,8 +36,11 @@ def language_of(words: Iterable[str]) -> str:
     return best if counts[best] >= max(_FEWEST, counts[ENGLISH] + 1) else ENGLISH
 
 
-def is_stop(word: str) -> bool:
-    """Whether a case-folded word, or a pair of a dense script, says nothing about a subject."""
+def is_stop(word: str, language: str = "") -> bool:
+    """Whether a case-folded word, or a pair of a dense script, says nothing about a subject in any language. With a
+    `language`: in that one or in English."""
+    if language:
+        return word in _STOPS[language] or word in _STOPS[ENGLISH]
     return word in _PAIRS or bool(_languages_of(word))
 
 

@@ -106,12 +106,14 @@ class Question(Struct, frozen=True, kw_only=True):
 def question(words: str, *, stops: bool = False) -> Question:
     """Return the terms of a search for `words`. Words that say nothing about a subject are left out, unless there are
     no others or `stops` asks for them, too. Of a very long question its two ends are read: people ask at the end."""
-    asked = normalised(asked_in(words))
+    said = asked_in(words)
+    asked = normalised(said)
     runs = _runs(asked)
     language = language_of([word for _, word in runs if word])
-    wanted = _wanted(runs, language)
+    names = frozenset(word.casefold() for word in _WORD.findall(said) if word[0].isupper())
+    wanted = _wanted(runs, language, names)
     telling = [alternatives for alternatives, is_one in wanted.items() if stops or not is_one] or list(wanted)
-    asking = _wanted(_runs(_asking_in(asked)), language)
+    asking = _wanted(_runs(_asking_in(asked)), language, names)
     phrases = tuple(filter(None, (" ".join(found).strip() for found in _QUOTED.findall(asked))))
     return Question(
         wanted=tuple(telling[:_MOST_WORDS]),
@@ -131,16 +133,23 @@ def telling(text: str) -> list[tuple[str, ...]]:
     return [alternatives for alternatives, is_one in wanted.items() if not is_one] or list(wanted)
 
 
-def _wanted(runs: Iterable[tuple[str, str]], language: str) -> dict[tuple[str, ...], bool]:
-    """Return for each word the terms that stand for it, and whether it says nothing about a subject."""
+def _wanted(
+    runs: Iterable[tuple[str, str]], language: str, names: frozenset[str] = frozenset()
+) -> dict[tuple[str, ...], bool]:
+    """Return for each word the terms that stand for it, and whether it says nothing about a subject. `names`: words
+    that have a capital, which are names (Mia, Lei) unless they say nothing in the language of the text."""
     wanted: dict[tuple[str, ...], bool] = {}
     for dense, word in runs:
         if word:
-            wanted[stems(word[:MAX_TERM], language)] = is_stop(word)
+            wanted[stems(word[:MAX_TERM], language)] = is_stop(word, language if word in names else "")
         elif len(dense) == 1:
             wanted[("^" + dense,)] = is_stop(dense)
         else:
-            wanted.update(((pair,), is_stop(pair)) for pair in _pairs(dense))
+            pairs = [*_pairs(dense)]
+            empty = [is_stop(pair) for pair in pairs]
+            # Half of a pair beside a word that says nothing belongs to that word: it says nothing, either.
+            beside = [any(empty[max(0, place - 1) : place + 2]) for place in range(len(pairs))]
+            wanted |= {(pair,): each and wanted.get((pair,), True) for pair, each in zip(pairs, beside, strict=True)}
     return wanted
 
 

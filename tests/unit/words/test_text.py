@@ -109,6 +109,25 @@ def test_the_sentence_that_asks_counts_more_than_what_stands_beside_it() -> None
     assert question("the blue key and the lake").beside == frozenset()
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("Where does Mia live?", {"mia", "live"}),
+        ("When did Lei Garcia call?", {"lei", "garcia", "call"}),
+        ("dov'è la mia macchina", {"macchina"}),
+        ("Dove abita la Mia sorella?", {"abit", "sorell"}),  # it says nothing in the language of the question
+    ],
+)
+def test_a_name_is_asked_for_though_it_says_nothing_in_another_language(asked: str, told: set[str]) -> None:
+    assert told <= set(question(asked).terms)
+    assert ("mia" in question(asked).terms) is ("mia" in told)
+
+
+def test_a_pair_that_begins_in_a_word_without_meaning_is_not_asked_for() -> None:
+    assert question("报税表是怎么回事").terms == ("报税", "税表", "表是", "回事")
+    assert question("什么").terms == ("什么",)  # nothing else is asked for
+
+
 @pytest.mark.parametrize("unit", ["界面密码 ", '"second plan" ', "«a b»"])
 def test_of_a_question_without_an_end_only_its_ends_are_asked(unit: str) -> None:
     wanted = question("".join(f"{unit}{chr(0x4E00 + number)}{unit[:2]}大 " for number in range(5_000)))
