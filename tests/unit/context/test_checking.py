@@ -169,6 +169,7 @@ def test_a_long_conversation_takes_little_work(line: Callable[[int], str], most:
     said = "The order of Anna for room {} costs {} euros in Porto. Then we talked of the weather on Friday."
     talk = [user(said.format(place, place * 3)) for place in range(900)]
     notes = "\n".join(f"- {line(place)}" for place in range(0, 900, 18))
+    checked(notes, talk[:1], "")  # patterns are compiled when they are first used
     calls = 0
 
     def count(frame: FrameType, event: str, _: object) -> None:
