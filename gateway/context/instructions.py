@@ -32,7 +32,8 @@ _SPEAKER: Final = late(r"\[([^\[\]\n]{1,80})\] ")
 # One of these is in every instruction and in every sentence that takes one back. In lower case.
 _HINTS: Final = (
     "always", "never", "ever ", "from now", "from here", "from this", "going forward", "henceforth", "future",
-    "every ", "all answers", "all your", "all replies", "each ", "any answer", "comes up", "come up", "subject",
+    "every ", "all answers", "your answer", "your repl", "your respon", "your mess", "your summ", "all replies",
+    "each ", "before you", "me before", " antworten", "respuestas", "réponses", "comes up", "come up", "subject",
     "topic", "mentioned", "discussed", "concerned", "involved", "wenn es um", "every time", "each time", "any time",
     "everytime", "anytime", "when i ", "when we", "whenever", "if i ", "if we", "when i'", "if i'", "when i’",
     "if i’", "do not", "don't", "don’t", "dont ", "avoid", "for the rest", "at all times", "unless i", "as soon as",
@@ -56,7 +57,8 @@ _FOREIGN_HINTS: Final = (
     "别再", "別再", "禁止", "今后", "今後", "不用", "不再", "取消", "忘", "これから", "必ず", "絶対", "いつも",
     "毎回", "не ", "можно", "ないで", "やめて", "可以",
     "别用", "别提", "من الآن", "دائم", "لا ت", "أبد", "كلما", "تجنب", "عندما أ", "يمكنك", "لا داعي",
-    "فصاعد", "ابتداء", "عدم ", "без ", "μη", "πάντα", "ποτέ", "από ", "στο εξής", "lütfen",
+    "فصاعد", "ابتداء", "عدم ", "без ", "μη", "πάντα", "ποτέ", "από ", "στο εξής",
+    "όταν σ", "μπορείς", "私が", "また", "lütfen",
     "मत ", "지 마", "अब से", "हमेशा", "कभी", "जब भी", "앞으로", "항상", "절대", "매번", "때마다",
 )  # fmt: skip
 

@@ -245,6 +245,7 @@ _FILLS: Final = late(
     r"以[后後]|从现在(?:开始|起)?|请|不要再?|不用再?|不再|[别別]再?|可以|现在|总是|永远|回答|用|都|再|又|了"
 )  # without spaces
 _DENSE: Final = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_ENDINGS: Final = late(r"[\u3041-\u3096]+")  # of Japanese words, and what stands between them
 _CALL: Final = late(
     r"\bcall me\b|\bnenn(?:e|en)?(?: sie)? mich\b|\bappelle[zr]?-moi\b|\bll[aá]m\w{1,3}me\b|叫我|[称稱]呼我|называй",
     re.IGNORECASE,
@@ -279,7 +280,8 @@ def _telling(text: str) -> Iterator[str]:
     written without spaces."""
     for run in _WORDS.findall(_FILLS.sub(" ", text.lower())):
         if _DENSE.search(run):
-            yield from (run[place : place + 2] for place in range(len(run) - 1))
+            pairs = (run[place : place + 2] for place in range(len(run) - 1))
+            yield from (pair for pair in pairs if not _ENDINGS.fullmatch(pair))
         elif run not in _EMPTY and len(run) > 1:
             yield run[:_STEM] if len(run) > _STEM else run.removesuffix("s")
 

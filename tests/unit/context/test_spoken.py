@@ -1,0 +1,64 @@
+"""Rules in the midst of ordinary talk, in eight languages: how many are known, and how much else passes for one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from gateway.context import facts
+from gateway.context.instructions import stands
+from gateway.context.standing import HEADING, Instruction, carried
+from gateway.domain.message import noted, text_of, user
+from gateway.domain.rule import states_rule
+from tests.support.transcripts import compressor, conversation, stored, summaries
+
+SPOKEN: Final[dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "spoken.yaml").read_text(encoding="utf-8"),
+)
+
+
+def test_rules_are_known_and_little_else_passes_for_one() -> None:
+    missed = [said for said in SPOKEN["rules"] if not stands(said)]
+    taken = [said for said in SPOKEN["ordinary"] if stands(said)]
+    assert len(missed) <= 0.03 * len(SPOKEN["rules"]), missed
+    assert len(taken) <= 0.07 * len(SPOKEN["ordinary"]), taken
+
+
+def test_ordinary_talk_is_never_pinned_and_ends_no_rule() -> None:
+    assert [said for said in SPOKEN["ordinary"] if states_rule(said)] == []
+    held = carried([Instruction(text=rule) for rule in SPOKEN["rules"]], ())
+    assert len(held) > 60
+    assert [said for said in SPOKEN["ordinary"] if carried(held, (), [user(said)]) != held] == []
+
+
+def test_most_withdrawals_end_their_rule() -> None:
+    left = [(rule, said) for rule, said in SPOKEN["ended"] if carried([Instruction(text=rule)], (), [user(said)])]
+    assert len(left) <= 0.1 * len(SPOKEN["ended"]), left
+
+
+async def test_what_is_said_in_arabic_survives_compactions_by_rule() -> None:
+    rules = [
+        "من الآن فصاعدًا أجب بالعربية فقط.",
+        "دائماً اكتب الأسعار باليورو.",
+        "لا تذكر اسم زوجتي.",
+        "عندما أرسل لك نصا صحح الأخطاء أولا.",
+    ]
+    lives = ["أسكن في شارع النخيل رقم 14.", "اسم ابنتي ليلى.", "عندي حساسية من الفول السوداني."]
+    asked, withdrawn = "هل تعرف أين أسكن؟", "يمكنك ذكر اسم زوجتي من جديد."
+    opening = conversation(12)
+    told = [user(said) for said in (*rules, *lives, asked)]
+    transcript, engine = stored([*opening[:5], *told, *opening[5:], *conversation(20)]), compressor(None)
+    for number in range(4):
+        timed = [noted(message, at=1.7e9 + 60 * place) for place, message in enumerate(transcript)]
+        result = await engine.compress(timed, force=True)
+        [summary] = summaries(result)
+        lines = text_of(summary).splitlines()
+        assert HEADING in lines
+        assert facts.HEADING in lines
+        held = [rule for rule in (*rules, *lives) if f"- {rule}" in lines]
+        assert held == [*rules[: 2 if number > 1 else 3], rules[3], *lives], number
+        assert f"- {asked}" not in lines
+        more = [user(withdrawn)] if number == 1 else []
+        transcript = [*result, *stored([*more, *conversation(20)])]
