@@ -63,7 +63,7 @@ _MARKS_AT_END: Final = late(rf"(?:{_MARK.pattern})+$")
 _ASKS: Final = late(r"[?？][\s)\"'”’»」）]*$")
 _WORD: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")  # with vowel signs, without the full stop
 # Words that say nothing about the subject of a statement, those of a mere change among them.
-_EMPTY: Final = frozenset(_WORD.findall(" ".join(_TABLE["empty"])))
+_EMPTY: Final = frozenset(_WORD.findall(" ".join([*_TABLE["empty"], *_CHANGED])))
 DENSE: Final = late(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
 # The same in scripts without spaces, where a word cannot be told from its neighbours.
 _EMPTY_DENSE: Final = late(
@@ -84,10 +84,11 @@ class Outdated(Struct, frozen=True, kw_only=True):
 
 
 class Statement(Struct, frozen=True, kw_only=True):
-    """A sentence: its identifiers, those among them that it declares outdated (`former`), the words around them in
-    `order`, whether it tells of a change, and whether it is a person's plain assertion."""
+    """A sentence: its identifiers, the `first` of them, those among them that it declares outdated (`former`), the
+    words around them in `order`, whether it tells of a change, and whether it is a person's plain assertion."""
 
     values: frozenset[str]
+    first: str
     former: frozenset[str]
     order: tuple[str, ...]
     words: frozenset[str]
@@ -121,7 +122,8 @@ def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] =
         for older in told[:place]:
             left = older.values - fresh
             # Of several values no more are replaced than are new: the others are the subject.
-            if left and len(left) <= len(fresh - older.values) and _same(older, newer, weights):
+            new = fresh - older.values
+            if 0 < len(left) <= len(new) and (_same(older, newer, weights) or _is_renewed(older, newer, left, new)):
                 replaced |= left
         gone |= dict.fromkeys(sorted(replaced), newer)
         gone = {value: by for value, by in gone.items() if value not in fresh}
@@ -263,7 +265,7 @@ def _noted(previous: str) -> Iterator[Statement]:
             continue  # nothing is said of identifiers that share a line
         sentence = context.replace(GAP, f" {value} ") if mark else line
         if len(sentence) <= _LONGEST:
-            yield from _statement(sentence, [value] if mark else identifiers.find(sentence))
+            yield from _statement(sentence, [value, *identifiers.find(context)] if mark else identifiers.find(sentence))
 
 
 def _statement(
@@ -277,12 +279,14 @@ def _statement(
     tells = said and not _ASKS.search(sentence) and not (len(held) == 1 and _is_ruled_out(held[0], sentence))
     change = tells and tells_of_change(sentence)
     plain = tells and asserted and not change and not _PAST.search(sentence)
+    first = min(held, key=sentence.find)
     former = {value for value in held if change and len(held) > 1 and _is_former(value, sentence)}
     for value in held:
         sentence = sentence.replace(value, " ")
     order = tuple(_words(sentence))
     yield Statement(
         values=frozenset(held),
+        first=first,
         former=frozenset(former),
         order=order,
         words=frozenset(order),
@@ -326,11 +330,21 @@ def _weights(told: Sequence[Statement]) -> Mapping[str, float]:
     return {word: 1 / count for word, count in counted.items()}
 
 
+def _is_renewed(older: Statement, newer: Statement, left: Iterable[str], new: frozenset[str]) -> bool:
+    """Whether a statement about the same thing, which both name first, has values of the same form as the older one:
+    "web-7 runs 1.22.1", "web-7 was upgraded to 1.26.2"."""
+    named = older.first == newer.first and not older.words.isdisjoint(newer.words)
+    return named and all(identifiers.alike(value, new) for value in left)
+
+
 def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> bool:
-    """Whether two statements have the same subject: most of the older one is in the newer one, no missing word weighs
-    half as much as two shared words, and not both have a word of their own, which may be the name of something else.
-    (Pairs of characters do not count as missing, because they fall apart when a verb changes.)"""
+    """Whether two statements have the same subject: most of the older one is in the newer one (the identifier that
+    both name first counts as a word), no missing word weighs half as much as two shared words, and not both have a
+    word of their own, which may be the name of something else. (Pairs of characters do not count as missing,
+    because they fall apart when a verb changes.)"""
     shared = sorted((weights[word] for word in older.words & newer.words), reverse=True)
+    if shared and older.first == newer.first:
+        shared.insert(0, 1.0)  # an order's number names it as well as its rarest word
     if len(shared) < 2 or (_has_own(older, newer) and _has_own(newer, older)):
         return False
     missing = {word: weights[word] for word in older.words - newer.words}

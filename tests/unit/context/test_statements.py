@@ -93,6 +93,21 @@ def test_a_full_stop_is_no_word() -> None:
     assert outdated(talk, "").values == {"ERR_189"}
 
 
+@pytest.mark.parametrize(
+    ("said", "then", "gone"),
+    [
+        ("The booking JHBEJE is for 3 May.", "We changed the booking JHBEJE to 14 June.", {"3 May"}),
+        ("Server web-9965 runs nginx 1.22.1.", "Server web-9965 was upgraded to nginx 1.26.2.", {"1.22.1"}),
+        ("My flight GBFBAK leaves at 09:15.", "My flight GBFBAK was delayed, it leaves at 13:05.", {"09:15"}),
+        ("The booking DFBDKD is for 9 May.", "We changed the booking JHBEJE to 9 May.", set()),
+        ("Server web-9965 runs nginx 1.22.1.", "Server web-8000 was upgraded to nginx 1.22.1.", set()),
+        ("Order #W1234567 was placed on 3 May.", "Order #W1234567 now costs 40 euros.", set()),
+    ],
+)
+def test_a_thing_that_has_a_number_of_its_own_changes_its_values(said: str, then: str, gone: set[str]) -> None:
+    assert outdated([user(said), user(then)], "").values == gone
+
+
 def test_what_comes_back_holds_again() -> None:
     talk = [
         *TALK,
