@@ -29,42 +29,11 @@ _QUOTE: Final = late(r"[ \t]{0,8}[>|\"“„«「『`]")  # at the beginning of 
 _FENCE: Final = late(r"^[ \t]{0,8}(?:```|~~~)", re.MULTILINE)
 _SPEAKER: Final = late(r"\[([^\[\]\n]{1,80})\] ")
 
-# One of these is in every instruction and in every sentence that takes one back. In lower case.
-_HINTS: Final = (
-    "always", "never", "ever ", "from now", "from here", "from this", "going forward", "henceforth", "future",
-    "every ", "all answers", "your answer", "your repl", "your respon", "your mess", "your summ", "all replies",
-    "each ", "before you", "me before", " antworten", "respuestas", "réponses", "comes up", "come up", "subject",
-    "topic", "mentioned", "discussed", "concerned", "involved", "wenn es um", "every time", "each time", "any time",
-    "everytime", "anytime", "when i ", "when we", "whenever", "if i ", "if we", "when i'", "if i'", "when i’",
-    "if i’", "do not", "don't", "don’t", "dont ", "avoid", "for the rest", "at all times", "unless i", "as soon as",
-    "no longer", "any more", "anymore", "forget", "stop ", "again", "scrap", "cancel", "immer", "stets", "nie ",
-    "niemals", "nicht mehr", "ab jetzt", "ab sofort", "von jetzt", "von nun", "zukunft", "jedes mal", "wenn ich",
-    "vergiss", "toujours", "jamais", "partir de", "chaque fois", "quand", "lorsque", "si je", "oublie", "plus",
-    "siempre", "nunca", "en adelante", "desde ahora", "cada vez", "cuando", "ya no", "olvida", "sempre", "mai ",
-    "ora in poi", "ogni volta", "dimentica", "agora em diante", "toda vez", "mais", "altijd", "nooit", "vanaf nu",
-    "voortaan", "telkens", "als ik", "wanneer ik", "vergeet", "niet meer", "needn", "lift ", "no need", "t needed",
-    "t necessary", "allowed", "no more", "feel free", "okay to", "ok to", "fine to", "you may", "drop the", "wieder",
-    "keine ", "no ", "okay now", "ok now", "fine now",
-    "skip the", "fine with", "sind ab", "ist ab",
-    "kein ", "keinen ", "brauchst", "musst", "nicht", "pas ", "besoin", "de nouveau", "no uses", "por favor", "puedes",
-    "hace falta", "non ", "geen ",
-)  # fmt: skip
-_FOREIGN_HINTS: Final = (
-    "künftig", "désormais", "dorénavant", "più", "esqueça", "всегда", "никогда", "отныне", "впредь",
-    "с этого момента", "каждый раз", "когда я", "если я", "больше не", "забудь", "снова", "отмен", "以后", "以後",
-    "从现", "從現", "从今", "從今", "从此", "從此", "每次", "每当", "每當", "当我", "當我", "如果我", "只要",
-    "总是", "總是", "始终", "始終", "永远", "永遠", "绝", "絕", "务必", "務必", "一律", "必须", "必須", "不要",
-    "别再", "別再", "禁止", "今后", "今後", "不用", "不再", "取消", "忘", "これから", "必ず", "絶対", "いつも",
-    "毎回", "не ", "можно", "ないで", "やめて", "可以",
-    "别用", "别提", "من الآن", "دائم", "لا ت", "أبد", "كلما", "تجنب", "عندما أ", "يمكنك", "لا داعي",
-    "فصاعد", "ابتداء", "عدم ", "без ", "μη", "πάντα", "ποτέ", "από ", "στο εξής",
-    "όταν σ", "μπορείς", "私が", "また", "lütfen",
-    "मत ", "지 마", "अब से", "हमेशा", "कभी", "जब भी", "앞으로", "항상", "절대", "매번", "때마다",
-)  # fmt: skip
-
 _LETTERS: Final = late(r"[a-z]+")
 _TABLE: Final = table(__file__)
 TIMES: Final = _TABLE["times"][0]
+# One of these is in every instruction and in every sentence that takes one back. In lower case.
+_HINTS, _FOREIGN_HINTS = (tuple(_TABLE[name][0].split("|")) for name in ("hints", "foreign_hints"))
 _HINTING: Final = frozenset(max(_LETTERS.findall(hint), key=len) for hint in _HINTS)
 
 # A prohibition with one of these is about this time alone; so is one of a certain thing with a reason behind it.
