@@ -54,21 +54,7 @@ _CAPITALS: Final = re.compile(
 _NAMING: Final = late(_TABLE["naming"])
 _NAMING_NEAR: Final = 64  # characters before a code, or behind it, in which it is named
 _SHOUTED: Final = words(_TABLE["shouted"])
-_MONTHS: Final = (
-    r"(?:Jan(?:uary|\.)?|Feb(?:ruary|\.)?|Mar(?:ch|\.)?|Apr(?:il|\.)?|May|June?|July?|Aug(?:ust|\.)?|Sept?(?:ember|\.)?"
-    r"|Oct(?:ober|\.)?|Nov(?:ember|\.)?|Dec(?:ember|\.)?)"
-)
-GERMAN_MONTHS: Final = (
-    r"(?:Jan(?:uar|\.)|Jänner|Feb(?:ruar|\.)|März|Apr(?:il|\.)|Mai|Juni?|Juli?|Aug(?:ust|\.)|Sept?(?:ember|\.)"
-    r"|Okt(?:ober|\.)|Nov(?:ember|\.)|Dez(?:ember|\.))"
-)
-_OTHER_MONTHS: Final = (
-    r"(?:janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre|enero|febrero|marzo|abril"
-    r"|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre|gennaio|febbraio|aprile|maggio|giugno|luglio"
-    r"|settembre|ottobre|dicembre|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro|januari"
-    r"|februari|maart|mei|juni|juli|augustus|oktober|november|december|января|февраля|марта|апреля|мая|июня|июля"
-    r"|августа|сентября|октября|ноября|декабря)"
-)
+_MONTHS, GERMAN_MONTHS, _OTHER_MONTHS = (_TABLE[name][0] for name in ("months", "german_months", "other_months"))
 _YEAR: Final = r"(?:,? (?:de |del )?\d{4}(?!\d))?"
 # Most numbers are no days, and a look at their neighbours is much faster than the pattern of all days.
 _BEFORE_DAY: Final = re.compile(r"(?:J(?:an|un|ul)|Feb|Ma[ry]|A(?:pr|ug)|Sep|Oct|Nov|Dec)[a-z]{0,6}\.? (?:the )?\d")

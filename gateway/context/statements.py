@@ -41,12 +41,9 @@ _END: Final = late(
 _END_ASCII: Final = late(
     rf"\s(?:(?:(?<=[.!?]\s)(?!(?<=\d\.\s){identifiers.GERMAN_MONTHS})|(?<=[.!?][)\]\"']\s))\s*|(?<=\n)\n*)"
 )
-_CHANGED_INSIDE: Final = (
-    "теперь", "больше не", "вместо", "замен", "измен", "исправ", "обновил", "перенес", "现在", "不再", "改为", "改成",
-    "换成", "变成", "变为", "升级到", "更正", "而是", "変更", "ではなく", "이제", "변경", "अब", "बदल", "की जगह",
-)  # fmt: skip
 _TABLE: Final = table(__file__)
 _CHANGED: Final = _TABLE["changed"]
+_CHANGED_INSIDE: Final = _TABLE["changed_inside"]  # parts of words, or written without spaces
 _WHOLE: Final = late(_TABLE["whole"])
 _FORMER: Final = late(_TABLE["former"], re.IGNORECASE)
 _FORMER_AFTER: Final = late(r"[\s`\"'”»」]*(?:नहीं|से बदल|की जगह|ではなく)")
