@@ -46,7 +46,7 @@ class HookSettings(Section):
     secret: Annotated[Secret, AfterValidator(_secret)] = Field(description="12 characters or more")
     signature: Signature = Field("bearer", description="how the sender proves that it knows the secret")
     chat: Annotated[Text, AfterValidator(_chat)] = Field(
-        HOME, description="PLATFORM:CHAT, as /whoami shows it there; home: the chat in which an admin wrote /home"
+        HOME, description="PLATFORM:CHAT, as /whoami shows it there; home: where an admin wrote /home"
     )
     thread: Ident | None = Field(None, description="a thread or topic of the chat")
     person: Ident | None = Field(

@@ -38,13 +38,13 @@ class DiscordSettings(AdapterSettings):
         "", description='the line below its name, such as "Ask me: /help"'
     )
     shows_work: Flag = Field(
-        False, description="say in that line in how many chats it is working, for everybody in its servers to see"
+        False, description="say in that line in how many chats it is working; everybody in its servers sees it"
     )
     shards: Annotated[int, Field(strict=True, ge=1, le=1_000)] | Literal["auto"] = Field(
-        "auto", description="connections over which Discord spreads the servers; auto: as Discord advises"
+        "auto", description="connections for many servers; auto: as Discord advises"
     )
     user_install: Flag = Field(
-        False, description="offer its commands, and /ask, to people who install it for themselves, wherever they are"
+        False, description="offer its commands, and /ask, to people who install it for themselves"
     )
     voice_channels: Flag = Field(
         False,

@@ -41,9 +41,7 @@ class SlackSettings(AdapterSettings):
     mode: Literal["socket", "http"] = Field("socket", description="Legato connects to Slack, or Slack calls Legato")
     http: Events = Events()
     listen: Listen = Field("mention", description="when it answers in channels; use `chats` for single ones")
-    threads: Flag = Field(
-        True, description="answer a mention in a thread with a conversation of its own; false: in the channel"
-    )
+    threads: Flag = Field(True, description="answer a mention in a thread, with a conversation of its own")
     quoted: Natural = Field(20, description="how many messages before a mention the model sees")
     bots: Natural = Field(0, description="how many mentions by another bot it answers in a row")
     catch_up: CatchUp = CatchUp()

@@ -49,18 +49,16 @@ UNPRICED_AT_START = (
 
 
 class Caps(Section):
-    """Spend caps in US dollars; a day begins at 00:00 UTC. Before each call, Legato sets aside the most that it can
-    cost. If a cap leaves less than that, the answer may only be as long as the rest allows; if not even 1,024 tokens
-    fit, the call is not made and the person is told why. Under a cap, a model that is missing in the built-in table
-    needs `prices`, and without model.max_output_tokens an answer has at most a tenth of the window and at most 8,192
-    tokens."""
+    """Spend caps in US dollars (docs/operations.md); a day begins at 00:00 UTC. A model that is missing in the built-in
+    table needs `prices`. Without model.max_output_tokens, an answer under a cap has at most a tenth of the window and
+    at most 8,192 tokens."""
 
     per_session_usd: SpendCap | None = Field(None, description="for one conversation, however often it is compressed")
     per_user_daily_usd: SpendCap | None = Field(None, description="for one person and day, in all chats of a platform")
     daily_usd: SpendCap | None = Field(None, description="for everybody together, each day")
     when_reached: Literal["stop", "fallback"] = Field(
         "stop",
-        description="stop: refuse the message; fallback: the first of fallback_models that fits answers, else the last",
+        description="stop: refuse the message; fallback: a cheaper one of fallback_models answers",
     )
     footer: Flag = Field(False, description="end each answer with its tokens and cost")
 

@@ -44,7 +44,7 @@ def _yaml(shape: Shape, path: KeyPath) -> Iterator[str]:
         yield from _comments(each, indent)
         yield f"{indent}{name}: {{}}"
     elif field is not None:
-        line, meaning = f"{indent}{name}: {default_of(field)}", _choices(field) + (field.description or "")
+        line, meaning = f"{indent}{name}: {default_of(field)}", choices(field) + (field.description or "")
         beside = f"{line:<{_COMMENTS_AT - 2}}  # {meaning}"
         if len(beside) > _WIDTH:
             yield from _wrapped(meaning, indent)
@@ -78,10 +78,12 @@ def paragraphs(section: type[BaseModel]) -> list[str]:
     return [*text.split("\n\n"), *(["\n".join(examples)] if section is ModelSettings else [])] if text else []
 
 
-def _choices(field: FieldInfo) -> str:
+def choices(field: FieldInfo) -> str:
+    """The values that a key may have, to stand before its meaning; "" if they are many, or if it explains each."""
     literal = next((each for each in alternatives(field.annotation) if typing.get_origin(each) is Literal), None)
     *others, last = [str(each).lower() for each in typing.get_args(literal)] or [""]
-    return f"{', '.join(others)} or {last}: " if others else ""
+    explained = all(f"{each}:" in (field.description or "") for each in (*others, last))
+    return f"{', '.join(others)} or {last}: " if others and not explained else ""
 
 
 def default_of(field: FieldInfo) -> str:

@@ -56,14 +56,14 @@ class CompressionSettings(Section):
     enabled: Flag = Field(True, description="compact conversations without being asked")
     threshold: ShareOrAuto = Field(
         PLAIN_THRESHOLD,
-        description="the share of the window at which it begins; auto: where the chat costs least, by its prices",
+        description="the share of the window at which it begins; auto: where the chat costs least",
     )
     target_ratio: Annotated[float, Field(strict=True, ge=LEAST_TARGET, le=MOST_TARGET, allow_inf_nan=False)] = Field(
-        0.20, description="the share of the threshold that the newest messages keep, word for word"
+        0.20, description="0.1 to 0.8: the share of the threshold that the newest messages keep"
     )
     left_ratio: Share = Field(
         0.46,
-        description="at most this share of the threshold is left; for it, the newest messages give up half of theirs",
+        description="the share of the threshold that is left at most; for it, the newest messages may give up half",
     )
     max_tail_tokens: Count = Field(25_000, description="the newest messages never keep more than this")
     protect_first_n: Natural = Field(3, description="messages at the start that stay as they are")
@@ -81,8 +81,8 @@ class CompressionSettings(Section):
 
 
 class HygieneRules(Section):
-    """A safety net before each turn, which compacts a conversation that became too full between turns, for example
-    after a switch to a smaller model."""
+    """A safety net before each turn, for a conversation that is suddenly too full, as after a switch to a smaller
+    model."""
 
     threshold: Share = Field(
         HYGIENE, description="the share of the window at which it begins; above compression.threshold"

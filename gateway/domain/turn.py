@@ -32,10 +32,10 @@ class SessionSettings(Section):
     groups: Sharing = Field("per_user", description="in a group, each person has a conversation, or all share one")
     threads: Sharing = Field("shared", description="the same in a thread or topic")
     busy_mode: BusyMode = Field(
-        "queue", description="a message during a turn waits, is answered with all that wait, joins the turn, or ends it"
+        "queue", description="what a message does during a turn: waits, is answered with all that wait, joins it, or ends it"
     )
     reactions: Flag = Field(
-        False, description="react with 👀 while the bot answers a message, and show at the end whether it worked"
+        False, description="react with 👀 while the bot answers, and show at the end whether it worked"
     )
     titles: Flag = Field(True, description="a model names each conversation, once, after its second exchange")
     suggestions: Flag = Field(False, description="offer up to three next things to say, as buttons below an answer")

@@ -48,30 +48,29 @@ class ModelPrices(Section):
 
 
 class ModelSettings(Section):
-    """The model that people talk to. `offline` is built in, needs no key and no network, and is meant for trying things
-    out. For a real one:"""
+    """The model that people talk to. `offline` is built in, for trying things out. For a real one:"""
 
     provider: Text = Field(
-        "offline", description="the vendor or server, or the API it speaks; `legato models --providers` lists them"
+        "offline", description="the vendor, or the API it speaks; `legato models --providers` lists them"
     )
     name: Text | None = Field(None, description="the model's name there")
     base_url: HttpUrl | None = Field(None, description="the server's address; null: the vendor's own")
     api_key: Secret | None = Field(None, description='the key for the vendor or server, as "${NAME}"')
     context_length: Count | None = Field(
-        None, description="its window in tokens; null: what the provider says, else a built-in table, else 128,000"
+        None, description="its window in tokens; null: as the provider or a built-in table says, else 128,000"
     )
     max_output_tokens: Count | None = Field(
         None, description="the longest answer in tokens; null: the provider decides"
     )
     cache_ttl: Literal["auto", "5m", "1h"] = Field(
-        "auto", description="how long the provider caches a prompt; auto: whichever is cheaper for this chat"
+        "auto", description="how long the provider caches a prompt; auto: what is cheaper"
     )
     prices: ModelPrices | None = Field(
         None, description="USD per million tokens, such as {input: 1, output: 4, cache_read: 0.1, cache_write: 1.25}"
     )
     pictures: Literal["auto", True, False] = Field("auto", description="send it pictures; auto: until it refuses them")
     sounds: Annotated[tuple[Sound, ...], AList] = Field(
-        (), description="the formats of sound it can hear, such as [wav, mp3]; ogg is that of voice messages"
+        (), description="the sounds it can hear, such as [wav, mp3]; voice messages are ogg"
     )
 
     tools: Literal["auto", True, False] = Field("auto", description="give it tools; auto: until it refuses them")
@@ -81,7 +80,7 @@ class ModelSettings(Section):
     system_role: Literal["auto", True, False] = Field(
         "auto", description="send it system messages; auto: until it refuses them"
     )
-    temperature: Temperature | None = Field(None, description="how freely it chooses words; null: the provider decides")
+    temperature: Temperature | None = Field(None, description="0 to 2: how freely it chooses words; null: the provider decides")
     reasoning_effort: Text | None = Field(
         None, description="how much it thinks, such as low, medium or high; null: the provider decides"
     )
@@ -89,8 +88,8 @@ class ModelSettings(Section):
     headers: dict[str, str] = Field(default_factory=dict, description="more headers for each request")
     silence: Seconds | None = Field(
         None,
-        description="seconds of silence, without even a thought, before another model answers; null: 90 where "
-        f"fallback_models names another, else {READ_TIMEOUT:.0f}",
+        description="seconds of silence after which another model answers; null: "
+        f"90 if fallback_models names one, else {READ_TIMEOUT:.0f}",
     )
     whole_answer: Seconds = Field(WHOLE_ANSWER, description="seconds that an answer may take with stream: false")
 
@@ -113,7 +112,7 @@ class ServedModel(ModelSettings):
     )
     api_key_command: Text | None = Field(
         None,
-        description="a program that prints a key, such as gcloud auth print-access-token; it runs every 10 minutes",
+        description="a program that prints a key, run every 10 minutes, such as gcloud auth print-access-token",
     )
 
     def contradictions(self) -> Iterator[Contradiction]:

@@ -26,7 +26,6 @@ def _drawn(scene: Callable[[Path], Awaitable[str]]) -> str:
 
 
 WRITTEN: dict[str, Callable[[], str]] = {
-    "docs/architecture.md": lambda: tables.page_with("docs/architecture.md", walk=tables.walk()),
     "docs/configuration.md": lambda: tables.page_with("docs/configuration.md", settings=as_markdown()),
     "docs/context.md": lambda: tables.page_with("docs/context.md", spent=tables.spent()),
     "docs/operations.md": lambda: tables.page_with("docs/operations.md", metrics=tables.metrics()),

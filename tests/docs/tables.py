@@ -90,24 +90,21 @@ def _quoted(name: str) -> str:
 
 
 def spent() -> str:
-    """What long conversations cost, as `make bench-cost` kept it."""
-    found = kept()["spent"]
-    theirs = {(each["window"], each["rhythm"]): each["dollars"] for each in found if each["way"] == THEIRS}
-    rows = (
-        (
-            f"{each['window']:,}",
-            each["rhythm"],
-            NAMES.get(each["way"], each["way"]),
-            f"{each['dollars']:.2f}",
-            f"{each['dollars'] / theirs[each['window'], each['rhythm']]:.2f}",
-            f"{100 * each['cached']:.0f} %",
-            f"{each['in_view']:.2f}",
-            f"{each['passes']:.0f}",
-        )
-        for each in found
-    )
-    names = ("window", "rhythm", "way", "dollars", "of hermes-agent's", "from the cache", "in view", "compactions")
-    return table(names, rows)
+    """What long conversations cost, and how much of what was asked for was in view, as `make bench-cost` kept it."""
+    found = {(each["window"], each["rhythm"], each["way"]): each for each in kept()["spent"]}
+    ways = list(dict.fromkeys(way for _, _, way in found))
+    places = list(dict.fromkeys((window, rhythm) for window, rhythm, _ in found))
+
+    def dollars(window: int, rhythm: str, way: str) -> str:
+        cost = found[window, rhythm, way]["dollars"]
+        return f"{cost:.2f} ({cost / found[window, rhythm, THEIRS]['dollars']:.2f})"
+
+    rows = [(f"{window:,}", rhythm, *(dollars(window, rhythm, way) for way in ways)) for window, rhythm in places]
+    rows += [
+        (f"{window:,}", "share in view", *(f"{found[window, rhythm, way]['in_view']:.2f}" for way in ways))
+        for window, rhythm in dict(places).items()
+    ]
+    return table(("window", "rhythm", *(NAMES.get(way, way) for way in ways)), rows)
 
 
 def budgets() -> str:
@@ -163,16 +160,6 @@ def gateways() -> str:
         for ours, theirs in [(found["ours", sessions][key], found["theirs", sessions][key])]
     )
     return table(("Known sessions", "", "Legato", "hermes-agent 0.19", "times"), rows)
-
-
-def walk() -> str:
-    """The files that a plain message comes to, by room, both in the order in which it does."""
-    found = json.loads((ROOT / "tests/architecture/budgets.json").read_text(encoding="utf-8"))["sqlite"]["walk"]
-    rooms: dict[str, list[str]] = {}
-    for path in found:
-        _, room, file = path.split("/", 2)
-        rooms.setdefault(room, []).append(file.removesuffix(".py"))
-    return table(("Room", "Files"), ((f"`{room}/`", ", ".join(files)) for room, files in rooms.items()))
 
 
 def metrics() -> str:

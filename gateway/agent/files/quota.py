@@ -33,8 +33,8 @@ _WHOSE: Final = {"per_person_mb": "one person", "per_chat_mb": "this chat"}
 
 
 class FileSettings(Section):
-    """How much room the files that people send may take, in megabytes. When it is full, new files are refused, with a
-    sentence that says so; nothing is deleted. null: no limit."""
+    """How much room the files that people send may take, in megabytes. When it is full, new files are refused. null: no
+    limit."""
 
     per_person_mb: Quota | None = Field(500, description="for one person, in all chats of a platform")
     per_chat_mb: Quota | None = Field(2000, description="for one chat, all its people together")

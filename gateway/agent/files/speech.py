@@ -50,9 +50,8 @@ NO_BUDGET: Final = "a spend cap leaves no room for it"
 
 
 class TranscriptionSettings(ServerSettings):
-    """Voice messages in writing, for a model that cannot hear (model.sounds): by a server with OpenAI's
-    /audio/transcriptions, or by a command of yours. Without either, the model only learns that there is a voice
-    message.
+    """Voice messages in writing, for a model that cannot hear (docs/voice.md): by a server with OpenAI's
+    /audio/transcriptions, or by a command of yours.
 
         transcription:
           {base_url: "https://api.openai.com/v1", model: whisper-1, api_key: "${OPENAI_API_KEY}", usd_per_minute: 0.006}
@@ -78,8 +77,8 @@ class TranscriptionSettings(ServerSettings):
 
 
 class SpeechSettings(ServerSettings):
-    """Answers said aloud, below their text, by a server with OpenAI's /audio/speech. In a chat, /voice on and /voice
-    off decide. The voice speaks the language of the text, if the server can.
+    """Answers said aloud, by a server with OpenAI's /audio/speech (docs/voice.md). /voice on and /voice off decide in a
+    chat.
 
         speech: {base_url: "https://api.openai.com/v1", model: tts-1, api_key: "${OPENAI_API_KEY}"}
         speech: {base_url: "http://127.0.0.1:8880/v1", model: kokoro, voice: af_heart}    # a server of your own
@@ -87,9 +86,9 @@ class SpeechSettings(ServerSettings):
 
     voice: Text = Field("alloy", description="the voice's name at the server")
     when: Literal["voice", "always", "asked"] = Field(
-        "voice", description="voice: after a voice message; asked: only after /voice on"
+        "voice", description="voice: after a voice message; always: each answer; asked: only after /voice on"
     )
-    max_chars: Count = Field(1_500, description="characters that are said of an answer; the text has the rest")
+    max_chars: Count = Field(1_500, description="characters that are said of an answer")
     timeout: Seconds = Field(60, description="seconds that each part may take")
     usd_per_million_chars: Dollars | None = Field(None, description="the price; null: unknown")
 

@@ -45,16 +45,16 @@ class McpServerSettings(Section):
 
     enabled: Flag = Field(True, description="use it")
     command: Annotated[Texts, BeforeValidator(_program)] = Field(
-        (), description="a program with its arguments, as a list; it speaks MCP on its standard streams"
+        (), description="a program with its arguments, as a list"
     )
     args: Annotated[tuple[Annotated[str, Field(strict=True)], ...], AList] = Field((), description="more arguments")
     env: dict[str, Ident] = Field(default_factory=dict, description="variables for the program")
     cwd: Text | None = Field(None, description="the folder it starts in; null: the present one")
-    sandbox: Flag = Field(False, description="run it in a sandbox, with a folder of its own and no network but `hosts`")
+    sandbox: Flag = Field(False, description="run it in a sandbox, with no network but `hosts`")
     folders: dict[FolderName, FolderSettings] = Field(
         default_factory=dict, description="folders of this machine that the sandbox shows as /folders/NAME"
     )
-    hosts: Hosts = Field((), description="hosts that it may reach from the sandbox, such as [api.example.org], or [*]")
+    hosts: Hosts = Field((), description="hosts that it may reach from there, such as [api.example.org], or [*]")
     url: HttpUrl | None = Field(None, description="the address of a server that speaks streamable HTTP")
     headers: dict[str, Ident] = Field(default_factory=dict, description="more headers for each request")
     client_id: Text | None = Field(

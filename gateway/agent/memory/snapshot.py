@@ -29,10 +29,8 @@ _REST: Final = "({count} more; `memory` with action search finds them.)"
 
 
 class MemorySettings(Section):
-    """What the bot remembers beyond a conversation: facts about a person and notes of its own, each with the message
-    that said it. `/memory` shows them. They belong to one direct chat, to one person in a group, or to a conversation
-    that several people share, and are used nowhere else. A prompt holds the newest and most used; a search finds the
-    others."""
+    """What the bot remembers beyond a conversation (docs/commands.md): facts about a person, and notes of its own. A
+    prompt holds the newest and most used; a search finds the others."""
 
     flush: Flag = Field(True, description="let a model collect facts before a compaction and at the end of a session")
     notes_chars: Natural = Field(2_200, description="characters that the bot's notes may have in a prompt")

@@ -45,7 +45,7 @@ _OFF: Final = "-"  # begins the note that switches a skill off
 class SkillsSettings(Section):
     """Skills: folders with a SKILL.md that says how some work is done (docs/skills.md)."""
 
-    enabled: Flag = Field(True, description="whether there are any")
+    enabled: Flag = Field(True, description="use them")
 
 
 class Decided(Struct, frozen=True, kw_only=True):

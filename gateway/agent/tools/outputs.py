@@ -34,10 +34,10 @@ class OutputLimits(Section):
     """The keys of `tools` about long results."""
 
     result_chars: Count = Field(
-        100_000, description="longer results, in characters, become a file that the model reads in parts"
+        100_000, description="characters; longer results become a file that the model reads in parts"
     )
     turn_chars: Count = Field(
-        200_000, description="if all results of one step have more characters together, the longest become files"
+        200_000, description="the same for all results of one step together; the longest become files"
     )
     preview_chars: Count = Field(1_500, description="characters that the model sees at once of such a file")
 

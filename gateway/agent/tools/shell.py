@@ -98,27 +98,27 @@ class FolderSettings(Section):
 
 
 class ShellSettings(Section):
-    """Commands. In a sandbox (docs/sandbox.md) they need no yes. Where no sandbox works they run on this machine
-    itself, as the user who runs Legato: read docs/commands.md before you turn that on."""
+    """Commands. In a sandbox (docs/sandbox.md) they need no yes. Without one they run as the user who runs Legato: read
+    docs/commands.md first."""
 
     enabled: Flag | Literal["auto"] = Field(
-        "auto", description="give the model the tool; auto: only if a sandbox works here"
+        "auto", description="give the model the tool; auto: if a sandbox works here"
     )
     sandbox: Literal["auto", "never"] = Field(
-        "auto", description="never: run commands on this machine itself, even if a sandbox works"
+        "auto", description="never: no sandbox, even if one works; auto: one if it works"
     )
     folders: dict[FolderName, FolderSettings] = Field(
         default_factory=dict, description="folders of this machine that the sandbox may see"
     )
     network: Network = Field(
-        "none", description="what a sandbox reaches without asking: nothing, the listed `hosts`, or the public internet"
+        "none", description="what a sandbox reaches without asking; listed: the `hosts`; public: the internet"
     )
     hosts: Hosts = Field((), description="the hosts for network: listed, such as [api.example.org]")
     admins_only: Flag = Field(
-        True, description="only admins may run commands outside a sandbox, or in one with folders of this machine"
+        True, description="only admins may run commands outside a sandbox, or in one with `folders`"
     )
     allow: Annotated[tuple[CommandStart, ...], AList] = Field(
-        (), description="commands that need no yes outside a sandbox, by their first words, such as [git status, ls]"
+        (), description="commands that need no yes outside a sandbox, such as [git status, ls]"
     )
     timeout: Seconds = Field(60, description="seconds after which a command and all that it started is ended")
     background_timeout: Seconds = Field(21_600, description="the same for a command in the background of a sandbox")

@@ -30,8 +30,7 @@ BRINGS: Final = "a search of the web"
 
 
 class WebSettings(Section):
-    """Pages of the public internet. Legato never asks an address of this machine or of a private network, wherever a
-    name or a redirect leads."""
+    """Pages of the public internet; never of this machine or of a private network, wherever a name leads."""
 
     enabled: Flag = Field(True, description="give the model the tool web_fetch")
     ports: Annotated[tuple[Port, ...], AList] = Field((80, 443), description="ports that may be asked")
@@ -40,18 +39,19 @@ class WebSettings(Section):
 
 
 class WebSearchSettings(Section):
-    """Web search, for the tool web_search. Without a provider, the model does not have the tool. `legato check` tries
-    it.
+    """Web search, for the tool web_search (docs/search.md).
 
-        search: {provider: searxng, base_url: "http://127.0.0.1:8888"}    # a server of your own
-        search: {provider: brave, api_key: "${BRAVE_API_KEY}"}            # or tavily, TAVILY_API_KEY
-        search: {provider: ddgs}                        # needs no key, but pip install 'legato[search]'
+    search: {provider: searxng, base_url: "http://127.0.0.1:8888"}    # a server of your own
+    search: {provider: brave, api_key: "${BRAVE_API_KEY}"}            # or tavily, TAVILY_API_KEY
+    search: {provider: ddgs}                        # needs no key, but pip install 'legato[search]'
     """
 
     provider: Text | None = Field(None, description="searxng, brave, tavily, ddgs, or a plug-in's name; null: none")
     base_url: HttpUrl | None = Field(None, description="the server's address; null: the vendor's own")
     api_key: Secret | None = Field(None, description='the key for the vendor or server, as "${NAME}"')
-    results: Annotated[int, Field(strict=True, ge=1, le=20)] = Field(10, description="most pages of one search")
+    results: Annotated[int, Field(strict=True, ge=1, le=20)] = Field(
+        10, description="most pages of one search, up to 20"
+    )
     timeout: Seconds = Field(15, description="seconds for a search")
 
 

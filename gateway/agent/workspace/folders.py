@@ -28,9 +28,9 @@ _KEPT: Final = ".kept"  # the folder of what was there before: no conversation's
 class WorkspaceSettings(Section):
     """The folder that each conversation has, in which the model reads and writes files (docs/tools.md)."""
 
-    enabled: Flag = Field(True, description="give the model the tools that write, list and search files there")
-    most_mb: Count = Field(500, description="megabytes that one may hold, and as many again for earlier versions")
-    most_files: Count = Field(20_000, description="files and folders that one may hold")
+    enabled: Flag = Field(True, description="give the model the tools for it")
+    most_mb: Count = Field(500, description="megabytes that it may hold, and as many again for earlier versions")
+    most_files: Count = Field(20_000, description="files and folders that it may hold")
     keep_days: Count = Field(30, description="days for which earlier versions are kept")
 
 

@@ -100,8 +100,8 @@ Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_packag
 
 
 class Auxiliary(Section):
-    """Models for side work, such as summaries. With `auto` and `same-as-main`, the conversation's own model does it,
-    unless compression.summary_model names another. With `custom`, the models below do."""
+    """Models for side work, such as summaries. The conversation's own model does it, unless mode is `custom` or
+    compression.summary_model names another."""
 
     mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
@@ -112,18 +112,16 @@ class Auxiliary(Section):
 
 class Context(Section):
     """How a conversation stays inside the model's window. With `compressor`, a model summarises the messages that leave
-    the window. `window` asks no model: a note says how many messages left, and the model can search them. `window`
-    begins at 0.75 of the window, unless you set compression.threshold."""
+    it. `window` asks no model: old messages leave at 0.75 of the window (or compression.threshold), and the model can
+    search them."""
 
     engine: Text = Field("compressor", description="compressor, window, or the name of a plug-in")
     recall: Flag = Field(True, description="remind the model of earlier messages about the same subject")
 
 
 class SearchSettings(Section):
-    """How past messages are found, by /recall, by the model, and by `legato sessions search`. A search goes by words.
-    With an embedding model it also finds other words for the same thing; then a server with OpenAI's /embeddings
-    receives every message once, and every question. If you change that model, Legato asks for all vectors again, in the
-    background.
+    """How past messages are found. A search goes by words. With an embedding model it also finds other words for the
+    same thing; then a server with OpenAI's /embeddings receives every message once, and every question.
 
         search: {embeddings: {provider: ollama, name: nomic-embed-text}}
         search: {embeddings: {provider: openai, name: text-embedding-3-small}}
@@ -173,8 +171,8 @@ def _postgres_url(value: str) -> str:
 
 
 class StoreSettings(Section):
-    """Where conversations are kept: in a file, for one process; or on a Redis or PostgreSQL server, for any number of
-    processes on any hosts (docs/redis.md).
+    """Where conversations are kept: in a file, for one process; or on a Redis or PostgreSQL server, for many
+    (docs/redis.md).
 
         url: redis://127.0.0.1:6379/0
         url: postgresql://legato:${POSTGRES_PASSWORD}@127.0.0.1/legato  # needs pip install 'legato[postgres]'
@@ -198,10 +196,9 @@ class StoreSettings(Section):
 
 
 class ToolSettings(OutputLimits):
-    """Which tools the model has, and for whom. In `offered`, write people as in `access`, a platform's name for
-    everybody there, or `*` for everybody; only the closest entry counts. In a list of tools, `*` stands for any
-    characters and `-name` removes a tool; a list of removals alone keeps all the others. The model neither sees nor can
-    call a tool that is not offered.
+    """Which tools the model has, and for whom. In `offered`, write people as in `access`, a platform's name, or `*` for
+    everybody; only the closest entry counts. In a list of tools, `*` stands for any characters and `-name` removes a
+    tool; a list of removals alone keeps all the others.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
         admins_only: [shell, "github_*"]
@@ -213,11 +210,9 @@ class ToolSettings(OutputLimits):
         default_factory=dict, description="MCP servers, each under a name that you choose (docs/mcp.md)"
     )
     topics: Flag = Field(
-        False, description="let the model open, name and close topics and threads of groups, after a yes each time"
+        False, description="let the model open, name and close topics and threads of groups, each after a yes"
     )
-    approval_deadline: Seconds = Field(
-        300, description="seconds that a question waits for a yes or no; then it counts as no"
-    )
+    approval_deadline: Seconds = Field(300, description="seconds that a question waits for a yes")
     approval_lasts: Lasts = Field("always", description="the longest that a person's yes to a call may last")
     delegate: DelegateSettings = DelegateSettings()
     shell: ShellSettings = ShellSettings()
@@ -234,15 +229,14 @@ class ToolSettings(OutputLimits):
 
 
 class Chat(Section):
-    """Settings for single chats, topics, Discord servers or platforms. `/whoami` shows a chat's number. For each key
-    the narrowest place wins, but every `daily_usd` holds.
+    """Settings for single chats, topics, Discord servers or platforms. `/whoami` shows a chat's number.
 
-        chats:
-          telegram:-1001234567890: {persona: You are a pirate., listen: free}
-          telegram:-1001234567890/7: {model: gpt-5-mini, tools: [search_history]}   # a topic of that group
-          telegram:12345678: {daily_usd: 1}             # a person's own chat
-          discord:guild-12345678: {groups: shared}      # all channels of a guild; discord:12345678 is one channel
-          discord:*: {persona: You are a librarian.}    # the whole platform
+    chats:
+      telegram:-1001234567890: {persona: You are a pirate., listen: free}
+      telegram:-1001234567890/7: {model: gpt-5-mini, tools: [search_history]}   # a topic of that group
+      telegram:12345678: {daily_usd: 1}             # a person's own chat
+      discord:guild-12345678: {groups: shared}      # all channels of a guild; discord:12345678 is one channel
+      discord:*: {persona: You are a librarian.}    # the whole platform
     """
 
     persona: Text | None = Field(None, description="who the bot is there, in your words; null: as prompt.persona")
@@ -250,9 +244,7 @@ class Chat(Section):
         None, description="the model there: a name at the provider of `model`, or a section like `model`"
     )
     tools: Texts | None = Field(None, description="which of the offered tools there are; a list as in tools.offered")
-    listen: Listen | None = Field(
-        None, description="when the bot answers there; thread: everything, each time in a new thread"
-    )
+    listen: Listen | None = Field(None, description="when the bot answers there")
     busy_mode: Literal["queue", "collect", "steer", "interrupt"] | None = Field(
         None, description="as sessions.busy_mode"
     )
@@ -261,11 +253,11 @@ class Chat(Section):
     threads: Literal["per_user", "shared"] | None = Field(None, description="as sessions.threads")
     context: Natural | None = Field(
         None,
-        description="in a group, how many earlier messages the model sees; null: 50, by people who may talk to the bot",
+        description="in a group, how many earlier messages the model sees; null: 50",
     )
     names: Texts | None = Field(None, description="names that people call the bot by, besides its mention")
     joins: Natural | None = Field(
-        None, description="how often an hour a model may decide whether the bot joins in unasked; null: never"
+        None, description="how often an hour a model may look whether to speak unasked; null: never"
     )
     reply: Flag | None = Field(None, description="in a group, answers point at their question; null: true")
     silent: Flag | None = Field(
@@ -322,10 +314,9 @@ def _listening_address(value: str) -> str:
 
 
 class MonitorSettings(Section):
-    """An address where `legato run` answers monitors: /healthz, /readyz, /statusz and /metrics (docs/operations.md).
-    With `--workers N` the first worker has this port, the second one the next, and so on.
+    """An address where `legato run` answers monitors (docs/operations.md).
 
-        address: "127.0.0.1:9464"
+    address: "127.0.0.1:9464"
     """
 
     address: Annotated[str, Field(strict=True), AfterValidator(_listening_address)] | None = Field(
@@ -348,10 +339,9 @@ class MonitorSettings(Section):
 
 
 class AlertSettings(Section):
-    """A chat that is told of trouble: of messages that were given up, platforms that are down, spend caps that were
-    reached, a nearly full disk, a failed backup, and other problems. It hears of each kind at most once an hour.
+    """A chat that hears of trouble (docs/operations.md), of each kind at most once an hour.
 
-        to: telegram:4711
+    to: telegram:4711
     """
 
     to: Text | None = Field(
@@ -383,7 +373,7 @@ _UNITS: Final = {"m": 60, "h": 3_600}
 
 class HeartbeatSettings(Section):
     """A regular look: the agent reads your file HEARTBEAT.md in Legato's folder and what is due soon, and speaks only
-    if there is something to say (docs/hooks.md). If nothing has changed, no model is asked.
+    if there is something to say (docs/hooks.md).
 
         chat: telegram:4711
         hours: "8-22"
@@ -398,7 +388,7 @@ class HeartbeatSettings(Section):
     daily: Count = Field(24, description="most looks in a day")
     daily_usd: SpendCap | None = Field(
         0.5,
-        description="what looks and the work they start may cost in a day, if the model has a price; null: no limit",
+        description="what looks and their work may cost in a day; null: no limit",
     )
 
     @property
@@ -415,8 +405,7 @@ class HeartbeatSettings(Section):
 
 
 class OtelSettings(Section):
-    """OpenTelemetry spans of turns, model calls and tools (docs/operations.md); they need `pip install 'legato[otel]'`.
-    OpenTelemetry's own variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where they go."""
+    """OpenTelemetry spans of turns, model calls and tools (docs/operations.md)."""
 
     enabled: Flag = Field(False, description="make spans")
     contents: Flag = Field(False, description="put what people, models and tools say into them")
@@ -428,24 +417,20 @@ def _kept(value: str) -> str:
 
 
 class BackupSettings(Section):
-    """Backups of the store and the folder beside it (docs/operations.md). `legato run` makes one a day if `at` is set;
-    `legato backup` makes one now. A shell runs `command`, which reads the archive from its input; LEGATO_BACKUP holds a
-    name for it.
+    """Backups of the store and the folder beside it (docs/operations.md).
 
-        at: "04:00"
-        to: /backups
-        keep: 7d,4w,6m
+    at: "04:00"
+    to: /backups
+    keep: 7d,4w,6m
     """
 
     at: TimeOfDay | None = Field(None, description="a time of day, in the time zone of sessions.expiry; null: never")
     to: Text | None = Field(None, description="an existing folder")
     keep: Annotated[Text, AfterValidator(_kept)] | None = Field(
-        None, description="for how many days, weeks and months to keep one backup each; null: keep all"
+        None, description="keep one backup for each of so many days, weeks and months; null: keep all"
     )
-    command: Text | None = Field(None, description="a command instead of a folder")
-    recipient: Text | None = Field(
-        None, description="a public key of age (age-encryption.org); backups are encrypted for it"
-    )
+    command: Text | None = Field(None, description="a command that reads the backup, instead of a folder")
+    recipient: Text | None = Field(None, description="a public key of age (age-encryption.org), to encrypt for")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """One target, and a folder to thin out."""
@@ -473,7 +458,7 @@ class Config(Section):
     model: ModelEntry = ModelSettings()
     fallback_models: Annotated[tuple[Fallback, ...], AList] = Field(
         (),
-        description="models that stand in for the main one, in order: names at its provider, or sections like `model`",
+        description="models that stand in, in order: names at the same provider, or sections like `model`",
     )
     auxiliary: Auxiliary = Auxiliary()
     transcription: TranscriptionSettings = TranscriptionSettings()

@@ -15,7 +15,7 @@ class AnthropicModel(ServedModel):
     """A model of Anthropic, or of a server with the same API."""
 
     thinking: Literal["auto", "adaptive", "off"] = Field(
-        "auto", description="adaptive: the model thinks as long as it likes; auto: the model's own default"
+        "auto", description="auto: the model's own default; adaptive: as long as it likes; off: not at all"
     )
     thinking_tokens: Count | None = Field(
         None, description="tokens for thinking, for models that want a budget; 1,024 at least"

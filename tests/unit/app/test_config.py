@@ -47,9 +47,9 @@ def test_the_reference_tells_of_every_key():
     for path in shape.paths():
         if path[:2] != ("auxiliary", "compression"):
             assert f"`{path[-1]}`" in told or f"`{dotted(path)}`" in told, path
-    assert "| `protect_last_n` | whole number from 1 | `20` | messages at the end that stay while" in told
-    assert "| `mode` | `polling`, `webhook` | `polling` | Legato asks Telegram, or Telegram calls Legato |" in told
-    assert "| `allow` | list of text | `[]` | people who may talk |" in told
+    assert "| `protect_last_n` | `20` | messages at the end that stay while" in told
+    assert "| `mode` | `polling` | polling or webhook: Legato asks Telegram, or Telegram calls Legato |" in told
+    assert "| `allow` | `[]` | people who may talk |" in told
     assert "|  |" not in told, "a key without a meaning"
 
 
