@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import typer
 
 from gateway.cli.printing import complain, show
-from gateway.cli.program import ConfigOption, ask_store, fail, guarded, settings_of
+from gateway.cli.program import Commands, ConfigOption, ask_store, fail, guarded, settings_of
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
@@ -28,13 +28,9 @@ _CENTURY: Final = 100 * 365 * 86_400.0  # seconds
 _MOST_COMING: Final = 100_000  # reminders that are looked through
 _PATIENCE: Final = 5.0  # seconds for a page of this machine
 
-access_app = typer.Typer(
-    help="Let people in, show them out, log in to the page.", no_args_is_help=True, rich_markup_mode=None
-)
+access_app = Commands(help="Let people in, show them out, log in to the page.")
 
-keys_app = typer.Typer(
-    help="Keys for other programs that talk to the bot over its API.", no_args_is_help=True, rich_markup_mode=None
-)
+keys_app = Commands(help="Keys for other programs that talk to the bot over its API.")
 
 
 @access_app.command("list")
@@ -165,7 +161,7 @@ def add_key(
         bool, typer.Option("--front-end", help="The program may speak for several people, whom it names.")
     ] = False,
     cap: Annotated[
-        float | None, typer.Option(min=0.0, help="What its answers may cost in a day, in US dollars.")
+        float | None, typer.Option(metavar="USD", min=0.0, help="What its answers may cost in a day, in US dollars.")
     ] = None,
     person: Annotated[
         str,

@@ -21,6 +21,7 @@ from typer.models import CommandInfo
 from gateway import __version__
 from gateway.cli.printing import complain, show, show_rows
 from gateway.cli.program import (
+    Commands,
     ConfigOption,
     JsonOption,
     ask_store,
@@ -47,19 +48,15 @@ if TYPE_CHECKING:
     from gateway.domain.views import SettingUp
     from gateway.store.port import Documents, Store
 
-app = typer.Typer(
+app = Commands(
     name="legato",
     help="A chat gateway bot whose conversations never outgrow the model's window.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-sessions_app = typer.Typer(
-    help="Look at sessions. The bot may go on running.", no_args_is_help=True, rich_markup_mode=None
-)
+sessions_app = Commands(help="Look at sessions. The bot may go on running.")
 app.add_typer(sessions_app, name="sessions")
-config_app = typer.Typer(help="See and change settings.", rich_markup_mode=None)
+config_app = Commands(help="See and change settings.", no_args_is_help=False)
 app.add_typer(config_app, name="config")
 KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The setting, with dots, such as model.name.")]
 IdentityOption = Annotated[
@@ -172,7 +169,7 @@ def send(
     key: Annotated[str, typer.Option("--id", metavar="KEY", help="Send it once, however often this KEY is used.")] = "",
     thread: Annotated[str | None, typer.Option(metavar="ID", help="A thread or topic of the chat.")] = None,
     asks: Annotated[
-        bool, typer.Option("--ask", help="Have the bot read TEXT, as words of a program, and answer.")
+        bool, typer.Option("--ask", help="Have the bot read TEXT, as a program's words, and answer.")
     ] = False,
     task: Annotated[str, typer.Option(metavar="WORDS", help="What the bot should do with TEXT; implies --ask.")] = "",
     as_json: JsonOption = False,
@@ -180,8 +177,8 @@ def send(
 ) -> None:
     """Send TEXT to a chat, from a script or cron. It prints the id that `legato trace` takes.
 
-    The gateway that runs shows it within ten seconds; if none runs, the next one does. `legato trace ID` says what
-    became of it. Once this ends with the exit status 0 the text is safe; a script that must try again gives a KEY.
+    A running gateway shows it within ten seconds, otherwise the next one does. If the exit status is 0, the text is
+    stored. A script that may try again should give a KEY.
     """
     from gateway.app.plugins import platforms
     from gateway.cli import send as sending
@@ -227,7 +224,10 @@ def mcp(
 @app.command()
 def run(
     workers: Annotated[
-        int, typer.Option(min=1, max=64, help="Processes on this machine; more than one needs a server for the store.")
+        int,
+        typer.Option(
+            metavar="N", min=1, max=64, help="Processes on this machine; more than one needs a server for the store."
+        ),
     ] = 1,
     worker: Annotated[
         int | None, typer.Option("--worker", hidden=True, help="Started by another `run`, as this number.")

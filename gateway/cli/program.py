@@ -9,9 +9,11 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 import typer
+from typer.core import TyperCommand
+from typer.models import CommandFunctionType
 
 from gateway.cli.printing import complain
 from gateway.runtime.clock import SystemClock
@@ -27,6 +29,32 @@ if TYPE_CHECKING:
 from typing import Annotated
 
 T = TypeVar("T")
+
+
+class _Command(TyperCommand):
+    """Its help names what a person writes, without Python's types behind it."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Two lists: the arguments, and the options."""
+        rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+        for each in self.get_params(ctx):
+            if (row := each.get_help_record(ctx)) is not None:
+                rows[each.param_type_name].append((row[0].partition(" <")[0], row[1]))
+        for kind, found in rows.items():
+            if found:
+                with formatter.section(f"{kind.capitalize()}s"):
+                    formatter.write_dl(found)
+
+
+class Commands(typer.Typer):
+    """A family of commands, in the plain text of a terminal."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{"no_args_is_help": True, "rich_markup_mode": None, **given})
+
+    def command(self, name: str | None = None, **given: Any) -> Callable[[CommandFunctionType], CommandFunctionType]:
+        """What `typer.Typer.command` does."""
+        return super().command(name, **{"cls": _Command, **given})
 
 
 def fail(sentence: str, *, status: int = 1) -> NoReturn:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gateway.cli.printing import complain, show_rows
-from gateway.cli.program import ConfigOption, JsonOption, ask_store, fail, give, misused
+from gateway.cli.program import Commands, ConfigOption, JsonOption, ask_store, fail, give, misused
 from gateway.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ AgeOption = Annotated[float | None, typer.Option(min=0, metavar="HOURS", help="A
 DryOption = Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be done.")]
 _MOST = 10_000
 
-outbox_app = typer.Typer(
-    help="Messages that people have not been shown.", invoke_without_command=True, rich_markup_mode=None
+outbox_app = Commands(
+    help="Messages that people have not been shown.", no_args_is_help=False, invoke_without_command=True
 )
-dead_app = typer.Typer(help="Messages that were given up unanswered.", no_args_is_help=True, rich_markup_mode=None)
+dead_app = Commands(help="Messages that were given up unanswered.")
 
 
 @outbox_app.callback()
@@ -153,6 +153,6 @@ _add_order(
     "replay",
     _dead,
     lambda row: row["kind"] == "message",
-    "Have them answered after all, each once, after whatever waits in their conversation.",
+    "Have them answered after all. Each is answered once, after whatever waits in its conversation.",
 )
 _add_order(dead_app, "drop", "bury", _dead, lambda _: True, "Take them off the list. Their senders know already.")

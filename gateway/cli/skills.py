@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gateway.cli.printing import complain, show, show_rows
-from gateway.cli.program import ConfigOption, JsonOption, fail, settings_of, told
+from gateway.cli.program import Commands, ConfigOption, JsonOption, fail, settings_of, told
 from gateway.runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ Row = dict[str, str]
 
 _TAKEN: Final = "A running bot uses it after `legato reload`, or from its next start."
 
-skills_app = typer.Typer(
-    help="Skills that tell the bot how to do some kind of work.", no_args_is_help=True, rich_markup_mode=None
-)
+skills_app = Commands(help="Skills that tell the bot how to do some kind of work.")
 
 
 @skills_app.command("list")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gateway.cli.printing import complain, show
-from gateway.cli.program import ConfigOption, guarded, settings_of
+from gateway.cli.program import Commands, ConfigOption, guarded, settings_of
 from gateway.domain.usage import usage_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PATIENCE: Final = 300.0  # seconds for one summary, repeats and the second model included
 
 
-trajectories_app = typer.Typer(help="Compress finished runs, offline.", no_args_is_help=True, rich_markup_mode=None)
+trajectories_app = Commands(help="Compress finished runs, offline.")
 
 
 @trajectories_app.callback()

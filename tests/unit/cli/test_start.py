@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -52,6 +53,13 @@ def test_a_command_that_is_read_alone_explains_itself_as_among_the_others(name: 
     alone, among = (CliRunner().invoke(each, [name, "--help"], prog_name="legato") for each in (program([name]), app))
     assert alone.exit_code == 0
     assert (alone.output, len(program([name]).registered_commands)) == (among.output, 1)
+
+
+@pytest.mark.parametrize("asked", [["ask"], ["send"], ["run"], ["keys", "add"], ["skills", "check"]])
+def test_help_names_what_a_person_writes_and_no_type_of_python(asked: list[str]) -> None:
+    said = CliRunner().invoke(program([]), [*asked, "--help"]).output
+    assert "Options:" in said
+    assert not re.search(r"<\w+(\[\w+\]| range)?>", said)
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["sessions", "list"], ["aks", "hello"]])
