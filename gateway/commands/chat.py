@@ -279,7 +279,7 @@ async def voice(ctx: CommandContext) -> str:
 async def _room(ctx: CommandContext, wanted: str) -> str:
     rooms, to = ctx.program.rooms.get(ctx.key.platform), ctx.inbound.source.address
     if rooms is None:
-        raise UserError("I join no voice channels here: that is off, or this platform has none for bots.")
+        raise UserError("I cannot join voice channels here: that is switched off, or this platform has none for bots.")
     if wanted == "leave":
         return "I left the voice channel." if await rooms.leave(to) else "I am in no voice channel for this chat."
     if wanted == "listen" and not ctx.program.writes_down:

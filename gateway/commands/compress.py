@@ -142,7 +142,7 @@ async def _price(
     """A sentence about what the notes would cost and how long they would take: by the price list, and by the passes of
     the same model in this conversation."""
     if not isinstance(conversation.engine.engine, Compressor):
-        return "This context engine does not say what it would cost and how long it would take."
+        return "This context engine does not say what that would cost, or how long it would take."
     models = ctx.sessions.models
     spec = models.helpers("compression", conversation.spec)[0]
     gone = {note_of(each).get("id") for each in folded} - {note_of(each).get("id") for each in after}

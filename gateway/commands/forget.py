@@ -27,7 +27,7 @@ _USAGE: Final = (
     "/forget everything forgets everything I have from you. Or answer a message with /forget."
 )
 _NONE: Final = "I found nothing of yours with these words."
-_OTHERS: Final = "Somebody else said these words, too; an admin can have that forgotten."
+_OTHERS: Final = "Somebody else said these words, too; an admin can forget those."
 _SOME_WORDS: Final = "No message has all of these words. These have some of them:"
 _COPIES: Final = "The words are also in {copies}; /forget all takes everything."
 _NOTED: Final = "The words are in my own notes of earlier conversations."

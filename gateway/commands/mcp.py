@@ -105,7 +105,7 @@ async def _prompted(name: str, prompt: PromptFacts, ctx: CommandContext) -> Answ
     except ToolError as error:
         raise UserError(str(error)) from None
     if not (text := prompt_text(result)).strip():
-        raise UserError(f"The server {name} gave nothing for this prompt.")
+        raise UserError(f"The server {name} returned nothing for this prompt.")
     head = _PROMPT.format(name=one_line(prompt.name, _LONGEST_NAME), server=name)
     return Answer(then=f"{head}\n{neutralise(text)}", own=ctx.argument)
 

@@ -111,7 +111,7 @@ async def _on(ctx: CommandContext, known: Skills, name: str) -> str:
 
 async def _off(ctx: CommandContext, known: Skills, name: str) -> str:
     if name not in known.described(await known.decided(ctx.key)):
-        raise UserError(f"There is no skill {name} that is on here; /skills lists them.")
+        raise UserError(f"No skill named {name} is on here; /skills lists them.")
     await known.switch(_chooses(ctx), name, on=False)
     return f"{name} is off here. /skills on {name} takes it back."
 

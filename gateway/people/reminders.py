@@ -51,7 +51,7 @@ _SNOOZES: Final = {"10m": 600.0, "1h": 3_600.0}
 
 NOT_YOURS: Final = "This reminder is somebody else's; nothing was done."
 GONE: Final = "This reminder is not there any more; nothing was done."
-OVER: Final = "I cannot do this with the reminder as it is now. /reminders shows it."
+OVER: Final = "That does not work for this reminder at the moment. /reminders shows it."
 OVER_BEFORE: Final = "Reminder {number} is over already; nothing was done."
 TOO_MANY: Final = (
     "You already have {most} here, and that is the limit. /reminders lists them, /reminders cancel <n> removes one."
