@@ -17,7 +17,7 @@ Channels = Annotated[tuple[Ident, ...], AList]
 
 
 class DiscordSettings(AdapterSettings):
-    """The Discord bot. docs/discord.md takes you to a first reply, and explains channels and threads."""
+    """The Discord bot (docs/discord.md)."""
 
     token: Token | None = Field(
         None,

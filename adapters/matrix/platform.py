@@ -34,7 +34,7 @@ class RoomCatchUp(CatchUp):
 
 
 class MatrixSettings(AdapterSettings):
-    """The Matrix bot. docs/matrix.md takes you to a first reply, and explains rooms, threads and encryption."""
+    """The Matrix bot (docs/matrix.md)."""
 
     user: Annotated[Text, AfterValidator(_user)] | None = Field(
         None, description="the bot's own id, such as @legato:example.org", json_schema_extra={"asked": True}

@@ -26,7 +26,7 @@ class Events(Section):
 
 
 class SlackSettings(AdapterSettings):
-    """The Slack bot. docs/slack.md takes you to a first reply, and explains channels and threads."""
+    """The Slack bot (docs/slack.md)."""
 
     token: Token | None = Field(
         None,

@@ -52,7 +52,7 @@ class Webhook(Section):
 
 
 class TelegramSettings(AdapterSettings):
-    """The Telegram bot. docs/telegram.md explains groups, drafts and webhooks."""
+    """The Telegram bot (docs/telegram.md)."""
 
     token: Token | None = Field(
         None, description="from @BotFather", json_schema_extra={"variable": "TELEGRAM_BOT_TOKEN"}

@@ -30,7 +30,7 @@ class Template(Section):
 
 
 class WhatsAppSettings(AdapterSettings):
-    """The WhatsApp bot. docs/whatsapp.md takes you to a first reply, and explains the 24 hours and templates."""
+    """The WhatsApp bot (docs/whatsapp.md)."""
 
     number: Number | None = Field(
         None, description="the Phone number ID, from the page API Setup", json_schema_extra={"asked": True}

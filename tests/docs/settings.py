@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -61,4 +62,5 @@ def _table(title: str, section: type[BaseModel] | None, fields: Mapping[str, Fie
     ]
     table = ["| Key | Default | Meaning |", "|---|---|---|", *rows, ""] if rows else []
     said = ["\n\n".join(paragraphs(section)), ""] if section else []
-    return "\n".join([f"### `{title}`", "", *said, *table])
+    text = "\n".join([f"### `{title}`", "", *said, *table])
+    return re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", text)

@@ -35,7 +35,8 @@ def page_with(page: str, **fresh: str) -> str:
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Markdown."""
     columns = list(head)
-    return "".join(f"| {' | '.join(row)} |\n" for row in (columns, ["---"] * len(columns), *rows))
+    first, *others = (f"| {' | '.join(row)} |\n" for row in (columns, *rows))
+    return "".join([first, f"|{'---|' * len(columns)}\n", *others])
 
 
 _ADAPTERS: Final = {
