@@ -1,8 +1,7 @@
 """Asks the model of a turn for the answer of each step, and other models while it is away.
 
-An answer counts if it is of use: what is too long is made to fit (`fitting`), what was cut off is asked for again with
-more room, and an empty answer is asked for once more.
-"""
+Only a useful answer counts. A prompt that is too long is made to fit (`fitting`), an answer that was cut off is asked
+for again with more room, and an empty one once more."""
 
 from __future__ import annotations
 

@@ -98,10 +98,10 @@ def explained(error: ProviderError, fallbacks: Sequence[ModelSpec]) -> ProviderE
 def told(
     announced: Sequence[str], spec: ModelSpec, home: ModelSpec, absence: str, again: float = 0.0
 ) -> tuple[tuple[str, ...], str]:
-    """Return a session's marks with an answer of `spec` in the place of `home`, and the sentence for the person: ""
-    unless the answer before was another model's, in the place of the same one; a person may have chosen another `home`
-    since. `absence`: why the own model does not answer, "" for a spend cap. `again`: the seconds until it is asked
-    again, 0 for at once."""
+    """Return a session's marks after an answer of `spec` in the place of `home`, and the sentence for the person. The
+    sentence is "" unless another model gave the answer before, in the place of the same one: a person may have chosen
+    another `home` since. `absence`: why the own model does not answer, "" for a spend cap. `again`: the seconds until
+    it is asked again, 0 for at once."""
     before = next((mark for mark in announced if mark.startswith(STAND_IN_MARK)), "") if announced else ""
     own = f"{STAND_IN_MARK}{home.name} "
     mark = "" if spec.place == home.place else own + spec.name

@@ -1,9 +1,8 @@
 """The gate before the tool calls of a step in which a person is asked.
 
 Without a question, a step's intents are stored at once and its tools run. With a question, one call may begin minutes
-after another. So each call is noted as begun only when it begins, and results are stored before anybody waits: a crash
-in between loses no result, and does not mistake a waiting call for one that had begun.
-"""
+after another. So a call is noted as begun only when it begins, and results are stored before anybody waits. A crash in
+between loses no result, and takes no waiting call for one that had begun."""
 
 from __future__ import annotations
 

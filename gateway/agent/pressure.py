@@ -1,10 +1,9 @@
 """Pressure: marks of a filling window, each announced once when it is crossed.
 
-At the window's first mark the log says so; at the second the person is told, unless compressing is still to come or
-comes with the next message: in a small window it begins above that mark. The person is also told shortly before the
-conversation will be compressed, unless that is immediate. If a conversation falls back below a mark, the mark can be
-crossed, and announced, again. Hygiene and the loop act on the other marks.
-"""
+At the window's first mark the log says so. At the second the person is told, unless a compaction comes anyway: in a
+small window it begins above that mark. The person is also told shortly before the conversation will be compressed,
+unless that is immediate. If a conversation falls back below a mark, the mark can be crossed, and announced, again.
+Hygiene and the loop act on the other marks."""
 
 from __future__ import annotations
 

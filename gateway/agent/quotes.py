@@ -1,8 +1,8 @@
 """Automatic recall: a message that names something out of view brings the earlier words about it along.
 
 A person comes back to an old code, file or address. The model sees it for the first time in weeks, and does not know
-that it should look it up. So the identifiers of the new message that nothing in view holds are looked for in the
-archive of the same key, and at most `MOST` originals are quoted in front of the message, with their speakers and times.
+that it should look it up. So identifiers of the new message that are not in view are looked for in the archive of the
+same key. At most `MOST` originals are quoted in front of the message, with their speakers and times.
 
 A quote stands in the request alone: it is never stored, and no search or count takes it for something said. It stays
 the same in all steps of its turn, so that the provider's cache holds. A message without such identifiers, by far most
@@ -152,8 +152,8 @@ def _missing(values: Sequence[str], conversation: Conversation, newest: Message)
 
 
 def _ranked(value: str, found: Iterable[Found], newest: Message) -> list[tuple[str, Found]]:
-    """The originals that hold a value: the first and the newest that somebody said, then the others, and results of
-    tools last, but not the answers that were taken back when this message was asked again."""
+    """The originals that hold a value: first the oldest and the newest that somebody said, then the others, last the
+    results of tools. Answers that were taken back when this message was asked again are left out."""
     own, before = text_of(newest), newest
     holding = [turn for turn in found if mentions(text_of(turn.message), value)]
     said: list[Found] = []

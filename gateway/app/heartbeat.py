@@ -1,10 +1,9 @@
 """A look now and then: the agent reads HEARTBEAT.md and what is due, and speaks only if there is something to say.
 
 A look is a helper of the conversation that it is for. So the conversation holds nothing of a look that found nothing;
-one that found something wakes it. Whatever costs money is bounded: looks a day, dollars a day, and no model is asked
-where the file, the reminders that are due and the person's last words are the same as at the look before. A note of the
-store has what was seen; of several processes one looks, the one that changes the note.
-"""
+one that found something wakes it. Looks and dollars a day are bounded. No model is asked if the file, the due reminders
+and the person's last words are the same as at the look before. A note of the store has what was seen; of several
+processes one looks, the one that changes the note."""
 
 from __future__ import annotations
 

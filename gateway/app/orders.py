@@ -1,5 +1,5 @@
-"""An operator's orders: about messages that are stuck (rows of the outbox, and messages that were given up), and about
-texts to be shown or asked about; and the same texts of other programs, which come by a hook of the API (`Events`).
+"""An operator's orders about stuck messages (rows of the outbox, and messages that were given up), and texts to show or
+to ask the agent about. Other programs send such texts, too, by a hook of the API (`Events`).
 
 A Redis store takes the first kind from any process. The file of a SQLite store belongs to the gateway that runs: a
 shell leaves an order in it, and the gateway carries it out. A text always waits for a gateway, which knows how long the

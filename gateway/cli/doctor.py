@@ -90,8 +90,8 @@ def of_disk(settings: Config) -> Iterator[Finding]:
 
 
 def of_rights(settings: Config) -> Iterator[Finding]:
-    """What Legato makes for its user alone, and others can get at, or is not this user's; `legato check` knows the
-    rights of the store's file and of the folder, which keeps others from all that is in it."""
+    """Legato's private files that others can reach, or that belong to somebody else. (`legato check` looks at the
+    store's file, and at the folder around it all.)"""
     database, home = settings.database, settings.home
     beside = [] if database is None else sorted(database.parent.glob(f"{database.name}[-.]*"))
     inside = sorted(home.iterdir()) if os.access(home, os.R_OK | os.X_OK) else []

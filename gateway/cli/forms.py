@@ -1,5 +1,5 @@
-"""The forms of the settings, made from what each section knows of itself: its fields, what they mean, what they hold
-and what is usual; and the way back, from what somebody typed to what is to be written."""
+"""The forms of the settings, made from the fields of each section; and the way back, from what somebody typed to what
+is written."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ NO_PEOPLE: Final = (
 
 
 class Present(Struct, frozen=True, kw_only=True):
-    """The settings as they are now; `written` is what stands in their files, that which counts most first,
-    and `known` are the variables that they may name."""
+    """The present settings. `written`: the content of their files, the strongest first. `known`: the variables that
+    they may name."""
 
     setup: Setup
     shape: Shape

@@ -52,8 +52,8 @@ class Owner(Struct, frozen=True, kw_only=True):
 
 
 class ImportReport(Struct, kw_only=True):
-    """The result: conversations and messages that came, those that were there already, those that had grown or changed,
-    and what was left out, by reason. `ended`: why the reading ended before the file's end; "" if it did not."""
+    """The result: how many conversations and messages came, were there already, had grown or changed, or were left out,
+    by reason. `ended`: why the reading ended before the file's end; "" if it did not."""
 
     owner: str
     sessions: int = 0

@@ -34,8 +34,8 @@ def asked(monitor: MonitorSettings) -> list[dict[str, Any]]:
 
 
 def reloaded(monitor: MonitorSettings) -> list[dict[str, Any]]:
-    """Have the gateways at the address take up their settings anew; the answer of each: the keys that have `changed`
-    and those that are `waiting` for the next start, or the `problems` for which nothing has changed; or where it is
+    """Have the gateways at the address read their settings again, and return the answer of each: the keys that have
+    `changed` and those `waiting` for the next start; the `problems`, if nothing has changed; or where it is
     `silent`."""
     return _answers(monitor, partial(Request, method="POST", headers={OWN: "reload"}), RELOAD)
 

@@ -170,9 +170,9 @@ def with_system_note(message: Message, counter: TokenCounter) -> Message:
 
 
 class Noted(Struct, frozen=True, kw_only=True):
-    """What the host keeps with a summary for the next compaction: the identifiers in the notes, and those of them that
-    people said, with their weights; the instructions that hold; what people said of themselves; and what was
-    `corrected` in a model's notes."""
+    """What the host keeps with a summary for the next compaction: the identifiers in the notes, with the weights of
+    those that people said; the instructions that hold; the facts that people told; and what was `corrected` in a
+    model's notes."""
 
     identifiers: Mapping[str, float] | None = None
     owned: Mapping[str, float] = field(default_factory=dict)

@@ -5,9 +5,8 @@ compactions. So such sentences are carried from summary to summary word for word
 they leave view, in the person's own words alone (`personal`).
 
 A fact that is said anew, or in a sentence that tells of a change, takes the place of the older one; any other stands
-below it. Where the room ends, those that say who somebody is, what they must not have, or what was decided go last, and
-of equals the older ones first.
-"""
+below it. If room is short, the last to go are those that say who somebody is, what they must not have, or what was
+decided; among equals, the older ones go first."""
 
 from __future__ import annotations
 

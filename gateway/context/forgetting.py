@@ -1,10 +1,9 @@
 """Forgetting: what the transcripts of a key are without some exchanges, and without what was made of them. Pure.
 
-A message that a compaction rewrote goes with its original. A summary that was made of a forgotten message, directly or
-through an earlier summary, is made anew by rule from the originals that stay: nothing of it is reused, because no part
-of a text tells what it was made of. A result of a tool that only repeats earlier words (`recalled`) names the messages
-that it quotes; with a forgotten one its whole exchange goes.
-"""
+A message that a compaction rewrote goes with its original. If a summary was made of a forgotten message, directly or
+through an earlier summary, it is made anew by rule from the originals that stay. Nothing of it is reused, because no
+part of a text tells what it was made of. A result of a tool that only repeats earlier words (`recalled`) names the
+messages that it quotes; with a forgotten one its whole exchange goes."""
 
 from __future__ import annotations
 

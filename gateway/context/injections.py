@@ -1,9 +1,8 @@
 """Notes that give orders to the assistant that reads them, which a poisoned text may make a model write.
 
 Words of people are recorded where they wanted something, and open work stands in a list of tasks: both may be
-imperatives. So an order is one only if it takes back its reader's instructions ("ignore all previous …"), calls upon
-the reader ("you must now …", "your next step is to …"), or speaks to the assistant by that name.
-"""
+imperatives. So an order counts only if it takes back the reader's instructions ("ignore all previous …"), tells the
+reader what to do ("you must now …", "your next step is to …"), or speaks to the assistant by that name."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
 """Which sentences tell something about the person who says them, and how much that is worth remembering.
 
-Who somebody is, whom they have, what they must not have and what they decided is worth most; then what they usually do
-and have; then what happened once, and what they say about anything else. Questions, requests, wishes and talk of the
-moment tell nothing, but a clause in them may: "since my brother moved to Lyon, which train …". Then only that clause is
-kept, as is the best clause of a long sentence. A sentence is read where each of its clauses begins, in a dozen
-languages.
-"""
+Most is worth who somebody is, who their people are, what they must not have and what they decided. Next come their
+habits and possessions, and last what happened once, and all else. Questions, requests, wishes and talk of the moment
+tell nothing, but a clause in them may: "since my brother moved to Lyon, which train …". Then only that clause is kept,
+as is the best clause of a long sentence. A sentence is read where each of its clauses begins, in a dozen languages."""
 
 from __future__ import annotations
 

@@ -166,13 +166,12 @@ _LEAST: Final = 16_000  # tokens, where the settings name no least threshold
 
 
 def cheapest_threshold(least: int, settings: CompressionSettings, pace: Pace, rates: Rates | None) -> int | None:
-    """Return the threshold at which a chat costs least, and `least` at least, so that as much stays in view as on a
-    window where that is the plain one; None while too little is known.
+    """Return the threshold at which a chat costs least, but no less than `least`, so that no less stays in view than
+    with the plain one. None while too little is known.
 
     A pass costs the prompt that it reads, the notes, and the writing of what it leaves. Every request costs the reading
-    of the prompt. With a `span` of tokens between two passes, a token that is said has cost `one / span` for the pass
-    and `price * (left + span / 2) / growth` for the readings; the sum is least at the root.
-    """
+    of the prompt. With a `span` of tokens between two passes, each token costs `one / span` for the pass and
+    `price * (left + span / 2) / growth` for the readings. The sum is least at the root."""
     least = least or _LEAST
     if rates is None or pace.requests < _KNOWN or pace.growth <= 0:
         return None

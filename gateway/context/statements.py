@@ -335,9 +335,9 @@ def _is_renewed(older: Statement, newer: Statement, left: Iterable[str], new: fr
 
 
 def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> bool:
-    """Whether two statements have the same subject: most of the older one is in the newer one (the identifier that
-    both name first counts as a word), no missing word weighs half as much as two shared words, and not both have a
-    word of their own, which may be the name of something else. (Pairs of characters do not count as missing,
+    """Whether two statements have the same subject. Then most of the older one is in the newer one (the identifier that
+    both name first counts as a word), and no missing word weighs half as much as two shared words. Only one of them may
+    have a word of its own, which may be the name of something else. (Pairs of characters do not count as missing,
     because they fall apart when a verb changes.)"""
     shared = sorted((weights[word] for word in older.words & newer.words), reverse=True)
     if shared and older.first == newer.first:

@@ -1,11 +1,10 @@
 """Gets the notes for a plan: from a model if one answers, verified; otherwise by rule, with the reason.
 
 If the host can do that (`CallAligned`), the conversation's own model is asked in place, at the end of the conversation.
-Any other request stands alone: it holds instructions, earlier notes and the middle as text. If the summariser's window
-is too small for the middle, there are several requests, each of which updates the notes of the one before; if one
-fails, the notes so far stay, and only the rest of the middle is noted by rule. The only state is the cooldown after a
-failure. It changes after the last await, so a cancelled pass leaves everything as it was.
-"""
+Any other request stands alone: it holds instructions, earlier notes and the middle as text. If the middle is too long
+for the summariser's window, several requests follow one another, and each updates the notes of the one before. If one
+fails, the notes so far stay, and the rest is noted by rule. The only state is the cooldown after a failure. It changes
+after the last await, so a cancelled pass leaves everything as it was."""
 
 from __future__ import annotations
 

@@ -46,10 +46,9 @@ class Extracted(Struct, kw_only=True):
 def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
     """Take every earlier summary out of `messages`, and out of messages that summaries were merged into.
 
-    The host's note tells a summary. A message without any note (restored, imported) is a summary if it reads like
-    one from opener to end marker and a person spoke after it; a summary that somebody pastes as their request is a
-    request.
-    """
+    The host's note tells a summary. A message without any note (restored, imported) is a summary if it reads like one,
+    from opener to end marker, and a person spoke after it. A summary that somebody pastes as their request is a
+    request."""
     result = Extracted()
     turns, tokens, rows, telling = result.turns, result.tokens, result.rows, result.telling
     told: list[str] = []  # the notes of each summary

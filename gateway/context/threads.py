@@ -58,8 +58,9 @@ class BlockingModel:
 
 class OwnThread:
     """The thread in which an engine's plain functions run, because some things, such as a connection to SQLite, belong
-    to the thread that made them. A call that comes while another one runs, which may never return, gets a thread of its
-    own: the loop's pool would be used up for everybody, and the process would wait for it when it ends."""
+    to the thread that made them. A call that comes while another one runs gets a thread of its own, because the other
+    may never return. In the loop's pool it would take a place from everybody, and the process would wait for it at its
+    end."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()

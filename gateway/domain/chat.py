@@ -262,41 +262,40 @@ class Said(Struct, frozen=True, kw_only=True):
 class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     """One thing a lane must deal with, normalised.
 
-    `event_id` is stable: the same event received twice has the same one, and (platform, event_id)
-    is accepted once. `kind` is `message` for what a person sent, `withdrawn` for one that its
-    writer took back, `steer` for text meant for the
-    running turn (a message of its own if none runs), `queue` for text that waits for a turn of its own
-    whatever the busy mode, `press` for a button whose token is `text`,
-    `expiry` for the gateway's own request to end the session whose id is `text`, `schedule` for a prompt whose
-    time has come, `helper` for a task that a turn handed on,
-    `speak` for an answer that is to be said aloud, `ended` for something that ran in the background and has
-    ended (`woke` says it in a short line), `event` for what another program told (`woke` as before, and `lets` are the
-    tools with effects that need no yes in its turn), `forget` for the gateway's own request to forget all that the
-    source's person said under this key, (they asked for that elsewhere), and `unreadable` for one that its store can no
-    longer read. Never stored are `left` and `joined`, the bot can show nothing in the chat any more, `text` says why,
-    and it can again; `renamed`, the chat was called `text` before; `unread`, a person sent what the bot cannot
-    read: `text` names it, or tells them in sentences why, and what to do; `overheard`, what was said in a group and is
-    not for the bot, as far as its platform knows; and `reaction`, a person put signs such as `+👎` on the message
-    `reply_to`, or took some away, as in `-👎 +👍`.
+    `event_id` is stable: the same event has the same one, and (platform, event_id) is accepted once. `kind` is one of
 
-    `part_of` says that more of the same message may follow, which its client had to send in several:
-    `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by
-    itself it was not meant for the bot; it is taken if it goes on with a message that was. `before`, never stored: what
-    was said in the group before it, oldest first, where the adapter can look that up. `notice`, never stored:
-    a sentence that the chat is told once the message is taken. `can_wait`, never stored: while its lane is full its
-    adapter keeps it and offers it again, so it is not refused. `amends`, never stored: the events of a message's
-    earlier wordings, newest first, where this is its new wording, or its withdrawal; what waits of them is changed.
+        message    what a person sent                 withdrawn  a message that its writer took back
+        steer      a text for the running turn        queue      a text for a turn of its own, whatever the busy mode
+        press      a button; `text` is its token      schedule   a prompt whose time has come
+        speak      an answer to be said aloud         helper     a task that a turn handed on
+        ended      the end of something in the background; `woke` says it in a short line
+        event      news of another program; `woke` as before, `lets`: its tools with effects that need no yes
+        expiry     our own request to end the session whose id is `text`
+        forget     our own request to forget what the source's person said under this key
+        unreadable one that its store can no longer read
 
+    or, never stored:
+
+        left       the bot can show nothing in the chat any more; `text` says why
+        joined     it can again                       renamed    the chat was called `text` before
+        unread     a person sent what the bot cannot read; `text` names it
+        overheard  what a group said, as far as the platform knows not to the bot
+        reaction   signs that a person put on the message `reply_to`, or took away: `+👎`, `-👎 +👍`
+
+    `part_of`: more of the same message may follow, because its client sent it in parts. It is `CUT` or `TORN` for a
+    text, else the name of a group of files. `only_as_part`: it counts only if it goes on with a message to the bot.
     `place` is what the platform calls the message; `reply_to` names the message that this one answers, so.
-
+    `own`: the words of `text` that the sender said, if others' are among them, which were forwarded, quoted or written
+    by another bot. None: all are the sender's. Only a person's own words command, pin or constrain.
+    `terms`: what the sending program asks for; None: nothing, or no program sent it.
     `after`, of a client that holds the history itself: the event behind whose answer the message goes on, with `/` and
-    the `answer_mark` of that answer, or BEGINNING; of several, the first that is known; None: it goes on wherever the
+    that answer's `answer_mark`, or BEGINNING. Of several, the first that is known counts. None: it goes on wherever the
     conversation is.
 
-    `own`: the words of `text` that the sender said, where others' are among them, which were forwarded, quoted or
-    written by another bot; None: all are the sender's. Only a person's own words command, pin or constrain.
-
-    `terms`: what the program asks for that sent it; None: no program did, or it asks for nothing.
+    Never stored are four more. `before`: what the group said before it, oldest first, if the adapter can look that up.
+    `notice`: a sentence for the chat once the message is taken. `can_wait`: while its lane is full its adapter keeps
+    it, and offers it again. `amends`: the events of a message's earlier wordings, newest first, if this is its new
+    wording or its withdrawal; what waits of them is changed.
     """
 
     event_id: str

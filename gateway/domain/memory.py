@@ -92,8 +92,8 @@ class Memory(Struct, frozen=True, kw_only=True):
 
 
 class MemoryChange(Struct, frozen=True, kw_only=True):
-    """A change of the memory of `scope` that has this `version`: facts that are written as they are here, the ids of
-    those that go, and the highest number that is given away."""
+    """A change of the memory of `scope`, if it still has this `version`: the facts to write, the ids of those to
+    remove, and the highest number given away so far."""
 
     scope: SessionKey
     version: int

@@ -89,18 +89,16 @@ class Platform(Struct, frozen=True, kw_only=True):
     """A platform, described.
 
     `name` is its entry point's, its section's and the one in its people's names ("telegram:12345678"); `title` is for
-    sentences. `create` names the function, as "module:function", that is called with the settings and an
-    `AdapterHost` and returns the adapter. `settings` None: it has no section in config.yaml. `hint`: a sentence or two
-    for the system prompt. `person`: the example of somebody's name that sentences give; `person_problem`: what a name
-    must be ("must give a number, …") where nobody can have this one; `place_problem`: the same of a chat's name in
-    `chats` of config.yaml. `listens`: the rules by which its groups can be listened to. `limits`: by which any process
-    may run its turns, also one without its adapter; None: only one with it may. `in_shell`: it is not served by
-    `legato run` but opened by `legato chat`. `beside_shell`: `legato chat` at a terminal serves it, too, where it is
-    enabled; its adapter `OpensFirst`. `rehearse` names a `Stage`, in the same way as `create`, which needs no
-    settings; "": there is none. `link_file`: where, below `home`, its adapter keeps a link that lets the owner in.
-    `guide`: how somebody gets its tokens, in a sentence or two.
-    `logins`: the account whose notes are its people's logins (`LOGIN_NOTE`).
-    """
+    sentences. `create` names the function, as "module:function", that is called with the settings and an `AdapterHost`
+    and returns the adapter. `settings` None: it has no section in config.yaml. `hint`: a sentence or two for the system
+    prompt. `person`: an example of somebody's name, for sentences. `person_problem` says what is wrong with a name that
+    nobody can have ("must give a number, …"); `place_problem` says it of a chat's name in `chats` of config.yaml.
+    `listens`: the rules by which its groups can be listened to. `limits`: by which any process may run its turns, also
+    one without its adapter; None: only one with it may. `in_shell`: it is not served by `legato run` but opened by
+    `legato chat`. `beside_shell`: `legato chat` at a terminal serves it, too, where it is enabled; its adapter
+    `OpensFirst`. `rehearse` names a `Stage`, in the same way as `create`, which needs no settings; "": there is none.
+    `link_file`: where, below `home`, its adapter keeps a link that lets the owner in. `guide`: how somebody gets its
+    tokens, in a sentence or two. `logins`: the account whose notes are its people's logins (`LOGIN_NOTE`)."""
 
     name: str
     title: str
@@ -129,15 +127,14 @@ class AdapterHost(Struct, frozen=True, kw_only=True):
     """The parts of the program that an adapter may use.
 
     `home`: the gateway's own folder. `menu`: all commands. `admins`: ids of the platform's people who are admins.
-    `model` and `model_in_full`: what to call the configured model; `model_of`: the one that answers a person, who may
-    have chosen another; `takes`: the settings that can be chosen for one turn of theirs. `turns_running`: how many
+    `model` and `model_in_full`: names of the configured model. `model_of`: the name of the one that answers a person,
+    who may have chosen another. `takes`: the settings that a person can choose for one turn. `turns_running`: how many
     there are. `greeting`: the first sentence for a person who comes back, and `farewell` the last one for a person who
     leaves; "" for none. How `legato chat` was called: `as_json`, for programs to read; `question`, the one thing to be
     asked; `chat`, where it is asked ("": apart from the other chats); `fresh`, in a new session. `tell`: shows a line
     to the person who started the program, where one looks. `aside`: carries out functions that read Markdown, for a
     limited time. `listens`: when the bot answers in chats that `chats` of config.yaml names; `Platform.listens` are the
-    rules that may come. `shows`: how messages are shown there.
-    `served`: names of the platforms that are enabled."""
+    rules that may come. `shows`: how messages are shown there. `served`: names of the platforms that are enabled."""
 
     clock: Clock
     ids: Ids

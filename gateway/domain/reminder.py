@@ -38,9 +38,7 @@ class ReminderRules(Section):
     per_chat: Count = Field(300, description="how many a chat may have")
     least_minutes: Count = Field(5, description="the shortest time between repeats")
     waiting: Count = Field(5, description="how many may wait in a chat; more are joined into one message")
-    budget_usd: SpendCap | None = Field(
-        0.5, description="what one run of a scheduled prompt may cost; null: no limit"
-    )
+    budget_usd: SpendCap | None = Field(0.5, description="what one run of a scheduled prompt may cost; null: no limit")
     failures: Count = Field(3, description="a scheduled prompt pauses after so many failures in a row")
 
 

@@ -32,7 +32,8 @@ class SessionSettings(Section):
     groups: Sharing = Field("per_user", description="in a group, each person has a conversation, or all share one")
     threads: Sharing = Field("shared", description="the same in a thread or topic")
     busy_mode: BusyMode = Field(
-        "queue", description="what a message does during a turn: waits, is answered with all that wait, joins it, or ends it"
+        "queue",
+        description="what a message does during a turn: waits, is answered with all that wait, joins it, or ends it",
     )
     reactions: Flag = Field(
         False, description="react with 👀 while the bot answers, and show at the end whether it worked"
@@ -53,9 +54,9 @@ class TurnSettings(Section):
 
 
 class TurnRules(Struct, frozen=True, kw_only=True):
-    """The configured behaviour of turns. The mappings are of places with rules of their own; `context`: how many
-    messages of a group the model is shown with one to the bot; `names`: what people call the bot there; `joins`: how
-    often in an hour it may look whether to speak unasked."""
+    """The configured behaviour of turns. The mappings hold places with rules of their own. `context`: how many messages
+    of a group the model sees with one to the bot. `names`: what people call the bot there. `joins`: how often an hour
+    it may look whether to speak unasked."""
 
     sessions: SessionSettings
     turns: TurnSettings

@@ -372,8 +372,8 @@ class Inside(Protocol):
 
 
 class Blank(Struct, frozen=True, kw_only=True):
-    """A field of a form: a setting with its `value` as a person writes it and its `usual` one, of one of the `choices`
-    or a `flag` or a text, which may be `long`; or a `secret`, of which only is said whether it `is_set`."""
+    """A field of a form: a setting with its `value` as a person writes it, and its `usual` one. It is one of the
+    `choices`, a `flag`, or a text, which may be `long`. Of a `secret`, the form only says whether it `is_set`."""
 
     name: str
     label: str

@@ -1,9 +1,8 @@
 """Pairing: people may talk here because the configuration names them, or by a code that an admin confirmed.
 
 The guest book is in the store, so all processes let in the same people. It is read for people whom the lists do not
-name, and remembered for a moment: strangers who write without end cost one look a second, and a guest who is shown out
-is out everywhere within ten seconds.
-"""
+name, and remembered for a moment. So strangers who write without end cost one look a second, and a guest who is shown
+out is out everywhere within ten seconds."""
 
 from __future__ import annotations
 

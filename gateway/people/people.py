@@ -1,6 +1,5 @@
-"""The room's parts together, as the rooms above are given them; and the home chat, where things are told that have no
-chat of their own, such as the results of hooks, looks now and then, and alerts. An admin makes a chat the home with
-/home; else config.yaml may name one."""
+"""The room's parts together, as the rooms above are given them; and the home chat, for news that has no chat of its
+own: hooks, looks and alerts. An admin makes a chat the home with /home; else config.yaml may name one."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """The bodies of requests. Of a long conversation only the new end is encoded: the beginning is kept in bytes.
 
 The bytes of a beginning are used again only for the very same messages: objects, compared one by one. Messages never
-change, so whatever changes what is sent (a compaction, a mark for a cache that moved on, quotes, a file that is shown
-or hidden, something forgotten) makes other objects, and these bytes are not used. Model, address and all that the codec
-takes into account are part of the name under which they are kept.
+change. A compaction, a mark of a cache that moved on, quotes, a file that is shown or hidden, or something forgotten
+makes other objects, so these bytes are not used. Model, address and all that the codec takes into account are part of
+the name under which they are kept.
 
-How far the bytes go: as far as two requests in a row were alike, because marks and the messages of a running turn are
-others the next time, and so are those with files, which are made for each request: the bytes end before the first.
+The bytes go as far as two requests in a row were alike, because marks and the messages of a running turn are others the
+next time. They end before the first message with files, which is made for each request.
 
 The schemas of tools, most of a short request, are kept as well, for the same sequence of tools that a codec makes the
 same of.

@@ -80,7 +80,9 @@ class ModelSettings(Section):
     system_role: Literal["auto", True, False] = Field(
         "auto", description="send it system messages; auto: until it refuses them"
     )
-    temperature: Temperature | None = Field(None, description="0 to 2: how freely it chooses words; null: the provider decides")
+    temperature: Temperature | None = Field(
+        None, description="0 to 2: how freely it chooses words; null: the provider decides"
+    )
     reasoning_effort: Text | None = Field(
         None, description="how much it thinks, such as low, medium or high; null: the provider decides"
     )

@@ -21,10 +21,9 @@ LONGEST_DELAY: Final = 30.0  # seconds
 class Retrying:
     """A `Provider` around another one. It repeats calls that may work later.
 
-    `attempts` counts the first one too. No new attempt begins later than `deadline` seconds after
-    the first, or after the end of an attempt that said something: a wait that would end after it is not begun, and the
-    error goes up at once. A model that was silent as long as its `silence` or `whole_answer` allows is not asked again.
-    """
+    `attempts` counts the first one too. No attempt begins later than `deadline` seconds after the first one, or after
+    the end of one that said something. If a wait would end after that, the error goes up at once. A model that was
+    silent as long as its `silence` or `whole_answer` allows is not asked again."""
 
     def __init__(
         self, provider: Provider, *, clock: Clock, rng: random.Random, attempts: int = 4, deadline: float = 120.0

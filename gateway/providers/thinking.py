@@ -73,9 +73,9 @@ class Thinking:
     """Splits the text of one answer, piece by piece. A possible half of a mark is held back.
 
     `unopened`: the model is expected to begin with thoughts that no tag opens. `tools`: the names of those that it may
-    call. After use: `calls`, the calls that were written as text, as (name, arguments); `void`: whether the text before
-    the last piece turned out to be thoughts; `unopened`: whether the answer did begin with thoughts that no tag opened.
-    """
+    call. After use, `calls` holds the calls that were written as text, as (name, arguments). `void` says whether the
+    text before the last piece turned out to be thoughts, and `unopened` whether the answer began with thoughts that no
+    tag opened."""
 
     def __init__(self, *, unopened: bool = False, tools: Collection[str] = ()) -> None:
         self._tools = tools

@@ -1,9 +1,9 @@
 """Pools of HTTP connections that lose none to a cancelled call, and a watch over them.
 
 httpx's own pool (httpcore 1.0.9) never takes back the place of a call that is cancelled while its connection is being
-opened. Every "typing…" that is no longer needed can cost a place, and when all are gone no call leaves any more,
-without a word. aiohttp's pool takes it back: cancelled at each turn of the loop, whether cold, warm or full, no call
-left anything behind. So httpx speaks through aiohttp's pool here.
+opened. Every "typing…" that is no longer needed can cost a place. When all are gone, no call leaves any more, and
+nothing says so. aiohttp's pool takes places back: calls were cancelled at each turn of the loop, with a cold, warm or
+full pool, and none left anything behind. So httpx speaks through aiohttp's pool here.
 
 The watch trusts no library. A call that waited a minute for a connection while nobody was given one ends that pool: the
 next call begins another. The calls that the old pool still has may end in it.

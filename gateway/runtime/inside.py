@@ -1,10 +1,9 @@
 """Whether a process was started by something that a gateway runs: a command of the model, an MCP server, a transcriber.
 
-Such a process must not give Legato's own commands, which change who may do what. All that a gateway starts carries a
-mark in its environment, and a gateway has a name of its own in the list of processes: whoever takes the mark off still
-has a gateway, or somebody marked, among its ancestors. This holds up no program that hides from its ancestors, nor one
-that writes Legato's files by itself.
-"""
+Such a process must not give Legato's own commands, which change who may do what. Everything that a gateway starts
+carries a mark in its environment, and a gateway has a name of its own in the list of processes. A process that takes
+the mark off still has a gateway, or a marked process, among its ancestors. This holds up no program that hides from its
+ancestors, nor one that writes Legato's files by itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Files that nobody else may read, whatever the umask is; and the owner of files that root makes, because a service
-that is not root must be able to read what root leaves in its folder."""
+"""Files that nobody else may read, whatever the umask is. Files that root makes get the owner of the folder, because a
+service that is not root must be able to read them."""
 
 from __future__ import annotations
 

@@ -4,9 +4,8 @@ In it stand the system's programs, read-only; the folders that are lent; and one
 folder, and the only place that can be written for long. Nothing else of this machine is there: no other process, no
 network, no socket, no variable. docs/sandbox.md says what holds, and what does not.
 
-The kernel keeps each process to its limits. What all of them take together, and what the folder takes, is looked at
-four times a second (`excess`): control groups would be exact, but few machines give them to a program that is not root.
-"""
+The kernel keeps each process to its limits. Four times a second, `excess` looks at what they take together, and what
+the folder takes. Control groups would be exact, but few machines give them to a program that is not root."""
 
 from __future__ import annotations
 

@@ -115,12 +115,11 @@ class InboxStore(ABC):
     async def claim_next(self, worker: str) -> Claim:
         """Wait for a lane with work that nobody runs, and claim it with a fresh fence.
 
-        The attempt is counted durably before this returns. Safe to cancel: a cancelled wait
-        claims nothing. Items left by an earlier process come back in their order. An item that
-        SUSPECT_ATTEMPTS claims have not ended is claimed only while this process runs no other such item, and when it
-        has run for as long as ATTEMPT_PAUSES says: neither the one that kills the process, nor a process that dies
-        for reasons of its own, must use up the attempts of the others.
-        """
+        The attempt is counted durably before this returns. Safe to cancel: a cancelled wait claims nothing. Items left
+        by an earlier process come back in their order. An item becomes a suspect after SUSPECT_ATTEMPTS claims without
+        an end. A process runs one suspect at a time, and only once it has lived as long as ATTEMPT_PAUSES says. So the
+        attempts of other items are used up neither by an item that kills the process, nor by a process that dies for
+        reasons of its own."""
 
     @abstractmethod
     async def claim_bypassed(self, worker: str) -> list[InboxItem]:
@@ -447,8 +446,8 @@ class ReminderStore(ABC):
         arrival: Arrival | None = None,
         also: Sequence[Reminder] = (),
     ) -> Changed:
-        """Replace a reminder's version before this one, and those in `also` (of the same chat), all or none, together
-        with the rows that say so and the item that it puts into its lane, even a full one. If that version was already
+        """Replace the version before this one, also of the reminders in `also` (of the same chat): all or none. The
+        same step stores the rows that say so, and the item for the lane, even a full one. If that version was already
         replaced, nothing is stored."""
 
 
@@ -664,10 +663,10 @@ class ReportStore(ABC):
     async def search(
         self, words: str, key: SessionKey | None, limit: int, meaning: Meaning | None = None
     ) -> list[Passage]:
-        """Original messages (no summaries, no stubs) that answer a question or hold some of its words, best first: what
-        people and the model said, then what tools returned, as far as that is indexed (`searchable`, `ranking`).
-        Messages with a quoted phrase come first. `key` None: in all conversations. `meaning`: messages with a similar
-        meaning are found, too, if that model has made their vectors."""
+        """Original messages (no summaries, no stubs) that answer a question or hold some of its words, the best first.
+        Words of people and the model come before results of tools, as far as these are indexed (`searchable`,
+        `ranking`). Messages with a quoted phrase come first. `key` None: in all conversations. `meaning`: messages with
+        a similar meaning are found, too, if that model has made their vectors."""
 
     @abstractmethod
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:

@@ -1,9 +1,9 @@
 """The turns of a run that give way to a summary: numbers in, numbers out.
 
 Protected are the first turn of each speaker (system, human, gpt, tool) and the last few. Turns between them may go,
-from the front, until enough is saved. Nearly always the protected first turns are the first four and there is one
-such stretch; where a first turn comes late it divides it, and the foremost stretch that is long enough is taken, else
-the one that saves most.
+from the front, until enough is saved. Nearly always the protected first turns are the first four, and one stretch
+follows. A first turn that comes late divides it. Then the foremost stretch that is long enough is taken, else the one
+that saves most.
 
 A tool turn belongs to the turn before it, so no cut is made in front of one.
 """

@@ -23,12 +23,11 @@ _ALONE = 3  # tries between which others were stored, for an event whose writer 
 class PoisonGuard:
     """Stands between an adapter and the reception.
 
-    To the adapter, every failure to store a batch, even a bug, looks as if the store were away: it confirms nothing,
-    and tries again after a growing pause. (A platform's library that met another error would stop reading, or go on
-    without a pause.) If an event meets a bug again and again while others do not, it is given up and its writer is
-    told, so that what comes after it can be read. It is given up only once the notice to the writer is stored, or other
-    events were stored again and again: if the store is broken, every event meets a bug, maybe for hours.
-    """
+    To the adapter, every failure to store a batch looks as if the store were away, even a bug. So the adapter confirms
+    nothing, and tries again after a growing pause. (At another error, a platform's library would stop reading, or go on
+    without a pause.) An event that meets a bug again and again, while others do not, is given up and its writer is
+    told. Then the next ones can be read. It is given up only once the notice to the writer is stored, or other events
+    were stored again and again: if the store is broken, every event meets a bug, maybe for hours."""
 
     def __init__(self, reception: Reception, adapter: Adapter) -> None:
         self._reception = reception

@@ -66,9 +66,9 @@ PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it.
 
 class Reception(Struct, kw_only=True):
     """Receives for all adapters. `heard_at`: when each platform handed something over last (monotonic). Five more
-    fields change. `_told`, `_unread` and `_reminded` note when each key was last told that the bot is busy, that it
-    cannot read something, and that it waits for a yes or no; `_albums` keeps files of albums, and `_beside` has what is
-    carried out beside the lanes."""
+    fields change. Three note when each key was last told something: `_told` that the bot is busy, `_unread` that it
+    cannot read a message, `_reminded` that it waits for a yes or no. `_albums` keeps files of albums, and `_beside`
+    what is carried out beside the lanes."""
 
     store: Store
     outbox: Outbox

@@ -1,10 +1,9 @@
 """Puts the words of reminders into the conversation, as the bot's own, before the person's next words.
 
 If a person answers "done!" to a reminder, the model must know what they mean. A reminder fires in no lane, so nothing
-can be written into the conversation at that moment. Instead, the chat's rows say what was shown: those since the last
-request go in front of the next one, in the same step of the store, each with its row's id so that it is never taken
-twice.
-"""
+can be written into the conversation at that moment. Instead, the chat's rows say what was shown. Those since the last
+request go in front of the next one, in the same step of the store. Each carries its row's id, so it is never taken
+twice."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Words that people say where others ask: "what do I drive" is answered by "my car is a Volvo".
 
 The tables beside this module are our own, about people's lives, since most of what is asked without a shared word is
-about one's home, work, family, health, food, money, journeys and things. Each line is a field, "heads: members". A
-question's word that is a head stands for all words of its line, a member for the heads alone: who asks for vegetables
-is answered by tomatoes, and who asks for tomatoes is not answered by carrots.
-"""
+about one's home, work, family, health, food, money, journeys and things. Each line is a field, "heads: members". In a
+question, a head stands for all words of its line, and a member for the heads alone: tomatoes answer a question about
+vegetables, but carrots do not answer one about tomatoes."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ class McpServerSettings(Section):
 
     @property
     def place(self) -> str:
-        """Return the process or the address in a few words, without anything that may be secret: as the path of an
-        address may be, and the arguments of a program from the first that may hold a value."""
+        """Return the process or the address in a few words, without anything that may be secret: without an address's
+        path, and without a program's arguments from the first that may hold a value."""
         if self.url:
             return self.hidden(self.url)
         words = [*takewhile(_is_plain, (*self.command[1:], *self.args))]

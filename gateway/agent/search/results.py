@@ -97,8 +97,8 @@ def last_number(newest_first: Iterable[Message]) -> int:
 
 
 def sources(answer: str, newest_first: Iterable[Message]) -> str:
-    """The lines after an answer (the newest message) that link what it cites; "" if it cites nothing that its turn has
-    found, or links that itself."""
+    """The lines below an answer (the newest message) with links to what it cites. "" if it cites nothing that its turn
+    has found, or already links it."""
     cited = {int(number) for run in _CITED.findall(_CODE.sub("", answer)) for number in _NUMBER.findall(run)}
     known = _sources(turn_in(islice(newest_first, 1, None))) if cited else {}
     links = [

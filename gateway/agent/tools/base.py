@@ -220,10 +220,10 @@ class ToolContext(Struct, kw_only=True):
 
 
 class ToolHost(Struct, frozen=True, kw_only=True):
-    """Everything that a tool is made with. A module's `TOOLS` are functions that take a host and return a tool, or
-    None if the tool is switched off. `sections` are the tools' sections of the configuration; `home` is the gateway's
-    own folder, an absolute path; `own` are that and the other places which no sandbox may see; `redact` takes secrets
-    out of a text; `aside` carries out functions that read foreign texts, such as pages, and may take seconds."""
+    """Everything that a tool is made with. A module's `TOOLS` are functions that take a host and return a tool, or None
+    if the tool is switched off. `sections`: the tools' sections of the configuration. `home`: the gateway's own folder,
+    an absolute path. `own`: that, and all other places that no sandbox may see. `redact` takes secrets out of a text.
+    `aside` runs functions that read foreign texts, such as pages, and may take seconds."""
 
     sections: Sequence[Section] = ()
     clock: Clock

@@ -350,8 +350,8 @@ class Toolbox:
         return name == FIND or all(rule(name, caller) for rule in self.rules)
 
     def for_helper(self, names: Collection[str]) -> Toolbox:
-        """Return a toolbox for a helper, whose tools these may be (none named: all), but for those that keep words for
-        good or show the person something: nobody whom a helper could ask reads what it does."""
+        """Return a toolbox for a helper with these tools (none named: all), but without those that keep words for good
+        or show the person something, because nobody reads what a helper does."""
         use = copy(self)
         use._made = {}
 

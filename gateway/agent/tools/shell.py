@@ -5,9 +5,8 @@ in a folder that the configuration lends takes a yes.
 
 Outside, a command runs as the gateway's user and can do what that user can. The person sees the whole command before it
 runs, the gateway's environment (and so its secrets) is kept from it, and everything that it started ends when its time
-is over. It starts in a folder that no other tool writes: what a model can write there unasked, such as `.git/config`,
-would decide what a command does that needs no yes.
-"""
+is over. It starts in a folder where no other tool writes. Otherwise a file that the model writes unasked, such as
+`.git/config`, could decide what a command does that needs no yes."""
 
 from __future__ import annotations
 

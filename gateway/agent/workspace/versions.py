@@ -1,5 +1,5 @@
-"""What was in a workspace before each change: an index of what is there and of the changes of each turn, and the
-contents of files by their digest, in a folder that no command in a sandbox can reach.
+"""What was in a workspace before each change: an index of its files and of each turn's changes, and the contents of
+files by their digest. No command in a sandbox can reach that folder.
 
 The workspace is looked at before the first change of a turn and after each of its calls. Only files whose facts (size,
 time of their last change) differ from the index are read again. So it makes no difference whether a tool or a

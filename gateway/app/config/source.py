@@ -37,10 +37,9 @@ _MOST_VALUES = 20_000  # aliases that multiply one another would fill the memory
 class Tree(Struct):
     """Nested values, where each one came from, and what is already known to be wrong with them.
 
-    `origins` maps a key path to words such as `config.yaml:12`; `written` has, by their paths, the words without quotes
-    that YAML takes for something else than text; `from_environment` holds the paths whose text came, at least in part,
-    from an environment variable, `referred` those of them that the file refers to as `${NAME}`.
-    """
+    `origins` maps a key path to words such as `config.yaml:12`. `written` has, by path, the words without quotes that
+    YAML does not take for text. `from_environment` holds the paths whose text came, at least in part, from an
+    environment variable; `referred` those whose variable the file names, as `${NAME}`."""
 
     name: str
     values: dict[str, Any] = field(default_factory=dict)

@@ -1,8 +1,7 @@
 """Chat Completions as pure functions: a request as a dict, and an answer from its pieces.
 
-Many servers speak this API and few speak it alike. What is sent is therefore the plainest form
-that all of them take; what is received is read generously, except in one thing: an answer that
-may be incomplete is never passed off as a whole one.
+Many servers speak this API and few speak it alike. So the plainest form is sent, which all of them take. What comes
+back is read generously, with one exception: an answer that may be incomplete is never passed off as a whole one.
 
 Rules of what is sent
 - Only keys the API knows, so host notes and other APIs' fields stay at home.

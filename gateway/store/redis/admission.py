@@ -129,8 +129,8 @@ async def survey(endpoint: Endpoint) -> Survey:
 
 
 async def _admit(endpoint: Endpoint, *, is_last: bool) -> Mapping[str, str] | None:
-    """The facts about the store. None: the server forgot them and holds what processes of Legato have written since,
-    one of which will mark it again; the last look makes a new store of it, for these processes may be gone."""
+    """The facts about the store. None: the server forgot them, but holds what processes of Legato have written since,
+    and one of these will mark it again. The last look makes a new store of it, because those processes may be gone."""
     found = await survey(endpoint)
     if not found.meta and found.size and await _is_forgotten(endpoint):
         if not is_last:
@@ -219,9 +219,9 @@ async def _set(endpoint: Endpoint, fact: str, value: object) -> None:
 
 
 async def make_good(endpoint: Endpoint, store_id: str) -> None:
-    """Mark the server as Legato's again after the server has forgotten this. A database that was emptied (FLUSHALL, a
-    server that kept nothing) does not say any more that it is Legato's, and no other process would be let in: the
-    processes that are there go on with a new store of the same id. Raises StoreUnavailable or UNREACHABLE."""
+    """Mark the server as Legato's again after the server has forgotten this. After FLUSHALL, or on a server that kept
+    nothing, the database no longer says that it is Legato's, so no further process would be let in. The processes that
+    are there go on with a new store of the same id. Raises StoreUnavailable or UNREACHABLE."""
     async with used(connect_meta(endpoint)) as connection:
         found = await _meta(connection)
     if "id" not in found:

@@ -1,12 +1,11 @@
 """One connection, which carries steps in order.
 
-All steps that wait when the connection is free go out as one batch, and with the first of its answers goes what has
-come to wait meanwhile: with many callers that is one round trip for dozens of steps, the server never waits for us, and
-one caller has no delay. If the connection breaks before the answers are there, the batch's writing steps may or may
-not have been done. They are sent again, under the same numbers, until the server answers: the scripts
-do a number once (see parts/base.lua). So a step that may have happened is never given up while the
-store is open; a step that was certainly not sent fails with StoreUnavailable after `patience`.
-"""
+When the connection is free, all waiting steps go out as one batch. What comes to wait meanwhile follows at the first
+answer. So many callers share a round trip, the server never waits for us, and a single caller has no delay. If the
+connection breaks before the answers are there, the batch's writing steps may or may not have been done. They are sent
+again, under the same numbers, until the server answers: the scripts do a number once (see parts/base.lua). So a step
+that may have happened is never given up while the store is open; a step that was certainly not sent fails with
+StoreUnavailable after `patience`."""
 
 from __future__ import annotations
 

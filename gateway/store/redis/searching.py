@@ -1,12 +1,12 @@
 """The inverted index: a list of messages for every term of every conversation (see parts/terms.lua).
 
-Cost of storing: eight bytes of the server's memory for each distinct term of a message, and about
-160 for each word that its conversation had not used before. Terms are written after the messages, in steps of
-at most 400, so that a long message holds nobody up; a term that several messages hold is written once for all of them,
-because the command costs more than its bytes. So the messages of some turns wait for each other (`Entering`). Until
-then they are listed as unindexed: a search first enters what is listed there, and so does another process after a
-crash. Cost of a search within a key: see `ranking`; nobody else's messages are
-touched. A search of all messages goes key by key: for an administrator, not for a turn.
+Cost of storing: eight bytes of the server's memory for each distinct term of a message, and about 160 for each word
+that its conversation had not used before. Terms are written after the messages, in steps of at most 400, so that a long
+message holds nobody up. A term of several messages is written once for all of them, because a command costs more than
+its bytes. So the messages of some turns wait for each other (`Entering`). Until then they are listed as unindexed: a
+search first enters what is listed there, and so does another process after a crash. Cost of a search within a key: see
+`ranking`; nobody else's messages are touched. A search of all messages goes key by key: for an administrator, not for a
+turn.
 
 One character of a script without spaces is found as a prefix: the terms of such scripts are entered under their
 first character, too.

@@ -1,9 +1,8 @@
 """The way of the store's modules to the server: steps by name, in the partition of their chat.
 
-On one server there is a connection for steps that write, so that this process's steps keep their order, and
-one for steps that only read, so that a long transcript holds up no other step. On a cluster each partition has
-a connection of its own for both, so that a node that is down holds up only its own partitions.
-"""
+On a single server, one connection carries steps that write, so that this process's steps keep their order. Another
+carries steps that only read, so that a long transcript holds up no other step. On a cluster each partition has a
+connection of its own for both, so that a node that is down holds up only its own partitions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Messages as they are read where no index can be asked: while entries that another version of Legato made are made
-anew. Every message is looked at, so a search takes as long as reading them does, and finds what it would find in an
-index, but for slips of the pen and words that only stand for those of the question."""
+anew. A search reads every message. It finds what it would find in an index, except slips of the pen and words that only
+stand for those of the question."""
 
 from __future__ import annotations
 

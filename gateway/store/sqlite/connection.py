@@ -108,8 +108,8 @@ def _keep_plans(connection: apsw.Connection) -> None:
 
 
 class Connection(apsw.Connection):
-    """A connection that writes. `stored`: the messages that were stored and are not in the index yet, as (number, key,
-    message); a new tuple with each change, so that a part that is rolled back puts the old one back."""
+    """A connection that writes. `stored`: the messages that are stored but not in the index yet, as (number, key,
+    message). Each change makes a new tuple, so a part that is rolled back puts the old one back."""
 
     stored: tuple[tuple[int, str, Message], ...] = ()
 

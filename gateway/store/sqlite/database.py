@@ -1,9 +1,8 @@
 """The file in use: its lock, its connections and the threads that use them.
 
-Four connections: one that writes, in the writer's thread; one that reads single rows on the event loop, where a look
-into the page cache is cheaper than a change of threads; one for queries that may take long, in a thread of its own; and
-one for searches, in another thread: a search ranks megabytes of texts, and nobody's transcript is to wait for that.
-"""
+There are four connections. One writes, in the writer's thread. One reads single rows on the event loop, because a look
+into the page cache is cheaper than a change of threads. One is for queries that may take long, in a thread of its own.
+One is for searches, in another thread: they rank megabytes of text, and nobody's transcript should wait for that."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@ All operations that wait when the thread looks become one transaction, in which 
 that a failure undoes only its own operation. Callers go on when the commit is on the disk; their results are handed
 to the event loop in one call, in the order of execution.
 
-An operation is a function of the connection alone and may run more than once: if a whole
-transaction fails (disk full), its operations are tried again one by one, so that the operation that
-cannot be stored does not stop the others. State in memory is therefore changed only by
-`done`, which runs on the loop after the commit, even if the caller has been cancelled meanwhile.
+An operation is a function of the connection alone, and may run more than once. If a whole transaction fails (disk
+full), its operations are tried again one by one, so that one that cannot be stored does not stop the others. State in
+memory is therefore changed only by `done`, which runs on the loop after the commit, even if the caller has been
+cancelled meanwhile.
 
 Work that nobody waits for, such as the entries of a search index, is put aside while operations wait, and done for many
 of them at once, in a transaction of its own.
