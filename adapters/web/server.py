@@ -179,7 +179,7 @@ class Server(Struct, kw_only=True):
 
     async def _judged(self, request: web.BaseRequest) -> web.StreamResponse:
         if not self.guard.knows_host(request):
-            raise Problem(421, "This page has no such name: use its own address.")
+            raise Problem(421, "The page does not answer under this address; use the one that Legato printed.")
         if request.method not in ("GET", "HEAD", "POST"):
             raise Problem(405, "This page is read with GET, and written with POST.")
         path = request.path

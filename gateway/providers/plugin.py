@@ -29,10 +29,10 @@ Temperature = Annotated[float, Field(strict=True, ge=0, le=2, allow_inf_nan=Fals
 class ModelPrices(Section):
     """The price of a model in US dollars per million tokens; overrides the built-in table."""
 
-    input: Dollars = Field(description="of a million tokens that are read")
-    output: Dollars = Field(description="of a million tokens that are written")
-    cache_read: Dollars | None = Field(None, description="null: as `input`")
-    cache_write: Dollars | None = Field(None, description="null: as `input`")
+    input: Dollars = Field(description="for what the model reads")
+    output: Dollars = Field(description="for what it writes")
+    cache_read: Dollars | None = Field(None, description="for what it reads from a cache; null: as `input`")
+    cache_write: Dollars | None = Field(None, description="for what it writes to one; null: as `input`")
 
     def cost_usd(self, usage: CanonicalUsage) -> float:
         """Return the cost of a call."""
