@@ -60,8 +60,8 @@ _KEEPS: Final = frozenset(["store", "backup"])  # sections: who has the store ha
 _NAMES: Final = (("access", "admins"), ("adapters", "people"))  # who decides, and who somebody is
 _LEADS: Final = frozenset(["base_url", "proxy", "homeserver"])  # where keys are sent
 ELSEWHERE: Final = (
-    "With this {key}, a key that you cannot see would go to another address: type the key as well, or ask somebody who "
-    "has a shell on this machine."
+    "This {key} would send a key that you cannot see to another address. Type the key as well, or ask somebody who has "
+    "a shell on this machine."
 )
 _NO_PROGRAMS: Final = (
     "{key} can start programs of this machine, show its files, or move what is kept. Only somebody who logged in by a "
@@ -69,7 +69,7 @@ _NO_PROGRAMS: Final = (
 )
 
 NO_PEOPLE: Final = (
-    "{key} says who may decide here, or lets somebody in under a name: only who came by a link of this machine "
+    "{key} says who may decide here, or who gets in. Only somebody who logged in by a link of this machine "
     "(`legato access link`) can change that here. In a shell, {way} does it, too."
 )
 

@@ -13,8 +13,8 @@ COMPRESSING_AGAIN = "Compressing the earlier conversation to make room. {aging}"
 NOT_COMPRESSED = "The earlier conversation could not be compressed: {reason}. /compress tries again, /new starts fresh."
 NO_SUMMARISER = "the summariser could not be used"
 FALLBACK = (
-    "The summariser could not be used{reason}, so an extract made without a model stands in for the summary and "
-    "details may be missing from my view; every original can still be found with /recall."
+    "The summariser could not be used{reason}, so I made the summary by rule, and details may be missing from my "
+    "view. /recall finds every original."
 )
 OTHER_MODEL = "The auxiliary model {model} could not be used; the main model wrote the summary."
 RESCUED = (

@@ -133,10 +133,10 @@ async def migrate(source: MigrationSource, target: Target, *, clock: Clock, tell
         kind = copied.differing(verified)
         if kind is not None:
             raise StoreError(
-                f"{target.name} does not hold what {source.name} does: {copied.counts[kind]:,} records of the kind "
-                f"{kind!r} were copied, and the {verified.counts[kind]:,} that it gives back are not the same; no "
-                "gateway will open it, and the source is as it was. Run `legato migrate` again, and report "
-                "this if it comes again."
+                f"The copy in {target.name} differs from {source.name}: {copied.counts[kind]:,} records of the kind "
+                f"{kind!r} were written, and the {verified.counts[kind]:,} that came back are not the same. No gateway "
+                "will open the copy, and the source is as it was. Run `legato migrate` again, and report this if it "
+                "comes again."
             )
         await source.check()
         await target.check()

@@ -152,5 +152,5 @@ def test_remarks_say_only_what_is_less_than_a_person_may_expect() -> None:
     (aborted,) = remarks(Outcome(aborted=True, error="It is down.", failed_model="m"))
     assert aborted.startswith("The earlier conversation could not be compressed: It is down. /compress tries again")
     extract, model = remarks(Outcome(fallback=True, error="It is down.", failed_model="m"))
-    assert extract.startswith("The summariser could not be used (It is down), so an extract")
+    assert extract.startswith("The summariser could not be used (It is down), so I made the summary by rule")
     assert model == "The auxiliary model m could not be used; the main model wrote the summary."
