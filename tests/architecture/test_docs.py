@@ -71,6 +71,9 @@ def test_every_document_is_linked() -> None:
 def test_the_documents_are_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
     assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 140, "a version fits a page"
+    read = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    words = sum(len(path.read_text(encoding="utf-8").split()) for path in read)
+    assert words <= 51_000, "say it once, in its place: what comes in is paid by what goes out"
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in DECISIONS}
     assert {name: length for name, length in lengths.items() if length > 15} == {}
 
