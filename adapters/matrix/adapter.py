@@ -14,7 +14,7 @@ import structlog
 
 from adapters.matrix import codec, formatting
 from adapters.matrix.homeserver import Homeserver, SignedOut
-from adapters.matrix.limits import LARGEST_FETCHED, LIMITS, LONGEST_TOKEN, TOO_LARGE
+from adapters.matrix.limits import LARGEST_FETCHED, LIMITS, LONGEST_TOKEN
 from adapters.matrix.platform import MatrixSettings
 from adapters.matrix.receiving import POLL_SECONDS, Receiver
 from adapters.matrix.rooms import Rooms

@@ -16,7 +16,7 @@ import httpx
 import msgspec
 import structlog
 
-from adapters.matrix.limits import LARGEST_FETCHED, TOO_LARGE
+from adapters.matrix.limits import LARGEST_FETCHED
 from adapters.matrix.platform import MatrixSettings
 from gateway.domain.adapter import Notebook
 from gateway.runtime import errors

@@ -11,7 +11,6 @@ from gateway.domain.platform import Bubble, Stage
 
 LARGEST_SENT: Final = 50 * 1024 * 1024  # what most servers take
 LARGEST_FETCHED: Final = 25 * 1024 * 1024
-TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch"
 LONGEST_TOKEN: Final = 1_000
 
 LIMITS: Final = Limits(

@@ -247,7 +247,8 @@ def _question(ctx: CommandContext, chosen: Sequence[Exchange], deed: Deed) -> st
     if len(chosen) > 3:
         when = f"from {_when(ctx, times[0])} to {_when(ctx, times[-1])}"
     numbers = f" (in /reminders: {', '.join(map(str, deed.reminders))})" if deed.reminders else ""
-    what = f"what was said {when}, with {'my answer' if len(chosen) == 1 else 'my answers'}" if chosen else "all that holds these words"
+    answers = "my answer" if len(chosen) == 1 else "my answers"
+    what = f"what was said {when}, with {answers}" if chosen else "all that holds these words"
     return f"Forget {what}: {_summed(deed.counts)}{numbers}? This cannot be undone."
 
 
