@@ -68,31 +68,24 @@ P = ParamSpec("P")
 Method = Callable[Concatenate["SpaceStore", P], Coroutine[Any, Any, T]]
 
 
-def _looks(step: Callable[Concatenate[Space, P], T]) -> Method[P, T]:
-    """A method that looks by this step."""
+def _looks(step: Callable[Concatenate[Space, P], T], way: str = "look") -> Method[P, T]:
+    """A method that looks by this step; `way`: the method of the backend that does it."""
 
     async def method(store: SpaceStore, /, *args: P.args, **named: P.kwargs) -> T:
-        return await store._backend.look(partial(step, **named) if named else step, *args)
+        done: T = await getattr(store._backend, way)(partial(step, **named) if named else step, *args)
+        return done
 
     return method
 
 
 def _reads(step: Callable[Concatenate[Space, P], T]) -> Method[P, T]:
     """The same for steps that may look at any number of records."""
-
-    async def method(store: SpaceStore, /, *args: P.args, **named: P.kwargs) -> T:
-        return await store._backend.read(partial(step, **named) if named else step, *args)
-
-    return method
+    return _looks(step, "read")
 
 
 def _runs(step: Callable[Concatenate[Space, P], T]) -> Method[P, T]:
-    """A method that runs this step, which changes nothing in memory."""
-
-    async def method(store: SpaceStore, /, *args: P.args, **named: P.kwargs) -> T:
-        return await store._backend.run(partial(step, **named) if named else step, *args)
-
-    return method
+    """The same for steps that put records, and change nothing in memory."""
+    return _looks(step, "run")
 
 
 class SpaceStore(Store):

@@ -259,9 +259,7 @@ class TransactionalBackend:
                 abandoned(future.result())
             raise
 
-    async def run_beside(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step: no process has the database for itself."""
-        return await self.run(step, *args)
+    run_beside = run  # no process has the database for itself
 
     async def _carry(
         self,

@@ -100,9 +100,7 @@ class MemoryBackend:
             raise
         return result
 
-    async def run_beside(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step at once."""
-        return await self.run(step, *args)
+    run_beside = run
 
     async def look(self, step: Callable[..., T], *args: Any) -> T:
         """Run a step that only looks."""

@@ -411,7 +411,8 @@ class RedisIndex:
         if not (numbers and reach):
             return {number: (number,) for number in numbers}
         ids = [_message_id(number) for number in numbers]
-        runs = await self._wire.look(self._partition, "around", self._owner, str(reach), *listed(ids))
+        arguments = [self._owner, str(reach), *listed(ids)]
+        runs = await self._wire.carry(self._partition, "around", arguments, writes=False).future
         return {number: [*map(_number, run.split(" "))] for number, run in zip(numbers, runs, strict=True)}
 
     async def nearest(self, meaning: Meaning) -> Sequence[int]:

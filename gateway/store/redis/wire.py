@@ -109,21 +109,12 @@ class Wire:
         seconds, micros = await job.future
         return int(seconds) + int(micros) / 1e6
 
-    async def look(self, partition: int, name: str, *arguments: str) -> Any:
-        """The answer of a script that only reads."""
-        job = self._job(partition, name, arguments, writes=False)
-        self._readers[partition].put(job)
-        return await job.future
-
-    async def ask(self, partition: int, *command: str) -> Any:
-        """The answer to a plain command that only reads; its second word is a key without prefix."""
-        return await self._asked(partition, *command)
-
     async def ask_all(self, commands: Iterable[tuple[int, Sequence[str]]]) -> list[Any]:
         """The answers to plain commands, which are sent together."""
-        return list(await asyncio.gather(*[self._asked(partition, *command) for partition, command in commands]))
+        return list(await asyncio.gather(*[self.ask(partition, *command) for partition, command in commands]))
 
-    def _asked(self, partition: int, verb: str, key: str, *rest: str) -> asyncio.Future[Any]:
+    def ask(self, partition: int, verb: str, key: str, *rest: str) -> asyncio.Future[Any]:
+        """The answer to a plain command that only reads; `key` is without prefix."""
         job = self._job(partition, None, (verb, prefix(partition) + self.under + key, *rest), writes=False)
         self._readers[partition].put(job)
         return job.future
