@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.slack import formatting
 from adapters.slack.formatting import LONGEST, plain, shown, split
 from adapters.slack.limits import STAGE
 from gateway.delivery.markdown.characters import length
@@ -68,3 +69,8 @@ def test_nothing_pings(ping: str) -> None:
     made = shown(f"Hello {ping}")
     assert not re.search(r"<[!@]", made.fallback)
     assert all(each["type"] == "text" for group in made.elements for each in group["elements"])
+
+
+def test_an_address_at_the_beginning_has_no_empty_text_before_it() -> None:
+    assert [each["type"] for each in formatting._texts("https://a.org is it", None, {})] == ["link", "text"]
+    assert [each["type"] for each in formatting._texts("see https://a.org", None, {})] == ["text", "link"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import AsyncMock
 
+import httpx
 import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
@@ -184,3 +185,14 @@ async def test_what_cannot_be_read_is_told_once_of_each_kind() -> None:
             await bot._heard({"entry": [{"changes": [{"field": "messages", "value": value}]}]})
     assert [line["event"] for line in lines] == ["event_unreadable"] * 2
     assert lines[0]["number"] == "9"
+
+
+@pytest.mark.parametrize(("size", "fits"), [(8, True), (9, False)])
+async def test_a_download_ends_where_it_is_longer_than_may_be(size: int, fits: bool) -> None:
+    calls = GraphCalls(WhatsAppSettings(token=SecretStr("t")), patience=1.0)
+    calls._http = httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200, content=b"x" * size)))
+    if fits:
+        assert await calls._asked("GET", "https://lookaside.fbsbx.com/1", "", 0.0, most=8) == (200, b"x" * size)
+        return
+    with pytest.raises(FileRefused):
+        await calls._asked("GET", "https://lookaside.fbsbx.com/1", "", 0.0, most=8)

@@ -14,7 +14,7 @@ from gateway.agent.memory.rules import Edit, Source, barring, change, found, say
 from gateway.agent.memory.snapshot import _CLOSING, _OPENING, MemorySettings, snapshot, snapshot_in
 from gateway.context.prompts import OPENER
 from gateway.domain.chat import SessionKey
-from gateway.domain.memory import MOST_FACTS, MOST_REPLACED, Memory, scope_of
+from gateway.domain.memory import MOST_FACTS, MOST_REPLACED, Fact, Memory, scope_of
 from gateway.domain.notes import MEMORY_REQUEST, QUOTES
 from gateway.runtime.errors import ToolError
 from tests.support.hostile import LONGEST, within
@@ -286,3 +286,10 @@ def test_a_prompt_without_a_memory_shows_none(prompt: str) -> None:
 def test_a_memory_that_never_ends_is_looked_for_once() -> None:
     with within(1.0):
         assert snapshot_in(_OPENING * (10 * LONGEST // len(_OPENING))) == ""
+
+
+@pytest.mark.parametrize(("said_at", "used_at", "last"), [(5.0, 0.0, 5.0), (5.0, 9.0, 9.0), (5.0, 4.0, 5.0)])
+def test_a_fact_was_last_met_when_it_was_said_or_used(said_at: float, used_at: float, last: float) -> None:
+    scope, who = SessionKey(platform="fake", chat="c"), {"message_id": "1", "session_id": "s", "said_by": "anna"}
+    made = Fact(scope=scope, id="f", about="person", text="t", said_at=said_at, made_at=1.0, used_at=used_at, **who)
+    assert made.last == last

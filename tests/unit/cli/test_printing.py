@@ -25,7 +25,7 @@ from gateway.cli import check
 from gateway.cli import main as cli
 from gateway.cli.check import _store, may_talk, of_model
 from gateway.cli.printing import complain, show, show_rows
-from gateway.cli.program import guarded
+from gateway.cli.program import guarded, words_of
 from gateway.cli.reports import sessions_text
 from gateway.cli.send import sentence
 from gateway.domain.platform import AdapterSettings
@@ -251,3 +251,12 @@ def test_the_columns_of_sessions_fit_the_longest_id() -> None:
 def test_who_sends_a_text_hears_whether_it_is_stored_now() -> None:
     assert sentence({"id": "a", "state": "left"}).startswith("The text is stored")
     assert "sent before (now: sent)" in sentence({"id": "a", "state": "sent"})
+
+
+def test_who_pipes_something_else_than_text_hears_where(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ab\xff"), encoding="utf-8"))
+    with pytest.raises(typer.Exit):
+        words_of(["-"], "nothing")
+    assert "(byte 3)" in capsys.readouterr().err
