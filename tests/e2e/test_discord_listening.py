@@ -317,6 +317,7 @@ async def test_it_hears_again_after_the_connection_broke(
     discord: DiscordServer, anna: User, choir: Channel, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ExponentialBackoff, "delay", lambda _: 0.0)
+    monkeypatch.setattr(rooms, "ALONE_SECONDS", 1e6)  # this clock would pass them before the bot is there again
     async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker) as bot:
         voice.enter(anna, choir)
         ears = await ears_of(bot, voice, choir, anna)
