@@ -75,8 +75,7 @@ def mapped_edit(error: BaseException) -> AdapterError:
     """The same of an edit, which may be repeated whatever became of it."""
     if isinstance(error, HTTPException) and error.code == UNKNOWN_MESSAGE:
         return MessageGone(error.text)
-    found = mapped(error)
-    return AdapterError(str(found)) if isinstance(found, Ambiguous) else found
+    return errors.repeatable(mapped(error))
 
 
 @contextmanager

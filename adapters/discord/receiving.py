@@ -40,6 +40,7 @@ from gateway.domain.reading import (
     OddEvents,
     Reader,
     Recent,
+    absence,
     insist,
     is_admitted,
     wordings,
@@ -277,7 +278,7 @@ class Receiver:
             found, is_cut = await self._history.missed(channel, self._cursors.of(channel), oldest)
         for each in found:
             await self._contained("thread", self._look_at_opened(each))
-        notice = self._reader.absence(self._settings.catch_up.messages if is_cut else None)
+        notice = absence(self._reader.away, self._settings.catch_up.messages if is_cut else None)
         return [_Event("message", each) for each in found], notice
 
     def _oldest_waiting(self, channel: str) -> int | None:

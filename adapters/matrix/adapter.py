@@ -28,7 +28,7 @@ from gateway.domain.reading import Doubts, Pointing, reached
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
 from gateway.runtime.connections import too_large
-from gateway.runtime.errors import AdapterError, Ambiguous, DeliveryRefused, FileRefused, MessageGone, TookTooLong
+from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, MessageGone, TookTooLong, repeatable
 from gateway.runtime.tasks import Background, Renewed
 
 if TYPE_CHECKING:
@@ -260,8 +260,8 @@ class MatrixAdapter:
         wording = blake2s(outbound.text.encode(errors="replace"), digest_size=8).hexdigest()
         try:
             await self._put_up(room, _transaction(f"{outbound.id}~{wording}"), content)
-        except Ambiguous as error:
-            raise AdapterError(str(error)) from error
+        except AdapterError as error:
+            raise repeatable(error) from error
         await self._offer(room, platform_message_id, outbound)
 
     # -- files ------------------------------------------------------------------------------

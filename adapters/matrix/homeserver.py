@@ -13,7 +13,6 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import httpx
-import msgspec
 import structlog
 
 from adapters.matrix.limits import LARGEST_FETCHED
@@ -43,14 +42,6 @@ class Refusal(DeliveryRefused):
 
 class SignedOut(AdapterError):
     """The server does not know the bot."""
-
-
-def _told(answer: Answer) -> Mapping[str, Any]:
-    try:
-        told = msgspec.json.decode(answer.content)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}
 
 
 class Homeserver:
@@ -132,8 +123,8 @@ class Homeserver:
             await self._have_another("", "")
         token = self._token
         answer = await self._asked(method, way, token=token, **how)
-        if answer.status == httpx.codes.UNAUTHORIZED and _told(answer).get("errcode") == "M_UNKNOWN_TOKEN":
-            await self._have_another(token, self._device if self._keeps or _told(answer).get("soft_logout") else "")
+        if answer.status == httpx.codes.UNAUTHORIZED and answer.told.get("errcode") == "M_UNKNOWN_TOKEN":
+            await self._have_another(token, self._device if self._keeps or answer.told.get("soft_logout") else "")
             answer = await self._asked(method, way, token=self._token, **how)
         return answer
 
@@ -154,7 +145,7 @@ class Homeserver:
             body = {**self._login, "initial_device_display_name": "Legato", **({"device_id": device} if device else {})}
             answer = await self._asked("POST", f"{_CLIENT}/login", token="", content=json.dumps(body).encode())
             if answer.status == httpx.codes.FORBIDDEN:
-                why = f"{_told(answer).get('error')}); correct user and password in adapters.matrix."
+                why = f"{answer.told.get('error')}); correct user and password in adapters.matrix."
                 raise SignedOut(f"The server does not let {self.user} in ({why}")
             told = _read(answer)
             self._token, self._device = told["access_token"], told["device_id"]
@@ -184,7 +175,7 @@ class Homeserver:
         """The server's address, as the server of the bot's id names it."""
         host = f"https://{self.user.partition(':')[2]}"
         way = f"{host}/.well-known/matrix/client"
-        told = _told(await self._asked("GET", way, token="", follow_redirects=True))
+        told = (await self._asked("GET", way, token="", follow_redirects=True)).told
         return str((told.get("m.homeserver") or {}).get("base_url") or host).rstrip("/")
 
     # -- one request ------------------------------------------------------------------------
@@ -206,7 +197,7 @@ class Homeserver:
 
 def _read(answer: Answer) -> Any:
     """What an answer says. Raises AdapterError."""
-    told = _told(answer)
+    told = answer.told
     match answer.status:
         case status if status < httpx.codes.MULTIPLE_CHOICES:
             return told

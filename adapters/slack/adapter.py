@@ -13,7 +13,7 @@ import aiohttp
 import structlog
 
 from adapters.slack import codec, files, formatting, reactions
-from adapters.slack.calls import APPS, SlackCalls, code_of, is_auth, mapped, repeatable
+from adapters.slack.calls import APPS, SlackCalls, code_of, is_auth, mapped
 from adapters.slack.commands import SlashCommands
 from adapters.slack.components import LONGEST_TOKEN, components
 from adapters.slack.endpoint import EventEndpoint
@@ -29,6 +29,7 @@ from gateway.domain.command import as_typed
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
 from gateway.domain.reading import DirectChats, Doubts, reached
+from gateway.runtime import errors
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, MessageGone, RateLimited
@@ -307,7 +308,7 @@ class SlackBot:
         except AdapterError as error:
             if (code := code_of(error)) in _UNEDITABLE:
                 raise MessageGone(f"Slack says {code}", stays=code != "message_not_found") from error
-            raise repeatable(error) from error
+            raise errors.repeatable(error) from error
 
     # -- files and signs --------------------------------------------------------------------
 
@@ -372,12 +373,7 @@ class SlackEvents(SlackBot):
 
     async def run(self, accept: Accept) -> None:
         """Listen until cancelled. Raises AdapterError if the port is taken or Slack does not know the token."""
-        endpoint = EventEndpoint(
-            self._settings.http,
-            self._clock,
-            self._heard,
-            lambda: self._receiver.begun(True),
-        )
+        endpoint = EventEndpoint(self._settings.http, self._clock, self._heard, lambda: self._receiver.begun(True))
         await self._received(accept, endpoint.serve())
 
 

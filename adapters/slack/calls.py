@@ -150,11 +150,6 @@ def is_auth(error: AdapterError) -> bool:
     return code_of(error) in _AUTH
 
 
-def repeatable(error: AdapterError) -> AdapterError:
-    """The same of a call that may be repeated whatever became of it."""
-    return AdapterError(str(error)) if isinstance(error, Ambiguous) else error
-
-
 def _named(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"{error.host}: {error.strerror}"

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from adapters.slack.calls import APPS, SlackCalls, mapped, repeatable
+from adapters.slack.calls import APPS, SlackCalls, mapped
 from adapters.slack.limits import LARGEST_FETCHED
 from gateway.domain.chat import Attachment, KeptFile
 from gateway.runtime.connections import at_most, too_large
-from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused
+from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, repeatable
 
 GONE: Final = "Slack does not have it any more"
 NO_SCOPE: Final = (

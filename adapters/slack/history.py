@@ -113,8 +113,10 @@ class SlackHistory:
 
     # -- what was missed --------------------------------------------------------------------
 
-    async def channels(self) -> AsyncIterator[str]:
-        """The channels and direct chats in which the bot is."""
+    async def channels(self, known: Iterable[str]) -> AsyncIterator[str]:
+        """The channels and direct chats in which the bot is, after those that are known."""
+        for channel in known:
+            yield channel
         cursor = ""
         while True:
             wanted: dict[str, Any] = {"types": "im,mpim,public_channel,private_channel", "exclude_archived": True}

@@ -7,7 +7,7 @@ stores them in their order. After a gap a channel's worker first fetches what wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from adapters.slack.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
-from gateway.domain.reading import UNREADABLE, OddEvents, OtherBots, Reader, Recent, is_admitted, wordings
+from gateway.domain.reading import UNREADABLE, OddEvents, OtherBots, Reader, Recent, absence, is_admitted, wordings
 from gateway.runtime.clock import Clock
 from gateway.runtime.structs import replace
 
@@ -91,7 +91,7 @@ class Receiver:
     async def _look_around(self) -> None:
         """Look for missed messages everywhere, no faster than leaves Slack's calls for what is said meanwhile."""
         self._reader.looks_around, looks = True, 0
-        async for channel in self._everywhere():
+        async for channel in self._history.channels(place.partition("/")[0] for place in self._cursors.put_away(())):
             if self._reader.channels.is_known(channel):
                 continue
             if looks >= _LOOKS_AT_ONCE:
@@ -99,13 +99,6 @@ class Receiver:
             self._reader.channels.put(channel)
             looks += 1
         self._reader.looks_around = False
-
-    async def _everywhere(self) -> AsyncIterator[str]:
-        """The channels, those first in which the bot read last."""
-        for place in self._cursors.put_away(()):
-            yield place.partition("/")[0]
-        async for channel in self._history.channels():
-            yield channel
 
     def heard(self, kind: str, payload: Json) -> asyncio.Future[Accepted | None]:
         """What happened is in its queue when this returns; the result comes when it is stored."""
@@ -154,7 +147,7 @@ class Receiver:
             with self._odd.contained("history"):
                 found, cut = await self._history.missed(channel, self._cursors.of, threads, self._settings.catch_up)
         events = [_Event("message", {**each, "channel": channel}) for each in found if codec.is_said(each)]
-        return events, self._reader.absence(self._settings.catch_up.messages if cut else None)
+        return events, absence(self._reader.away, self._settings.catch_up.messages if cut else None)
 
     def _concluded(self, channel: str, event: _Event, inbound: Inbound | None, fate: Accepted | None) -> None:
         if event.taken is not None and not event.taken.done():

@@ -25,6 +25,7 @@ from gateway.runtime.errors import (
     Disconnected,
     MessageGone,
     RateLimited,
+    repeatable,
 )
 
 _NEVER_LEFT: Final = (
@@ -86,8 +87,7 @@ def mapped_edit(error: TelegramError) -> AdapterError:
     """Return the gateway's error for an edit. An edit may always be repeated."""
     if is_gone(error):
         return MessageGone(error.message, stays=isinstance(error, ChatMigrated) or _says(error, _UNCHANGEABLE))
-    found = mapped(error)
-    return AdapterError(str(found)) if isinstance(found, Ambiguous) else found
+    return repeatable(mapped(error))
 
 
 def _of_network(error: NetworkError) -> AdapterError:

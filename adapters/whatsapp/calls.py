@@ -17,7 +17,7 @@ from adapters.whatsapp.limits import LARGEST_FETCHED
 from adapters.whatsapp.platform import WhatsAppSettings
 from gateway.runtime import errors
 from gateway.runtime.connections import Answer, ApiCalls, too_large
-from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, FileRefused
+from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, FileRefused, repeatable
 
 APPS: Final = "https://developers.facebook.com/apps"
 GONE: Final = "WhatsApp does not have it any more"
@@ -85,12 +85,9 @@ class GraphCalls:
         if body is not None:
             how |= {"content": json.dumps(body, ensure_ascii=False).encode(errors="replace")}
             how |= {"headers": {"Content-Type": "application/json"}}
-        status, _, content = await self._asked(method, self._server + path, token, patience, **how)
-        try:
-            told = json.loads(content)
-        except ValueError:
-            told = None
-        if not isinstance(told, dict):
+        answer = await self._asked(method, self._server + path, token, patience, **how)
+        status, told = answer.status, answer.told
+        if not told:
             if status < httpx.codes.INTERNAL_SERVER_ERROR and status != httpx.codes.OK:
                 raise AdapterError(f"Something between here and Meta answered {status}.")
             raise Ambiguous(f"Meta could not say whether it worked ({status}).")
@@ -104,8 +101,8 @@ class GraphCalls:
         file = {"file": (name, content, mime)}
         try:
             told = await self("POST", f"{number}/media", data=form, files=file, patience=_UPLOAD_SECONDS)
-        except Ambiguous as error:
-            raise AdapterError(str(error)) from error
+        except AdapterError as error:
+            raise repeatable(error) from error
         return str(told["id"])
 
     async def download(self, media: str) -> bytes:

@@ -430,8 +430,8 @@ class Reader(Generic[E]):
     def __init__(self, clock: Clock, id_at: Callable[[float], int], since: Callable[[], float | None]) -> None:
         self._clock, self._since = clock, since
         self.cursors = Cursors(id_at)
-        self.looks_around = False  # channels are left in which nobody looked for what was missed
-        self._away: float | None = None  # seconds before the present session that nobody read
+        self.looks_around = False  # in some channels nobody looked yet for what was missed
+        self.away: float | None = None  # seconds before the present session that nobody read
 
     async def run(
         self,
@@ -445,7 +445,7 @@ class Reader(Generic[E]):
     ) -> None:
         """Take what `reading` hears until that ends. `hours`: of the past that are looked at; the others as of
         `Channels`. Raises AdapterError."""
-        self.crew, self._notebook, self._away = Crew(), notebook, None
+        self.crew, self._notebook, self.away = Crew(), notebook, None
         self.channels = Channels(self.crew, self._clock, accept, missed, meaning, concluded)
         now = self._clock.now
         try:
@@ -468,13 +468,9 @@ class Reader(Generic[E]):
     def begin_session(self) -> None:
         """From now on nothing that is missed is sent again: each channel looks for it."""
         alive = self.cursors.alive_at
-        self._away = None if alive is None else self._clock.now() - alive
+        self.away = None if alive is None else self._clock.now() - alive
         self.channels.current.clear()
         self.cursors.begin_session()
-
-    def absence(self, looked_at: int | None) -> str:
-        """As of `absence`."""
-        return absence(self._away, looked_at)
 
 
 async def answer_of(

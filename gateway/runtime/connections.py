@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import httpx
+import msgspec
 import structlog
 from httpx_aiohttp import AiohttpTransport
 
@@ -79,6 +80,15 @@ class Answer(NamedTuple):
     status: int
     headers: Mapping[str, str]
     content: bytes
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """The JSON object that it is; empty where it is none."""
+        try:
+            told = msgspec.json.decode(self.content)
+        except (msgspec.DecodeError, RecursionError):
+            return {}
+        return told if isinstance(told, dict) else {}
 
 
 def seconds_in(headers: Mapping[str, str], otherwise: float) -> float:

@@ -150,6 +150,11 @@ class FileRefused(AdapterError):
     """The platform will never hand over this file; the text says why, as a clause without a full stop."""
 
 
+def repeatable(error: AdapterError) -> AdapterError:
+    """The error of a call that may be repeated whatever became of it."""
+    return AdapterError(str(error)) if isinstance(error, Ambiguous) else error
+
+
 class ProviderError(GatewayError):
     """A model call failed. `status`: of the HTTP answer; None: there was no answer, or no refusal. `billable`: the
     provider had the request, and may have begun an answer. `usage`: the `CanonicalUsage` that it told all the same."""

@@ -29,12 +29,7 @@ def shown_part(part: str, kind: OutboundKind, shown: Callable[[str], T], plain: 
 
 
 def staged(
-    limits: Limits,
-    longest: int,
-    shown: Callable[[str], Marked],
-    plain: Callable[[str], str],
-    *,
-    as_markdown: bool = False,
+    limits: Limits, longest: int, shown: Callable[[str], Marked], plain: Callable[[str], str], as_markdown: bool = False
 ) -> Stage:
     """A platform without a bot, whose messages have at most `longest` UTF-16 units. `shown` and `plain` make a part of
     Markdown, and of any other text, what people see; its app may read that `as_markdown`."""
