@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from adapters.web.markup import Html, el
-from gateway.domain.views import Cost, LineageLink, WindowShares
+from gateway.domain.views import LineageLink, WindowShares
 
-_WIDE, _HIGH, _FOOT = 640, 120, 18
+_WIDE = 640
 _CHAIN: int = 92  # from one session of a lineage to the next
 
 
@@ -25,18 +24,21 @@ def bar(shares: WindowShares) -> Html:
     if shares.threshold and shares.automatic:
         mark = 100 * shares.threshold / shares.window
         parts.append(el("line", x1=f"{mark:.2f}", x2=f"{mark:.2f}", y1=0, y2=8, class_="mark"))
-    label = f"{shares.used:,} of {shares.window:,} tokens of the window are used"
+    return _strip(parts, f"{shares.used:,} of {shares.window:,} tokens of the window are used", "bar")
+
+
+def meter(used: int, window: int) -> Html:
+    """How full a window is."""
+    share = min(100.0, 100 * used / max(1, window))
+    part = el("rect", width=f"{share:.2f}", height=8, class_="part part-0")
+    return _strip([part], f"{share:.0f}% of the window", "meter")
+
+
+def _strip(parts: Sequence[Html], label: str, class_: str) -> Html:
+    """A strip of 100 units, on its ground."""
+    box = {"viewBox": "0 0 100 8", "preserveAspectRatio": "none"}
     ground = el("rect", width=100, height=8, class_="ground")
-    return el(
-        "svg",
-        ground,
-        parts,
-        viewBox="0 0 100 8",
-        preserveAspectRatio="none",
-        role="img",
-        aria_label=label,
-        class_="bar",
-    )
+    return el("svg", ground, parts, **box, role="img", aria_label=label, class_=class_)
 
 
 def columns(values: Sequence[float], told: Sequence[str], label: str) -> Html:
@@ -52,58 +54,6 @@ def columns(values: Sequence[float], told: Sequence[str], label: str) -> Html:
         parts.append(el("g", el("title", words), shown, over))
     box = {"viewBox": "0 0 100 28", "preserveAspectRatio": "none"}
     return el("svg", parts, **box, role="img", aria_label=label, class_="columns-chart")
-
-
-def meter(used: int, window: int) -> Html:
-    """How full a window is."""
-    share = min(100.0, 100 * used / max(1, window))
-    ground = el("rect", width=100, height=8, class_="ground")
-    part = el("rect", width=f"{share:.2f}", height=8, class_="part part-0")
-    told = f"{share:.0f}% of the window"
-    return el(
-        "svg",
-        ground,
-        part,
-        viewBox="0 0 100 8",
-        preserveAspectRatio="none",
-        role="img",
-        aria_label=told,
-        class_="meter",
-    )
-
-
-def days(costs: Sequence[Cost], budget: float | None) -> Html:
-    """The cost of each day as a column, with a line at the budget of a day; where nothing has a price, its tokens."""
-    in_usd = any(each.usd for each in costs)
-    values = [each.usd if in_usd else float(each.tokens) for each in costs]
-    most, step = max([*values, 1e-9]), _WIDE / max(1, len(costs))
-    parts = []
-    for number, (cost, value) in enumerate(zip(costs, values, strict=True)):
-        day = datetime.fromtimestamp(float(cost.label), UTC)
-        high = value / most * (_HIGH - 14)
-        told = f"{day:%Y-%m-%d}: {cost.calls:,} calls, {cost.tokens:,} tokens, ${cost.usd:.4f}"
-        x = number * step
-        column = [
-            el("title", told),
-            el(
-                "rect",
-                x=f"{x + 3:.1f}",
-                y=f"{_HIGH - high:.1f}",
-                width=f"{step - 6:.1f}",
-                height=f"{high:.1f}",
-                class_="part",
-            ),
-        ]
-        label = el("text", f"{day:%d}", x=f"{x + step / 2:.1f}", y=_HIGH + 14, text_anchor="middle")
-        parts.append(el("g", column, label))
-    told = f"The most on a day: ${most:.4f}" if in_usd else f"The most on a day: {most:,.0f} tokens"
-    top = el("text", told, x=_WIDE, y=10, text_anchor="end")
-    if in_usd and budget is not None and (high := budget / most * (_HIGH - 14)) <= _HIGH:
-        y = f"{_HIGH - high:.1f}"
-        parts.append(el("line", el("title", f"${budget:,.2f}"), x1=0, x2=_WIDE, y1=y, y2=y, class_="mark"))
-    return el(
-        "svg", parts, top, viewBox=f"0 0 {_WIDE} {_HIGH + _FOOT}", role="img", aria_label="Cost per day", class_="chart"
-    )
 
 
 def lineage(links: Sequence[LineageLink]) -> Html:

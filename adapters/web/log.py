@@ -345,11 +345,11 @@ def _deed(deed: Deed) -> Html:
         "details",
         el("summary", el("b", deed.tool), " ", el("code", brief) if brief else None),
         None if is_change else el("pre", deed.arguments, tabindex=0),
-        _change(result) if is_change else el("pre", result, tabindex=0, dir="auto"),
+        change(result) if is_change else el("pre", result, tabindex=0, dir="auto"),
     )
 
 
-def _change(text: str) -> Html:
+def change(text: str) -> Html:
     """Lines that come and go in a file."""
     kinds = {"+": "new", "-": "old", "@": "place"}
     return el(

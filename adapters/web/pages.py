@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from adapters.web.charts import bar, columns, days, lineage, meter
+from adapters.web.charts import bar, columns, lineage, meter
 from adapters.web.icons import icon
-from adapters.web.log import MOST_SHOWN, Entry, State, cut, joined_entries, moment
+from adapters.web.log import MOST_SHOWN, Entry, State, change, cut, joined_entries, moment
 from adapters.web.markup import Child, Html, el, hidden, joined
 from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import verbatim
@@ -123,10 +123,10 @@ def chat(
         [newest, earlier if most < MOST_SHOWN else None],
         log,
         _beginning(frame, commands),
-        el("button", icon("down"), type="button", id="to-end", aria_label="To the newest message", hidden=True),
+        _pictured("down", "To the newest message", id_="to-end", hidden=True),
         el("span", id="end"),
         _status(work, problem),
-        _composer(frame, commands, text) if frame.role != "reader" else el("p", READER, class_="notice"),
+        _composer(frame, commands, text) if frame.role != "reader" else el("p", REFUSED, class_="notice"),
         _ACTIONS,
         id="main",
     )
@@ -166,16 +166,18 @@ _FIRST: Final = (
 )
 EMBEDDED: Final = "For now, a small built-in model answers, which follows a few rules. "
 IN_TERMINAL: Final = "For a real one, type this in a terminal: "
+
+
+def _pictured(picture: str, label: str, **more: str | bool) -> Html:
+    """A button for the script, of which only the picture is seen."""
+    return el("button", icon(picture), type="button", aria_label=label, title=label, **more)
+
+
+_SEND: Final = el("button", icon("send"), type="submit", aria_label="Send", title="Send", class_="send")
 # What the script puts beside messages and code.
-_ACTIONS: Final = el(
-    "template",
-    el("button", icon("copy"), type="button", data_do="copy", aria_label="Copy", title="Copy"),
-    el("button", icon("edit"), type="button", data_do="edit", aria_label="Edit", title="Edit"),
-    el("button", icon("again"), type="button", data_do="again", aria_label="Answer again", title="Answer again"),
-    el("button", icon("wrap"), type="button", data_do="wrap", aria_label="Wrap lines", title="Wrap lines"),
-    id="actions",
-)
-READER: Final = "You may read here. To write, ask the operator to add you to access.allow."
+_DOES: Final = (("copy", "Copy"), ("edit", "Edit"), ("again", "Answer again"), ("wrap", "Wrap lines"))
+_ACTIONS: Final = el("template", [_pictured(does, label, data_do=does) for does, label in _DOES], id="actions")
+REFUSED: Final = "You may read here. To write, ask the operator to add you to access.allow."
 
 
 def _form(name: str, action: str, frame: Frame) -> Html:
@@ -250,19 +252,9 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
         id="editing",
         hidden=True,
     )
-    send = el("button", icon("send"), el("span", "Send", class_="vh"), type="submit", class_="send", title="Send")
-    record = el(
-        "button",
-        icon("mic"),
-        type="button",
-        id="record",
-        class_="attach",
-        aria_label="Record",
-        title="Record",
-        hidden=True,
-    )
+    record = _pictured("mic", "Record", id_="record", class_="attach", hidden=True)
     stop = _command([el("span", "Stop", class_="vh")], "/stop", class_="send", id_="stop", title="Stop")
-    row = el("div", attach, field, record, send, stop, class_="row")
+    row = el("div", attach, field, record, _SEND, stop, class_="row")
     return el(
         "form",
         _hidden(frame),
@@ -320,7 +312,8 @@ def side(frame: Frame, inner: Html) -> Html:
         method="post",
         action="/logout",
     )
-    top = el("p", el("strong", "Legato"), el("span", frame.person, class_="person"), class_="brand")
+    logo = el("img", src=frame.assets["icon.svg"], alt="")
+    top = el("p", logo, el("strong", "Legato"), el("span", frame.person, class_="person"), class_="brand")
     new = el("button", icon("plus"), type="submit", form="command", name="text", value="/new", aria_label="New chat")
     return el(
         "nav",
@@ -419,9 +412,8 @@ def go_on(session_id: str, frame: Frame) -> Html:
     field = el(
         "textarea", name="text", rows=1, dir="auto", placeholder="Go on from here", aria_label="Message", required=True
     )
-    send = el("button", icon("send"), el("span", "Send", class_="vh"), type="submit", class_="send", title="Send")
     named = [*_hidden(frame), *hidden(back=session_id)]
-    return el("form", named, el("div", field, send, class_="row"), method="post", action="/say", class_="go-on")
+    return el("form", named, el("div", field, _SEND, class_="row"), method="post", action="/say", class_="go-on")
 
 
 def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = "") -> Html:
@@ -503,7 +495,7 @@ def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
     field = el("input", type="search", name="q", value=query, aria_label="Search all words", dir="auto")
     form = el("form", field, el("button", "Search", type="submit"), action="/search", role="search")
     if not found:
-        hint = "Try another word: all that was said to you and by you is searched, also what was compressed."
+        hint = "All that you said here is searched, and all that was answered, also what was compressed."
         return [form, bare("search", "Nothing was found" if query else "What do you look for?", hint)]
     asked = "|".join(map(re.escape, sorted(re.findall(r"\w+", query), key=len, reverse=True)))
     pattern = re.compile(rf"\b({asked})" if asked.isascii() else f"({asked})", re.IGNORECASE) if asked else None
@@ -638,7 +630,11 @@ def _pins(pins: Sequence[str], *, writes: bool) -> Child:
         )
         for text in pins
     ]
-    return el("ol", items, class_="facts") if items else el("p", "None. /pin sets one that every prompt holds.")
+    return _facts(items, "None. /pin sets one that every prompt holds.", "ol")
+
+
+def _facts(items: Sequence[Html], none: str, kind: str = "ul") -> Html:
+    return el(kind, items, class_="facts") if items else el("p", none)
 
 
 def _memory(memory: Sequence[Memo], frame: Frame | None) -> Child:
@@ -652,7 +648,7 @@ def _memory(memory: Sequence[Memo], frame: Frame | None) -> Child:
         )
         for each in memory
     ]
-    return el("ul", items, class_="facts") if items else el("p", "Nothing is remembered yet.")
+    return _facts(items, "Nothing is remembered yet.")
 
 
 def _reminders(reminders: Sequence[Coming], frame: Frame | None) -> Child:
@@ -666,7 +662,7 @@ def _reminders(reminders: Sequence[Coming], frame: Frame | None) -> Child:
         )
         for each in reminders
     ]
-    return el("ul", items, class_="facts") if items else el("p", "Nothing waits. /remind makes one.")
+    return _facts(items, "Nothing waits. /remind makes one.")
 
 
 def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
@@ -738,12 +734,7 @@ def _branch(files: Sequence[tuple[Sequence[str], FileLine]]) -> Child:
 
 def _file_change(each: FileChange) -> Html:
     counts = f" +{each.came} −{each.went}" if each.came or each.went else ""
-    kinds = {"+": "new", "-": "old", "@": "place"}
-    lines = [
-        el("span", f"{line}\n", class_=kinds.get(line[:1]) if number > 1 else None)
-        for number, line in enumerate(each.diff.split("\n"))
-    ]
-    shown = el("pre", lines, class_="diff", dir="auto", tabindex=0) if each.diff else el("p", "This is no text.")
+    shown = change(each.diff) if each.diff else el("p", "This is no text.")
     return el("details", el("summary", f"{each.path} ({each.how}){counts}", dir="auto"), shown, class_="pass")
 
 
@@ -792,8 +783,7 @@ def inside(seen: Seen, told: str) -> Child:
         el("section", el("h2", "Turns that run"), _table(("Chat", "At", "Step", "Since"), turns)) if turns else None,
         el(
             "section",
-            el("h2", "Cost per day" if any(each.usd for each in per_day) else "Tokens per day"),
-            days(per_day, seen.budget),
+            el("h2", "What it costs"),
             el("p", of_budget),
             _costs("Model", models),
             _costs("Platform", by_platform),
@@ -857,13 +847,20 @@ def _tiles(seen: Seen) -> list[Html]:
     turns = columns([each.turns for each in hours], told, "Turns in each hour")
     times = columns([_LONGER if each.within is None else each.within for each in hours], slow, "Seconds in each hour")
     latest = next((each for each in reversed(hours) if each.turns), None)
-    spent = [f"{datetime.fromtimestamp(float(each.label), UTC):%d %b}: ${each.usd:.4f}" for each in per_day]
+    spent = [
+        f"{datetime.fromtimestamp(float(each.label), UTC):%d %b}: ${each.usd:.4f}, {_count(each.tokens, 'token')}"
+        for each in per_day
+    ]
+    in_usd = any(each.usd for each in per_day)  # where nothing has a price, its tokens are seen
+    by_day = columns([each.usd if in_usd else each.tokens for each in per_day], spent, "Each day")
     fullest = max(seen.filled, key=lambda each: each.used / max(1, each.window), default=None)
     share = 100 * fullest.used / max(1, fullest.window) if fullest else 0
     return [
         _tile("Answers in 24 hours", f"{sum(each.turns for each in hours):,}", turns),
         _tile("95 of 100 answers within", _within(latest.within) if latest else "–", times),
-        _tile("Spent today", f"${per_day[-1].usd:.2f}", columns([each.usd for each in per_day], spent, "Cost per day")),
+        _tile("Spent today", f"${per_day[-1].usd:.2f}", by_day)
+        if in_usd
+        else _tile("Tokens today", f"{per_day[-1].tokens:,}", by_day),
         _tile("Fullest window", f"{share:.0f}%", meter(fullest.used, fullest.window) if fullest else None),
     ]
 
@@ -988,21 +985,16 @@ def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str
         el("p", el("code", "legato access link")),
         el("p", "The link also stands in the file ", el("code", file), "."),
     ]
-    body = el(
-        "main",
-        el("h1", "Legato"),
-        el("p", problem, role="alert", class_="problem") if problem else None,
-        how if file else None,
-        form if passwords else None,
-        class_="login",
-    )
-    return document("Log in · Legato", body, assets=assets)
+    why = el("p", problem, role="alert", class_="problem") if problem else None
+    return _card(assets, "Log in · Legato", "Legato", [why, how if file else None, form if passwords else None])
 
 
 def told(assets: Mapping[str, str], title: str, text: str) -> bytes:
     """A page with one sentence."""
-    return document(
-        f"{title} · Legato",
-        el("main", el("h1", title), el("p", text), el("p", el("a", "To the chat", href="/")), class_="login"),
-        assets=assets,
-    )
+    return _card(assets, f"{title} · Legato", title, [el("p", text), el("p", el("a", "To the chat", href="/"))])
+
+
+def _card(assets: Mapping[str, str], window: str, title: str, body: Child) -> bytes:
+    """A page that is one card, with a title of its `window`."""
+    head = el("h1", el("img", src=assets["icon.svg"], alt=""), title)
+    return document(window, el("main", head, body, class_="login"), assets=assets)

@@ -99,7 +99,6 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 _FILE_POLICY: Final = "default-src 'none'; sandbox"
-REFUSED: Final = "You may read here, but not write: the operator can add you to access.allow."
 GONE: Final = (
     "That message is not in the window any more, so it cannot be said anew: it was taken back, or compressed. "
     "Nothing was sent."
@@ -502,7 +501,7 @@ class Server(Struct, kw_only=True):
     async def _posted(self, request: web.BaseRequest, login: Login, source: Source) -> web.Response:
         says = request.path == "/say"
         if says and await self.views.role(source) == "reader":
-            raise Problem(403, REFUSED)  # before the body is read: it may hold 50 MB
+            raise Problem(403, pages.REFUSED)  # before the body is read: it may hold 50 MB
         form = await self._form(request, files=says)
         if not _same(form.fields.get("csrf", ""), login.csrf):
             raise Problem(403, "This form is too old: load the page again.")

@@ -304,7 +304,7 @@ async def test_the_workspace_is_a_tree_with_what_changed(tmp_path: Path) -> None
             await live.me.until(answer)
         _, shown = await live.me.get("/workspace")
         assert "src/a.py (changed) +1 −1" in shown
-        assert '<span class="old">-two\n</span><span class="new">+2\n</span>' in shown
+        assert '<span class="old">-two</span><span class="new">+2</span>' in shown
         assert "page.html (new)" not in shown, "another session made it"
         assert re.findall(r'href="/workspace/([^"]+)"', shown) == [".gitignore", "page.html", "src/a.py", "src/b/c.txt"]
         assert "<script>alert" not in shown

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from adapters.web.charts import bar, days, lineage
+from adapters.web.charts import bar, lineage
 from adapters.web.markup import Html, joined
 from adapters.web.pages import Frame, Role, Seen, inside, login, search, session, side, window
 from gateway.domain.views import Coming, Cost, Filled, Hour, LineageLink, Memo, Pass, WindowShares, Word
@@ -206,15 +206,9 @@ def test_a_bar_is_marked_where_compaction_comes_by_itself() -> None:
 
 
 def test_days_without_prices_are_shown_by_their_tokens() -> None:
-    free = days([cost(0, 0.0, 50), cost(1, 0.0, 100)], 1.0)
-    assert "The most on a day: 100 tokens" in free
-    assert re.findall(r'y="([\d.]+)" width="314.0" height="([\d.]+)"', free) == [("67.0", "53.0"), ("14.0", "106.0")]
-    assert "mark" not in free, "a budget is in dollars"
-
-
-@pytest.mark.parametrize(("budget", "drawn"), [(None, False), (1.0, True), (2.2, True), (2.3, False)])
-def test_the_budget_is_drawn_where_the_chart_reaches_it(budget: float | None, drawn: bool) -> None:
-    assert ('class="mark"' in days([cost(0, 1.0), cost(1, 2.0)], budget)) is drawn
+    free = joined(inside(seen(cost(0, 0.0, 50), cost(1, 0.0, 100)), ""))
+    assert "<small>Tokens today</small><strong>100</strong>" in free
+    assert re.findall(r'height="([\d.]+)" class="part"', free)[-2:] == ["13.00", "26.00"]
 
 
 def test_of_a_long_lineage_the_end_is_drawn() -> None:
