@@ -242,10 +242,9 @@ _NAMES: Final[Mapping[str, str]] = {
 
 def _question(ctx: CommandContext, chosen: Sequence[Exchange], deed: Deed) -> str:
     """Return the question: the number of things that go, without a word of them."""
-    times = sorted(chosen, key=lambda each: note_of(each.request).get("at", 0.0))
-    when = ", ".join(dict.fromkeys(_when(ctx, each) for each in chosen))
-    if len(chosen) > 3:
-        when = f"from {_when(ctx, times[0])} to {_when(ctx, times[-1])}"
+    in_order = sorted(chosen, key=lambda each: note_of(each.request).get("at", 0.0))
+    times = [*dict.fromkeys(_when(ctx, each) for each in in_order)]
+    when = ", ".join(times) if len(times) <= 3 else f"from {times[0]} to {times[-1]}"
     numbers = f" (in /reminders: {', '.join(map(str, deed.reminders))})" if deed.reminders else ""
     answers = "my answer" if len(chosen) == 1 else "my answers"
     what = f"what was said {when}, with {answers}" if chosen else "all that holds these words"

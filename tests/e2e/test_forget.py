@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -122,6 +123,20 @@ async def test_every_message_with_the_words_is_listed_and_goes(place: Place) -> 
         ]
         assert (await forget(live, "all")).startswith("Forgot 28 messages.")
         assert await said(live) == []
+
+
+async def test_the_question_names_each_time_once_and_of_many_the_first_and_the_last(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with running(tmp_path, clock=clock) as live:
+        for wait in (0, 0, 3_600, 3_600, 3_600):
+            clock.jump(wait)
+            await say(live, f"again {WORD}")
+            await live.ask(f"/forget {WORD}")
+            await forget(live, "all", reply="n")
+        first, same, *_, last = _questions(live)
+        assert re.search(r"what was said \S+ \S+ \S+ \S+, with my answer: 2 messages", first)
+        assert re.search(r"what was said \S+ \S+ \S+ \S+, with my answers: 4 messages", same)
+        assert re.search(r"what was said from .*, \S+ to .*, \S+, with my answers: 10 messages", last)
 
 
 async def test_words_inside_others_and_what_is_no_word_are_never_denied(place: Place) -> None:
