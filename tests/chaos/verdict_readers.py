@@ -24,8 +24,11 @@ def one_reader(findings: Findings, excuses: Excuses, excused: Counter[str]) -> I
     reader: Poll | None = None
     found = []
     for poll in findings.polls:
-        if reader is None or poll.process == reader.process:
+        if reader is None:
             reader = poll
+        elif poll.process == reader.process:
+            # Who has just woken may have lost the right meanwhile, even to somebody who has just woken as well.
+            reader = reader if excuses.just_woken(poll.process, poll.begun) else poll
         elif excuses.just_woken(poll.process, poll.begun):
             excused["polled some more: woken"] += 1
         elif excuses.taken_over(reader.process, reader.begun, poll.begun, left_open=_open(reader, poll.begun)):

@@ -131,6 +131,10 @@ def test_a_reader_that_is_dead_or_still_is_followed_by_another_and_once_awake_so
     assert polled(*woken, hits=[stopped]) == []
     assert len(polled(*woken, (0, 4.6, 4.8), hits=[stopped])) == 1
 
+    both = [stopped, Hit(kind="stop", begun=0.5, ended=3.1, process=1)]  # the other takes over when it wakes first
+    assert polled((0, 1.0, 1.1), (1, 3.4, 3.5), (0, 3.51, 3.52), (1, 4.3, 4.4), hits=both) == []
+    assert len(polled((0, 1.0, 1.1), (1, 3.4, 3.5), (0, 4.6, 4.7), (1, 4.8, 4.9), hits=both)) == 1
+
 
 def test_a_reader_that_the_store_did_not_answer_may_have_lost_its_lease(tmp_path: Path) -> None:
     (tmp_path / "trace").write_text("0 2.400000 late 0.900\n")  # before its last poll, so that it renewed nothing
