@@ -179,6 +179,11 @@ async def test_of_what_is_said_only_the_words_are_kept(
         assert [each.mime for each in kept if each.mime != "audio/ogg" or "voice1" not in each.ref] == ["text/plain"]
         room = [f"files of {SessionKey(platform='discord', chat=str(anna.id))}"]
         assert list(await store.spent(room)) == [0]
+        bot.says("@Legato /forget last", choir)
+        await bot.until(lambda: discord.shown(choir)[-1].buttons and not bot.gateway.outbox.in_flight)
+        discord.people.press(discord.shown(choir)[-1], anna, "Forget")
+        await bot.until(lambda: bot.shown(choir)[-1].startswith("Forgot 2 messages"))
+        assert not [each for each in await store.kept_files(session.key, 9) if each.mime == "text/plain"]
 
 
 async def test_what_cannot_be_written_down_begins_no_turn_and_is_told_once(
