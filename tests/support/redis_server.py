@@ -142,9 +142,9 @@ class RedisServer:
             self._process.send_signal(signal.SIGCONT)
 
 
-def until(condition: Any, what: str) -> None:
-    """Wait for something that a server does by itself."""
-    deadline = time.monotonic() + _PATIENCE
+def until(condition: Any, what: str, patience: float = _PATIENCE) -> None:
+    """Wait for something that a server does by itself, so many seconds at most."""
+    deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.02)
