@@ -16,11 +16,13 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from gateway.runtime.clock import SystemClock
 from tests.support.model import PATIENCE
 from tests.support.programs import SYNAPSE
 from tests.support.redis_server import free_port, until
 
 SERVER: Final = "example.org"
+_CLOCK: Final = SystemClock()
 _START_SECONDS: Final = 180.0  # on a busy machine; alone it takes one
 _FREE: Final = {"per_second": 10_000, "burst_count": 10_000}
 _RATES: Final[Mapping[str, Any]] = {
@@ -131,10 +133,14 @@ class Person:
         return {"Authorization": f"Bearer {self.token}"}
 
     async def call(self, method: str, path: str, body: Any = None, **query: str) -> Any:
-        """A call of the server, which is on loopback: to load certificates takes longer than the call."""
+        """A call of the server, again when it says so. It is on loopback: to load certificates takes longer than the
+        call."""
         async with httpx.AsyncClient(base_url=self.url, verify=False, timeout=PATIENCE, headers=self.headers) as client:
-            response = await client.request(method, f"/_matrix/client/v3/{path}", json=body, params=query)
-            return response.raise_for_status().json()
+            while True:
+                response = await client.request(method, f"/_matrix/client/v3/{path}", json=body, params=query)
+                if response.status_code != httpx.codes.TOO_MANY_REQUESTS:
+                    return response.raise_for_status().json()
+                await _CLOCK.sleep(response.json()["retry_after_ms"] / 1000.0)
 
     async def opens(self, *invited: str, direct: bool = False, **how: Any) -> str:
         """Make a room, with these people in it."""
