@@ -413,14 +413,14 @@ async def test_an_admin_sends_no_key_that_is_kept_to_another_address(tmp_path: P
     with (tmp_path / ".env").open("a") as variables:
         variables.write("KEPT=sk-kept\n")
     chosen = Chosen(provider="litellm", name="any", address="http://127.0.0.1:9/v1")
-    assert "another address: type the key" in (await desk.try_model(chosen, "", owner=False)).told
-    assert "another address: type the key" in (await desk.save_model(chosen, "", owner=False)).problems[0]
+    assert "another address. Type the key" in (await desk.try_model(chosen, "", owner=False)).told
+    assert "another address. Type the key" in (await desk.save_model(chosen, "", owner=False)).problems[0]
     office = await desk.part("tools.mcp", "office")
     assert office is not None
     shown = {each.name: each.value for each in office.fields}
     moved = {**shown, "url": "http://127.0.0.1:9/mcp"}
     assert (
-        "another address: type the key"
+        "another address. Type the key"
         in ((await desk.save("tools.mcp", "office", moved, shown, owner=False)).problems[0])
     )
     assert not (await desk.save("tools.mcp", "office", moved, shown, owner=True)).problems
@@ -454,7 +454,7 @@ async def test_only_the_owner_says_who_somebody_is_or_decides(tmp_path: Path, de
         ):
             assert saved.problems, saved
         problems = [*saved.problems]
-    assert "only who came by a link of this machine" in problems[0]
+    assert "Only somebody who logged in by a link of this machine" in problems[0]
     assert (tmp_path / "config.yaml").read_text() == text
     assert "the-password-of-anna" in (tmp_path / ".env").read_text()
     assert not (await allow(desk, "telegram:4711")).problems, "whom an admin lets in by a code, they may let in here"
@@ -470,7 +470,7 @@ async def test_nor_takes_an_admin_every_admin_or_every_password_away(tmp_path: P
         await desk.save("", "", {"access": value}, {"access": "as it is"}, owner=False),
         await desk.remove("adapters", "web", owner=False),
     ):
-        assert "only who came by a link of this machine" in saved.problems[0]
+        assert "Only somebody who logged in by a link of this machine" in saved.problems[0]
     assert (tmp_path / "config.yaml").read_text() == text
     assert not (await desk.save("adapters.web", "", {"enabled": "true"}, {"enabled": ""}, owner=False)).problems
     assert not (await desk.remove("adapters", "web", owner=True)).problems

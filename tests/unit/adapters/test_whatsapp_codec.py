@@ -18,6 +18,7 @@ from adapters.whatsapp.platform import PLATFORM, WhatsAppSettings
 from gateway.domain.adapter import earliest
 from gateway.domain.chat import VOICE, ChatAddress, KeptFile
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.connections import Answer
 from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, FileRefused, RateLimited
 
 
@@ -158,8 +159,8 @@ async def test_a_file_of_the_largest_size_is_fetched_and_no_larger_one(monkeypat
     async def told(*_: Any, **__: Any) -> Any:
         return {"file_size": sizes.pop(0), "url": "https://lookaside.fbsbx.com/1"}
 
-    async def asked(*_: Any, **__: Any) -> tuple[int, bytes]:
-        return 200, b"content"
+    async def asked(*_: Any, **__: Any) -> Answer:
+        return Answer(200, {}, b"content")
 
     monkeypatch.setattr(GraphCalls, "__call__", told)
     monkeypatch.setattr(GraphCalls, "_asked", asked)
@@ -183,16 +184,20 @@ async def test_what_cannot_be_read_is_told_once_of_each_kind() -> None:
     with capture_logs() as lines:
         for value in (strange, broken, strange, broken):
             await bot._heard({"entry": [{"changes": [{"field": "messages", "value": value}]}]})
-    assert [line["event"] for line in lines] == ["event_unreadable"] * 2
+    assert [line["event"] for line in lines] == ["number_unknown", "event_unreadable"]
     assert lines[0]["number"] == "9"
 
 
 @pytest.mark.parametrize(("size", "fits"), [(8, True), (9, False)])
-async def test_a_download_ends_where_it_is_longer_than_may_be(size: int, fits: bool) -> None:
+async def test_a_download_ends_where_it_is_longer_than_may_be(
+    size: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = GraphCalls(WhatsAppSettings(token=SecretStr("t")), patience=1.0)
-    calls._http = httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200, content=b"x" * size)))
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=b"x" * size))
+    monkeypatch.setattr(calls._calls, "_pool", transport)
     if fits:
-        assert await calls._asked("GET", "https://lookaside.fbsbx.com/1", "", 0.0, most=8) == (200, b"x" * size)
+        answer = await calls._asked("GET", "https://lookaside.fbsbx.com/1", "", 0.0, most=8)
+        assert (answer.status, answer.content) == (200, b"x" * size)
         return
     with pytest.raises(FileRefused):
         await calls._asked("GET", "https://lookaside.fbsbx.com/1", "", 0.0, most=8)
