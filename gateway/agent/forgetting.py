@@ -390,6 +390,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         done = await self.store.forgotten(key, deed_of(item))
         if done is not None:
             return done
+        await self.forget_own(source)
         contents = await self.contents(key)
         if is_shared(key, source):
             said = _said_by(contents, source)
@@ -401,8 +402,6 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         await self.forget_memory(scope_of(key, source.chat_type))
         if source.chat_type == "direct":  # elsewhere people choose for everybody
             await forget_choices(self.store, key)
-        own = notes_of(source)
-        await self.store.set_notes(own, dict.fromkeys(await self.store.notes(own)))
         self._forget_typed(key, lambda _: True)
         return await self.erase(lease, Erasure(id=deed_of(item), key=key, at=self.clock.now(), item=item.id), contents)
 
@@ -436,6 +435,11 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         """Give back the room of those `kept` files that the store has no more."""
         left = {each.ref for each in await self.store.kept_files(key, _EVERY)} if kept else set[str]()
         await give_back(self.store, key, [each for each in kept if each.ref not in left], _senders(key, history))
+
+    async def forget_own(self, source: Source) -> None:
+        """Forget what a person set for themselves, such as their time zone."""
+        own = notes_of(source)
+        await self.store.set_notes(own, dict.fromkeys(await self.store.notes(own)))
 
     async def forget_memory(self, scope: SessionKey, person: str | None = None) -> None:
         """Remember nothing any more that this person said (None: nothing at all)."""

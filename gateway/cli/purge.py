@@ -129,7 +129,9 @@ async def _purge(store: Store, forgetter: Forgetter, purge: Purge, clock: Clock,
         for what, count in counts.items():
             total[what] = total.get(what, 0) + count
     if purge.person is not None and purge.before is None:
-        total["guests"] = await _let_in_no_more(store, *purge.person)
+        platform, user = purge.person
+        await forgetter.forget_own(Source(platform=platform, chat="", chat_type="direct", user=user))
+        total["guests"] = await _let_in_no_more(store, platform, user)
     if isinstance(store, SqliteStore):
         await store.rewrite()
     return {what: count for what, count in total.items() if count}

@@ -296,5 +296,5 @@ def next_moments(reminder: Reminder, said: str = "") -> str:
 
 
 def notes_of(source: Source) -> str:
-    """The account under whose name a person's own settings are noted."""
+    """The folder of what a person set for themselves, wherever they talk. It is emptied when they are forgotten."""
     return f"person:{source.platform}:{source.user}"

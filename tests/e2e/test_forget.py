@@ -470,6 +470,17 @@ async def test_everything_of_a_person_goes_wherever_they_talked(place: Place, tm
         assert await said(live) == ["hello again", "fine"]
 
 
+async def test_what_a_person_set_for_themselves_goes_with_everything_also_where_others_talk(tmp_path: Path) -> None:
+    shared = config_in(tmp_path, sessions=SessionSettings(groups="shared"))
+    group = {"chat": "g", "chat_type": "group"}
+    async with running(tmp_path, config=shared) as live:
+        await live.ask("/timezone tokyo", **group)
+        await live.ask("/timezone tokyo", user="ben", **group)
+        await forget(live, "everything", **group)
+        assert "Tokyo" not in await live.ask("/timezone", **group)
+        assert "Tokyo" in await live.ask("/timezone", user="ben", **group)
+
+
 async def test_what_was_remembered_of_it_goes_with_it(place: Place, tmp_path: Path) -> None:
     config = config_in(tmp_path, memory=MemorySettings())
     async with place.run(config=config) as live:

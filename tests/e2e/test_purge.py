@@ -12,7 +12,8 @@ from typer.testing import CliRunner, Result
 
 from gateway.agent.workspace.folders import Turn, Workspaces
 from gateway.cli.main import app
-from gateway.domain.chat import Attachment, SessionKey
+from gateway.domain.chat import Attachment, SessionKey, Source
+from gateway.domain.reminder import notes_of
 from gateway.domain.turn import SessionSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
@@ -45,6 +46,8 @@ async def _talk(folder: Path, store: Store | None = None) -> None:
         await live.ask(f"my code is {WORD}")
         await live.ask(f"{WORD} among us", **group)
         await live.ask("I am Ben", user="ben", **group)
+        await live.ask("/timezone tokyo", **group)
+        await live.ask("/timezone tokyo", user="ben", **group)
         await live.ask("mine alone", chat="b", user="ben")
         await live.quiet()
 
@@ -75,6 +78,20 @@ def test_all_of_a_person_goes_and_nothing_of_others(life: Path) -> None:
     assert listed() == {"fake/chat=g": 2, "fake/chat=b": 2}
     assert in_files([life, life.with_name("legato.db-wal")], WORD, WORD[3:]) == []
     assert purge("--person", "fake:u", "--yes").exit_code == 0
+
+
+def test_what_a_person_set_for_themselves_goes_with_them(life: Path) -> None:
+    purge("--person", "fake:u", "--yes")
+    assert [user for user in ("u", "ben") if asyncio.run(_zone(life, user))] == ["ben"]
+
+
+async def _zone(path: Path, user: str) -> dict[str, str]:
+    store = SqliteStore(path, clock=SystemClock())
+    await store.open()
+    try:
+        return await store.notes(notes_of(Source(platform="fake", chat="c", chat_type="direct", user=user)))
+    finally:
+        await store.aclose()
 
 
 def test_workspaces_go_with_their_conversations(life: Path) -> None:
