@@ -87,8 +87,8 @@ def terms(text: str) -> list[str]:
 class Question(Struct, frozen=True, kw_only=True):
     """The terms of a search. `wanted`: for each word, the terms that stand for the word; a term "^x" is any term that
     begins with x. `phrases`: the words between quotation marks, normalised, that a message must hold. `runs`: what
-    stands together in a script without spaces, of which `wanted` has the pairs. `beside`: the places of words that
-    stand only in sentences beside the one that asks."""
+    stands together in a script without spaces, of which `wanted` has the pairs. `beside`: the places of what counts
+    less: words that stand only beside the sentence that asks, and pairs that are half of a word without meaning."""
 
     wanted: tuple[tuple[str, ...], ...] = ()
     phrases: tuple[str, ...] = ()
@@ -113,14 +113,16 @@ def question(words: str, *, stops: bool = False) -> Question:
     names = frozenset(word.casefold() for word in _WORD.findall(said) if word[0].isupper())
     wanted = _wanted(runs, language, names)
     telling = [alternatives for alternatives, is_one in wanted.items() if stops or not is_one] or list(wanted)
-    asking = _wanted(_runs(_asking_in(asked)), language, names)
+    asking, half = _wanted(_runs(_asking_in(asked)), language, names), _half_empty(runs)
     phrases = tuple(filter(None, (" ".join(found).strip() for found in _QUOTED.findall(asked))))
     return Question(
         wanted=tuple(telling[:_MOST_WORDS]),
         phrases=phrases,
         runs=tuple(dict.fromkeys(dense for dense, _ in runs if len(dense) > 2)),
         language=language,
-        beside=frozenset(place for place, each in enumerate(telling) if asking and each not in asking),
+        beside=frozenset(
+            place for place, each in enumerate(telling) if (asking and each not in asking) or each[0] in half
+        ),
         only_phrases=bool(phrases) and not _RUN.search(_QUOTED.sub(" ", asked)),
     )
 
@@ -145,12 +147,20 @@ def _wanted(
         elif len(dense) == 1:
             wanted[("^" + dense,)] = is_stop(dense)
         else:
-            pairs = [*_pairs(dense)]
-            empty = [is_stop(pair) for pair in pairs]
-            # Half of a pair beside a word that says nothing belongs to that word: it says nothing, either.
-            beside = [any(empty[max(0, place - 1) : place + 2]) for place in range(len(pairs))]
-            wanted |= {(pair,): each and wanted.get((pair,), True) for pair, each in zip(pairs, beside, strict=True)}
+            wanted.update(((pair,), is_stop(pair)) for pair in _pairs(dense))
     return wanted
+
+
+def _half_empty(runs: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """The pairs of which half belongs to a neighbour that says nothing about a subject, wherever they stand. The other
+    half may be all of a word, such as a car's in "where is my car": they tell less than others, but not nothing."""
+    whole, half = set[str](), set[str]()
+    for dense, _ in runs:
+        pairs = [*_pairs(dense)]
+        empty = [is_stop(pair) for pair in pairs]
+        for place, pair in enumerate(pairs):
+            (half if any(empty[max(0, place - 1) : place + 2]) else whole).add(pair)
+    return frozenset(half - whole)
 
 
 def _asking_in(text: str) -> str:

@@ -123,8 +123,11 @@ def test_a_name_is_asked_for_though_it_says_nothing_in_another_language(asked: s
     assert ("mia" in question(asked).terms) is ("mia" in told)
 
 
-def test_a_pair_that_begins_in_a_word_without_meaning_is_not_asked_for() -> None:
-    assert question("报税表是怎么回事").terms == ("报税", "税表", "表是", "回事")
+def test_a_pair_that_is_half_of_a_word_without_meaning_counts_less_but_is_asked_for() -> None:
+    asked = question("报税表是怎么回事")
+    assert asked.terms == ("报税", "税表", "表是", "是怎", "么回", "回事")
+    assert {asked.terms[place] for place in asked.beside} == {"是怎", "么回"}
+    assert question("我的车在哪").terms == ("的车", "车在", "在哪")  # all that is said of the car may follow it
     assert question("什么").terms == ("什么",)  # nothing else is asked for
 
 
