@@ -38,14 +38,13 @@ class _Heard(Struct, frozen=True):
 
 
 class Overheard(Struct, kw_only=True):
-    """Hears the groups. `redact` removes secrets from what the model sees. Two fields change: `_talks`, and by platform
-    `_forgotten`, until when people's words are to be forgotten (seconds since the epoch)."""
+    """Hears the groups. `redact` removes secrets from what the model sees. Only `_talks` changes. That words are to be
+    forgotten is read from the store each time, because another process may have been told so."""
 
     rules: TurnRules
     redact: Callable[[str], str]
     notes: Documents
     _talks: OrderedDict[_Place, deque[_Heard]] = field(default_factory=OrderedDict)
-    _forgotten: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def hear(self, inbound: Inbound, key: SessionKey | None = None) -> None:
         """Remember a message of a group; `key` is its conversation's. A new wording replaces the old one."""
@@ -85,11 +84,9 @@ class Overheard(Struct, kw_only=True):
         return talk
 
     async def _gone(self, platform: str) -> dict[str, float]:
-        """Until when each person's words are to be forgotten."""
-        if platform not in self._forgotten:
-            noted = await self.notes.notes(f"{_FORGOTTEN}{platform}")
-            self._forgotten[platform] = {person: float(at) for person, at in noted.items()}
-        return self._forgotten[platform]
+        """Until when each person's words are to be forgotten (seconds since the epoch)."""
+        noted = await self.notes.notes(f"{_FORGOTTEN}{platform}")
+        return {person: float(at) for person, at in noted.items()}
 
     async def note(self, arrival: Arrival) -> None:
         """Note a message to the bot: others may ask about it, or its writer may want to be forgotten. Raises
@@ -107,8 +104,8 @@ class Overheard(Struct, kw_only=True):
             if platform == person.platform:
                 for each in [each for each in talk if each.said.source.user == person.user]:
                     talk.remove(each)
-        (await self._gone(person.platform))[person.user] = at
-        await self.notes.set_notes(f"{_FORGOTTEN}{person.platform}", {person.user: str(at)})
+        until = max(at, (await self._gone(person.platform)).get(person.user, 0.0))  # an older wish may come again
+        await self.notes.set_notes(f"{_FORGOTTEN}{person.platform}", {person.user: str(until)})
 
     def leave(self, platform: str, chat: str) -> None:
         """Forget a group that the bot has left."""

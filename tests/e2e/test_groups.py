@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.app.config.models import Chat, ToolSettings
-from gateway.domain.chat import Inbound, Source
+from gateway.domain.chat import Inbound, Said, Source
 from gateway.domain.message import text_of
 from gateway.domain.notes import JOIN_REQUEST, TALK, without_quotes
 from gateway.domain.quoting import CALLED, UNASKED
@@ -18,6 +18,7 @@ from gateway.domain.turn import SessionSettings, TurnRules, TurnSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
 from gateway.store.port import Documents
+from gateway.store.records import Arrival
 from gateway.turns.overheard import Overheard
 from gateway.turns.reception import BUSY
 from tests.emulators.discord import DiscordServer, Kind
@@ -110,6 +111,45 @@ async def test_what_somebody_forgets_is_not_looked_up_again(tmp_path: Path) -> N
             bot.says("@Legato again?", place)
             await bot.until(lambda: bool(bot.model.requests))
             assert WORD not in text_of(bot.model.requests[-1].messages[-1])
+
+
+async def test_what_somebody_had_forgotten_by_one_process_is_looked_up_by_no_other() -> None:
+    rules = TurnRules(sessions=SessionSettings(), turns=TurnSettings())
+    notes = _Notes()
+    one, other = (Overheard(rules=rules, redact=str, notes=cast(Documents, notes)) for _ in range(2))
+    ben = Source(platform="discord", chat="g", chat_type="group", user="ben", user_name="Ben")
+    key = rules.key(ben)
+
+    async def anybody(_: Source) -> bool:
+        return True
+
+    async def looked_up() -> list[str]:
+        said = Said(source=ben, text=f"the tent is {WORD}", at=100.0, place="1")
+        asked = Inbound(event_id="2", source=ben, text="so?", place="2", sent_at=300.0, before=(said,))
+        await other.look_back(asked, anybody)
+        return other.lines(asked, None)
+
+    assert WORD in (await looked_up())[0]
+    for at in (200.0, 50.0):  # the second comes late, or once more
+        wish = Inbound(event_id=f"f{at}", source=ben, text="/forget last", sent_at=at)
+        await one.note(Arrival(inbound=wish, key=key, at=at))
+    assert await looked_up() == []
+
+
+class _Notes:
+    """Notes that processes share."""
+
+    def __init__(self) -> None:
+        self.folders: dict[str, dict[str, str]] = {}
+
+    async def notes(self, folder: str) -> dict[str, str]:
+        """The folder's notes."""
+        return dict(self.folders.get(folder, {}))
+
+    async def set_notes(self, folder: str, changes: dict[str, str]) -> bool:
+        """Write these notes."""
+        self.folders.setdefault(folder, {}).update(changes)
+        return True
 
 
 async def test_talk_takes_no_turn_and_no_write_and_is_bounded(tmp_path: Path, telegram: TelegramServer) -> None:
