@@ -515,7 +515,9 @@ def _snippet(text: str, pattern: re.Pattern[str] | None) -> Child:
     """The place of a text that matches, in a line, with all matches marked."""
     line = " ".join(_SIGNS.sub("", text).split())
     first = pattern.search(line) if pattern is not None else None
-    begin = line.find(" ", first.start() - _BEFORE) + 1 if first and first.start() > _BEFORE else 0
+    begin = max(0, first.start() - _BEFORE) if first else 0
+    if begin and first:  # at a word, where there are spaces
+        begin = line.find(" ", begin, first.start()) + 1 or begin
     end = begin + _SNIPPET
     shown = f"{'…' if begin else ''}{line[begin:end]}{'…' if end < len(line) else ''}"
     pieces = pattern.split(shown) if pattern is not None else [shown]

@@ -149,6 +149,14 @@ def test_what_was_found_stands_in_a_line_with_the_words_marked(query: str, text:
     assert f'<span dir="auto">{shown}</span>' in html
 
 
+@pytest.mark.parametrize(
+    "before", ["今天我们谈了很多别的事情" * 40, f"https://example.org/{'a' * 900}/", f"{'a' * 900}. "]
+)
+def test_what_was_asked_for_is_seen_however_far_away_the_next_space_is(before: str) -> None:
+    html = joined(search("护照", [(replace(LOST, text=f"{before}我的护照号码是E1234{'然后' * 300} 好"), "A talk")]))
+    assert "<mark>护照</mark>" in html
+
+
 @pytest.mark.parametrize(("query", "told"), [("", "What do you look for?"), ("x", "Nothing was found")])
 def test_a_search_that_finds_nothing_says_so(query: str, told: str) -> None:
     assert told in joined(search(query, []))
