@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 import yaml
 
 from gateway.context import facts
@@ -18,12 +19,42 @@ SPOKEN: Final[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "spoken.yaml").read_text(encoding="utf-8"),
 )
 
+ONCE: Final = """\
+Translate your answer into French.
+Write your answer in one sentence.
+Send me your answer by Friday.
+Shorten your response please.
+Please expand your answer.
+Check your reply again.
+Thank you for your answers.
+Explain each thing you said.
+Show me every file you changed.
+List every file you created today.
+Please answer every question you can find on this page.
+Danke für deine Antworten.
+Deine Antworten helfen mir sehr.
+Mir gefallen deine Antworten.
+Gracias por tus respuestas.
+Me gustan tus respuestas.
+Merci pour vos réponses.
+J'aime tes réponses.
+Before you go, tell me how much it costs.
+Before you start, tell me how long it takes.
+I don't want you to lose money.
+I don't want you to miss the game tonight.
+"""
+
 
 def test_rules_are_known_and_little_else_passes_for_one() -> None:
     missed = [said for said in SPOKEN["rules"] if not stands(said)]
     taken = [said for said in SPOKEN["ordinary"] if stands(said)]
     assert len(missed) <= 0.03 * len(SPOKEN["rules"]), missed
     assert len(taken) <= 0.07 * len(SPOKEN["ordinary"]), taken
+
+
+@pytest.mark.parametrize("said", ONCE.splitlines())
+def test_a_wish_for_one_answer_is_no_rule(said: str) -> None:
+    assert not stands(said)
 
 
 def test_ordinary_talk_is_never_pinned_and_ends_no_rule() -> None:
