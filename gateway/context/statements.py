@@ -329,8 +329,8 @@ def _weights(told: Sequence[Statement]) -> Mapping[str, float]:
 
 def _is_renewed(older: Statement, newer: Statement, left: Iterable[str], new: frozenset[str]) -> bool:
     """Whether a statement about the same thing, which both name first, has values of the same form as the older one:
-    "web-7 runs 1.22.1", "web-7 was upgraded to 1.26.2"."""
-    named = older.first == newer.first and not older.words.isdisjoint(newer.words)
+    "web-7 runs 1.22.1", "web-7 was upgraded to 1.26.2". A word of its own may name another side of the thing."""
+    named = older.first == newer.first and not older.words.isdisjoint(newer.words) and not _has_own(newer, older)
     return named and all(identifiers.alike(value, new) for value in left)
 
 
@@ -340,7 +340,7 @@ def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> b
     have a word of its own, which may be the name of something else. (Pairs of characters do not count as missing,
     because they fall apart when a verb changes.)"""
     shared = sorted((weights[word] for word in older.words & newer.words), reverse=True)
-    if shared and older.first == newer.first:
+    if shared and older.first == newer.first and not _has_own(newer, older):
         shared.insert(0, 1.0)  # an order's number names it as well as its rarest word
     if len(shared) < 2 or (_has_own(older, newer) and _has_own(newer, older)):
         return False

@@ -102,6 +102,10 @@ def test_a_full_stop_is_no_word() -> None:
         ("The booking DFBDKD is for 9 May.", "We changed the booking JHBEJE to 9 May.", set()),
         ("Server web-9965 runs nginx 1.22.1.", "Server web-8000 was upgraded to nginx 1.22.1.", set()),
         ("Order #W1234567 was placed on 3 May.", "Order #W1234567 now costs 40 euros.", set()),
+        ("Flight LH456 leaves on 3 May.", "The return of flight LH456 was changed to 10 May.", set()),
+        ("Order A-1177 costs 300 EUR.", "Shipping of order A-1177 was changed to 20 EUR.", set()),
+        ("The booking JHBEJE is for 3 May.", "The payment of the booking JHBEJE was moved to 5 June.", set()),
+        ("The server db-3 uses 10.0.0.4.", "The replica of server db-3 was changed to 10.0.0.5.", set()),
     ],
 )
 def test_a_thing_that_has_a_number_of_its_own_changes_its_values(said: str, then: str, gone: set[str]) -> None:
