@@ -18,8 +18,10 @@ from discord.voice_state import VoiceConnectionState
 from adapters.discord import hearing, rooms
 from adapters.discord.hearing import SHORTEST, Ears
 from adapters.discord.voice import packets_of
+from gateway.agent.files.quota import FileSettings
 from gateway.agent.files.speech import SpeechSettings, TranscriptionSettings
 from gateway.domain.chat import SessionKey
+from gateway.providers.plugin import ModelSettings
 from tests.emulators.discord import Channel, DiscordServer, Kind, User
 from tests.emulators.discord.voice import MODE, VoiceServer
 from tests.emulators.media import MediaServer
@@ -209,6 +211,35 @@ async def test_what_cannot_be_written_down_begins_no_turn_and_is_told_once(
         voice.says(anna, sound("hello"))
         await bot.until(lambda: bot.shown(choir)[-1] == told)  # a new complaint
         assert ears.odd == 0
+
+
+async def test_what_there_is_no_room_for_begins_no_turn_and_is_told_once(
+    tmp_path: Path, discord: DiscordServer, anna: User, choir: Channel
+) -> None:
+    async with (
+        MediaServer() as speaker,
+        VoiceServer(discord, sealed=True) as voice,
+        on_discord(
+            tmp_path,
+            discord,
+            anna,
+            rules={"voice_channels": True, "quoted": 0},
+            speech=SpeechSettings(model="tts-1", base_url=speaker.url, when="asked"),
+            transcription=TranscriptionSettings(model="whisper-1", base_url=speaker.url),
+            entry=ModelSettings(provider="offline", name="fake", sounds=("ogg",)),
+            files=FileSettings(per_person_mb=0.000001),
+            clock=FastClock(),
+            silence=480.0,
+        ) as bot,
+    ):
+        voice.enter(anna, choir)
+        ears = await ears_of(bot, voice, choir, anna)
+        for number in range(1, 4):
+            voice.says(anna, sound("hello"))
+            await settled(ears, 30 * number)
+            await bot.quiet()
+        assert len(bot.shown(choir)[1:]) == 1
+        assert bot.model.requests == []
 
 
 async def test_hostile_packets_are_counted_and_nobody_is_held_up(

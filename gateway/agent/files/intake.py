@@ -245,13 +245,21 @@ class FileIntake:
         """What somebody said in a room. Its recording is kept for a model that hears it, else only its words are. What
         nobody understands is no message; the room is told so once, until something is understood again. Raises
         NothingSaid."""
+
+        async def complain(ref: str, text: str) -> None:
+            now = self._clock.monotonic()
+            if now - self._deaf.get(source.address, -_TOLD_EVERY) >= _TOLD_EVERY:
+                self._deaf[source.address] = now
+                await show(ref, text)
+
         form = sound_format(b"", file.mime) or ""
         if form in reader.sounds:
-            got, _ = await self._received(conversation.stored.session.key, source, file, reader, show)
+            got, _ = await self._received(conversation.stored.session.key, source, file, reader, complain)
             if got.told:
-                await show(file.ref, got.told)
+                await complain(file.ref, got.told)
             if got.kept is None:
                 raise NothingSaid
+            self._deaf.pop(source.address, None)
             return got
         try:
             spoken: Spoken | None = Spoken(problem=NO_EARS)
@@ -261,10 +269,7 @@ class FileIntake:
         except _NOT_HAD as error:
             spoken = Spoken(problem=_reason(error, source.platform))
         if spoken is not None and spoken.problem is not None:
-            now = self._clock.monotonic()
-            if now - self._deaf.get(source.address, -_TOLD_EVERY) >= _TOLD_EVERY:
-                self._deaf[source.address] = now
-                await show(file.ref, UNHEARD.format(reason=spoken.problem))
+            await complain(file.ref, UNHEARD.format(reason=spoken.problem))
         if spoken is None or not spoken.words:
             raise NothingSaid
         self._deaf.pop(source.address, None)
