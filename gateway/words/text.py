@@ -110,7 +110,7 @@ def question(words: str, *, stops: bool = False) -> Question:
     asked = normalised(said)
     runs = _runs(asked)
     language = language_of([word for _, word in runs if word])
-    names = frozenset(word.casefold() for word in _WORD.findall(said) if word[0].isupper())
+    names = frozenset(_capitals(said))
     wanted = _wanted(runs, language, names)
     telling = [alternatives for alternatives, is_one in wanted.items() if stops or not is_one] or list(wanted)
     asking, half = _wanted(_runs(_asking_in(asked)), language, names), _half_empty(runs)
@@ -125,6 +125,14 @@ def question(words: str, *, stops: bool = False) -> Question:
         ),
         only_phrases=bool(phrases) and not _RUN.search(_QUOTED.sub(" ", asked)),
     )
+
+
+def _capitals(text: str) -> Iterator[str]:
+    """The case-folded words that begin with a capital, but for the first of a question, which has one anyway: `Wo`."""
+    for sentence in _ENDS.split(text):
+        found = _WORD.findall(sentence)
+        asks = sentence.rstrip().endswith(_QUESTION_MARKS)
+        yield from (word.casefold() for word in (found[1:] if asks else found) if word[0].isupper())
 
 
 def telling(text: str) -> list[tuple[str, ...]]:

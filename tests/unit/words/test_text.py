@@ -123,6 +123,20 @@ def test_a_name_is_asked_for_though_it_says_nothing_in_another_language(asked: s
     assert ("mia" in question(asked).terms) is ("mia" in told)
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("Wo wohnt Mia?", {"wohnt", "mia"}),
+        ("Где живёт Аня?", {"живет", "ан"}),
+        ("¿Dónde vive Ana?", {"vive", "ana"}),
+        ("I forgot it. Wo lebt Otto?", {"forgot", "lebt", "otto"}),
+        ("Mia allergies", {"mia", "allergi"}),
+    ],
+)
+def test_the_first_word_of_a_question_is_no_name_for_its_capital(asked: str, told: set[str]) -> None:
+    assert set(question(asked).terms) == told
+
+
 def test_a_pair_that_is_half_of_a_word_without_meaning_counts_less_but_is_asked_for() -> None:
     asked = question("报税表是怎么回事")
     assert asked.terms == ("报税", "税表", "表是", "是怎", "么回", "回事")
