@@ -57,6 +57,11 @@ def test_a_wish_for_one_answer_is_no_rule(said: str) -> None:
     assert not stands(said)
 
 
+@pytest.mark.parametrize("said", ["Put a date on all your reports.", "Add the source to any answer."])
+def test_a_wish_for_all_of_them_is_a_rule(said: str) -> None:
+    assert stands(said)
+
+
 def test_ordinary_talk_is_never_pinned_and_ends_no_rule() -> None:
     assert [said for said in SPOKEN["ordinary"] if states_rule(said)] == []
     held = carried([Instruction(text=rule) for rule in SPOKEN["rules"]], ())
