@@ -57,7 +57,14 @@ def test_a_wish_for_one_answer_is_no_rule(said: str) -> None:
     assert not stands(said)
 
 
-@pytest.mark.parametrize("said", ["Put a date on all your reports.", "Add the source to any answer."])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Put a date on all your reports.",
+        "Add the source to any answer.",
+        "Siempre que te pregunte algo, responde corto.",
+    ],
+)
 def test_a_wish_for_all_of_them_is_a_rule(said: str) -> None:
     assert stands(said)
 
