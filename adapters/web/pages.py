@@ -285,7 +285,7 @@ def side(frame: Frame, inner: Html) -> Html:
     search = el(
         "form",
         icon("search"),
-        el("input", type="search", name="q", placeholder="Search all words", aria_label="Search all words", dir="auto"),
+        el("input", type="search", name="q", placeholder="Search all chats", aria_label="Search all chats", dir="auto"),
         action="/search",
         role="search",
     )
@@ -492,7 +492,7 @@ def session(found: Sequence[tuple[Word, Html]], begins: int, whole: int) -> Chil
 
 def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
     """What a search found: messages, each with the title of its conversation."""
-    field = el("input", type="search", name="q", value=query, aria_label="Search all words", dir="auto")
+    field = el("input", type="search", name="q", value=query, aria_label="Search all chats", dir="auto")
     form = el("form", field, el("button", "Search", type="submit"), action="/search", role="search")
     if not found:
         hint = "All that you said here is searched, and all that was answered, also what was compressed."
@@ -502,17 +502,19 @@ def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
     items = [
         el(
             "a",
-            el("span", el("b", title, dir="auto"), el("small", f"{_WHO[each.role]} · ", moment(each.at))),
-            el("span", _snippet(each.text, pattern), dir="auto"),
+            el("span", el("b", title, dir="auto"), el("small", f"{_WHO[each.role]} · ", near, moment(each.at))),
+            el("span", snippet, dir="auto"),
             href=_address(each),
         )
         for each, title in found
+        for snippet in [_snippet(each.text, pattern)]
+        for near in ["similar words · " if len(snippet) == 1 else None]
     ]
     return [form, el("ul", [el("li", item) for item in items], class_="found")]
 
 
-def _snippet(text: str, pattern: re.Pattern[str] | None) -> Child:
-    """The place of a text that matches, in a line, with all matches marked."""
+def _snippet(text: str, pattern: re.Pattern[str] | None) -> list[Child]:
+    """The place of a text that matches, in a line, with all matches marked. Alone: nothing matches word by word."""
     line = " ".join(_SIGNS.sub("", text).split())
     first = pattern.search(line) if pattern is not None else None
     begin = max(0, first.start() - _BEFORE) if first else 0

@@ -317,7 +317,7 @@ async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_t
         await me.keyboard.press("Control+k")
         assert await me.evaluate("document.activeElement.name") == "q"
         await me.get_by_role("button", name="Shortcuts").click()
-        await expect(me.locator("dialog")).to_contain_text("searches all words")
+        await expect(me.locator("dialog")).to_contain_text("searches all chats")
         await me.keyboard.press("Escape")
         await context.close()
         assert wrong == []

@@ -31,7 +31,7 @@
   }
   localise(document);
   grouped(document);
-  for (const each of document.querySelectorAll(".pages a")) {
+  for (const each of document.querySelectorAll(".pages a, .sessions a")) {
     if (each.pathname === location.pathname) each.setAttribute("aria-current", "page");
   }
 
@@ -395,7 +395,7 @@
       box = document.createElement("dialog");
       box.id = "keys";
       box.innerHTML = "<h2>Shortcuts</h2><dl><dt><kbd>Enter</kbd></dt><dd>sends, Shift-Enter begins a new line</dd>"
-        + "<dt><kbd>/</kbd></dt><dd>commands</dd><dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>searches all words</dd>"
+        + "<dt><kbd>/</kbd></dt><dd>commands</dd><dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>searches all chats</dd>"
         + "<dt><kbd>↑</kbd></dt><dd>in an empty field: your last message again</dd>"
         + "<dt><kbd>Esc</kbd></dt><dd>closes what is open, stops an answer</dd></dl>"
         + "<form method=dialog><button>Close</button></form>";
