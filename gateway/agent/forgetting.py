@@ -405,6 +405,17 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         self._forget_typed(key, lambda _: True)
         return await self.erase(lease, Erasure(id=deed_of(item), key=key, at=self.clock.now(), item=item.id), contents)
 
+    async def forget_taken_back(self, lease: Lease, item: InboxItem) -> None:
+        """Forget the person's messages whose events the item's text names, a line each, and the answers to them."""
+        if await self.store.forgotten(item.key, deed_of(item)) is not None:
+            return
+        contents, source = await self.contents(item.key), item.inbound.source
+        events, shared = item.inbound.text.split("\n"), is_shared(item.key, source)
+        gone = [each for each in contents.history.exchanges if note_of(each.request).get("event") in events]
+        ids = {name for each in gone if not shared or is_by(each.request, source) for name in each.ids}
+        if ids:
+            await self.do(lease, contents, await self.deed(contents, item.key, deed_of(item), ids, item.id))
+
     async def erase(self, lease: Lease | None, erasure: Erasure, contents: Contents | None = None) -> Mapping[str, int]:
         """Let the store erase what is under a key, and give back the room of its files. `contents`: of the key, if they
         were read."""

@@ -264,7 +264,8 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
 
     `event_id` is stable: the same event has the same one, and (platform, event_id) is accepted once. `kind` is one of
 
-        message    what a person sent                 withdrawn  a message that its writer took back
+        message    what a person sent
+        withdrawn  a message that its writer took back; `text` names its events, a line each, if it was answered before
         steer      a text for the running turn        queue      a text for a turn of its own, whatever the busy mode
         press      a button; `text` is its token      schedule   a prompt whose time has come
         speak      an answer to be said aloud         helper     a task that a turn handed on

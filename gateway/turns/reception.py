@@ -156,8 +156,8 @@ class Reception(Struct, kw_only=True):
             if inbound.kind == "press":
                 inbound = await self._as_said(self._as_typed(inbound))
             if inbound.kind == "withdrawn":
-                if not self._amends_one_of(arrivals, inbound):
-                    await self._amends(inbound)
+                if not (self._amends_one_of(arrivals, inbound) or await self._amends(inbound)):
+                    arrivals += await self._forgotten(inbound)
                 continue
             if not await self._is_known(inbound):
                 if inbound.only_as_part:
@@ -248,6 +248,13 @@ class Reception(Struct, kw_only=True):
             if await self.store.amend(self.arrival(_reworded(inbound, event))):
                 return True
         return False
+
+    async def _forgotten(self, gone: Inbound) -> list[Arrival]:
+        """The request to forget a message that no longer waits, because its writer took it back."""
+        if not await self.pairing.lets_in(gone.source):
+            return []
+        arrival = self.arrival(replace(gone, text="\n".join(gone.amends), amends=()))
+        return [arrival] if await self.store.sessions(arrival.key, 1) else []
 
     async def _at_home(self, inbound: Inbound) -> Inbound:
         """A message under the first name of its chat, where its conversation is."""

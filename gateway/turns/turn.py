@@ -212,6 +212,8 @@ class Turns(Struct, kw_only=True):
             return await self._give_up(recorder)
         self.points("turn.claimed")
         if item.inbound.kind == "withdrawn":
+            if item.inbound.text:
+                await self.agents.forgetter.forget_taken_back(recorder.lease, item)
             return Ending(outcome="withdrawn")
         if item.inbound.kind == "expiry":
             return await self._expire(recorder)

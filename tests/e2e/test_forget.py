@@ -22,6 +22,7 @@ from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import SessionConflict
+from gateway.runtime.structs import replace
 from gateway.store.port import under
 from gateway.store.redis import RedisStore
 from tests.support.asking import Buttoned
@@ -88,6 +89,40 @@ async def said(live: Live, **where: Any) -> list[str]:
     """The texts of the present transcript."""
     tip = await live.tip(**where)
     return [] if tip is None else [text_of(each) for each in await live.store.transcript(tip)]
+
+
+async def taken_back(live: Live, *events: str, **where: Any) -> None:
+    """A person deletes messages on their platform. It may be told twice."""
+    event = f"{events[-1]}:deleted by {where.get('user', 'u')}"
+    gone = replace(live.adapter.inbound("", kind="withdrawn", event=event, **where), amends=events)
+    for _ in range(2):
+        await live.adapter.receive(gone)
+    await live.quiet()
+
+
+async def test_what_its_writer_deletes_is_forgotten_with_its_answer(place: Place) -> None:
+    async with place.run() as live:
+        event = await say(live, f"my code is {WORD}", f"{WORD}, noted")
+        await say(live, "how are you?")
+        await taken_back(live, "unknown")
+        assert len(await said(live)) == 4
+        await taken_back(live, "another-wording", event)
+        assert await said(live) == ["how are you?", "fine"]
+        assert "nothing" in (await live.ask("/recall code")).lower()
+        assert await left_in_the_end(lambda: place.remains(WORD)) == []
+
+
+async def test_nobody_takes_back_what_another_said(place: Place, tmp_path: Path) -> None:
+    access = AccessSettings(allow=("fake:u", "fake:v"))
+    config = config_in(tmp_path, sessions=SessionSettings(groups="shared"), access=access)
+    async with place.run(config=config) as live:
+        group = {"chat": "g", "chat_type": "group"}
+        event = await say(live, f"my code is {WORD}", user="u", **group)
+        await taken_back(live, event, user="v", **group)
+        await taken_back(live, event, user="stranger", **group)
+        assert len(await said(live, user="u", **group)) == 2
+        await taken_back(live, event, user="u", **group)
+        assert await said(live, user="u", **group) == []
 
 
 async def test_a_word_is_found_chosen_and_gone_from_everywhere(place: Place) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.chat import Outbound, SessionKey
+from gateway.domain.message import text_of
 from gateway.domain.place import ListenRules
 from gateway.domain.turn import SessionSettings
 from tests.support.matrix_live import Bot, on_matrix
@@ -107,6 +108,14 @@ async def test_words_are_changed_and_taken_back_while_they_wait(tmp_path: Path, 
         await bot.quiet()
         await bot.anna.looks(0)
         assert bot.shown() == ["echo: first", "echo: second", "echo: fourth"]
+        await bot.anna.redacts(bot.chat, second)  # which was answered
+        await bot.says("fifth")
+        await bot.until(lambda: bot.shown()[-1] == "echo: fifth")
+        await bot.says("sixth")
+        await bot.until(lambda: bot.shown()[-1] == "echo: sixth")
+        said = "\n".join(map(text_of, bot.model.requests[-1].messages))
+        assert "second" not in said
+        assert "echo: first" in said
 
 
 @pytest.mark.slow

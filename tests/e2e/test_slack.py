@@ -19,6 +19,7 @@ from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.slack_live import on_slack
 from tests.support.tools import Payment, payments
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -140,8 +141,32 @@ async def test_a_corrected_message_is_answered_again_and_a_deleted_one_not(
         await bot.until_shown("one", "echo: second", "echo: [an earlier message, corrected]\n2nd")
         await bot.quiet()
     async with on_slack(tmp_path, slack, anna) as bot:
+        slack.people.delete(third)  # which nobody answered
         slack.people.edit(second, "2nd.")  # of what was said before this process began
         await bot.until(lambda: bot.shown()[-1] == "echo: [an earlier message, corrected]\n2nd.")
+
+
+async def test_what_its_writer_deletes_after_the_answer_is_forgotten(
+    tmp_path: Path, slack: SlackServer, anna: User
+) -> None:
+    async def kept() -> list[str]:
+        (talk,) = await bot.gateway.store.talks("slack", anna.id)
+        (session,) = await bot.gateway.store.sessions(talk.key, 1)
+        return [text_of(each) for each in await bot.gateway.store.transcript(session)]
+
+    async def forgot(*left: str) -> bool:
+        return await kept() == [text for said in left for text in (said, f"echo: {said}")]
+
+    async with on_slack(tmp_path, slack, anna) as bot:
+        code, other = bot.says("my code is 4711"), bot.says("it rains")
+        await bot.until_shown("echo: my code is 4711", "echo: it rains")
+        slack.people.delete(code)
+        await eventually(lambda: forgot("it rains"))
+    async with on_slack(tmp_path, slack, anna) as bot:
+        bot.says("and now?")
+        await bot.until(lambda: bot.shown()[-1] == "echo: and now?")
+        slack.people.delete(other)  # this process never saw it
+        await eventually(lambda: forgot("and now?"))
 
 
 async def test_what_breaks_on_the_way_is_neither_lost_nor_shown_twice(

@@ -30,6 +30,8 @@ from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
 from tests.support.waiting import pauses
 
+FORGET = "(forget it)"
+
 
 @dataclass(slots=True, kw_only=True)
 class Bot(LiveBot):
@@ -59,7 +61,7 @@ class Bot(LiveBot):
             await self.discord.until(condition)
 
     async def until_waiting(self, *texts: str, chat: Channel | None = None) -> None:
-        """Return once these texts of Anna's wait in their lane."""
+        """Return once these texts of Anna's wait in their lane. FORGET: a message that is to be forgotten."""
         place = chat or self.chat
         user = None if place.guild is None else str(self.anna.id)
         key = SessionKey(platform="discord", chat=str(place.id), user=user)
@@ -67,7 +69,11 @@ class Bot(LiveBot):
             pause = pauses()
             while True:
                 waiting = await self.gateway.store.waiting(key, len(texts) + 1)
-                if [item.inbound.text for item in waiting] == list(texts):
+                said = [
+                    FORGET if item.inbound.kind == "withdrawn" and item.inbound.text else item.inbound.text
+                    for item in waiting
+                ]
+                if said == list(texts):
                     return
                 await asyncio.sleep(next(pause))
 
