@@ -397,7 +397,7 @@ def read(data: Mapping[str, Any], *, goes_on: bool = False) -> ChatRequest:
 def _read(asked: _Body, *, goes_on: bool = False) -> ChatRequest:
     refuse({name: getattr(asked, name) for name in _REFUSED}, _REFUSED)
     if not asked.model:
-        raise invalid("model", "Say which `model` is asked: GET /v1/models lists them.")
+        raise invalid("model", "Name a `model`: GET /v1/models lists them.")
     if not asked.messages:
         raise invalid("messages", "`messages` must hold at least one message.")
     if len(asked.messages) > MOST_TURNS:

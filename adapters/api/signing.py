@@ -30,7 +30,7 @@ NOT_SIGNED: Final = "The signature in {name} is wrong: the sender and this hook 
 TOO_OLD: Final = (
     "The time in {name} is more than 5 minutes away from this machine's: set both clocks, and send it anew."
 )
-NOT_A_TIME: Final = "{name} must hold one time, in seconds."
+NOT_A_TIME: Final = "{name} must be a time in seconds, such as 1767225600."
 NOT_BEARER: Final = "The secret is missing or wrong: send `Authorization: Bearer SECRET`, with the secret of this hook."
 
 

@@ -487,7 +487,7 @@ class DiscordClient(Client):
         """The seconds to wait after the gateway hung up for a reason."""
         if code in _SHARDS:
             raise AdapterError(
-                f"Discord takes no {self._connection.shard_count} connections of a bot in so many guilds: set "
+                f"A bot in so many guilds cannot have {self._connection.shard_count} connections to Discord: set "
                 "adapters.discord.shards to auto."
             )
         if code == _UNKNOWN_TOKEN:

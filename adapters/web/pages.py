@@ -164,7 +164,7 @@ _FIRST: Final = (
     ("list", "Add buy milk to my to-do list", "The list survives every compression", "help"),
     ("chat", "/help", "Everything else I can do", "help"),
 )
-EMBEDDED: Final = "For now, a small built-in model answers, which follows a few rules. "
+EMBEDDED: Final = "For now, a small built-in model answers; it only follows a few simple rules. "
 IN_TERMINAL: Final = "For a real one, type this in a terminal: "
 
 
@@ -634,7 +634,7 @@ def _pins(pins: Sequence[str], *, writes: bool) -> Child:
         )
         for text in pins
     ]
-    return _facts(items, "None. /pin sets one that every prompt holds.", "ol")
+    return _facts(items, "None. /pin sets a rule for every answer.", "ol")
 
 
 def _facts(items: Sequence[Html], none: str, kind: str = "ul") -> Html:
@@ -762,7 +762,9 @@ def inside(seen: Seen, told: str) -> Child:
     per_day, models, platforms = seen.costs
     of_budget: Child = ["No budget is set for what all spend in a day. ", el("a", "Set one", href="/settings#people")]
     if seen.budget is not None:
-        of_budget = f"Today: ${per_day[-1].usd:.4f} of the ${seen.budget:,.2f} that all may spend together in a day."
+        of_budget = (
+            f"Today: ${per_day[-1].usd:.4f} of the ${seen.budget:,.2f} that everybody may spend in a day, together."
+        )
     turns = [(_chat(each.key, seen), each.doing, str(each.step), f"{each.seconds:.0f} s") for each in seen.turns]
     filled = [
         (

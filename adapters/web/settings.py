@@ -141,7 +141,7 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         last.told if last.where == "again" else None,
         el(
             "p",
-            "So far, a small built-in model answers, which follows a few rules. Connect a real one here, or ",
+            "So far, a small built-in model answers; it only follows a few simple rules. Connect one below, or ",
             el("a", "look around first", href="/"),
             ".",
             class_="hello",

@@ -59,7 +59,7 @@ def rehearsal_text(found: Rehearsal) -> str:
         ]
     if found.unindexed:
         lines.append(
-            f"While it works, the search index is then built again, for {counted(found.unindexed, 'message')}."
+            f"Afterwards, while Legato runs, the search index is built again for {counted(found.unindexed, 'message')}."
         )
     if found.needed_bytes > found.free_bytes:
         lines.append("THE DISK IS TOO SMALL: make room first.")

@@ -157,7 +157,7 @@ async def _price(
         usual = lasting(seconds[len(seconds) // 2], short=True)
         took = f"it would take about {usual}, as it did {'once' if len(seconds) == 1 else f'{len(seconds)} times'}"
     told = "its price is not known" if cost is None else f"at most about {dollars(cost)}" if cost else "free"
-    return f"The notes would be written by {spec.name}, {told}; {took}."
+    return f"{spec.name} would write the notes ({told}); {took}."
 
 
 async def _undo(ctx: CommandContext, session: Session, *, done: bool) -> str:

@@ -32,7 +32,7 @@ _SOME_WORDS: Final = "No message has all of these words. These have some of them
 _COPIES: Final = "The words are also in {copies}; /forget all takes everything."
 _NOTED: Final = "The words are in my own notes of earlier conversations."
 _NOT_THERE: Final = "I can no longer find that message here. Try /forget <words>."
-_NOT_YOURS: Final = "Somebody else said that. You can forget what you said yourself; an admin can forget anything here."
+_NOT_YOURS: Final = "Somebody else said that. I forget it only if they or an admin ask me to."
 _EVERYTHING: Final = (
     "Forget everything that you said {places}, with all my answers, sessions, files and pinned rules? In conversations "
     "of several people, what others said stays. This cannot be undone."

@@ -191,7 +191,7 @@ async def greeting(store: Store, key: SessionKey) -> str:
     text = f"Going on with “{await heading(store, session)}”; /new starts fresh."
     asked = [each for each in await store.approvals(key.address) if each.key == key and each.is_open]
     how = "/answer and your words" if asked and asked[-1].wants_words else "/approve or /deny"
-    return f"{text}\nI still wait for your {how}:\n{listed(asked)}" if asked else text
+    return f"{text}\nI am still waiting for your {how}:\n{listed(asked)}" if asked else text
 
 
 async def farewell(store: Store, key: SessionKey) -> str:

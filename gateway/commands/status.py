@@ -149,7 +149,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     ]
     if (brought := quoted(conversation.fresh.announced)) is not None:
         quotes, tokens = counted(brought[0], "quote"), brought[1]
-        lines.append(f"Beside your last message I read {quotes} from earlier in this chat (~{tokens:,} tokens).")
+        lines.append(f"With your last message I also read {quotes} from earlier in this chat (~{tokens:,} tokens).")
     if threshold and ctx.program.automatic:
         left = max(0, threshold - used)
         now = f"with your next message (at {threshold:,})"

@@ -33,7 +33,7 @@ _READ_WITHIN: Final = 2.0
 _BEHIND: Final = 20  # waiting items that are looked at for an answer: it stands first, or there is none
 
 UNHEARD: Final = "Nobody was there to answer, so I took it as a no: ask again in `legato chat`"
-NOBODY: Final = f"{UNHEARD}, or say in {{where}} what needs no yes."
+NOBODY: Final = f"{UNHEARD}, or list in {{where}} what I may do without asking."
 ASKED: Final = "{question}\n\n{how}. Without an answer within {span} I take it as a no."
 DECIDED: Final[dict[Verdict, str]] = {
     "approved": "Approved.",

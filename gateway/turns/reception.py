@@ -57,11 +57,11 @@ _NEWS: Final = ("left", "joined", "renamed")  # what a platform tells about a ch
 
 GIVEN_UP = "Something on my side kept me from reading your last message. Please say it in another way."
 BUSY = "I am still working on your earlier message; this one comes right after it."
-ASKING = "I still wait for your yes or no; answer y or n. This message comes after it."
-ASKING_IN_GROUP = "I still wait for your yes or no: /approve or /deny. This message comes after it."
-ASKING_WORDS = "I still wait for your answer in words: write it, or send /deny. This message comes after it."
+ASKING = "I am still waiting for your yes or no: answer y or n. This message comes after it."
+ASKING_IN_GROUP = "I am still waiting for your yes or no: /approve or /deny. This message comes after it."
+ASKING_WORDS = "I am still waiting for your answer in words: write it, or send /deny. This message comes after it."
 UNREAD = "I cannot read {what}. Send me words, a picture, a voice message or a file instead."
-PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
+PASSED_ON = "Noted: I use it in what I am doing right now, or right after that."
 
 
 class Reception(Struct, kw_only=True):

@@ -450,7 +450,7 @@ async def test_the_operator_sees_costs_and_for_how_long_a_turn_runs(tmp_path: Pa
             await expect(me.locator("#log .reply").last).to_contain_text(words)
         await me.goto(f"{live.adapter.at}/inside")
         costs = me.locator("section", has_text="What it costs")
-        await expect(costs).to_contain_text("of the $5.00 that all may spend together in a day")
+        await expect(costs).to_contain_text("of the $5.00 that everybody may spend in a day, together")
         await expect(costs.locator("table").last).to_contain_text("This page")
         (since,) = await me.locator("section", has_text="Turns that run").locator("td:last-child").all_inner_texts()
         assert 0 <= int(since.removesuffix(" s")) < 600

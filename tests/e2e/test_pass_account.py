@@ -47,7 +47,9 @@ async def test_a_pass_is_accounted_for_and_the_next_is_estimated(tmp_path: Path)
             await live.ask(f"{number:03} {WORDS}")
         before = await tip(live)
         foretold = await live.ask("/compress --preview")
-        assert re.search(r"written by writer, at most about \$0\.0\d+; how long it takes is not known yet\.", foretold)
+        assert re.search(
+            r"writer would write the notes \(at most about \$0\.0\d+\); how long it takes is not known yet\.", foretold
+        )
         assert re.search(
             r"the last \d+ messages would stay word for word: 30 should \(compression.protect_last_n\), but no more"
             r" fit into 1.5 times [\d,]+ tokens\.",

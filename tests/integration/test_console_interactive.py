@@ -513,7 +513,7 @@ async def test_who_leaves_with_a_question_open_is_asked_again_when_they_are_back
         terminal.types(CTRL_D)  # nobody is left who could answer: there is nothing to wait for
         assert await terminal.left() == 0
     async with chatting(tmp_path) as terminal:
-        await terminal.sees("I still wait for your /approve or /deny:")
+        await terminal.sees("I am still waiting for your /approve or /deny:")
         await terminal.sees("1. Run this command? echo sa''id")
         terminal.types("/approve" + ENTER)
         await terminal.sees("exit code 0")
