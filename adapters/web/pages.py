@@ -760,10 +760,10 @@ class Seen(Struct, frozen=True, kw_only=True):
 def inside(seen: Seen, told: str) -> Child:
     """The gateway for its operator: what one sees in five seconds, what needs a hand, and then the rest."""
     per_day, models, platforms = seen.costs
-    of_budget: Child = ["No budget is set for what all spend in a day. ", el("a", "Set one", href="/settings#people")]
+    of_budget: Child = ["No budget is set for everybody together. ", el("a", "Set one", href="/settings#people")]
     if seen.budget is not None:
         of_budget = (
-            f"Today: ${per_day[-1].usd:.4f} of the ${seen.budget:,.2f} that everybody may spend in a day, together."
+            f"Today: ${per_day[-1].usd:.4f} of the ${seen.budget:,.2f} that everybody together may spend in a day."
         )
     turns = [(_chat(each.key, seen), each.doing, str(each.step), f"{each.seconds:.0f} s") for each in seen.turns]
     filled = [

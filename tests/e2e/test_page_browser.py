@@ -89,6 +89,8 @@ async def test_a_phone_that_slept_shows_what_it_missed_and_sends_what_it_kept(
 ) -> None:
     phone = {"viewport": {"width": 390, "height": 780}, "is_mobile": True, "has_touch": True}
     async with page(tmp_path) as live, person(chromium, live, **phone) as me:
+        await live.me.say("said before")
+        await expect(me.locator("#log")).to_contain_text("echo: said before")  # so the stream is open
         await me.context.set_offline(True)
         await live.me.say("said elsewhere")
         await live.me.until("echo: said elsewhere")
@@ -450,7 +452,7 @@ async def test_the_operator_sees_costs_and_for_how_long_a_turn_runs(tmp_path: Pa
             await expect(me.locator("#log .reply").last).to_contain_text(words)
         await me.goto(f"{live.adapter.at}/inside")
         costs = me.locator("section", has_text="What it costs")
-        await expect(costs).to_contain_text("of the $5.00 that everybody may spend in a day, together")
+        await expect(costs).to_contain_text("of the $5.00 that everybody together may spend in a day")
         await expect(costs.locator("table").last).to_contain_text("This page")
         (since,) = await me.locator("section", has_text="Turns that run").locator("td:last-child").all_inner_texts()
         assert 0 <= int(since.removesuffix(" s")) < 600
