@@ -56,8 +56,8 @@ async def test_a_platform_and_a_provider_are_added_from_the_documents(
         irc = {"enabled": True, "port": server.port, "trust_nicks": True, "channels": ["#choir"]}
         config = {"model": {"provider": "echo"}, "adapters": {"irc": irc}, "access": {"allow": ["irc:anna"]}}
         (tmp_path / "config.yaml").write_text(json.dumps(config))
-        status, out, _ = await legato(tmp_path, "check", fresh=True, **installed)
-        assert status == 0, out
+        status, out, errors = await legato(tmp_path, "check", fresh=True, **installed)
+        assert status == 0, out + errors
         assert "echo, window 32,000 tokens (known for this model), answers" in out
         assert re.search(r"^irc +ok +legato@127.0.0.1", out, re.MULTILINE)
         status, _, err = await legato(tmp_path, "models", "acme", fresh=True, **installed)

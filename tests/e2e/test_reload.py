@@ -138,7 +138,7 @@ async def test_what_lets_somebody_do_more_is_held_where_no_person_asks(
 
 def test_the_page_for_operators_names_every_section() -> None:
     page = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
-    table = page.partition("| Without a new start | Not so |")[2].partition("\n\n")[0]
+    table = page.partition("| At once | At the next start |")[2].partition("\n\n")[0]
     named = {each.partition(".")[0] for each in re.findall(r"`([a-z_.]+)`", table)}
     assert named == set(Config.model_fields)
     held = {name for row in re.findall(r"^\|([^|]+)\|", table, re.MULTILINE) for name in re.findall(r"`([a-z_]+)", row)}

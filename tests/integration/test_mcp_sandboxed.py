@@ -106,8 +106,7 @@ async def test_a_server_ends_with_all_that_it_started(tmp_path: Path, bwrap: Non
     async with boxed(tmp_path) as it:
         long = f"sleep 1000.{os.getpid()}"  # a number that only this test waits for
         await it.call("run", text=f"setsid {long} >/dev/null 2>&1 & setsid nohup {long} >/dev/null 2>&1 &")
-        mine = [pid for pid in _processes() if long.replace(" ", "\0").encode() in _command(pid)]
-        assert len(mine) == 2
+        mine = await eventually(lambda: _both(long))
     assert alive(mine) == []
 
 
@@ -126,6 +125,12 @@ async def test_where_there_is_no_sandbox_the_server_says_so(tmp_path: Path, monk
     settings = McpServerSettings(command=("true",), sandbox=True)
     async with running(settings, connect=Connector(clock=SystemClock(), redact=str, folder=tmp_path)) as it:
         assert it.server.failure == "it is to run in a sandbox, and there is none: bwrap is missing"
+
+
+def _both(command: str) -> list[int]:
+    """The two processes that run this, once both do."""
+    found = [pid for pid in _processes() if command.replace(" ", "\0").encode() in _command(pid)]
+    return found if len(found) == 2 else []
 
 
 def _processes() -> list[int]:
