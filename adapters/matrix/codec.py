@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from gateway.domain.chat import Attachment, Button, ChatType, Inbound, KeptFile, Source, straight
+from gateway.domain.chat import Attachment, Button, ChatType, Inbound, KeptFile, Said, Source, straight
 from gateway.domain.quoting import CALLED, clipped, flat, in_reply_to, listed
 
 PLATFORM: Final = "matrix"
@@ -155,11 +155,11 @@ def message_inbound(
     sealed: bool = False,
     answered: Json | None = None,
     answered_name: str = "",
-    before: str = "",
+    before: tuple[Said, ...] = (),
     amends: tuple[str, ...] = (),
 ) -> Inbound | None:
-    """A person's message to the bot. `answered`: the message that it answers, and who wrote that; `before`: what the
-    model is shown of the messages before it; `amends`: its earlier wordings, newest first; `sealed`: the bot
+    """A person's message to the bot. `answered`: the message that it answers, and who wrote that; `before`: what was
+    said before it; `amends`: its earlier wordings, newest first; `sealed`: the bot
     reads encrypted messages. None: there is nothing to be read in it."""
     if event["type"] == "m.room.encrypted":
         return _unread(event, where, KEYLESS if sealed else ENCRYPTED) if where.chat_type == "direct" else None
@@ -168,10 +168,10 @@ def message_inbound(
         return _unread(event, where, "a message of this kind") if where.chat_type == "direct" and not amends else None
     text = said = f"/{said[1:]}" if _command(said, me) else said
     if not said.startswith("/"):
-        context = before
+        context = ""
         if answered is not None:
             quote = " ".join(filter(None, (words(answered), listed(attachments(answered)))))
-            context += in_reply_to("you" if answered["sender"] == me.id else answered_name, quote) if quote else ""
+            context = in_reply_to("you" if answered["sender"] == me.id else answered_name, quote) if quote else ""
             files += tuple(attachments(answered)) if said else ()
         text = context + (said or (CALLED if context and not files else ""))
     elif amends:
@@ -187,6 +187,7 @@ def message_inbound(
         sent_at=event.get("origin_server_ts", 0) / 1000.0,
         own=None if own == text else own,
         amends=amends,
+        before=before,
     )
 
 
@@ -226,14 +227,15 @@ def digest(event: Json) -> int:
     return hash((content.get("body"), content.get("url")))
 
 
-def quoted(events: Sequence[Json], room: Room) -> str:
-    """Messages that others wrote before a mention, oldest first, as the model is shown them."""
-    lines = []
+def quoted(events: Sequence[Json], room: Room) -> tuple[Said, ...]:
+    """Messages that others wrote before a mention, oldest first."""
+    found = list[Said]()
     for each in events:
         with suppress(*UNREADABLE):  # one odd event must not hide the others
             if not replaced(each) and (text := words(each) or listed(attachments(each))):
-                lines.append(f"{flat(room.called(each['sender']))}: {flat(clipped(text))}")
-    return "[before this, in the same room:\n" + "\n".join(lines) + "]\n" if lines else ""
+                at = each.get("origin_server_ts", 0) / 1000.0
+                found.append(Said(source=source(room, each["sender"], None), text=text, at=at, place=each["event_id"]))
+    return tuple(found)
 
 
 def attachments(event: Json) -> Iterator[Attachment]:

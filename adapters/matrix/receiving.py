@@ -362,7 +362,7 @@ class Receiver:
             sealed=self._rooms.encryption is not None,
             answered=answered,
             answered_name=room.called(answered["sender"]) if answered else "",
-            before=await self._rooms.before(room, event["event_id"]) if looks_back else "",
+            before=await self._rooms.before(room, event["event_id"]) if looks_back else (),
             amends=amends,
         )
         if inbound is not None and inbound.kind == "message":

@@ -17,6 +17,7 @@ from adapters.matrix.codec import Json, Room
 from adapters.matrix.homeserver import Homeserver, Refusal
 from adapters.matrix.platform import MatrixSettings
 from gateway.domain.adapter import Notebook
+from gateway.domain.chat import Said
 from gateway.domain.reading import Recent
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError
@@ -187,8 +188,8 @@ class Rooms:
             return event
         return await self.encryption.opened(room, event, waits=False) or event
 
-    async def before(self, room: Room, event: str) -> str:
-        """The messages before a mention, since the bot's own last words, as the model sees them."""
+    async def before(self, room: Room, event: str) -> tuple[Said, ...]:
+        """The messages before a mention, since the bot's own last words."""
         found: list[Json] = []
         told = await self._asked(room.id, "context", event, limit=str(2 * self._settings.quoted))
         for each in told.get("events_before", ()):

@@ -13,8 +13,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from adapters.slack.components import said
-from gateway.domain.chat import Attachment, Inbound, Source, straight
-from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, card, clipped, flat, listed
+from gateway.domain.chat import Attachment, Inbound, Said, Source, straight
+from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, card, listed
 
 PLATFORM: Final = "slack"
 
@@ -126,10 +126,10 @@ def source(place: Place, me: Me, author: str, names: Names, team: str = "") -> S
 
 
 def message_inbound(
-    message: Json, place: Place, me: Me, names: Names, before: str = "", amends: tuple[str, ...] = ()
+    message: Json, place: Place, me: Me, names: Names, before: tuple[Said, ...] = (), amends: tuple[str, ...] = ()
 ) -> Inbound | None:
-    """A message to the bot; None: there is nothing to be read in it. `before`: what the model is shown of the messages
-    before it; `amends`: the events of its earlier wordings, newest first."""
+    """A message to the bot; None: there is nothing to be read in it. `before`: what was said before it; `amends`: the
+    events of its earlier wordings, newest first."""
     read, files = words(message, me, names), tuple(attachments(message))
     if not (read or files or is_named(message, me)):
         return None
@@ -140,7 +140,7 @@ def message_inbound(
         if amends:
             return None  # a command was carried out as it was
     else:
-        context = before + (BY_A_BOT if bots else "")
+        context = BY_A_BOT if bots else ""
         text = context + (read or (CALLED if not files else ""))
     author, when = author_of(message), (message.get("edited") or {}).get("ts", "")
     return Inbound(
@@ -152,6 +152,7 @@ def message_inbound(
         sent_at=float(message["ts"]),
         own=None if own == text else own,
         amends=amends,
+        before=before,
     )
 
 
@@ -267,14 +268,17 @@ def _cards(message: Json, names: Names) -> Iterator[str]:
             yield card(seen(part, names) for part in parts if part)
 
 
-def quoted(messages: Sequence[Json], me: Me, names: Names) -> str:
-    """Messages that others wrote before a mention, oldest first, as the model is shown them."""
-    lines = [
-        f"{flat(names.get(author_of(each)) or each.get('username') or author_of(each))}: {flat(clipped(text))}"
-        for each in messages
-        if is_said(each) and (text := words(each, me, names) or listed(attachments(each)))
-    ]
-    return "[before this, in the same channel:\n" + "\n".join(lines) + "]\n" if lines else ""
+def quoted(messages: Sequence[Json], place: Place, me: Me, names: Names) -> tuple[Said, ...]:
+    """Messages that others wrote before a mention, oldest first."""
+    found = list[Said]()
+    for each in messages:
+        text = words(each, me, names) or listed(attachments(each)) if is_said(each) else ""
+        if text:
+            author = author_of(each)
+            called = {author: names.get(author) or str(each.get("username") or "")}
+            writer = source(place, me, author, called, team_of(each))
+            found.append(Said(source=writer, text=text, at=float(each["ts"]), place=each["ts"]))
+    return tuple(found)
 
 
 # -- files ----------------------------------------------------------------------------------

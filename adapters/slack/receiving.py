@@ -214,7 +214,7 @@ class Receiver:
                 before = await self._history.before(message, place, self._me, self._settings.quoted)
             names = await self._history.names(codec.people_in([message, *before]) - {self._me.id})
         is_command = codec.words(message, self._me, names).startswith("/")
-        quoted = "" if is_command else codec.quoted(before, self._me, names)
+        quoted = () if is_command else codec.quoted(before, place, self._me, names)
         inbound = codec.message_inbound(message, place, self._me, names, before=quoted, amends=amends)
         if inbound is not None:
             self._said[channel, message["ts"]] = _Stored(inbound.source, place, wordings(inbound))

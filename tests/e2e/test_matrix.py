@@ -10,6 +10,7 @@ from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import text_of
 from gateway.domain.place import ListenRules
 from gateway.domain.turn import SessionSettings
+from tests.support.live_bot import talk_in
 from tests.support.matrix_live import Bot, on_matrix
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.synapse import Person, Synapse, running_synapse
@@ -44,21 +45,23 @@ async def test_a_person_invites_the_bot_asks_it_and_says_yes_by_a_reaction(tmp_p
 
 @pytest.mark.slow
 async def test_in_a_room_it_answers_who_names_it_or_answers_it(tmp_path: Path, synapse: Synapse) -> None:
-    async with on_matrix(tmp_path, synapse) as bot:
-        ben = synapse.person("Ben")
-        room = await _room(bot, ben)
+    ben, eve = synapse.person("Ben"), synapse.person("Eve")
+    async with on_matrix(tmp_path, synapse, allow=(f"matrix:{ben.id}",)) as bot:
+        room = await _room(bot, ben, eve)
+        await eve.says(room, "I listen")
         await ben.says(room, "I sing [alto]")
         asked = await bot.says("Legato: who sings?", room)
         (answer,) = await bot.until(lambda: bot.anna.events(room, bot.account.id))
-        heard = bot.model.spoken(0)[-1][1]
-        assert heard == "[before this, in the same room:\nBen: I sing (alto)]\nwho sings?"
+        heard = bot.model.spoken(0)
+        assert talk_in(heard[0][1]) == ["Ben: “I sing (alto)”"]
+        assert heard[-1][1].endswith("who sings?")
         assert answer["content"]["m.relates_to"] == {"m.in_reply_to": {"event_id": asked}}
         assert answer["content"]["m.mentions"] == {"user_ids": [bot.anna.id]}
         reply = {"m.in_reply_to": {"event_id": answer["event_id"]}}
         await bot.says("and now?", room, **{"m.relates_to": reply, "m.mentions": {}})
         await bot.until(lambda: len(bot.shown(room)) == 2)
         assert "[in reply to you: " in bot.model.spoken(1)[-1][1]
-        await ben.says(room, "Legato, and me?")
+        await eve.says(room, "Legato, and me?")
         await bot.says("!status", room)
         await bot.until(lambda: len(bot.shown(room)) == 3)
         await bot.quiet()

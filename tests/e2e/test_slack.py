@@ -16,6 +16,7 @@ from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
 from tests.emulators.slack import Flood, LoseAnswer, Refuse, SlackServer, User
 from tests.support.fast_clock import FastClock
+from tests.support.live_bot import talk_in
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.slack_live import on_slack
 from tests.support.tools import Payment, payments
@@ -44,12 +45,12 @@ async def test_a_mention_is_answered_in_a_thread_that_goes_on(tmp_path: Path, sl
         slack.people.say(place, robot, "@Legato hear me")
         asked = bot.says("@Legato who sings *what*?", place)
         await bot.until(lambda: slack.shown(place, asked))
-        assert bot.model.spoken(0)[-1][1] == (
-            "[Anna] [before this, in the same channel:\nBen: I sing <alto>\nRobot: hear me]\nwho sings *what*?"
-        )
+        heard = bot.model.spoken(0)
+        assert talk_in(heard[0][1]) == ["Ben: “I sing <alto>”"]  # nobody let the robot in
+        assert heard[-1][1].endswith("[Anna] who sings *what*?")
         slack.people.say(place, ben, "And tenor?", thread=asked)  # nobody has to name the bot in a thread of its own
         await bot.until(lambda: len(slack.shown(place, asked)) == 2)
-        assert bot.model.spoken(1)[-1] == ("user", "[Ben] And tenor?")
+        assert bot.model.spoken(1)[-1][1].endswith("[Ben] And tenor?")
         other = slack.people.say(place, ben, "Lunch?")
         slack.people.say(place, ben, "Pizza", thread=other)
         slack.people.say(place, slack.people.person("Eve"), "@Legato let me in", thread=asked)
@@ -167,6 +168,27 @@ async def test_what_its_writer_deletes_after_the_answer_is_forgotten(
         await bot.until(lambda: bot.shown()[-1] == "echo: and now?")
         slack.people.delete(other)  # this process never saw it
         await eventually(lambda: forgot("and now?"))
+
+
+async def test_what_was_said_before_a_mention_goes_with_who_said_it(
+    tmp_path: Path, slack: SlackServer, anna: User
+) -> None:
+    ben = slack.people.person("Ben")
+    place = slack.people.channel("choir", anna, ben)
+    async with on_slack(tmp_path, slack, anna, allow=(f"slack:{ben.id}",)) as bot:
+        slack.people.say(place, ben, "my code is 4711")
+        first = bot.says("@Legato who said that?", place)
+        await bot.until(lambda: slack.shown(place, first))
+        assert talk_in(bot.model.spoken(0)[-1][1]) == ["Ben: “my code is 4711”"]
+        wish = slack.people.say(place, ben, "@Legato /forget everything")
+        await bot.until(lambda: slack.shown(place, wish))
+        slack.people.say(place, ben, "y", thread=wish)
+        await bot.until(lambda: len(slack.shown(place, wish)) == 2)
+        second = bot.says("@Legato and now?", place)
+        await bot.until(lambda: slack.shown(place, second))
+        bot.says("and here?", place, thread=first)
+        await bot.until(lambda: len(slack.shown(place, first)) == 2)
+        assert all("4711" not in text for each in bot.model.requests[1:] for text in map(text_of, each.messages))
 
 
 async def test_what_breaks_on_the_way_is_neither_lost_nor_shown_twice(

@@ -99,13 +99,11 @@ def test_ids_of_people_and_rooms() -> None:
     assert place_problem("#alias:example.org")
 
 
-def test_what_others_wrote_before_a_mention_stands_in_front_of_it() -> None:
+def test_what_others_wrote_before_a_mention_is_who_said_what() -> None:
     odd = {**event("x"), "content": 5}
-    assert (
-        codec.quoted([event("it rains"), odd, event("")], room())
-        == "[before this, in the same room:\nAnna: it rains]\n"
-    )
-    assert codec.quoted([odd], room()) == ""
+    told = codec.quoted([event("it rains"), odd, event("")], room())
+    assert [(each.source.user_name, each.text) for each in told] == [("Anna", "it rains")]
+    assert codec.quoted([odd], room()) == ()
 
 
 def test_encryption_without_its_library_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,16 +85,25 @@ def member(person: str) -> dict[str, Any]:
 
 async def heard(server: Server, last: str, rooms: Rooms | None = None) -> list[str]:
     """The texts that are accepted, once this one was and everything is stored."""
+    return [_text(each) for each in await heard_whole(server, last, rooms)]
+
+
+def _text(inbound: Inbound) -> str:
+    return inbound.text or f"-{inbound.amends[0]}"
+
+
+async def heard_whole(server: Server, last: str, rooms: Rooms | None = None) -> list[Inbound]:
+    """What is accepted, once this text was and everything is stored."""
     clock, settings = NoPauses(), MatrixSettings(user=ME)
     rooms = rooms or Rooms(cast(Homeserver, server), settings, clock)
     receiver = Receiver(cast(Homeserver, server), rooms, settings, clock, NOT_SAID, frozenset())
     receiver.name = "Legato"
-    texts, notes = list[str](), Notes()
+    found, notes = list[Inbound](), Notes()
     came = asyncio.Event()
 
     async def accept(batch: Sequence[Inbound]) -> Sequence[Accepted]:
-        texts.extend(each.text or f"-{each.amends[0]}" for each in batch if each.kind in ("message", "withdrawn"))
-        if last in texts:
+        found.extend(each for each in batch if each.kind in ("message", "withdrawn"))
+        if last in map(_text, found):
             came.set()
         return [Accepted(event_id=each.event_id, status="new") for each in batch]
 
@@ -104,7 +113,7 @@ async def heard(server: Server, last: str, rooms: Rooms | None = None) -> list[s
         await notes.read_all.wait()
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    return texts
+    return found
 
 
 async def test_what_was_missed_is_fetched_though_the_server_shows_that_the_bot_is_there() -> None:
@@ -137,8 +146,9 @@ async def test_an_invitation_into_a_room_whose_server_is_gone_holds_up_nobody() 
 async def test_an_odd_event_before_a_mention_hides_neither_it_nor_the_others() -> None:
     odd = [said("a", by=EVE, **{"m.relates_to": "x"}), said("b", by=EVE, msgtype=[]), said("c", by=EVE)]
     told = {"join": {ROOM: {"timeline": {"events": [said("Legato: hi")]}}}}
-    text = "[before this, in the same room:\neve: c]\nhi"
-    assert await heard(Server(told, past=odd, people=(ME, ANNA, EVE)), text) == [text]
+    server = Server(told, past=odd, people=(ME, ANNA, EVE))
+    (mention,) = await heard_whole(server, "hi")
+    assert [(each.source.user, each.text) for each in mention.before] == [(EVE, "c")]
 
 
 async def test_a_message_that_waits_since_before_the_start_can_be_taken_back() -> None:
