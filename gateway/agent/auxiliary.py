@@ -7,6 +7,7 @@ model, so the provider reads most of it from its cache (`caching`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import structlog
 from msgspec import Struct
@@ -22,6 +23,7 @@ from gateway.providers.base import READ_TIMEOUT, Completed, ModelRequest, ModelS
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import (
     ContextOverflow,
+    GatewayError,
     OutputCapTooLarge,
     ProviderError,
     ProviderRejected,
@@ -30,8 +32,11 @@ from gateway.runtime.errors import (
     SummaryRefused,
 )
 from gateway.runtime.structs import replace
+from gateway.store.port import SessionStore
 
 log = structlog.get_logger(__name__)
+
+_ASIDE_SECONDS: Final = 60.0
 
 
 class AuxiliaryModel(Struct, frozen=True, kw_only=True):
@@ -132,3 +137,36 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
 def _unhurried(spec: ModelSpec) -> ModelSpec:
     """A model that nobody can stand in for, so its silence is tolerated as long as the connection holds."""
     return spec if spec.silence is None else replace(spec, silence=max(spec.silence, READ_TIMEOUT))
+
+
+async def asked_aside(
+    session: Session,
+    live: ModelSpec,
+    metering: Metering,
+    store: SessionStore,
+    clock: Clock,
+    request: ModelRequest,
+    purpose: Purpose = "title",
+) -> str:
+    """The answer to a small request beside a conversation, which pays for it; "" if there was none. `live`: the
+    conversation's model. Raises StoreUnavailable."""
+    calls = list[LedgerEntry]()
+    auxiliary = AuxiliaryModel(
+        metering=metering,
+        purpose=purpose,
+        session=lambda: session,
+        live=lambda: live,
+        prefix=Prefix(),
+        charge=calls.append,
+        clock=clock,
+    )
+    try:
+        async with clock.limit(_ASIDE_SECONDS):
+            completed, _ = await auxiliary.completed(request)
+        return completed.text
+    except (TimeoutError, GatewayError) as error:
+        log.info("not_answered_aside", session=session.id, error=str(error) or "took too long")
+        return ""
+    finally:
+        if calls:
+            await store.charge(session, calls)

@@ -13,20 +13,16 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
-from gateway.agent.auxiliary import AuxiliaryModel
-from gateway.agent.caching import Prefix
+from gateway.agent.auxiliary import asked_aside
 from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Metering
 from gateway.context.prompts import neutralise
 from gateway.domain.chat import Inbound
 from gateway.domain.message import Message, is_request, last_requests, said_in, text_of, user
 from gateway.domain.notes import TITLE_REQUEST
-from gateway.domain.session import Session
 from gateway.domain.titles import clipped, name_in
-from gateway.domain.usage import LedgerEntry, Purpose
-from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.base import ModelRequest
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import GatewayError
 from gateway.runtime.tasks import Background
 from gateway.store.port import SessionStore
 
@@ -34,7 +30,6 @@ log = structlog.get_logger(__name__)
 
 ASKED: Final = "title"  # in `announced`: a title was asked for
 _EXCHANGES: Final = 2
-_SECONDS: Final = 60.0
 _LONGEST: Final = 500  # characters of one message that are shown
 _MOST_OUTPUT: Final = 800  # tokens: a model that thinks needs some before the few of a title
 
@@ -91,39 +86,6 @@ class Titles(Struct, frozen=True, kw_only=True):
             {"role": "system", "content": _INSTRUCTIONS},
             user(f"<conversation>\n{turns}\n</conversation>\nWrite the title now."),
         ]
-
-
-async def asked_aside(
-    session: Session,
-    live: ModelSpec,
-    metering: Metering,
-    store: SessionStore,
-    clock: Clock,
-    request: ModelRequest,
-    purpose: Purpose = "title",
-) -> str:
-    """The answer to a small request beside a conversation, which pays for it; "" if there was none. `live`: the
-    conversation's model. Raises StoreUnavailable."""
-    calls = list[LedgerEntry]()
-    auxiliary = AuxiliaryModel(
-        metering=metering,
-        purpose=purpose,
-        session=lambda: session,
-        live=lambda: live,
-        prefix=Prefix(),
-        charge=calls.append,
-        clock=clock,
-    )
-    try:
-        async with clock.limit(_SECONDS):
-            completed, _ = await auxiliary.completed(request)
-        return completed.text
-    except (TimeoutError, GatewayError) as error:
-        log.info("not_answered_aside", session=session.id, error=str(error) or "took too long")
-        return ""
-    finally:
-        if calls:
-            await store.charge(session, calls)
 
 
 def cut(text: str) -> str:

@@ -13,8 +13,8 @@ from typing import Final
 import structlog
 from msgspec import Struct, field
 
+from gateway.agent.auxiliary import asked_aside
 from gateway.agent.metering import Metering
-from gateway.agent.titles import asked_aside
 from gateway.domain.chat import JOINED, Inbound, Source
 from gateway.domain.message import user
 from gateway.domain.notes import JOIN_REQUEST

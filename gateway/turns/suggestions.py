@@ -9,9 +9,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from gateway.agent.auxiliary import asked_aside
 from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Metering
-from gateway.agent.titles import asked_aside, cut
+from gateway.agent.titles import cut
 from gateway.delivery.outbox import Outbox
 from gateway.domain.approval import command_meant
 from gateway.domain.chat import SAYS, Button, Outbound, SessionKey, in_a_line
