@@ -31,11 +31,12 @@ _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", r
 
 
 class PictureSettings(ServerSettings):
-    """A server that makes pictures for the tool make_image, with OpenAI's /images/generations and /images/edits.
+    """A server that makes pictures for the tool make_image, with OpenAI's /images/generations and
+    /images/edits.
 
-    pictures:
-      {base_url: "https://api.openai.com/v1", model: gpt-image-1, api_key: "${OPENAI_API_KEY}"}
-    pictures: {base_url: "http://127.0.0.1:8080/v1", model: flux.1-schnell}    # a server of your own
+        pictures:
+          {base_url: "https://api.openai.com/v1", model: gpt-image-1, api_key: "${OPENAI_API_KEY}"}
+        pictures: {base_url: "http://127.0.0.1:8080/v1", model: flux.1-schnell}    # a server of your own
     """
 
     usd_per_picture: Dollars | None = Field(None, description="the price; null: unknown")

@@ -39,11 +39,12 @@ class WebSettings(Section):
 
 
 class WebSearchSettings(Section):
-    """Web search, for the tool web_search (docs/search.md).
+    """Web search, for the tool web_search
+    (docs/search.md).
 
-    search: {provider: searxng, base_url: "http://127.0.0.1:8888"}    # a server of your own
-    search: {provider: brave, api_key: "${BRAVE_API_KEY}"}            # or tavily, TAVILY_API_KEY
-    search: {provider: ddgs}                        # needs no key, but pip install 'legato[search]'
+        search: {provider: searxng, base_url: "http://127.0.0.1:8888"}    # a server of your own
+        search: {provider: brave, api_key: "${BRAVE_API_KEY}"}            # or tavily, TAVILY_API_KEY
+        search: {provider: ddgs}                        # needs no key, but pip install 'legato[search]'
     """
 
     provider: Text | None = Field(None, description="searxng, brave, tavily, ddgs, or a plug-in's name; null: none")

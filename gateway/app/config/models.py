@@ -229,14 +229,15 @@ class ToolSettings(OutputLimits):
 
 
 class Chat(Section):
-    """Settings for single chats, topics, Discord servers or platforms. `/whoami` shows a chat's number.
+    """Settings for single chats, topics, Discord servers or platforms. `/whoami`
+    shows a chat's number.
 
-    chats:
-      telegram:-1001234567890: {persona: You are a pirate., listen: free}
-      telegram:-1001234567890/7: {model: gpt-5-mini, tools: [search_history]}   # a topic of that group
-      telegram:12345678: {daily_usd: 1}             # a person's own chat
-      discord:guild-12345678: {groups: shared}      # all channels of a guild; discord:12345678 is one channel
-      discord:*: {persona: You are a librarian.}    # the whole platform
+        chats:
+          telegram:-1001234567890: {persona: You are a pirate., listen: free}
+          telegram:-1001234567890/7: {model: gpt-5-mini, tools: [search_history]}   # a topic of that group
+          telegram:12345678: {daily_usd: 1}             # a person's own chat
+          discord:guild-12345678: {groups: shared}      # all channels of a guild; discord:12345678 is one channel
+          discord:*: {persona: You are a librarian.}    # the whole platform
     """
 
     persona: Text | None = Field(None, description="who the bot is there, in your words; null: as prompt.persona")

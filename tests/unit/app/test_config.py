@@ -1,6 +1,7 @@
 """The configuration: defaults without a file, and every mistake told at once, with its line."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,11 @@ def test_the_file_at_the_root_holds_exactly_the_defaults():
 def test_the_file_at_the_root_is_what_the_program_prints():
     """`legato config > config.yaml` renews it after a change of a setting."""
     assert (ROOT / "config.yaml").read_text() == as_yaml()
+
+
+def test_examples_in_it_stand_as_they_are_written() -> None:
+    """A docstring whose lines below the first are all indented loses that, and its example is told as prose."""
+    assert re.findall(r"^ *# [a-z_]+:(?: \{| [a-z]+:|$).*", as_yaml(), re.MULTILINE) == []
 
 
 def test_the_reference_tells_of_every_key():
