@@ -17,7 +17,7 @@ from adapters.discord import polls
 from adapters.discord.components import said as chosen
 from gateway.delivery.markdown.characters import length
 from gateway.domain.chat import CUT, JOINED, TORN, Attachment, ChatType, Inbound, Said, Source, straight
-from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, card, flat, in_reply_to, listed
+from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, cannot_read, card, flat, in_reply_to, listed
 from gateway.runtime.structs import replace
 
 PLATFORM: Final = "discord"
@@ -140,7 +140,7 @@ def _unread(message: Json, place: Place, me: Me) -> Inbound | None:
     return Inbound(
         event_id=event_id(me, place, message["id"], message["author"]["id"]),
         source=source(place, message["author"], {}),
-        text="a message of this kind",
+        text=cannot_read(),
         kind="unread",
     )
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from gateway.domain.chat import Attachment, Button, ChatType, Inbound, KeptFile, Said, Source, straight
-from gateway.domain.quoting import CALLED, clipped, flat, in_reply_to, listed
+from gateway.domain.quoting import CALLED, cannot_read, clipped, flat, in_reply_to, listed
 
 PLATFORM: Final = "matrix"
 BUTTONS: Final = "org.legato.buttons"  # of a message: the tokens of its buttons, by the reactions that press them
@@ -165,7 +165,7 @@ def message_inbound(
         return _unread(event, where, KEYLESS if sealed else ENCRYPTED) if where.chat_type == "direct" else None
     files, said = tuple(attachments(event)), without_mention(event, me)
     if not (said or files or is_meant(event, me)):
-        return _unread(event, where, "a message of this kind") if where.chat_type == "direct" and not amends else None
+        return _unread(event, where, cannot_read()) if where.chat_type == "direct" and not amends else None
     text = said = f"/{said[1:]}" if _command(said, me) else said
     if not said.startswith("/"):
         context = ""

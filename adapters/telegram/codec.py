@@ -23,7 +23,16 @@ from adapters.telegram.updates import (
 )
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source, one_line, straight
 from gateway.domain.place import EVERYWHERE, NOT_SAID, ListenRules
-from gateway.domain.quoting import BY_A_BOT, CALLED, CORRECTED, FORWARDED, in_reply_to, listed, poll_in_a_line
+from gateway.domain.quoting import (
+    BY_A_BOT,
+    CALLED,
+    CORRECTED,
+    FORWARDED,
+    cannot_read,
+    in_reply_to,
+    listed,
+    poll_in_a_line,
+)
 
 PLATFORM: Final = "telegram"
 _LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients cut at white space shortly before the limit
@@ -136,7 +145,7 @@ def _unread(update: int, message: Message, source: Source, me: Me) -> Inbound | 
     """A message that holds nothing for a bot. In a group it may be for nobody."""
     if not message.unread or source.chat_type != "direct":
         return None
-    return Inbound(event_id=f"{me.id}:{update}", source=source, text=message.unread, kind="unread")
+    return Inbound(event_id=f"{me.id}:{update}", source=source, text=cannot_read(message.unread), kind="unread")
 
 
 def _membership(update: int, change: Membership, me: Me) -> Inbound | None:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from gateway.domain.chat import Attachment, Inbound, Source, one_line, straight
-from gateway.domain.quoting import FORWARDED, in_reply_to, listed
+from gateway.domain.quoting import FORWARDED, cannot_read, in_reply_to, listed
 
 PLATFORM: Final = "whatsapp"
 _FILES: Final = ("image", "audio", "video", "document", "sticker")
@@ -107,7 +107,8 @@ def _said(message: Json, quote: Quote | None, own: dict[str, Any]) -> Inbound | 
     files, said = tuple(_attachments(message)), words(message)
     if not (files or said):
         own.pop("place", None)
-        return Inbound(kind="unread", text=AN_ORDER if message.get("type") == "order" else NOT_HANDED_ON, **own)
+        what = AN_ORDER if message.get("type") == "order" else NOT_HANDED_ON
+        return Inbound(kind="unread", text=cannot_read(what), **own)
     context = message.get("context") or {}
     forwarded = bool(context.get("forwarded") or context.get("frequently_forwarded"))
     line = FORWARDED if forwarded else in_reply_to(quote.who, quote.said) if quote and quote.said else ""

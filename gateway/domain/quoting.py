@@ -1,5 +1,5 @@
 """Lines that an adapter puts before a person's words, such as "in reply to". Nothing in such a line may look
-like the end of it, or like a line of its own."""
+like the end of it, or like a line of its own. And what people are told of a message that holds no words for a bot."""
 
 from __future__ import annotations
 
@@ -45,6 +45,11 @@ def poll_in_a_line(question: str, answers: Sequence[tuple[str, int]], *, closed:
     begun = any(count for _, count in answers)
     told = " / ".join(f"{text} ({count})" if begun else text for text, count in answers)
     return f"[{'closed ' if closed else ''}poll: {question} — {told}]"
+
+
+def cannot_read(what: str = "a message of this kind") -> str:
+    """The sentence for who sent something that a bot cannot read, such as "a gift"."""
+    return f"I cannot read {what}. Send me words, a picture, a voice message or a file instead."
 
 
 def clipped(text: str) -> str:

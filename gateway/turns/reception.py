@@ -60,7 +60,6 @@ BUSY = "I am still working on your earlier message; this one comes right after i
 ASKING = "I am still waiting for your yes or no: answer y or n. This message comes after it."
 ASKING_IN_GROUP = "I am still waiting for your yes or no: /approve or /deny. This message comes after it."
 ASKING_WORDS = "I am still waiting for your answer in words: write it, or send /deny. This message comes after it."
-UNREAD = "I cannot read {what}. Send me words, a picture, a voice message or a file instead."
 PASSED_ON = "Noted: I use it in what I am doing right now, or right after that."
 
 
@@ -270,8 +269,7 @@ class Reception(Struct, kw_only=True):
         """Tell a person now and then that the bot cannot read what they sent."""
         arrival = self.arrival(inbound)
         if self._unread.due(arrival.key, self.clock.monotonic()):
-            told = inbound.text if inbound.text.endswith(".") else UNREAD.format(what=inbound.text)
-            await self.outbox.tell(arrival, told)
+            await self.outbox.tell(arrival, inbound.text)
 
     async def _is_known(self, inbound: Inbound) -> bool:
         """Whether the message's writer may talk here. A stranger who may ask to be let in is told how."""

@@ -9,9 +9,9 @@ import pytest
 
 from adapters.telegram.adapter import TelegramAdapter
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.quoting import cannot_read
 from gateway.people.pairing import guest_book
 from gateway.runtime.clock import SystemClock
-from gateway.turns.reception import UNREAD
 from tests.emulators.telegram import LoseAnswer, Refuse, TelegramServer, User
 from tests.emulators.telegram.webhook import Target
 from tests.support.fast_clock import FastClock
@@ -98,7 +98,7 @@ async def test_what_the_bot_cannot_read_is_told_once_in_a_while(
             story = {"message_id": 90, "date": 1, "chat": place, "from": person, "story": {"id": 1, "chat": place}}
             telegram.people.update("message", story)
         bot.says("hello")
-        await bot.until_shown(UNREAD.format(what="a story"), "echo: hello")
+        await bot.until_shown(cannot_read("a story"), "echo: hello")
         assert [each.user for each in (await guest_book(bot.gateway.store)).asking] == [str(eve.id)]
 
 

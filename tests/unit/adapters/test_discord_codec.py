@@ -10,7 +10,7 @@ import pytest
 from adapters.discord import codec
 from adapters.discord.codec import Interaction, Me, Place
 from gateway.domain.chat import CUT, TORN, Inbound
-from gateway.domain.quoting import CALLED
+from gateway.domain.quoting import CALLED, cannot_read
 from tests.support.hostile import LONGEST, SECONDS, within
 
 ME = Me(id="42", name="Legato")
@@ -150,7 +150,7 @@ def test_what_else_a_message_may_hold() -> None:
     assert said("", message_snapshots=[{"message": {"content": "said there"}}]) == "[forwarded]\nsaid there"
     assert said("hi", author={"id": "3", "username": "robot", "bot": True}) == "[written by another bot]\nhi"
     invited = heard("", activity={"type": 1, "party_id": "spotify:1"})
-    assert (invited.kind, invited.text) == ("unread", "a message of this kind")
+    assert (invited.kind, invited.text) == ("unread", cannot_read())
     assert read("", place=CHANNEL) is None
 
 

@@ -17,6 +17,7 @@ from adapters.whatsapp.limits import LARGEST, LARGEST_FETCHED, rates
 from adapters.whatsapp.platform import PLATFORM, WhatsAppSettings
 from gateway.domain.adapter import earliest
 from gateway.domain.chat import VOICE, ChatAddress, KeptFile
+from gateway.domain.quoting import cannot_read
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.connections import Answer
 from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, FileRefused, RateLimited
@@ -77,7 +78,7 @@ def test_odd_things_are_named_or_mean_nothing() -> None:
     assert codec.inbound(heard(type="system", system={"type": "user_changed_number", "wa_id": "4917099"})) is None
     unread = codec.inbound(heard(type="order", order={}))
     assert unread is not None
-    assert (unread.kind, unread.text) == ("unread", codec.AN_ORDER)
+    assert (unread.kind, unread.text) == ("unread", cannot_read(codec.AN_ORDER))
     assert codec.inbound(heard(type="interactive", interactive={"type": "nfm_reply", "nfm_reply": {}})) is None
     assert codec.inbound(heard(type="reaction", reaction={"message_id": "wamid.B"})) is None
 
