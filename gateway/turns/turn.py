@@ -437,24 +437,23 @@ class Turns(Struct, kw_only=True):
         if said is None:
             return await observer.begin()
         key = conversation.stored.session.key
-        message, before = woken(said) if said.woke else without_files(key, said, NOT_FETCHED), list[Message]()
-        said_nothing = False
+        new = [woken(said) if said.woke else without_files(key, said, NOT_FETCHED)]
         try:
             await observer.begin()
             if said.woke:
                 await observer.tell_once("woken", WOKEN.format(what=said.woke))
             if said.attachments:
                 observer.phase("fetching files")
-                message = await self.agents.files.message(conversation, said, observer.alive, observer.tell_once)
-            message = await conversation.measured_aside(message)
-            before = await reminded(self.store, conversation) if reminders else []
+                new = [await self.agents.files.message(conversation, said, observer.alive, observer.tell_once)]
+            message = await conversation.measured_aside(new[0])
+            new = [*await reminded(self.store, conversation), message] if reminders else [message]
             if note_of(message).get("instructions"):
                 await self._tell_of_rules(observer, conversation, message)
         except NothingSaid:
-            said_nothing = True
+            new = []
             raise
         finally:
-            for each in () if said_nothing else (*before, message):
+            for each in new:
                 conversation.add(each, self.clock.now())
 
     async def _tell_of_rules(self, observer: TurnObserver, conversation: Conversation, message: Message) -> None:
