@@ -410,8 +410,8 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         if await self.store.forgotten(item.key, deed_of(item)) is not None:
             return
         contents, source = await self.contents(item.key), item.inbound.source
-        events, shared = item.inbound.text.split("\n"), is_shared(item.key, source)
-        gone = [each for each in contents.history.exchanges if note_of(each.request).get("event") in events]
+        events, shared = set(item.inbound.text.split("\n")), is_shared(item.key, source)
+        gone = [each for each in contents.history.exchanges if not events.isdisjoint(_events(each.request))]
         ids = {name for each in gone if not shared or is_by(each.request, source) for name in each.ids}
         if ids:
             await self.do(lease, contents, await self.deed(contents, item.key, deed_of(item), ids, item.id))
@@ -489,6 +489,12 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             await self.store.accept(arrivals, cap=_NO_CAP)
         for talk in talks:
             await self.store.signal(talk.key, "stop", now)
+
+
+def _events(request: Message) -> tuple[str, ...]:
+    """The events by which a message came, in all its parts."""
+    note = note_of(request)
+    return (note.get("event", ""), *note.get("parts", ()))
 
 
 def _request(talk: Talk, person: str, event_id: str) -> Inbound:

@@ -22,8 +22,8 @@ Note = tuple[str, str]  # its folder in the store, and its name there
 
 _UNSAID: Final = frozenset(
     {
-        *("role", "type", "id", "tool_call_id", "event", "place", "person", "reminded", "derived_from"),
-        *("kind", "ref", "preview", "words_ref", "frames", "digest", "mime", "api", "model"),
+        *("role", "type", "id", "tool_call_id", "event", "parts", "place", "person", "reminded"),
+        *("derived_from", "kind", "ref", "preview", "words_ref", "frames", "digest", "mime", "api", "model"),
     }
 )  # values of a message that nobody said
 

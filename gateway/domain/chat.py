@@ -279,7 +279,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
 
         left       the bot can show nothing in the chat any more; `text` says why
         joined     it can again                       renamed    the chat was called `text` before
-        unread     a person sent what the bot cannot read; `text` names it
+        unread     a person sent what the bot cannot read; `text` is the sentence that tells them so
         overheard  what a group said, as far as the platform knows not to the bot
         reaction   signs that a person put on the message `reply_to`, or took away: `+👎`, `-👎 +👍`
 
@@ -293,10 +293,11 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     that answer's `answer_mark`, or BEGINNING. Of several, the first that is known counts. None: it goes on wherever the
     conversation is.
 
-    Never stored are four more. `before`: what the group said before it, oldest first, if the adapter can look that up.
+    Never stored are five more. `before`: what the group said before it, oldest first, if the adapter can look that up.
     `notice`: a sentence for the chat once the message is taken. `can_wait`: while its lane is full its adapter keeps
     it, and offers it again. `amends`: the events of a message's earlier wordings, newest first, if this is its new
-    wording or its withdrawal; what waits of them is changed.
+    wording or its withdrawal; what waits of them is changed. `parts`: the events of the other parts of a message that its
+    client cut.
     """
 
     event_id: str
@@ -318,6 +319,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     lets: tuple[str, ...] = ()
     terms: Terms | None = None
     before: tuple[Said, ...] = ()
+    parts: tuple[str, ...] = ()
 
     @cached_property  # asked again and again on the way to a turn
     def command(self) -> CommandCall | None:

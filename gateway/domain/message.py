@@ -61,6 +61,7 @@ class HostNote(TypedDict, total=False):
     withheld: bool  # a model refused what the person said: a sentence stands in its place, and it is not sent again
     own: str  # the person's own words, of a message that holds others' as well: forwarded, quoted, another bot's
     event: str  # the event that a person's message came by
+    parts: list[str]  # the events by which the rest of it came, if its client cut it
     place: str  # what its platform calls it: another message's `reply_to` may name it
     person: str  # the speaker, by their platform's id
     reminded: str  # the id of the row by which a reminder said it

@@ -85,7 +85,8 @@ def joined(head: Inbound, parts: Sequence[Inbound]) -> Inbound:
     files = (file for each in everything for file in each.attachments)
     mixed = labels or any(part.own is not None for part in everything)
     own = "\n".join(part.text if part.own is None else part.own for part in (first, *others)) if mixed else None
-    return replace(head, kind=first.kind, text=text, attachments=tuple(files), part_of=None, own=own)
+    events = tuple(part.event_id for part in parts)
+    return replace(head, kind=first.kind, text=text, attachments=tuple(files), part_of=None, own=own, parts=events)
 
 
 def _labels(parts: Sequence[Inbound]) -> dict[str, str]:

@@ -434,6 +434,20 @@ async def test_absorbed_items_leave_the_lane_and_end_with_the_turn(bench: Bench)
     assert (await store.status()).waiting == 1
 
 
+async def test_what_its_writer_took_back_meanwhile_is_forgotten_behind_the_turn(store: Store) -> None:
+    claim = await claimed(store, "e1")
+    await put(store, "e2")
+    session = await store.open_session(claim.lease, Opening(session=new_session("s1")))
+    (second,) = await store.waiting(key(), 9)  # its words are in the turn now
+    gone = arrival("e2", text="")
+    assert await store.amend(replace(gone, inbound=replace(gone.inbound, kind="withdrawn")))
+    end = await store.finish_turn(
+        claim.lease, session.ref, claim.item, step(user("e2"), absorbed=[second.id]), "answered", ()
+    )
+    assert end.next is not None
+    assert (end.next.inbound.kind, end.next.inbound.text) == ("withdrawn", "e2")
+
+
 async def test_a_lease_has_one_holder_until_it_lets_go(store: Store) -> None:
     assert await store.hold("bot:1", "a", 60)
     assert await store.hold("bot:1", "a", 60)

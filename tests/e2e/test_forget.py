@@ -16,7 +16,7 @@ from gateway.agent.files.quota import FileSettings
 from gateway.agent.memory.snapshot import MemorySettings
 from gateway.cli.reports import found_rows
 from gateway.domain.adapter import Limits
-from gateway.domain.chat import Attachment
+from gateway.domain.chat import TORN, Attachment
 from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
@@ -109,6 +109,21 @@ async def test_what_its_writer_deletes_is_forgotten_with_its_answer(place: Place
         await taken_back(live, "another-wording", event)
         assert await said(live) == ["how are you?", "fine"]
         assert "nothing" in (await live.ask("/recall code")).lower()
+        assert await left_in_the_end(lambda: place.remains(WORD)) == []
+
+
+@pytest.mark.parametrize("deleted", [0, 1, 2])
+async def test_a_part_that_is_deleted_takes_the_message_with_it_that_was_joined_from_it(
+    place: Place, deleted: int
+) -> None:
+    async with place.run() as live:
+        await say(live, "how are you?")
+        marks = {"my code ": TORN, f"is {WORD}, ": TORN, "keep it": None}
+        parts = [replace(live.adapter.inbound(text), part_of=mark) for text, mark in marks.items()]
+        await live.adapter.receive(*parts)
+        assert (await live.answer(parts[0].event_id)).text == f"echo: my code is {WORD}, keep it"
+        await taken_back(live, parts[deleted].event_id)
+        assert await said(live) == ["how are you?", "fine"]
         assert await left_in_the_end(lambda: place.remains(WORD)) == []
 
 

@@ -114,9 +114,11 @@ def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], rea
     return message
 
 
-def _origin(key: SessionKey, inbound: Inbound, files: Sequence[Received]) -> dict[str, str]:
+def _origin(key: SessionKey, inbound: Inbound, files: Sequence[Received]) -> dict[str, Any]:
     """The host's note on a message, besides its files: where it comes from, and whose words it holds."""
-    origin = {"event": inbound.event_id}
+    origin: dict[str, Any] = {"event": inbound.event_id}
+    if inbound.parts:
+        origin["parts"] = [*inbound.parts]
     if inbound.place is not None:
         origin["place"] = inbound.place
     if inbound.source.user:

@@ -264,17 +264,23 @@ def held(space: Space, lease: Lease, item: str | None = None) -> Lane:
 
 
 def absorb(space: Space, item: Item, others: Sequence[str]) -> None:
-    """Take waiting items of the lane into the turn of `item`; they end together with it."""
+    """Take waiting items of the lane into the turn of `item`; they end together with it. One whose writer has taken it
+    back since it was read stays behind the turn, which is to be forgotten."""
     if not others:
         return
+    taken = list[int]()
     for name in others:
         other = space.get(ITEM, int(name)) if name.isdecimal() else None
         if other is None or not _may_be_absorbed(other, item):
             raise SessionConflict(f"Item {name} does not wait in this lane any more.")
+        if other.inbound.kind == "withdrawn":
+            space.put(ITEM, replace(other, inbound=replace(other.inbound, text=other.inbound.event_id)))
+            continue
         space.put(ITEM, replace(other, absorbed_by=item.number))
+        taken.append(other.number)
     lane = space.get(LANE, item.lane)
     assert lane is not None
-    absorbed = tuple(dict.fromkeys((*lane.absorbed, *map(int, others))))
+    absorbed = tuple(dict.fromkeys((*lane.absorbed, *taken)))
     space.put(LANE, replace(lane, queue=tuple([n for n in lane.queue if n not in absorbed]), absorbed=absorbed))
 
 
