@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import blake2s
 from typing import Any, Final
@@ -15,7 +16,7 @@ import structlog
 from adapters.slack import codec, files, formatting, reactions
 from adapters.slack.calls import APPS, SlackCalls, code_of, is_auth, mapped
 from adapters.slack.commands import SlashCommands
-from adapters.slack.components import LONGEST_TOKEN, components
+from adapters.slack.components import LONGEST_TOKEN, components, form_for, pressed
 from adapters.slack.endpoint import EventEndpoint
 from adapters.slack.history import SlackHistory
 from adapters.slack.limits import LIMITS, draft_rates, rates
@@ -28,7 +29,7 @@ from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, Sour
 from gateway.domain.command import as_typed
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
-from gateway.domain.reading import DirectChats, Doubts, reached
+from gateway.domain.reading import UNREADABLE, DirectChats, Doubts, reached
 from gateway.runtime import errors
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
@@ -56,6 +57,8 @@ HOME: Final = (
     "mention me in a channel. /legato help lists what I can do."
 )
 LATER: Final = "This takes a little longer."
+PROMPTS: Final = ("What can you do?", "What do you remember about me?", "What did we talk about last?")
+"""Offered in a new assistant thread: four at most."""
 
 
 async def _no_status(_: Source) -> str:
@@ -117,6 +120,12 @@ class SlackBot:
         return _me(await reached(self._clock, "slack", partial(self._calls, "auth.test"), is_auth))
 
     def _heard(self, kind: str, payload: dict[str, Any]) -> Awaitable[dict[str, Any] | None]:
+        form = None
+        if kind == "interactive":
+            with suppress(*UNREADABLE):
+                form, payload = form_for(payload), pressed(payload)
+        if form is not None:
+            return self._open_form(form)
         return self._answered(kind, payload, self._receiver.heard(kind, payload))
 
     async def _answered(
@@ -125,8 +134,11 @@ class SlackBot:
         """What Slack is told of an envelope: of an event once it is stored; of a command or a press in time."""
         if kind == "events_api":
             await taken
-            if (payload.get("event") or {}).get("type") == "app_home_opened":
-                await best_effort(self._show_home(payload["event"]), what="home")
+            match event := payload.get("event") or {}:
+                case {"type": "app_home_opened"}:
+                    await best_effort(self._show_home(event), what="home")
+                case {"type": "assistant_thread_started", "assistant_thread": thread}:
+                    await best_effort(self._show_prompts(thread), what="prompts")
             return None
         try:
             async with self._clock.limit(_ANSWERED_IN):
@@ -140,14 +152,31 @@ class SlackBot:
         await best_effort(self._tell(payload, fate.told), what="press")
         return None
 
+    async def _open_form(self, form: Mapping[str, Any]) -> None:
+        """Open a form for who pressed a button. Slack waits three seconds for it; then they press again."""
+        with suppress(TimeoutError):
+            async with self._clock.limit(_ANSWERED_IN):
+                await best_effort(self._calls("views.open", **form), what="form")
+
     async def _show_home(self, event: Mapping[str, Any]) -> None:
         """Show how the bot is on its Home tab, to who may talk."""
-        place = codec.Place(channel=event["channel"])
-        source = codec.source(place, codec.Me(id=""), event["user"], {})
-        opened = Inbound(event_id=f"home:{event['event_ts']}", source=source, text="")
-        if event.get("tab") == "home" and self.admits is not None and await self.admits(opened):
+        source = await self._guest(event["channel"], event["user"])
+        if event.get("tab") == "home" and source is not None:
             view = {"type": "home", "blocks": [formatting.plain(await self._status(source)).block]}
             await self._calls("views.publish", user_id=event["user"], view=view)
+
+    async def _show_prompts(self, thread: Mapping[str, Any]) -> None:
+        """Offer who may talk some beginnings of a conversation in their new assistant thread."""
+        if await self._guest(thread["channel_id"], thread["user_id"]) is not None:
+            prompts = [{"title": each, "message": each} for each in PROMPTS]
+            where = {"channel_id": thread["channel_id"], "thread_ts": thread["thread_ts"]}
+            await self._calls("assistant.threads.setSuggestedPrompts", prompts=prompts, **where)
+
+    async def _guest(self, channel: str, person: str) -> Source | None:
+        """Who is alone with the bot there; None: they may not talk to it."""
+        source = codec.source(codec.Place(channel=channel), codec.Me(id=""), person, {})
+        opened = Inbound(event_id=f"opened:{person}", source=source, text="")
+        return source if self.admits is not None and await self.admits(opened) else None
 
     async def _tell(self, press: Mapping[str, Any], told: str) -> None:
         """Tell a sentence only to the person who pressed a button."""

@@ -296,8 +296,8 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     Never stored are five more. `before`: what the group said before it, oldest first, if the adapter can look that up.
     `notice`: a sentence for the chat once the message is taken. `can_wait`: while its lane is full its adapter keeps
     it, and offers it again. `amends`: the events of a message's earlier wordings, newest first, if this is its new
-    wording or its withdrawal; what waits of them is changed. `parts`: the events of the other parts of a message that its
-    client cut.
+    wording or its withdrawal; what waits of them is changed. `parts`: the events of the other parts of a message that
+    its client cut.
     """
 
     event_id: str

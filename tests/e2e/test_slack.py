@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from adapters.slack.adapter import LATER
+from adapters.slack.adapter import LATER, PROMPTS
 from gateway.app.config.models import Chat
 from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
@@ -227,22 +227,78 @@ async def test_a_missing_scope_is_named(tmp_path: Path, slack: SlackServer, anna
         assert "the bot lacks the scope chat:write: add it at https://api.slack.com/apps" in (row.error or "")
 
 
-async def test_a_question_takes_ticks_or_words(tmp_path: Path, slack: SlackServer, anna: User) -> None:
+async def test_a_question_has_a_menu_and_a_form(tmp_path: Path, slack: SlackServer, anna: User) -> None:
     asked = {"question": "What to sing?", "options": ["Bach", "Byrd", "Brahms"], "multiple": True}
     ask = Say(calls=[("ask_person", json.dumps(asked))])
     async with on_slack(tmp_path, slack, anna, model=FakeModel(in_turn(ask, Say(text="Good."), ask))) as bot:
         bot.says("Hello")
-        await bot.until(lambda: slack.shown(bot.chat) and slack.shown(bot.chat)[-1].boxes)
+        await bot.until(lambda: slack.shown(bot.chat) and slack.shown(bot.chat)[-1].options)
         (message,) = slack.shown(bot.chat)
         send = next(each["text"]["text"] for each in message.buttons if each["action_id"].startswith("send"))
-        slack.people.press(message, anna, send, ticked=("Bach", "Brahms"))
+        slack.people.press(message, anna, send, chosen=("Bach", "Brahms"))
         await bot.until(lambda: "Good." in bot.shown())
         assert text_of(bot.model.requests[-1].messages[-1]) == "The person answered: Bach; Brahms"
         bot.says("Again")
-        await bot.until(lambda: slack.shown(bot.chat)[-1].boxes)
-        slack.people.press(slack.shown(bot.chat)[-1], anna, "In other words …", written="Nothing\nat all")
+        await bot.until(lambda: slack.shown(bot.chat)[-1].options)
+        slack.people.press(slack.shown(bot.chat)[-1], anna, "In other words …")
+        await bot.until(lambda: anna.form)
+        slack.people.submit(anna, "Nothing\nat all")
         await bot.until(lambda: len(bot.model.requests) == 4)
         assert text_of(bot.model.requests[-1].messages[-1]) == "The person answered: Nothing\nat all"
+
+
+async def test_in_a_thread_only_the_one_who_was_asked_answers_by_a_form_and_it_may_be_sent_after_a_restart(
+    tmp_path: Path, slack: SlackServer, anna: User
+) -> None:
+    ben = slack.people.person("Ben")
+    place = slack.people.channel("choir", anna, ben)
+    ask = Say(calls=[("ask_person", json.dumps({"question": "Which key?"}))])
+    who = {"allow": (f"slack:{ben.id}",)}
+    async with on_slack(tmp_path, slack, anna, model=FakeModel(in_turn(ask)), **who) as bot:
+        began = bot.says("@Legato sing", place)
+        await bot.until(lambda: slack.shown(place, began))
+        (question,) = slack.shown(place, began)
+        for person in (anna, ben):
+            slack.people.press(question, person, "In other words …")
+        await bot.until(lambda: anna.form and ben.form)
+        slack.people.submit(ben, "C major")
+        await bot.until(lambda: [each.only_for for each in place.messages][-1] is ben)  # that it is not his to answer
+    async with on_slack(tmp_path, slack, anna, model=FakeModel(in_turn(Say(text="Good."))), **who) as bot:
+        slack.people.submit(anna, "A minor")
+        await bot.until(lambda: "Good." in bot.shown(began))
+        assert text_of(bot.model.requests[-1].messages[-1]) == "The person answered: A minor"
+
+
+async def test_a_new_assistant_thread_offers_beginnings_and_is_a_conversation_of_its_own(
+    tmp_path: Path, slack: SlackServer, anna: User
+) -> None:
+    eve, gate = slack.people.person("Eve"), Gate()
+    slack.settings.scopes |= {"assistant:write"}
+    async with on_slack(tmp_path, slack, anna, model=FakeModel(in_turn(Say(text="One", gate=gate), Say()))) as bot:
+        slack.people.opens_assistant(eve)
+        one, other = slack.people.opens_assistant(anna), slack.people.opens_assistant(anna)
+        await bot.until(lambda: len(bot.chat.prompts) == 2)
+        assert bot.chat.prompts[one.ts] == [*PROMPTS]
+        bot.says(PROMPTS[0], thread=one)
+        await bot.until(lambda: bot.chat.status == "is thinking…")
+        gate.open()
+        await bot.until(lambda: bot.shown(one) == ["One"])
+        bot.says("And you?", thread=other)
+        await bot.until(lambda: bot.shown(other))
+        assert [text_of(each) for each in bot.model.requests[-1].messages[1:]] == ["And you?"]
+        await bot.quiet()
+        assert slack.people.direct(eve).prompts == {}
+        assert bot.chat.status == ""
+
+
+async def test_without_the_scope_for_them_an_assistant_thread_offers_no_beginnings(
+    tmp_path: Path, slack: SlackServer, anna: User
+) -> None:
+    async with on_slack(tmp_path, slack, anna) as bot:
+        thread = slack.people.opens_assistant(anna)
+        await bot.until(lambda: list(slack.journal.of("assistant.threads.setSuggestedPrompts")))
+        bot.says("Hello", thread=thread)
+        await bot.until(lambda: bot.shown(thread) == ["echo: Hello"])
 
 
 async def test_reactions_go_both_ways_also_in_threads(tmp_path: Path, slack: SlackServer, anna: User) -> None:

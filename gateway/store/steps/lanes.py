@@ -273,8 +273,8 @@ def absorb(space: Space, item: Item, others: Sequence[str]) -> None:
         other = space.get(ITEM, int(name)) if name.isdecimal() else None
         if other is None or not _may_be_absorbed(other, item):
             raise SessionConflict(f"Item {name} does not wait in this lane any more.")
-        if other.inbound.kind == "withdrawn":
-            space.put(ITEM, replace(other, inbound=replace(other.inbound, text=other.inbound.event_id)))
+        if (gone := other.inbound) is not None and gone.kind == "withdrawn":
+            space.put(ITEM, replace(other, inbound=replace(gone, text=gone.event_id)))
             continue
         space.put(ITEM, replace(other, absorbed_by=item.number))
         taken.append(other.number)

@@ -36,6 +36,16 @@ def faults(blocks: Any) -> Iterator[str]:
                 yield f"unsupported type: {other} {where}"
 
 
+def view_faults(view: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with this modal: https://docs.slack.dev/reference/views/modal-views"""
+    if view.get("type") != "modal" or len(view.get("private_metadata", "")) > 3_000:
+        yield "no modal, or its private_metadata is longer than 3,000 characters"
+    for name in ("title", "submit"):
+        if not 1 <= len(view.get(name, {}).get("text", "")) <= 24:
+            yield f"{name} must be 1 to 24 characters"
+    yield from faults(view.get("blocks"))
+
+
 def _of_rich_text(block: dict[str, Any]) -> Iterator[str]:
     if not block.get("elements"):
         yield "must have elements"
@@ -63,18 +73,20 @@ def _of_actions(block: dict[str, Any]) -> Iterator[str]:
         yield "action_id already exists"
     for each in elements:
         label = each.get("text", {})
-        if each.get("type") == "checkboxes":
-            yield from _of_boxes(each)
+        if each.get("type") == "multi_static_select":
+            yield from _of_menu(each)
         elif each.get("type") != "button" or label.get("type") != "plain_text":
             yield f"invalid element: {each}"
         elif not 1 <= len(label.get("text", "")) <= 75 or len(each.get("value", "")) > 2_000:
             yield f"too long: {each}"
 
 
-def _of_boxes(element: dict[str, Any]) -> Iterator[str]:
+def _of_menu(element: dict[str, Any]) -> Iterator[str]:
     options = element.get("options", [])
-    if not 1 <= len(options) <= 10:
-        yield "must have 1 to 10 options"
+    if not 1 <= len(options) <= 100:
+        yield "must have 1 to 100 options"
+    if not 1 <= len(element.get("placeholder", {}).get("text", "")) <= 150:
+        yield "must have a placeholder of 1 to 150 characters"
     for each in options:
         if not 1 <= len(each.get("text", {}).get("text", "")) <= 75 or not 1 <= len(each.get("value", "")) <= 150:
             yield f"too long: {each}"

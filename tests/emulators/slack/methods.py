@@ -268,6 +268,34 @@ class Methods:
         user.home = view["blocks"]
         return {}
 
+    def open_view(self, given: Json) -> Json:
+        """views.open"""
+        view = json.loads(given["view"])
+        trigger = given.get("trigger_id", "")
+        user, since = self.world.triggers.get(trigger, (None, None))
+        if user is None:
+            raise Refusal("invalid_trigger_id")
+        if since is None:
+            raise Refusal("exchanged_trigger_id")
+        if self.world.clock.now() - since > 3.0:
+            raise Refusal("expired_trigger_id")
+        if problems := list(blocks.view_faults(view)):
+            raise Refusal("invalid_arguments", violation=str(problems))
+        self.world.triggers[trigger] = (user, None)
+        user.form = view | {"id": self.world.new("V")}
+        return {"view": user.form}
+
+    def prompts(self, given: Json) -> Json:
+        """assistant.threads.setSuggestedPrompts"""
+        prompts = json.loads(given["prompts"])
+        if not 1 <= len(prompts) <= 4 or not all(each.get("title") and each.get("message") for each in prompts):
+            raise Refusal("invalid_arguments", violation=str(prompts))
+        channel = self.channel(given)
+        if channel.find(given.get("thread_ts", "")) is None:
+            raise Refusal("invalid_thread_ts")
+        channel.prompts[given["thread_ts"]] = [each["message"] for each in prompts]
+        return {}
+
 
 METHODS: Final[dict[str, tuple[Method, tuple[str, ...]]]] = {
     "auth.test": (Methods.test, ()),
@@ -287,4 +315,6 @@ METHODS: Final[dict[str, tuple[Method, tuple[str, ...]]]] = {
     "reactions.add": (Methods.react, ("reactions:write",)),
     "reactions.remove": (Methods.unreact, ("reactions:write",)),
     "views.publish": (Methods.publish, ()),
+    "views.open": (Methods.open_view, ()),
+    "assistant.threads.setSuggestedPrompts": (Methods.prompts, ("assistant:write",)),
 }

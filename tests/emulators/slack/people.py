@@ -94,10 +94,8 @@ class People:
         item = {"type": "message", "channel": message.channel.id, "ts": message.ts}
         self.event({**event, "item": item, "item_user": message.user.id, "event_ts": self._world.ts()})
 
-    def press(
-        self, message: Message, user: User, label: str, *, ticked: tuple[str, ...] = (), written: str = ""
-    ) -> Envelope:
-        """Press a button, with these boxes ticked and this written in the field."""
+    def press(self, message: Message, user: User, label: str, *, chosen: tuple[str, ...] = ()) -> Envelope:
+        """Press a button, after these were chosen in the menu."""
         button = next(each for each in message.buttons if each["text"]["text"] == label)
         action = {"type": "button", "action_id": button["action_id"], "value": button["value"]}
         where = {"type": "message", "message_ts": message.ts, "channel_id": message.channel.id}
@@ -110,14 +108,37 @@ class People:
             "channel": {"id": message.channel.id},
             "message": message.json(),
             "actions": [action | {"action_ts": self._world.ts()}],
-            "state": {
-                "values": {
-                    "ticks": {"ticks": {"selected_options": [b for b in message.boxes if b["text"]["text"] in ticked]}},
-                    "words": {"words": {"type": "plain_text_input", "value": written or None}},
-                }
-            },
+            "trigger_id": self._world.trigger(user),
+        }
+        if message.options:
+            options = [each for each in message.options if each["text"]["text"] in chosen]
+            menu = {"type": "multi_static_select", "selected_options": options}
+            payload["state"] = {"values": {"ticks": {"ticks": menu}}}
+        return self._delivery.tell("interactive", payload)
+
+    def submit(self, user: User, written: str) -> Envelope:
+        """Write this into the form that is open before somebody, and send it."""
+        form, user.form = user.form, None
+        assert form is not None, "no form is open"
+        (field,) = form["blocks"]
+        value = {"type": "plain_text_input", "value": written}
+        state = {"values": {field["block_id"]: {field["element"]["action_id"]: value}}}
+        payload = {
+            "type": "view_submission",
+            "user": {"id": user.id, "name": user.name, "team_id": self._world.settings.team},
+            "trigger_id": self._world.trigger(user),
+            "view": {**form, "state": state},
         }
         return self._delivery.tell("interactive", payload)
+
+    def opens_assistant(self, user: User) -> Message:
+        """Begin a thread with the assistant, which has a message of the app's own before it."""
+        channel = self.direct(user)
+        first = Message(ts=self._world.ts(), channel=channel, user=self._world.bot, texts=["New conversation"])
+        channel.messages.append(first)
+        thread = {"user_id": user.id, "context": {}, "channel_id": channel.id, "thread_ts": first.ts}
+        self.event({"type": "assistant_thread_started", "assistant_thread": thread, "event_ts": self._world.ts()})
+        return first
 
     def command(self, channel: Channel, user: User, command: str, text: str = "") -> Envelope:
         """Give a slash command."""
@@ -131,7 +152,7 @@ class People:
             "channel_id": channel.id,
             "channel_name": channel.name or "directmessage",
             "team_id": settings.team,
-            "trigger_id": f"{self._world.ts()}.{user.id}",
+            "trigger_id": self._world.trigger(user),
             "response_url": where,
         }
         return self._delivery.tell("slash_commands", payload)

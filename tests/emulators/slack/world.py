@@ -58,6 +58,7 @@ class User:
     name: str
     bot_id: str = ""
     home: list[Json] = field(default_factory=list)
+    form: Json | None = None  # that is open before them
 
 
 @dataclass(eq=False, kw_only=True)
@@ -121,10 +122,10 @@ class Message:
         return [each for each in elements if each["type"] == "button"]
 
     @property
-    def boxes(self) -> list[Json]:
-        """What can be ticked under it."""
+    def options(self) -> list[Json]:
+        """What can be chosen in its menu."""
         elements = [each for block in self.blocks if block["type"] == "actions" for each in block["elements"]]
-        return [option for each in elements if each["type"] == "checkboxes" for option in each["options"]]
+        return [option for each in elements if each["type"] == "multi_static_select" for option in each["options"]]
 
     def json(self, *, metadata: bool = False) -> Json:
         """As Slack tells of it."""
@@ -168,6 +169,7 @@ class Channel:
     messages: list[Message] = field(default_factory=list)
     archived: bool = False
     status: str = ""
+    prompts: dict[str, list[str]] = field(default_factory=dict)  # of its assistant threads
 
     @property
     def kind(self) -> str:
@@ -191,6 +193,7 @@ class World:
         self.users: dict[str, User] = {}
         self.channels: dict[str, Channel] = {}
         self.files: dict[str, File] = {}
+        self.triggers: dict[str, tuple[User, float | None]] = {}  # whose, and since when; None: it opened a form
         self._numbers = itertools.count(1)
         self._last = 0
         self.bot = self.user("Legato", bot=True)
@@ -203,6 +206,12 @@ class World:
         """The id of a message that is written now: later than any other."""
         self._last = max(self._last + 1, int(self.clock.now() * 1_000_000))
         return f"{self._last // 1_000_000}.{self._last % 1_000_000:06d}"
+
+    def trigger(self, user: User) -> str:
+        """What lets the app open a form for three seconds, once."""
+        name = f"{self.ts()}.{user.id}"
+        self.triggers[name] = (user, self.clock.now())
+        return name
 
     def user(self, name: str, *, bot: bool = False) -> User:
         """Another person or program."""
