@@ -54,19 +54,36 @@ _LARGEST: Final = 1_275  # bytes of a frame of Opus
 
 class _WakingSocket(socket.socket):
     """The library's thread waits for packets of a socket that was closed, for half a minute, and hears nothing of the
-    next one. A socket that is shut down wakes it."""
+    next one. A socket that is shut down wakes it. Then it looks once more at the number of that socket, which may be
+    the next one's by then: the thread would wait on. So the number is not free yet."""
 
     def close(self) -> None:
         with suppress(OSError):
             self.shutdown(socket.SHUT_RDWR)
+
+    def free(self) -> None:
         super().close()
 
 
 class _State(VoiceConnectionState):
+    _sockets: tuple[_WakingSocket, ...] = ()  # the present one, after the one before
+
     def _create_socket(self) -> None:
         self.socket = _WakingSocket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.setblocking(False)
+        self._keep(*self._sockets[-1:], self.socket)
         self._socket_reader.resume()
+
+    async def disconnect(self, *, force: bool = True, cleanup: bool = True, wait: bool = False) -> None:
+        await super().disconnect(force=force, cleanup=cleanup, wait=wait)
+        if cleanup:
+            self._keep()
+
+    def _keep(self, *sockets: _WakingSocket) -> None:
+        for each in self._sockets:
+            if each not in sockets:
+                each.free()
+        self._sockets = sockets
 
 
 class HearingClient(VoiceClient):

@@ -367,6 +367,22 @@ async def test_it_hears_again_after_the_connection_broke(
         await bot.until(lambda: len(voice.heard) == 30)
 
 
+async def test_a_socket_keeps_its_number_until_the_librarys_thread_has_left_it(
+    discord: DiscordServer, anna: User, choir: Channel, begin: Begin
+) -> None:
+    async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker) as bot:
+        voice.enter(anna, choir)
+        state = (await ears_of(bot, voice, choir, anna)).state
+        sockets = [state.socket]
+        for _ in range(3):
+            state.socket.close()
+            state._create_socket()
+            assert state.socket.fileno() != sockets[-1].fileno() != -1
+            sockets.append(state.socket)
+        assert [each.fileno() == -1 for each in sockets] == [True, True, False, False]
+    assert [each.fileno() for each in sockets] == [-1] * 4
+
+
 def test_the_library_hands_on_packets_as_before() -> None:
     """What `hearing` needs of discord.py and has no public name there."""
     state = VoiceConnectionState
@@ -374,6 +390,7 @@ def test_the_library_hands_on_packets_as_before() -> None:
     assert [*signature(state.add_socket_listener).parameters] == ["self", "callback"]
     assert [*signature(state.remove_socket_listener).parameters] == ["self", "callback"]
     assert [*signature(state._create_socket).parameters] == ["self"]
+    assert [*signature(state.disconnect).parameters] == ["self", "force", "cleanup", "wait"]
     assert [*signature(VoiceClient.create_connection_state).parameters] == ["self"]
     used = set(state.__init__.__code__.co_names)
     assert used >= {"hook", "secret_key", "socket", "dave_session", "dave_protocol_version", "_socket_reader"}
