@@ -145,11 +145,6 @@ def _unread(message: Json, place: Place, me: Me) -> Inbound | None:
     )
 
 
-def withdrawn_inbound(said_by: Source, amends: tuple[str, ...]) -> Inbound:
-    """A message was deleted: the events of its wordings, newest first."""
-    return Inbound(event_id=f"{amends[-1]}:deleted", source=said_by, text="", kind="withdrawn", amends=amends)
-
-
 def source(place: Place, author: Json, member: Json) -> Source:
     """Return the speaker and the place."""
     kind: ChatType = "direct" if place.guild is None else "thread" if place.is_thread else "group"

@@ -40,10 +40,11 @@ from gateway.domain.reading import (
     OddEvents,
     Reader,
     Recent,
+    Written,
     absence,
     insist,
     is_admitted,
-    wordings,
+    written,
 )
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
@@ -67,15 +68,6 @@ class _Event(Struct, frozen=True):
     acknowledged: asyncio.Task[None] | None = None
 
 
-class _Stored(Struct, frozen=True):
-    """A stored message: where, by whom, the events of its wordings, newest first, and a hash of the newest words."""
-
-    place: codec.Place
-    source: Source
-    events: tuple[str, ...]
-    words: int
-
-
 class Receiver:
     """Hands what Discord sends to `accept`. `direct` opens the chats of two."""
 
@@ -94,7 +86,7 @@ class Receiver:
         self._direct = direct
         self._reader: Reader[_Event] = Reader(clock, codec.snowflake, lambda: self._connection.connected_at)
         self._cursors = self._reader.cursors
-        self._said: Recent[str, _Stored] = Recent()  # by the message's id: it may be edited or deleted
+        self._said: Recent[str, Written] = Recent()  # by the message's id
         self._alone: set[str] = set()  # channels where two talk
         self._since = 0.0  # when this session began (seconds since the epoch)
         self._odd = OddEvents(DiscordException)
@@ -309,7 +301,7 @@ class Receiver:
             return codec.said_inbound(data, self._place(channel, None), self._me, self._clock.now())
         said = self._said.get(data["id"])
         if event.kind == "delete":
-            return codec.withdrawn_inbound(said.source, said.events) if said is not None else None
+            return said.withdrawn if said is not None else None
         place = self._place(channel, data.get("guild_id"), alone=alone)
         if event.kind == "interaction":
             if event.acknowledged is not None:
@@ -341,10 +333,10 @@ class Receiver:
         if inbound is not None and not is_meant:
             return replace(inbound, kind="overheard")
         if inbound is not None:
-            self._remember(data, place, inbound)
+            self._said[data["id"]] = written(inbound, hash(data.get("content")), place)
         return inbound
 
-    def _is_new(self, data: Mapping[str, Any], said: _Stored | None) -> bool:
+    def _is_new(self, data: Mapping[str, Any], said: Written | None) -> bool:
         """Whether a change of a message is its writer's. Discord tells of a link's preview and of a pin in the same
         way, with the time of an earlier edit. A session is told of the edits since it began."""
         if not _is_rewording(data):
@@ -357,9 +349,6 @@ class Receiver:
         event = codec.event_id(self._me, place, message["id"], message["author"]["id"])
         writer = codec.source(place, message["author"], message.get("member") or {})
         return await is_admitted(self._clock, self.admits, event, writer)
-
-    def _remember(self, data: Mapping[str, Any], place: codec.Place, inbound: Inbound) -> None:
-        self._said[data["id"]] = _Stored(place, inbound.source, wordings(inbound), hash(data.get("content")))
 
     def _of_gone(self, channel: str) -> Inbound:
         source = Source(platform=codec.PLATFORM, chat=channel, chat_type="group", user="")

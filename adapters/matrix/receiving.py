@@ -26,7 +26,7 @@ from adapters.matrix.rooms import Rooms
 from gateway.domain.adapter import Accept, Admits, Notebook
 from gateway.domain.chat import Inbound, InboundKind, Source
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules, names
-from gateway.domain.reading import OddEvents, Recent, absence, is_admitted, keep_saved, stored, taken, wordings
+from gateway.domain.reading import OddEvents, Recent, Written, absence, is_admitted, keep_saved, stored, taken, written
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, StoreUnavailable
@@ -79,14 +79,6 @@ class _News(Struct, frozen=True):
     told: Json
 
 
-class _Said(Struct, frozen=True):
-    """A message that was handed over: where and by whom, the events of its wordings, newest first, and its words."""
-
-    source: Source
-    events: tuple[str, ...]
-    words: int
-
-
 class Receiver:
     """Hands what the server tells to `accept`. `name`: what people call the bot; `commands`: names of commands;
     `redacted`: messages of the bot's that somebody took away."""
@@ -114,7 +106,7 @@ class Receiver:
         self._queues: dict[str, deque[_News]] = {}
         self._odd = OddEvents()
         self._expected: Recent[str, None] = Recent()  # rooms that take the place of others
-        self._said: Recent[str, _Said] = Recent()
+        self._said: Recent[str, Written] = Recent()
         self._reactions: Recent[str, Inbound] = Recent()
         self._events: Recent[str, Json] = Recent()  # messages, for answers to them
 
@@ -366,8 +358,7 @@ class Receiver:
             amends=amends,
         )
         if inbound is not None and inbound.kind == "message":
-            kept = _Said(where, wordings(inbound), codec.digest(event))
-            self._said[first or event["event_id"]] = kept
+            self._said[first or event["event_id"]] = written(inbound, codec.digest(event))
         return inbound
 
     def _rule(self, where: Source) -> Listen:
@@ -398,8 +389,7 @@ class Receiver:
         if mine is not None and mine["sender"] == self._server.user:
             self.redacted[gone] = None
         if said is not None:
-            event = f"{said.events[-1]}:redacted"
-            return Inbound(event_id=event, source=said.source, text="", kind="withdrawn", amends=said.events)
+            return said.withdrawn
         reaction = self._reactions.pop(gone, None)
         return reaction and replace(reaction, event_id=f"{reaction.event_id}:redacted", text=f"-{reaction.text[1:]}")
 
@@ -408,9 +398,7 @@ class Receiver:
         if by == self._server.user or gone in self.redacted:
             return None
         source = codec.source(await self._insist(lambda: self._rooms.of(where)), by, None)
-        name = f"{gone}/{by}"
-        told = Inbound(event_id=f"{name}:redacted", source=source, text="", kind="withdrawn", amends=(name,))
-        return told if await self._admitted(source) else None
+        return Written(source, (f"{gone}/{by}",)).withdrawn if await self._admitted(source) else None
 
     async def _reacted(self, room: Room, event: Json) -> Inbound | None:
         """A reaction to a message of the bot's, which may press a button."""

@@ -161,11 +161,6 @@ def team_of(message: Json) -> str:
     return str(message.get("user_team") or message.get("team") or "")
 
 
-def withdrawn_inbound(said_by: Source, amends: tuple[str, ...]) -> Inbound:
-    """A message was deleted: the events of its wordings, newest first."""
-    return Inbound(event_id=f"{amends[-1]}/deleted", source=said_by, text="", kind="withdrawn", amends=amends)
-
-
 # -- commands and buttons -------------------------------------------------------------------
 
 

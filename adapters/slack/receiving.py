@@ -19,9 +19,19 @@ from adapters.slack.history import SlackHistory
 from adapters.slack.platform import SlackSettings
 from adapters.slack.reactions import reaction_inbound
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
-from gateway.domain.chat import Inbound, Source
+from gateway.domain.chat import Inbound
 from gateway.domain.place import EVERYWHERE, Listen, ListenRules
-from gateway.domain.reading import UNREADABLE, OddEvents, OtherBots, Reader, Recent, absence, is_admitted, wordings
+from gateway.domain.reading import (
+    UNREADABLE,
+    OddEvents,
+    OtherBots,
+    Reader,
+    Recent,
+    Written,
+    absence,
+    is_admitted,
+    written,
+)
 from gateway.runtime.clock import Clock
 from gateway.runtime.structs import replace
 
@@ -40,14 +50,6 @@ class _Event(Struct, frozen=True):
     taken: asyncio.Future[Accepted | None] | None = None
 
 
-class _Stored(Struct, frozen=True):
-    """A stored message: by whom, where, and the events of its wordings, newest first."""
-
-    source: Source
-    place: codec.Place
-    events: tuple[str, ...]
-
-
 class Receiver:
     """Hands what Slack sends to `accept`."""
 
@@ -58,7 +60,7 @@ class Receiver:
         self._places = places
         self._reader: Reader[_Event] = Reader(clock, codec.id_at, lambda: self._since if self.connected() else None)
         self._cursors = self._reader.cursors
-        self._said: Recent[tuple[str, str], _Stored] = Recent()  # messages that may be edited or deleted
+        self._said: Recent[tuple[str, str], Written] = Recent()
         self._bots = OtherBots(settings.bots)
         self._since: float | None = None  # when the present connection began
         self._looking: asyncio.Task[None] | None = None
@@ -180,7 +182,7 @@ class Receiver:
         if event.kind == "delete":
             gone = data.get("deleted_ts") or data["message"]["ts"]
             if (said := self._said.get((data["channel"], gone))) is not None:
-                return codec.withdrawn_inbound(said.source, said.events)
+                return said.withdrawn
             return await self._withdrawn_unknown(data.get("previous_message") or {}, data["channel"])
         if event.kind == "press":
             return codec.press_inbound(data, self._me)
@@ -217,7 +219,7 @@ class Receiver:
         quoted = () if is_command else codec.quoted(before, place, self._me, names)
         inbound = codec.message_inbound(message, place, self._me, names, before=quoted, amends=amends)
         if inbound is not None:
-            self._said[channel, message["ts"]] = _Stored(inbound.source, place, wordings(inbound))
+            self._said[channel, message["ts"]] = written(inbound, place=place)
         return inbound
 
     def _opens_thread(self, place: codec.Place) -> bool:
@@ -232,7 +234,7 @@ class Receiver:
             return None
         name = codec.event_id(self._me, place, author, message["ts"])
         place = codec.Place(channel=channel, thread=message["ts"]) if self._opens_thread(place) else place
-        return codec.withdrawn_inbound(codec.source(place, self._me, author, {}, codec.team_of(message)), (name,))
+        return Written(codec.source(place, self._me, author, {}, codec.team_of(message)), (name,)).withdrawn
 
     async def _hears(self, message: Json, place: codec.Place) -> bool:
         """Whether the bot answers this message."""
@@ -276,5 +278,5 @@ class Receiver:
         names = await self._history.names(codec.people_in([message]) - {self._me.id})
         inbound = codec.message_inbound(message, said.place, self._me, names, amends=said.events)
         if inbound is not None:
-            self._said[channel, message["ts"]] = _Stored(inbound.source, said.place, wordings(inbound))
+            self._said[channel, message["ts"]] = written(inbound, place=said.place)
         return inbound

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
+from msgspec import Struct
 
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook
 from gateway.domain.chat import Inbound, Outbound, Source
@@ -62,6 +63,27 @@ def wordings(inbound: Inbound) -> tuple[str, ...]:
     """The events of a message's wordings, newest first; of very many not all, but the first one."""
     (*newer, first) = dict.fromkeys((inbound.event_id, *inbound.amends))
     return (*newer[:_WORDINGS], first)
+
+
+class Written(Struct, frozen=True):
+    """A message that was handed over, and may be edited or deleted: by whom, the events of its wordings, newest first,
+    a hash of its words, and its place, as its adapter has it."""
+
+    source: Source
+    events: tuple[str, ...]
+    words: int = 0
+    place: Any = None
+
+    @property
+    def withdrawn(self) -> Inbound:
+        """That it was deleted."""
+        event = f"{self.events[-1]}:deleted"
+        return Inbound(event_id=event, source=self.source, text="", kind="withdrawn", amends=self.events)
+
+
+def written(inbound: Inbound, words: int = 0, place: Any = None) -> Written:
+    """What is remembered of a message."""
+    return Written(inbound.source, wordings(inbound), words, place)
 
 
 class Cursors:
