@@ -183,7 +183,7 @@ class SlackBot:
         where = press["container"]
         thread = where.get("thread_ts") or (press.get("message") or {}).get("thread_ts")
         whom = {"channel": where["channel_id"], "user": press["user"]["id"], "thread_ts": thread}
-        await self._calls("chat.postEphemeral", text=formatting.plain(told).fallback, **whom)
+        await self._calls("chat.postEphemeral", text=self._plain(told).fallback, **whom)
 
     async def ping(self) -> None:
         await self._calls("auth.test")

@@ -48,6 +48,7 @@ ASKED_CHOICE: Final = (
     "{question}\n\nPress a button or {send} the number; /deny{which} refuses. Without an answer within {span} I take "
     "it as a no."
 )
+NOTHING_CHOSEN: Final = "You chose nothing yet: choose what you mean, then press Done."
 NOT_CHOSEN: Final = "Only one of the options is an answer here: press a button or send a number, or /deny."
 NO_FORM: Final = "Write your answer as your next message."
 ANSWERED: Final = "Thank you, that is the answer."
@@ -265,7 +266,7 @@ class Approvals(Struct, kw_only=True):
         else:
             words = number if verb == "choose" else "\n".join(lines).strip()
         if not words or asked.choices.named(words) is None:
-            return NOT_CHOSEN if asked.choices.closed or verb == "send" else NO_FORM
+            return NOTHING_CHOSEN if verb == "send" else NOT_CHOSEN if asked.choices.closed else NO_FORM
         return await self._finish_words(asked, words, press.source)
 
     async def _ticked(self, asked: Approval) -> list[str]:

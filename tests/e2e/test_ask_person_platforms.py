@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gateway.people.approvals import ANSWERED, GONE, NOT_CHOSEN, NOT_YOURS
+from gateway.people.approvals import ANSWERED, GONE, NOT_CHOSEN, NOT_YOURS, NOTHING_CHOSEN
 from tests.emulators.discord import Channel, DiscordServer
 from tests.emulators.discord import User as Member
 from tests.emulators.telegram import TelegramServer
@@ -51,7 +51,7 @@ async def test_on_telegram_options_are_ticked_and_a_restart_keeps_the_ticks(tmp_
             message = await question(bot, 1)
             labels = lambda: [each["text"] for each in message.buttons]  # noqa: E731
             assert labels() == ["S", "M", "L", "Done", "Refuse"]
-            assert await told(bot, telegram.people.press(message, anna, "Done")) == NOT_CHOSEN
+            assert await told(bot, telegram.people.press(message, anna, "Done")) == NOTHING_CHOSEN
             telegram.people.press(message, anna, "S")
             await bot.until(lambda: labels()[:3] == ["✓ S", "M", "L"])
             telegram.people.press(message, anna, "L")
