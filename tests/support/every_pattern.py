@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from unittest.mock import patch
 
 from gateway.runtime.redaction import Redactor, redactor
-from gateway.runtime.redaction.assignments import ASSIGNMENT, assigned
-from gateway.runtime.redaction.blocks import cut_keys, held_in_blocks
+from gateway.runtime.redaction.assignments import ASSIGNMENT
+from gateway.runtime.redaction.cut_keys import cut_keys
 from gateway.runtime.redaction.kinds import KINDS
 from gateway.runtime.redaction.named import COMMANDS, NAMED
-from gateway.runtime.redaction.places import Span, folded
+from gateway.runtime.redaction.places import Span
 
 ALL_KINDS = (*KINDS, *COMMANDS, *NAMED)
 
@@ -26,5 +26,3 @@ def _everywhere(text: str) -> Iterator[Span]:
         yield from redactor._groups(kind, kind.pattern.finditer(text))
     yield from cut_keys(text)
     yield from redactor._values(ASSIGNMENT.finditer(text))
-    lower = folded(text)
-    yield from held_in_blocks(text, lower, assigned(lower))

@@ -2,7 +2,7 @@
 
 Two layers. The configuration's own secrets are replaced wherever they appear, exactly. All others are recognised by
 form: vendors give most keys a prefix of their own (`kinds`), and the rest is given away by the name it is assigned to
-(`assignments`: `password: …`, `API_KEY=…`), or by the words around it (`named`, `commands`, `blocks`). A second
+(`assignments`: `password: …`, `API_KEY=…`), or by the words around it (`named`, `commands`). A second
 reading, without escapes (`encodings`), finds what the first could not see.
 
 Texts come from strangers and may be a megabyte long, so no pattern may backtrack over unbounded

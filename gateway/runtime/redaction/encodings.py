@@ -37,18 +37,6 @@ _ENCODED: Final = late(
 _SIGNS: Final = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": " "}
 _NAMES: Final = {"quot": '"', "amp": "&", "lt": "<", "gt": ">", "apos": "'", "nbsp": " "}
 _ODD: Final = re.compile(rf"[{_INVISIBLE}]")
-# What joins two halves of a token: a line break, with or without quotes and signs around it, or a sum of texts. What
-# follows must look made up, or the first word of the next line would be swallowed.
-_MADE_UP = r"(?=[A-Za-z_-]{0,30}\d[A-Za-z_-]{0,30}\d)"
-_JOINTS: Final = (
-    ("\n", re.compile(rf"\n(?<=[A-Za-z0-9_\"'+.\\\r-]\n)[ \t>|]{{0,40}}+[\"']?{_MADE_UP}")),
-    ("+", re.compile(rf"\+[ \t]{{0,4}}[\"']{_MADE_UP}")),
-)
-_BEFORE_JOINT: Final = re.compile(r"[\"']?[ \t]{0,4}(?:[+.][ \t]{0,4})?\\?\r?\Z")
-_LONGEST_SIGNS: Final = 16  # characters; those signs are shorter
-_IN_TOKEN: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-_LONGEST_HALF: Final = 300  # characters
-_SHORTEST_HALF: Final = 8
 
 
 _Piece = tuple[int, int, str, int]
@@ -80,31 +68,6 @@ def decoded(text: str) -> list[DecodedText]:
     while len(readings) < _ROUNDS and (reading := _once(readings[-1].text if readings else text)) is not None:
         readings.append(reading)
     return readings
-
-
-def halves(text: str, starts: tuple[str, ...]) -> Iterator[tuple[int, DecodedText]]:
-    """(where it begins, the reading) of each piece of `text` that is a token in two or more halves.
-
-    The first half begins with one of `starts`.
-    """
-    for sign, pattern in _JOINTS:
-        if sign not in text:
-            continue
-        for joint in pattern.finditer(text):
-            start = max(0, joint.start() - _LONGEST_HALF)
-            before = text[start : joint.start()]
-            found = _BEFORE_JOINT.search(before, max(0, len(before) - _LONGEST_SIGNS))
-            before = before[: found.start()]  # type: ignore[union-attr]  # it matches nothing, too
-            outside = len(before.rstrip(_IN_TOKEN))
-            if len(before) - outside < _SHORTEST_HALF or not before[outside:].startswith(starts):
-                continue
-            begin = start + outside
-            around = text[begin : joint.end() + _LONGEST_HALF]
-            breaks = [(start + len(before) - begin, joint.end() - begin)]
-            for later in pattern.finditer(around, breaks[0][1]):
-                cut = _BEFORE_JOINT.search(around, breaks[-1][1], later.start())
-                breaks.append((later.start() if cut is None else cut.start(), later.end()))
-            yield begin, _built(around, [(first, last, "", 1) for first, last in breaks])
 
 
 def original(readings: Iterable[DecodedText], span: Span) -> Span:

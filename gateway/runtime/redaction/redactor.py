@@ -1,4 +1,4 @@
-"""`Redactor`: configured secrets first, then every kind, blocks of several lines, and assignments.
+"""`Redactor`: configured secrets first, then every kind, and assignments.
 
 Most texts hold no credential, and looking is most of what redaction costs. So a few literals are looked for at
 memory's speed, and a pattern is tried only at the places where one of its own stands. The finds are those of the
@@ -14,9 +14,9 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.runtime.redaction.assignments import ASSIGNMENT, KEY, NAMES, assigned, value_of
-from gateway.runtime.redaction.blocks import cut_keys, held_in_blocks
 from gateway.runtime.redaction.configured import SHORTEST_SECRET, Configured
-from gateway.runtime.redaction.encodings import decoded, halves, original
+from gateway.runtime.redaction.cut_keys import cut_keys
+from gateway.runtime.redaction.encodings import decoded, original
 from gateway.runtime.redaction.kinds import KINDS
 from gateway.runtime.redaction.named import COMMANDS, DASH, NAMED, OPTION, PASS
 from gateway.runtime.redaction.places import IN_RUN, MARK, SHORTEST_RUN, Kind, Span, cut, folded, matches, places_of
@@ -31,8 +31,6 @@ _PASSES: Final = 4  # two are enough for nearly every text that has credentials,
 _NEEDED: Final = ("", "~", "$", "&", "@", *NAMES, KEY, "hook", "?", "=", "/", ":", "_", "-")
 _ASSIGNED: Final = (*NAMES, KEY)
 _PROBED: Final = tuple(kind for kind in KINDS if kind.probe is not None)
-_TOKENS: Final = tuple(kind for kind in KINDS if kind.within)
-_STARTS: Final = tuple(start for kind in _TOKENS for start in kind.starts)
 _RUNS: Final = bytes(ord("x") if IN_RUN.match(chr(code)) else ord(" ") for code in range(256))
 _RUN: Final = b"x" * SHORTEST_RUN
 _COMMON: Final = string.ascii_lowercase.encode() + string.whitespace.encode()
@@ -115,14 +113,14 @@ class Redactor:
 
 
 def _cut_once(text: str, exact: Configured) -> str:
-    """Return `text` without the credentials found in it, in its decoded form, and in its joined lines."""
+    """Return `text` without the credentials found in it and in its decoded form."""
     levels = decoded(text)
     spans: list[Span] = []
     for depth in range(len(levels) + 1):
         if depth < len(levels) and levels[depth].strips:
             continue  # the next reading is the same without what nobody sees
         inner = levels[depth - 1].text if depth else text
-        found = [*_found(inner), *_halves(inner)]
+        found = [*_found(inner)]
         spans += [original(levels[:depth], span) for span in (*found, *exact.found(inner))] if depth else found
     return cut(text, _whole_marks(text, spans)) if spans else text
 
@@ -197,18 +195,6 @@ def _found(text: str) -> Iterator[Span]:
             if kind.needs in lower:
                 yield from _groups(kind, matches(text, named, kind.pattern))
         yield from _values(matches(text, named, ASSIGNMENT))
-        yield from held_in_blocks(text, lower, named)
-
-
-def _halves(text: str) -> Iterator[Span]:
-    """Yield the spans of tokens whose halves stand in two lines, or in two texts that are added."""
-    for begin, reading in halves(text, _STARTS):
-        for kind in _TOKENS:
-            match = kind.pattern.match(reading.text)
-            if match is not None and match.start() == 0:
-                start, end = reading.original(match.span(1))
-                yield begin + start, begin + end
-                break
 
 
 def _groups(kind: Kind, found: Iterable[re.Match[str]]) -> Iterator[Span]:
