@@ -4,28 +4,22 @@ read."""
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, Final
 
-import anyio
 import httpx2
 import mcp_types as types
 
-from gateway.agent.mcp.process import Line, TooLong, is_costly
-from gateway.agent.mcp.server import LOG_IN, MOST_BYTES, UNSENT, LoginFailed, ServerFailed
+from gateway.agent.mcp.server import LOG_IN, MOST_BYTES, OUTGROWN, UNSENT, LoginFailed, ServerFailed
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.domain.chat import one_line
 
-_PIECE: Final = 16_384  # bytes
-_EMPTY: Final = re.compile(rb"(?<=\n)\n{2,}")
 _CONNECT: Final = 10.0  # seconds
 _GOODBYE: Final = 2.0  # seconds for the request that ends a session
 _LONGEST_ERROR: Final = 65_536  # bytes
 _NO_ENTRY: Final = (401, 403)
 LONGEST_REFUSAL: Final = 2_000  # characters of a server's words
-OUTGROWN: Final = f"the answer has more than {MOST_BYTES // 1024 // 1024} MB or too many parts, and is not read"
 STATUS: Final = "legato.status"  # under which an error holds the status of its answer
 
 
@@ -86,7 +80,8 @@ def bounded(response: httpx2.Response) -> httpx2.Response:
         raise ServerFailed("its answers are packed, which it was asked not to do")
     assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
     events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
-    response.stream = (_Events if events and response.is_success else _Whole)(response.stream)
+    if not (events and response.is_success):  # of events, the library bounds each
+        response.stream = _Whole(response.stream)
     return response
 
 
@@ -138,25 +133,6 @@ def _no_entry(response: httpx2.Response, unknown: str) -> str:
     return f"it lets nobody in with these headers (HTTP {response.status_code})"
 
 
-class _Events(httpx2.AsyncByteStream):
-    """A stream of events, handed on in pieces, between which others have their turn. No line is beyond the limits."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        line = Line()
-        async for chunk in self._stream:
-            for begin in range(0, len(chunk), _PIECE):
-                piece = _EMPTY.sub(b"\n", chunk[begin : begin + _PIECE])  # lines that mean nothing
-                yield b"".join([_within(whole) + b"\n" for whole in line.ended(piece)])
-                await anyio.lowlevel.checkpoint()
-        yield _within(line.taken())
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
 class _Whole(httpx2.AsyncByteStream):
     """An answer that is handed on as a whole, if it is within the limits."""
 
@@ -170,16 +146,7 @@ class _Whole(httpx2.AsyncByteStream):
             size += len(chunk)
             if size > MOST_BYTES:
                 raise httpx2.StreamError(OUTGROWN)
-        whole = b"".join(chunks)
-        if is_costly(whole):
-            raise httpx2.StreamError(OUTGROWN)
-        yield whole
+        yield b"".join(chunks)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-
-def _within(line: bytes | TooLong) -> bytes:
-    if isinstance(line, TooLong):
-        raise httpx2.SSEError(OUTGROWN)
-    return line

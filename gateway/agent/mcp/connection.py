@@ -7,7 +7,6 @@ announced, and the library answers that it is not supported."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
@@ -32,14 +31,15 @@ from msgspec.json import Decoder
 from pydantic import TypeAdapter, ValidationError
 
 import gateway
-from gateway.agent.mcp.address import LONGEST_REFUSAL, OUTGROWN, STATUS, AddressClient, hush
+from gateway.agent.mcp.address import LONGEST_REFUSAL, STATUS, AddressClient, hush
 from gateway.agent.mcp.elicitation import Elicitation
 from gateway.agent.mcp.login import Learn, Login
-from gateway.agent.mcp.process import ENDS, ServerProcess, TooLong, plainly
+from gateway.agent.mcp.process import ServerProcess, plainly
 from gateway.agent.mcp.sandboxed import in_sandbox
 from gateway.agent.mcp.server import (
     CUT_OFF,
     MOST_BYTES,
+    OUTGROWN,
     Beside,
     Event,
     Hear,
@@ -89,7 +89,6 @@ _MOST_ASKED: Final = 300  # requests of a server
 _WITHIN: Final = 60.0  # so many seconds
 _READ: Final = ("name", "title", "description", "inputSchema", "annotations")  # of a tool
 _MOST_NOISE: Final = 1_000  # lines on stdout that are no messages
-_ID: Final = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
 _OK: Final = 200
 _TOO_MANY: Final = 429
 _ENDS: Final = ("Connection closed", "SSE stream")  # the beginnings of the library's own words
@@ -436,15 +435,14 @@ async def _receive(
     async with received:
         try:
             async for line in process.lines():
-                head = None if isinstance(line, TooLong) else _head(line)
+                head = _head(line)
                 if head is not None and head.is_news and not (head.method == _PROGRESS and due()):
                     if head.method in _CHANGED:
                         hear("changed", "")
                     continue
-                message = (None if isinstance(line, TooLong) else _message(line)) or _refusal(line)
-                if message is not None:
+                if (message := _message(line)) is not None:
                     await received.send(message)
-                elif line:
+                else:
                     noise += 1
                     if noise == 1:
                         log.warning("mcp_server_prints", server=process.name, hint="only messages belong on its stdout")
@@ -453,6 +451,9 @@ async def _receive(
                         return
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return  # the connection is being closed
+        except ServerFailed as error:
+            hear("lost", str(error))
+            return
         hear("lost", await process.ended("it closed its output"))
 
 
@@ -470,17 +471,6 @@ def _message(line: bytes) -> SessionMessage | None:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
         return None
-
-
-def _refusal(line: bytes | TooLong) -> SessionMessage | None:
-    """An answer in place of one that was not read; None if nobody can tell whose it was. The number of a request is at
-    the beginning or the end of an answer."""
-    ends = line.ends if isinstance(line, TooLong) else line[:ENDS] + line[-ENDS:]
-    found = _ID.findall(ends) if b'"jsonrpc"' in ends else None
-    if not found:
-        return None
-    error = types.ErrorData(code=types.INTERNAL_ERROR, message=OUTGROWN)
-    return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=int(found[0]), error=error))
 
 
 async def _send(process: ServerProcess, sent: MemoryObjectReceiveStream[SessionMessage], hear: Hear) -> None:

@@ -1,7 +1,7 @@
 """A server that is a process on this machine, and its standard streams.
 
 `keeper.py` starts it, so it ends with us, whatever happens to us. It sees only the variables that are named. Its output
-is foreign: lines are bounded while they are read, and lines that are not messages are counted.
+is foreign: a line that is too long is given up while it is read, and lines that are no messages are counted.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import os
 import sys
 from asyncio.subprocess import SubprocessStreamProtocol
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ import structlog
 from msgspec import Struct, field
 
 from gateway.agent.mcp import keeper
-from gateway.agent.mcp.server import MOST_BYTES, Event, ServerFailed
+from gateway.agent.mcp.server import MOST_BYTES, OUTGROWN, Event, ServerFailed
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.runtime.clock import Clock
 from gateway.runtime.inside import marked
@@ -29,10 +30,6 @@ from gateway.runtime.tasks import unbroken
 log = structlog.get_logger(__name__)
 
 _PASSED_ON: Final = ("PATH", "HOME", "LANG")  # of the gateway's environment, and nothing else
-_CHUNK: Final = 65_536
-_CHEAP: Final = 16_384  # bytes of a message whose parts need not be counted
-_MOST_PARTS: Final = 30_000  # of one
-ENDS: Final = 1_024  # bytes of the beginning and of the end of a line that is too long
 _GRACE: Final = 1.0  # seconds for a server to end by itself; its parent's are in keeper.py
 _PATIENCE: Final = 5.0  # seconds for its parent to end all of it, or to say how it ended
 _LOOK: Final = 1.0  # seconds between two looks at what it takes
@@ -41,13 +38,6 @@ _LOGGED: Final = 200  # lines of its stderr
 _LONGEST_LOGGED: Final = 2_000  # characters of one
 _LAST_WORDS: Final = 3  # lines of its stderr that are told with the reason why it ended
 _KEEPER: Final = Path(__file__).with_name("keeper.py")
-
-
-class TooLong(Struct, frozen=True, kw_only=True):
-    """A line that is not read. `ends` are its first and last bytes."""
-
-    size: int
-    ends: bytes
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -79,6 +69,7 @@ class ServerProcess(Struct, kw_only=True):
     streams: _Streams
     life: int
     _words: deque[str] = field(default_factory=lambda: deque(maxlen=_LAST_WORDS))
+    _silent: asyncio.Event = field(default_factory=asyncio.Event)  # its stderr has come to its end
 
     @classmethod
     async def start(cls, name: str, launch: Launch, *, clock: Clock, redact: Callable[[str], str]) -> ServerProcess:
@@ -124,17 +115,16 @@ class ServerProcess(Struct, kw_only=True):
             name=name, launch=launch, clock=clock, redact=redact, transport=transport, streams=protocol, life=life
         )
 
-    async def lines(self) -> AsyncIterator[bytes | TooLong]:
-        """The lines that it prints, except empty ones, until it closes its output. No more than the limit of one line
-        is held."""
+    async def lines(self) -> AsyncIterator[bytes]:
+        """The lines that it prints, except empty ones, until it closes its output. Raises ServerFailed for one that is
+        too long."""
         assert self.streams.stdout is not None, "it is a pipe"
-        line = Line()
-        while chunk := await self.streams.stdout.read(_CHUNK):
-            for whole in line.ended(chunk):
-                if whole:
+        try:
+            while line := await self.streams.stdout.readline():
+                if whole := line.rstrip(b"\n"):
                     yield whole
-        if last := line.taken():
-            yield last
+        except ValueError as error:
+            raise ServerFailed(OUTGROWN) from error
 
     async def write(self, message: bytes) -> None:
         """Send it a message. Raises ServerFailed if it reads no more."""
@@ -148,13 +138,15 @@ class ServerProcess(Struct, kw_only=True):
     async def log(self) -> None:
         """Write its stderr into the log, line by line to the end."""
         assert self.streams.stderr is not None, "it is a pipe"
-        line, said = Line(), 0
-        while chunk := await self.streams.stderr.read(_CHUNK):
-            for whole in line.ended(chunk):
-                said += 1
-                self._hear(whole, said)
-        if last := line.taken():
-            self._hear(last, said)
+        for number in count(1):
+            try:
+                line = await self.streams.stderr.readline()
+            except ValueError:  # it is too long to be read
+                continue
+            if not line:
+                self._silent.set()
+                return
+            self._hear(line, number)
 
     async def watch(self, hear: Callable[[Event, str], None]) -> None:
         """Give it up as soon as it takes more than it may."""
@@ -167,9 +159,8 @@ class ServerProcess(Struct, kw_only=True):
                 return
             pause = max(_LOOK, _PAUSES * (self.clock.monotonic() - began))
 
-    def _hear(self, line: bytes | TooLong, number: int) -> None:
-        printed = line.ends if isinstance(line, TooLong) else line
-        text = self.redact(printed[:_LONGEST_LOGGED].decode("utf-8", "replace").strip())
+    def _hear(self, line: bytes, number: int) -> None:
+        text = self.redact(line[:_LONGEST_LOGGED].decode("utf-8", "replace").strip())
         if not text or (number == 1 and text == self.launch.preface):
             return
         self._words.append(text)
@@ -180,8 +171,9 @@ class ServerProcess(Struct, kw_only=True):
 
     async def ended(self, otherwise: str) -> str:
         """In a few words, how it ended; `otherwise` if it does not end."""
-        if not await self._waited(_PATIENCE):
+        if not await self._waited(self.streams.exited, _PATIENCE):
             return otherwise
+        await self._waited(self._silent, _GRACE)  # its last words come after the news of its end
         code = self.transport.get_returncode() or 0
         if code == keeper.NOT_FOUND and self._words:
             return self._words[-1]  # the keeper's, which says more than its code
@@ -195,19 +187,19 @@ class ServerProcess(Struct, kw_only=True):
     async def _end(self) -> None:
         if self.streams.stdin is not None:
             self.streams.stdin.close()
-        ended = await self._waited(_GRACE)
+        ended = await self._waited(self.streams.exited, _GRACE)
         with suppress(OSError):
             os.close(self.life)
-        if not ended and not await self._waited(_PATIENCE):
+        if not ended and not await self._waited(self.streams.exited, _PATIENCE):
             with suppress(ProcessLookupError):
                 self.transport.kill()
             await self.streams.exited.wait()
         self.transport.close()  # its last lines may be unread
 
-    async def _waited(self, seconds: float) -> bool:
+    async def _waited(self, event: asyncio.Event, seconds: float) -> bool:
         try:
             async with self.clock.limit(seconds):
-                await self.streams.exited.wait()
+                await event.wait()
         except TimeoutError:
             return False
         return True
@@ -217,57 +209,9 @@ class _Streams(SubprocessStreamProtocol):
     """A process's standard streams. The library's `wait` waits for somebody to read all that was printed, too."""
 
     def __init__(self) -> None:
-        super().__init__(limit=_CHUNK, loop=asyncio.get_running_loop())
+        super().__init__(limit=MOST_BYTES, loop=asyncio.get_running_loop())
         self.exited = asyncio.Event()
 
     def process_exited(self) -> None:
         super().process_exited()
         self.exited.set()
-
-
-class Line:
-    """A line, as far as it was read."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._last = b""
-
-    def ended(self, chunk: bytes) -> Iterator[bytes | TooLong]:
-        """Read on. Yields the lines that end in this chunk."""
-        *ends, rest = chunk.split(b"\n")
-        for piece in ends:
-            if not self._size and len(piece) <= _CHEAP:
-                yield piece  # as most lines are: a flood of them must cost little
-            else:
-                self._add(piece)
-                yield self.taken()
-        self._add(rest)
-
-    def _add(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size <= MOST_BYTES:
-            self._pieces.append(piece)
-        else:
-            if self._pieces:
-                self._pieces = [b"".join(self._pieces)[:ENDS]]
-            self._last = (self._last + piece)[-ENDS:]
-
-    def taken(self) -> bytes | TooLong:
-        """The line, which has ended."""
-        whole, size, last = b"".join(self._pieces), self._size, self._last
-        self._pieces, self._size, self._last = [], 0, b""
-        if size > MOST_BYTES:
-            return TooLong(size=size, ends=whole + last)
-        return TooLong(size=size, ends=whole[:ENDS] + whole[-ENDS:]) if is_costly(whole) else whole
-
-
-def is_costly(message: bytes) -> bool:
-    """Whether a message has so many parts (numbers, texts, lists) that reading it would take long. Characters within a
-    text cost nothing. Takes 30 ms for the longest message."""
-    if len(message) <= _CHEAP:
-        return False
-    plain = message.replace(b"\\\\", b"").replace(b'\\"', b"")
-    pieces = plain.split(b'"', 2 * _MOST_PARTS)
-    between = b"".join(pieces[::2])
-    return len(pieces) > 2 * _MOST_PARTS or sum(map(between.count, (b",", b"[", b"{"))) > _MOST_PARTS

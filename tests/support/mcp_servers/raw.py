@@ -68,8 +68,6 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         sys.stdout.write("\n")
         sys.stdout.flush()
         return None
-    if name == "much_in_an_answer":
-        return text("x" * 1024 * 1024 * int(arguments["mb"]))
     if name == "hang":
         time.sleep(1_000)
     if name == "never":
@@ -79,10 +77,6 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
             send({"method": "notifications/message", "params": {"level": "info", "data": f"step {number}"}})
         sys.stdout.write("\n" * 2_000_000)
         return text("done")
-    if name == "nested":
-        sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {NUMBER}, "result": {"[" * 5_000}{"]" * 5_000}}}\n')
-        sys.stdout.flush()
-        return None
     if name == "asks_on":
         for number in range(5_000):
             send({"id": f"s{number}", "method": "ping"})
@@ -102,7 +96,6 @@ def starts_others() -> None:
 
 
 HEARD: list[str | None] = []
-NUMBER = 0  # of the present call
 note(os.getpid())
 if "exits" in HABITS:
     sys.stderr.write("no licence, with the key sk-raw-1234567890\n")
@@ -154,7 +147,6 @@ for line in sys.stdin:
             if page + 1 < int(HABITS[-1]):
                 answer["nextCursor"] = str(page + 1)
     elif method == "tools/call":
-        NUMBER = message["id"]
         answer = call(message["params"]["name"], message["params"].get("arguments", {}))
     elif method == "ping":
         answer = {}

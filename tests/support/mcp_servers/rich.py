@@ -114,12 +114,6 @@ def city(name: str) -> str:
     return f"{name} is a city."
 
 
-@server.resource("notes://huge")
-def huge() -> str:
-    """Far too much."""
-    return "x" * 100_000_000
-
-
 @server.prompt()
 def brief(topic: str, style: str = "short") -> str:
     """Brief somebody on a topic."""

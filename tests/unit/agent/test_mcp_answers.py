@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.agent.mcp.process import is_costly
 from gateway.agent.mcp.results import EMPTY, Enclosed, read_answer
 from gateway.agent.mcp.schemas import OPEN, arguments_schema, described
 from gateway.agent.mcp.server import ToolFacts
@@ -160,30 +159,6 @@ def test_all_schemas_of_a_server_together_are_bounded() -> None:
     assert len(safe) == 200
     assert sum(len(json.dumps(each.schema)) for each in safe) < 250_000
     assert safe[-1].schema == OPEN
-
-
-# What a message costs
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        {"a": [1] * 40_000},
-        {"a": [[]] * 40_000},
-        {"a": [{"k": "v"}] * 20_000},
-        [{"type": "text", "text": "x"}] * 10_000,
-        {f"k{number}": 0 for number in range(40_000)},
-    ],
-)
-def test_a_message_of_many_parts_is_costly(payload: Any) -> None:
-    assert is_costly(json.dumps({"result": payload}).encode())
-
-
-@pytest.mark.parametrize(
-    "text", ["x" * 1_000_000, "a,b,c\n" * 100_000, json.dumps([{"k": "v"}] * 50_000), "[{" * 100_000, "\\" * 50_001]
-)
-def test_a_long_text_is_not_costly_whatever_stands_in_it(text: str) -> None:
-    assert not is_costly(json.dumps({"result": {"content": [{"type": "text", "text": text}]}}).encode())
 
 
 # Answers
