@@ -59,7 +59,7 @@ class Homeserver:
         self._entering = asyncio.Lock()
         self._patience = patience
         hint = "is there a network, is homeserver of adapters.matrix right?"
-        self._calls = ApiCalls("matrix", hint=hint, proxy=None)
+        self._calls = ApiCalls(hint=hint, proxy=None)
 
     async def call(
         self,

@@ -109,13 +109,13 @@ class TelegramBot:
         address = {"base_url": f"{server}/bot", "base_file_url": f"{server}/file/bot"} if server else {}
         how = partial(way, server or _TELEGRAM, settings.proxy)
         self._requests = (  # one for what is asked, one for what is waited for
-            TelegramRequest(how(name="telegram reader", most=2), patience=POLL_SECONDS + patience),
-            TelegramRequest(how(name="telegram", most=_CONNECTIONS), patience=patience),
+            TelegramRequest(how(most=2), patience=POLL_SECONDS + patience),
+            TelegramRequest(how(most=_CONNECTIONS), patience=patience),
         )
         self._bot = ReceivingBot(
             self._receiver, token=token, get_updates_request=self._requests[0], request=self._requests[1], **address
         )
-        self._downloads = Downloads(patience, lambda most: how(name="telegram files", most=most))
+        self._downloads = Downloads(patience, lambda most: how(most=most))
         self._opening = asyncio.Lock()
         self._open = False
         self._migrated = MigratedChats(lambda: self.renamed)

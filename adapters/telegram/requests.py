@@ -43,7 +43,7 @@ _KEEPALIVE: Final = 5.0  # seconds
 _UPLOAD_SECONDS: Final = 300.0
 
 
-def way(server: str, proxy: str | None, *, name: str, most: int) -> dict[str, Any]:
+def way(server: str, proxy: str | None, *, most: int) -> dict[str, Any]:
     """The arguments by which a client of httpx goes to a server, with so many connections at most. `proxy` None: as
     HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment say. Raises ConfigError for a proxy that cannot be used."""
     try:
@@ -52,7 +52,7 @@ def way(server: str, proxy: str | None, *, name: str, most: int) -> dict[str, An
         raise ConfigError([_UNUSABLE]) from error
     if through is not None and through.url.scheme.startswith("socks"):
         return {"proxy": through, "limits": httpx.Limits(max_connections=most), "verify": trusting()}
-    return {"transport": Pool(name, trusts=trusting(), most=most, keepalive=_KEEPALIVE, proxy=through)}
+    return {"transport": Pool(trusts=trusting(), most=most, keepalive=_KEEPALIVE, proxy=through)}
 
 
 def _of_environment(server: str) -> str | None:

@@ -76,7 +76,7 @@ class GraphCalls:
         self.token = settings.token.get_secret_value().strip()
         self._server = (settings.base_url or _SERVER).rstrip("/") + "/"
         self._patience = patience
-        self._calls = ApiCalls("whatsapp", "Meta", proxy=settings.proxy)
+        self._calls = ApiCalls("Meta", proxy=settings.proxy)
 
     async def __call__(
         self, method: str, path: str, body: Any = None, *, token: str = "", patience: float = 0.0, **how: Any

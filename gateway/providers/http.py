@@ -93,7 +93,7 @@ def http_client(*, read_timeout: float = READ_TIMEOUT) -> httpx.AsyncClient:
 
 
 def _transport(proxy: httpx.Proxy | None = None) -> Pool:
-    return Pool("models", trusts=trusting(), most=MAX_CONNECTIONS, keepalive=KEEPALIVE, proxy=proxy)
+    return Pool(trusts=trusting(), most=MAX_CONNECTIONS, keepalive=KEEPALIVE, proxy=proxy)
 
 
 class _ByProxy(httpx.AsyncBaseTransport):

@@ -1,22 +1,18 @@
-"""Pools of HTTP connections that lose none to a cancelled call, and a watch over them.
+"""Pools of HTTP connections that lose none to a cancelled call.
 
 httpx's own pool (httpcore 1.0.9) never takes back the place of a call that is cancelled while its connection is being
 opened. Every "typing…" that is no longer needed can cost a place. When all are gone, no call leaves any more, and
 nothing says so. aiohttp's pool takes places back: calls were cancelled at each turn of the loop, with a cold, warm or
 full pool, and none left anything behind. So httpx speaks through aiohttp's pool here.
-
-The watch trusts no library. A call that waited a minute for a connection while nobody was given one ends that pool: the
-next call begins another. The calls that the old pool still has may end in it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from errno import EMSGSIZE
 from functools import lru_cache
 from math import inf
@@ -26,22 +22,13 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx
 import msgspec
-import structlog
 from httpx_aiohttp import AiohttpTransport
 
 from gateway.runtime.errors import Ambiguous, Disconnected, FileRefused
-from gateway.runtime.metrics import Counter
-
-log = structlog.get_logger(__name__)
 
 _CONNECTIONS: Final = 64  # of calls of a platform
 _KEEPALIVE: Final = 30.0  # seconds
 POOL_TIMEOUT: Final = 60.0  # seconds to get a connection, opening it included
-POOLS_RENEWED: Final = Counter(
-    name="pools_renewed",
-    text="Connection pools that gave no connection for a minute, and were replaced.",
-    labels=("pool",),
-)
 
 
 def trusting() -> ssl.SSLContext:
@@ -98,13 +85,13 @@ def seconds_in(headers: Mapping[str, str], otherwise: float) -> float:
 
 
 class ApiCalls:
-    """Calls of a platform's API. `name`: as of `Pool`; `server`: what people call it; "": by its address. `hint`: what
+    """Calls of a platform's API. `server`: what people call it; "": by its address. `hint`: what
     to look at where it cannot be reached."""
 
-    def __init__(self, name: str, server: str = "", *, hint: str = "is there a network?", proxy: str | None) -> None:
+    def __init__(self, server: str = "", *, hint: str = "is there a network?", proxy: str | None) -> None:
         self._server, self._hint = server, hint
         way = httpx.Proxy(proxy) if proxy else None
-        self._pool = Pool(name, trusts=trusting(), most=_CONNECTIONS, keepalive=_KEEPALIVE, proxy=way)
+        self._pool = Pool(trusts=trusting(), most=_CONNECTIONS, keepalive=_KEEPALIVE, proxy=way)
         self._http = httpx.AsyncClient(transport=self._pool)
 
     async def __call__(
@@ -151,26 +138,14 @@ class ApiCalls:
 
 
 class Pool(AiohttpTransport):
-    """A transport for httpx. `name`: of its calls, in the log and the metrics. `most`: connections. `keepalive`:
-    seconds for which an idle one is kept. `wait`: seconds without a connection after which the pool is renewed; calls
-    must give up (httpx.PoolTimeout) no sooner."""
+    """A transport for httpx. `most`: connections. `keepalive`: seconds for which an idle one is kept."""
 
     def __init__(
-        self,
-        name: str,
-        *,
-        trusts: ssl.SSLContext,
-        most: int,
-        keepalive: float,
-        proxy: httpx.Proxy | None = None,
-        wait: float = POOL_TIMEOUT,
+        self, *, trusts: ssl.SSLContext, most: int, keepalive: float, proxy: httpx.Proxy | None = None
     ) -> None:
         super().__init__(verify=trusts, proxy=proxy, client=self._begun)
-        self._name = name
         self._most = most
         self._keepalive = keepalive
-        self._wait = wait
-        self._former: aiohttp.ClientSession | None = None
 
     @property
     def in_use(self) -> int:
@@ -179,55 +154,16 @@ class Pool(AiohttpTransport):
         return len(connector._acquired) if connector is not None else 0
 
     def _begun(self) -> aiohttp.ClientSession:
-        connector = _Watched(
-            self._wait,
-            self._renew,
-            ssl=self.ssl_context,
-            limit=self._most,
-            keepalive_timeout=self._keepalive,
-            socket_factory=slow_socket,
+        connector = aiohttp.TCPConnector(
+            ssl=self.ssl_context, limit=self._most, keepalive_timeout=self._keepalive, socket_factory=slow_socket
         )
-        jar = aiohttp.DummyCookieJar()
-        return aiohttp.ClientSession(connector=connector, cookie_jar=jar)
-
-    def _renew(self, connector: aiohttp.BaseConnector) -> None:
-        """Let the next call begin another pool, unless that was done already. The pool before this one is closed."""
-        session = self.client
-        if not isinstance(session, aiohttp.ClientSession) or session.connector is not connector:
-            return
-        log.error("pool_renewed", pool=self._name, waited=self._wait, in_use=self.in_use, most=self._most)
-        POOLS_RENEWED.count(self._name)
-        if self._former is not None and self._former.connector is not None:
-            self._former.connector.close()  # begins at once; nobody has to wait for it
-        self._former, self.client = session, self._begun
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
     async def aclose(self) -> None:
         """Close the connections. A call after this begins the pool again."""
-        for session in (self._former, self.client):
-            if isinstance(session, aiohttp.ClientSession):
-                await session.close()
-        self._former, self.client = None, self._begun
-
-
-class _Watched(aiohttp.TCPConnector):
-    """Calls `stalled` when a call has waited so many seconds for a connection, and no other has got one meanwhile."""
-
-    def __init__(self, seconds: float, stalled: Callable[[aiohttp.BaseConnector], None], **how: Any) -> None:
-        super().__init__(**how)
-        self._seconds = seconds
-        self._stalled = stalled
-        self._given_at = 0.0
-
-    async def connect(self, *call: Any, **how: Any) -> Any:
-        began = self._loop.time()
-        try:
-            connection = await super().connect(*call, **how)
-        except (asyncio.CancelledError, TimeoutError):
-            if self._given_at < began and self._loop.time() - began >= self._seconds:
-                self._stalled(self)
-            raise
-        self._given_at = self._loop.time()
-        return connection
+        if isinstance(self.client, aiohttp.ClientSession):
+            await self.client.close()
+        self.client = self._begun
 
 
 # -- sockets of which little is read at once -----------------------------------------------------------

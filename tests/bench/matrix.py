@@ -94,7 +94,7 @@ async def _on_synapse() -> Rows:
 async def _library(people: People) -> list[Spent]:
     """httpx over aiohttp's pool and nothing else: it syncs, shows that it types, answers, and says what it read."""
     numbers, user = count(), people.token.split()[0]
-    pool = Pool("bench", trusts=trusting(), most=64, keepalive=30.0)
+    pool = Pool(trusts=trusting(), most=64, keepalive=30.0)
     async with httpx.AsyncClient(transport=pool, base_url=f"{people.base_url}/_matrix/client/v3/", timeout=90) as http:
 
         async def call(method: str, way: str, body: Any = None, **query: str) -> Any:

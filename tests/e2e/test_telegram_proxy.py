@@ -82,7 +82,7 @@ def test_which_proxy_the_environment_names(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    proxy = way("https://api.telegram.org", None, name="test", most=1)["transport"].proxy
+    proxy = way("https://api.telegram.org", None, most=1)["transport"].proxy
     assert (proxy is not None) is through
     assert proxy is None or str(proxy.url) == "http://127.0.0.1:1"
 

@@ -6,16 +6,13 @@ import asyncio
 import functools
 import ssl
 from collections.abc import AsyncIterator
-from typing import Any
 
 import httpx
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from structlog.testing import capture_logs
 
 from gateway.runtime.connections import Pool
-from gateway.runtime.metrics import Metrics
 from tests.support.model import Changing
 
 MOST = 2
@@ -59,8 +56,8 @@ def trusts() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def pool(**how: Any) -> Pool:
-    return Pool("test", trusts=trusts(), most=MOST, keepalive=5.0, **how)
+def pool() -> Pool:
+    return Pool(trusts=trusts(), most=MOST, keepalive=5.0)
 
 
 def client(transport: Pool, seconds: float = 10.0) -> httpx.AsyncClient:
@@ -103,44 +100,3 @@ async def test_one_that_is_cancelled_in_the_queue_takes_none_either(site: Site) 
         await asyncio.gather(*busy)
         assert transport.in_use == 0
         assert (await calls.post(site.url)).text == "hello"
-
-
-async def test_a_pool_that_gives_no_connection_is_replaced_and_counted(site: Site) -> None:
-    transport, metrics = pool(wait=0.05), Metrics()
-    with metrics.counting(), capture_logs() as logs:
-        async with client(transport, seconds=0.05) as calls:
-            site.may_answer.clear()
-            lost = [asyncio.create_task(calls.post(site.url)) for _ in range(MOST)]
-            await site.until(lambda: site.asked >= MOST)
-            refused = await asyncio.gather(*[calls.post(site.url) for _ in range(3)], return_exceptions=True)
-            assert all(isinstance(each, httpx.TimeoutException) for each in refused)
-            site.may_answer.set()
-            assert (await calls.post(site.url)).text == "hello"
-            assert [each.text for each in await asyncio.gather(*lost)] == ["hello"] * MOST, "they may end"
-    assert [(each["event"], each["log_level"], each["pool"], each["in_use"]) for each in logs] == [
-        ("pool_renewed", "error", "test", MOST)
-    ]
-    assert metrics.totals() == {"legato_pools_renewed_total test": 1.0}
-
-
-async def test_one_that_is_only_busy_is_not(site: Site) -> None:
-    transport = pool(wait=0.0)  # whoever waits at all waits for long
-    with capture_logs() as logs:
-        async with client(transport) as calls:
-            await asyncio.gather(*[calls.post(site.url) for _ in range(20 * MOST)])
-            site.may_answer.clear()
-            busy = [asyncio.create_task(calls.post(site.url)) for _ in range(MOST + 1)]
-            await site.until(lambda: site.asked >= 21 * MOST)
-            site.may_answer.set()
-            await asyncio.gather(*busy)
-    assert logs == []
-
-
-async def test_a_server_that_is_away_is_no_fault_of_the_pool(site: Site) -> None:
-    transport, url = pool(wait=0.0), site.url
-    await site.server.close()
-    with capture_logs() as logs:
-        async with client(transport) as calls:
-            with pytest.raises(httpx.HTTPError):
-                await calls.post(url)
-    assert logs == []

@@ -34,7 +34,7 @@ class FileServer:
 
     async def fetched(self) -> bytes:
         """The file, by a client of its own."""
-        downloads = Downloads(1.0, lambda most: way(str(self.server.make_url("/")), None, name="files", most=most))
+        downloads = Downloads(1.0, lambda most: way(str(self.server.make_url("/")), None, most=most))
         try:
             return await downloads.fetch(cast(Bot, self), FILE)
         finally:
