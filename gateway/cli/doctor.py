@@ -32,12 +32,11 @@ from gateway.domain.wording import counted
 from gateway.runtime import posix
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError
-from gateway.store.port import ReportStore, Store
+from gateway.store.port import Store
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
 from gateway.store.sqlite import SqliteStore
 
-_YEARS: Final = range(2025, 2100)
-_AHEAD: Final = 300.0  # seconds by which a store may be ahead of the clock
+_SINCE: Final = 2025  # a machine that was never told the time is in an earlier year
 _PACKAGE: Final = re.compile(r"[A-Za-z0-9._-]+")
 _PLAIN: Final = re.compile(r"[^A-Za-z' -]")
 _SECONDS: Final = 5.0  # that a server may take to answer
@@ -50,41 +49,34 @@ async def examined(setup: Setup, clock: Clock) -> AsyncGenerator[Finding, None]:
     async with aclosing(probed(setup)) as found:
         async for finding in found:
             yield finding
-    async for fact in _of_store(settings, clock.now()):
+    async for fact in _of_store(settings):
         yield fact
-    for fact in (*of_rights(settings), *of_disk(settings), *of_clock(clock.now()), *of_versions()):
+    for fact in (*of_rights(settings), *of_disk(settings), of_clock(clock.now()), *of_versions()):
         yield fact
 
 
-def of_clock(now: float) -> Iterator[Finding]:
+def of_clock(now: float) -> Finding:
     """The machine's time (seconds since the epoch) and its zone."""
-    try:
-        here = datetime.fromtimestamp(now, UTC).astimezone()
-    except (ValueError, OverflowError, OSError):
-        yield _fact("clock", ok=False, detail="the clock gives no date at all: set it")
-        return
+    here = datetime.fromtimestamp(now, UTC).astimezone()
     zone = f"{here.tzname()}, UTC{here:%z}"
-    if here.year in _YEARS:
-        yield _fact("clock", ok=True, detail=f"{here:%Y-%m-%d %H:%M} ({zone})")
-    else:
-        yield _fact(
+    if here.year < _SINCE:
+        return _fact(
             "clock", ok=False, detail=f"the year {here.year} ({zone}): set it, or reminders come at wrong times"
         )
+    return _fact("clock", ok=True, detail=f"{here:%Y-%m-%d %H:%M} ({zone})")
 
 
 def of_disk(settings: Config) -> Iterator[Finding]:
     """The room where the store lies: for what is to come, and for the copy that an upgrade or a backup makes."""
     database = settings.database
     folder = _nearest(settings.home if database is None else database)
-    disk, nodes = shutil.disk_usage(folder), os.statvfs(folder)
+    disk = shutil.disk_usage(folder)
     size = database.stat().st_size if database is not None and database.is_file() else 0
     room = f"{disk.free / 1e9:.1f} of {disk.total / 1e9:.1f} GB are free"
     if disk.free < LEAST_FREE:
         yield _fact("disk", ok=False, detail=f"{room}: make room")
     elif disk.free < 2 * size:
         yield _fact("disk", ok=None, detail=f"{room}, and the store has {size / 1e9:.1f} GB: a copy may not fit")
-    elif nodes.f_files and nodes.f_favail < 1_000:
-        yield _fact("disk", ok=False, detail=f"{room}, but it takes only {nodes.f_favail:,} more files: remove some")
     else:
         yield _fact("disk", ok=True, detail=room)
 
@@ -130,15 +122,15 @@ def _libraries() -> list[str]:
     return sorted(found[0] for each in wanted if "extra ==" not in each and (found := _PACKAGE.match(each)))
 
 
-async def _of_store(settings: Config, now: float) -> AsyncGenerator[Finding, None]:
-    """The store's content, its place in time, and its server. `legato check` has read the pages of a file already."""
+async def _of_store(settings: Config) -> AsyncGenerator[Finding, None]:
+    """The store's content, and its server. `legato check` has read the pages of a file already."""
     database = settings.database
     if database is not None and not database.exists():
         return
     store = configured_store(settings, waits=False, read_only=True)
     try:
         await store.open()
-        for fact in [*await _of_content(store), *await _of_times(store, now)]:
+        for fact in await _of_content(store):
             yield fact
     except GatewayError as error:
         yield Finding(what="store's content", ok=False, detail=str(error))
@@ -161,15 +153,6 @@ async def _of_content(store: Store) -> list[Finding]:
         detail = f"{told}: restore the last backup" if told else "nothing refers to what is not there"
         facts.append(_fact("references", ok=not told, detail=detail))
     return facts
-
-
-async def _of_times(store: ReportStore, now: float) -> list[Finding]:
-    """What was said in the future: the clock was ahead, or is behind now."""
-    newest = max((each.last_active_at for each in await store.sessions(None, 1)), default=0.0)
-    if newest <= now + _AHEAD:
-        return []
-    detail = f"the store's newest session is {(newest - now) / 3_600:,.1f} hours ahead: is the clock right?"
-    return [_fact("clock", ok=None, detail=detail)]
 
 
 async def _of_server(url: str) -> Finding:

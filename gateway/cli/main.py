@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from gateway.app.config import Config
     from gateway.app.reload import Reloader
     from gateway.domain.views import SettingUp
-    from gateway.store.port import Documents, Store
+    from gateway.store.port import Documents
 
 app = Commands(
     name="legato",
@@ -852,18 +852,9 @@ def sessions_search(
     config: ConfigOption = None,
 ) -> None:
     """Find messages by their words, the best first."""
-    from gateway.cli.meaning import meaning_of
-    from gateway.cli.reports import Row, found_rows, found_text
+    from gateway.cli.reports import found_rows, found_text
 
-    settings, sought = settings_of(config), " ".join(words)
-
-    async def search(store: Store) -> list[Row]:
-        asks = settings.search.embeddings is not None
-        return await found_rows(
-            store, sought, limit, await meaning_of(settings, sought, redactor(settings)) if asks else None
-        )
-
-    show_rows(ask_store(config, search), as_json, found_text)
+    show_rows(ask_store(config, lambda store: found_rows(store, " ".join(words), limit)), as_json, found_text)
 
 
 def _check_address(name: str, url: str) -> None:

@@ -21,7 +21,7 @@ from gateway.domain.session import PassWork, Session
 from gateway.domain.wording import counted
 from gateway.runtime.errors import SessionNotFound
 from gateway.store.port import ReportStore, SessionStore, Store
-from gateway.store.records import Found, Meaning, UsageBy
+from gateway.store.records import Found, UsageBy
 from gateway.words.text import Holds
 
 Row = dict[str, Any]
@@ -76,11 +76,11 @@ async def show_row(store: SessionStore, session_id: str) -> Row:
     return {**_session(session), "messages": messages}
 
 
-async def found_rows(store: Store, words: str, limit: int, meaning: Meaning | None = None) -> list[Row]:
+async def found_rows(store: Store, words: str, limit: int) -> list[Row]:
     """Hits, best first, with the messages around each that hold a word: key, session_id, message_id, at, role, text."""
     sought = Holds(words)
     hits: list[Found] = []
-    for passage in await store.search(words, None, limit, meaning):
+    for passage in await store.search(words, None, limit):
         others = (each for each in passage.turns if each is not passage.hit)
         hits += [passage.hit, *(each for each in others if sought.held(text_of(each.message)))]
     keys = {each: (await store.session(each)).key.text for each in {hit.session_id for hit in hits[:limit]}}

@@ -134,23 +134,9 @@ def test_a_damaged_page_is_a_failure(home: Path) -> None:
     assert "is damaged" in said.stdout
 
 
-def test_a_store_from_the_future_means_that_the_clock_is_behind(home: Path) -> None:
-    asyncio.run(spoken(home))
-    connection = apsw.Connection(str(home / "legato.db"))
-    connection.execute(
-        "UPDATE session SET doc = json_set(doc, '$.session.last_active_at', doc ->> '$.session.last_active_at' + 86400)"
-    )
-    connection.close()
-    said = doctor()
-    assert said.exit_code == 0
-    assert "24.0 hours ahead: is the clock right?" in said.stdout
-
-
-@pytest.mark.parametrize(
-    ("now", "ok", "told"), [(0.0, False, "the year 1970"), (1e18, False, "no date at all"), (1.8e9, True, "2027-01-15")]
-)
+@pytest.mark.parametrize(("now", "ok", "told"), [(0.0, False, "the year 1970"), (1.8e9, True, "2027-01-15")])
 def test_the_clock(now: float, ok: bool, told: str) -> None:
-    (fact,) = of_clock(now)
+    fact = of_clock(now)
     assert (fact.ok, told in fact.detail) == (ok, True)
 
 
