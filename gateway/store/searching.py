@@ -1,18 +1,15 @@
 """Searches by entries: what a backend must answer about its index, and everything that is made of the answers.
 
-An entry is a message's number, conversation, kind, session, terms, the version of Legato that made it, and its vector.
-It is written together with the message, so none is ever missing. `shared/ranking` decides which messages answer a
-question.
+An entry stands for a message: its number, conversation, kind and terms, and its vector. `shared/ranking` decides which
+messages answer a question.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, takewhile
+from itertools import takewhile
 from typing import Final, Protocol, TypeAlias, TypeVar
-
-from msgspec import Struct
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import said_in
@@ -21,7 +18,7 @@ from gateway.store.kinds import MESSAGE, SESSION, MessageRecord
 from gateway.store.records import Found, Meaning, Passage, Unembedded, Vector
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.ranking import ANY, MOST_OF_A_TERM, Talks, Text
-from gateway.store.shared.searchable import Kind, kind_of, owner_of, terms_of
+from gateway.store.shared.searchable import Kind, kind_of
 from gateway.store.shared.unindexed import ReadIndex, Unindexed
 from gateway.store.shared.vectors import MOST, by_signs, nearest, size_of
 from gateway.store.steps.sessions import message
@@ -30,41 +27,14 @@ from gateway.words.text import Question
 
 T = TypeVar("T")
 
-_MOST_BYTES: Final = 500_000  # of a message's terms
-_LONGEST: Final = 500  # letters of a term
-_RENEWED: Final = 100  # entries made anew in one transaction
 _READ: Final = 500  # messages read at once, where there is no index
+_RENEWED: Final = 100  # entries made anew in one transaction
 _GROWN: Final = 1.05  # times as many messages: the words are read anew
+_MOST_PARENTS: Final = 50_000  # sessions of which the one before is remembered
 
 Wanted: TypeAlias = Sequence[
     Sequence[str]
 ]  # one term of each of these; one that begins with "^" is the start of a word
-
-
-class Entry(Struct, frozen=True):
-    """A message in the index. If `kind` is "", no search finds it. The first of the `terms` is its conversation's."""
-
-    number: int
-    lane: str
-    kind: str
-    session: str
-    made: int
-    terms: list[str]
-
-
-def lane_term(lane: str) -> str:
-    """A conversation as a term that no word can be."""
-    return f"@{owner_of(lane, size=8)}"
-
-
-def entry_of(said: MessageRecord) -> Entry:
-    """The entry of a message."""
-    kind, lane = kind_of(message(said)), said.key.text
-    terms = [lane_term(lane), *terms_of(message(said), kind)] if kind else []
-    terms = [each.encode("utf-8", "ignore").decode() for each in terms if len(each) < _LONGEST]
-    sizes = accumulate(len(each.encode()) for each in terms)
-    fitting = [each for each, size in zip(terms, sizes, strict=True) if each and size < _MOST_BYTES]
-    return Entry(said.number, lane, kind or "", said.session_id, searchable.MADE, fitting)
 
 
 class Entries(Protocol):
@@ -79,9 +49,11 @@ class Entries(Protocol):
     ) -> list[list[int]]:
         """For each of these, the newest or the oldest entries with such terms."""
 
-    def beside(self, kind: str, numbers: Sequence[int], reach: int) -> Iterable[tuple[int, list[int], list[int]]]:
+    def beside(
+        self, kind: str, lane: str, numbers: Sequence[int], reach: int
+    ) -> Iterable[tuple[int, list[int], list[int]]]:
         """For each of these entries that exists: those before it in its conversation, nearest first, and those after
-        it."""
+        it. A `lane` of "" means that of each."""
 
     def sessions(self, numbers: Sequence[int]) -> dict[int, str]:
         """The sessions of entries."""
@@ -95,14 +67,8 @@ class Entries(Protocol):
     def newest(self) -> int:
         """The last entry; 0: there is none."""
 
-    def outdated(self, made: int, most: int) -> list[int]:
-        """Some entries that another version made, newest first."""
-
     def left(self, made: int) -> int:
         """Count the entries that another version made."""
-
-    def enter(self, entry: Entry) -> None:
-        """Replace an entry; its vector stays."""
 
     def vectors_of(self) -> tuple[str, int]:
         """The model that made the vectors, and their length; "" and 0 at first."""
@@ -111,10 +77,10 @@ class Entries(Protocol):
         """Note the model and length of the vectors; with `anew`, delete the present ones."""
 
     def unembedded(self, most: int, *, anew: bool) -> list[int]:
-        """The newest messages without a vector; with `anew`, as if none had one."""
+        """Some messages without a vector; with `anew`, as if none had one."""
 
     def embed(self, number: int, vector: Vector) -> None:
-        """Keep a vector with an entry, if that exists."""
+        """Keep a vector with a message, if that exists."""
 
     def signs(self, lane: str, most: int) -> Iterable[tuple[int, bytes]]:
         """The signs of the newest vectors."""
@@ -123,35 +89,47 @@ class Entries(Protocol):
         """The numbers of these vectors."""
 
 
-def renew_some(records: Records, entries: Entries) -> bool:
+class RenewableEntries(Entries, Protocol):
+    """An index whose entries say one by one which version made them."""
+
+    def outdated(self, made: int, most: int) -> list[int]:
+        """Some entries that another version made, newest first."""
+
+    def enter(self, said: MessageRecord) -> None:
+        """Enter a message, or replace its entry; its vector stays."""
+
+
+def renew_some(records: Records, entries: RenewableEntries) -> bool:
     """Make some entries of another version again, newest first; False if these were the last."""
     numbers = entries.outdated(searchable.MADE, _RENEWED)
     for said in records.many(MESSAGE, numbers):
-        entries.enter(entry_of(said))
+        entries.enter(said)
     return len(numbers) == _RENEWED
 
 
-class Words:
-    """The words of all messages, read again once a twentieth of the messages is new."""
+class SearchMemory:
+    """What a process remembers from search to search: the words of all messages, read again once a twentieth of the
+    messages is new, and which session each session goes on from, which never changes."""
 
     def __init__(self) -> None:
-        self._known, self._read_at = Vocabulary(), 0
+        self.parents: dict[str, str | None] = {}
+        self._words, self._read_at = Vocabulary(), 0
 
-    def of(self, entries: Entries) -> Vocabulary:
+    def words(self, entries: Entries) -> Vocabulary:
         """The words."""
         newest = entries.newest()
         if newest > self._read_at * _GROWN:
-            self._known, self._read_at = Vocabulary(entries.words()), newest
-        return self._known
+            self._words, self._read_at = Vocabulary(entries.words()), newest
+        return self._words
 
 
 class Search:
-    """The searches of a backend, in one transaction. `known`: the words, kept between searches."""
+    """The searches of a backend, in one transaction."""
 
-    def __init__(self, records: Records, entries: Entries, known: Words) -> None:
+    def __init__(self, records: Records, entries: Entries, memory: SearchMemory) -> None:
         self.records = records
         self.entries = entries
-        self.known = known
+        self.memory = memory
 
     def passages(
         self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
@@ -174,15 +152,14 @@ class Search:
 
     def talks(self, sessions: Collection[str]) -> Talks:
         """The talks of these sessions."""
-        parents: dict[str, str] = {}
-        wanted, seen = set(sessions), set[str]()
-        while wanted:
-            found = [kept.session for kept in self.records.many(SESSION, sorted(wanted))]
-            above = {session.id: session.parent_id for session in found if session.parent_id is not None}
-            parents |= above
-            seen |= wanted
-            wanted = set(above.values()) - seen
-        return Talks(parents)
+        known, wanted = self.memory.parents, set(sessions)
+        if len(known) > _MOST_PARENTS:
+            known.clear()
+        while wanted := {each for each in wanted if each not in known}:
+            found = {kept.session.id: kept.session.parent_id for kept in self.records.many(SESSION, sorted(wanted))}
+            known |= {each: found.get(each) for each in wanted}
+            wanted = {parent for parent in found.values() if parent is not None}
+        return Talks(known)
 
     def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
         """For each value the messages of the key that hold it."""
@@ -190,21 +167,17 @@ class Search:
 
     def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
         """A message of the key among its neighbours; empty if it is not the key's."""
-        said = self.records.get(MESSAGE, int(message_id)) if message_id.isdecimal() else None
+        is_number = message_id.isdecimal() and int(message_id) < 1 << 63
+        said = self.records.get(MESSAGE, int(message_id)) if is_number else None
         if said is None or said.key != key:
             return []
         return ranking.result_of(ranking.around(EntryIndex(self, key, "said"), said.number, reach))
 
     def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
-        """A conversation's messages without a vector, newest first."""
+        """A conversation's messages without a vector."""
         numbers = self.entries.unembedded(limit, anew=self._is_anew(model, length))
         said = self.records.many(MESSAGE, numbers)
-        return [
-            Unembedded(
-                message_id=str(each.number), key=each.key, session_id=each.session_id, text=said_in(message(each))
-            )
-            for each in takewhile(lambda one: one.key == said[0].key, said)
-        ]
+        return [_unembedded(each) for each in takewhile(lambda one: one.key == said[0].key, said)]
 
     def keep_vectors(self, model: str, kept: Mapping[str, Vector]) -> None:
         """Keep vectors of messages that still exist. Those of another model go."""
@@ -219,6 +192,12 @@ class Search:
         return of != model or bool(length and known and length != known)
 
 
+def _unembedded(said: MessageRecord) -> Unembedded:
+    whole = message(said)
+    text = said_in(whole) if kind_of(whole) == "said" else ""
+    return Unembedded(message_id=str(said.number), key=said.key, session_id=said.session_id, text=text)
+
+
 class EntryIndex:
     """The messages of one kind (None: of both), of one key or of all. No method waits."""
 
@@ -226,22 +205,23 @@ class EntryIndex:
         self._search = search
         self._entries = search.entries
         self._kind, self._lane = kind or "", "" if key is None else key.text
+        self._size: int | None = None
 
     async def size(self) -> int:
-        """The number of messages."""
-        return self._entries.size(self._kind, self._lane)
+        if self._size is None:
+            self._size = self._entries.size(self._kind, self._lane)
+        return self._size
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """The newest messages with each term."""
+        if not terms or (self._lane and not await self.size()):  # most chats have no results of tools
+            return dict.fromkeys(terms, ())
         sought = [[term.split(ANY)] for term in terms]
         return dict(zip(terms, self._entries.listed(self._kind, self._lane, sought, MOST_OF_A_TERM), strict=True))
 
     async def vocabulary(self) -> Vocabulary:
-        """The words of all messages."""
-        return self._search.known.of(self._entries)
+        return self._search.memory.words(self._entries)
 
     async def holding(self, sought: Sequence[Question], limit: int) -> Sequence[Sequence[int]]:
-        """For each question, the messages that hold all of its words: the newest and the oldest."""
         asked = [each.wanted for each in sought if each.wanted]
         newest = self._entries.listed(self._kind, self._lane, asked, limit)
         oldest = self._entries.listed(self._kind, self._lane, asked, 1, oldest=True)
@@ -249,31 +229,28 @@ class EntryIndex:
         return [next(found) if each.wanted else [] for each in sought]
 
     async def texts(self, numbers: Sequence[int]) -> Mapping[int, Text]:
-        """The words of these messages."""
         found = self._search.records.many(MESSAGE, numbers)
         return {each.number: Text(said_in(message(each)), each.at, each.session_id) for each in found}
 
     async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
-        """The messages themselves."""
         found = self._search.records.many(MESSAGE, numbers)
         return {each.number: Found(session_id=each.session_id, message=message(each), at=each.at) for each in found}
 
     async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
-        """The messages before and after each, in the same talk."""
         runs = {each: [each] for each in numbers}
-        for number, before, after in self._entries.beside(self._kind or "said", numbers, reach) if reach else ():
+        if not (numbers and reach):
+            return runs
+        for number, before, after in self._entries.beside(self._kind or "said", self._lane, numbers, reach):
             runs[number] = [*reversed(before), number, *after]
         session_of = self._entries.sessions(sorted({each for run in runs.values() for each in run}))
         talks = self._search.talks(set(session_of.values()))
         return {each: talks.cut(each, run, session_of) for each, run in runs.items()}
 
     async def nearest(self, meaning: Meaning) -> Sequence[int]:
-        """The messages that mean nearly the same, nearest first."""
         if self._entries.vectors_of()[0] != meaning.model:
             return []
         near = by_signs(meaning.vector[0], self._entries.signs(self._lane, MOST))
         return nearest(meaning.vector[1], self._entries.values(near))
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """Slow work, which may run here because this thread is only for searches."""
-        return work()
+        return work()  # this thread is only for searches

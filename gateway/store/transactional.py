@@ -26,7 +26,7 @@ from gateway.store.backend import News, nothing
 from gateway.store.draft import Draft, Records
 from gateway.store.port import PROCESSES_LOST
 from gateway.store.records import ATTEMPT_PAUSES, LEASE_SECONDS, Found, Meaning, Passage, Unembedded, Vector
-from gateway.store.searching import Entries, Search, Words, renew_some
+from gateway.store.searching import RenewableEntries, Search, SearchMemory, renew_some
 from gateway.store.shared import searchable
 from gateway.store.space import Caller
 from gateway.store.steps import lanes, members
@@ -56,7 +56,7 @@ class UnknownEnd(Exception):
         self.outcome: Any = None  # of the step
 
 
-class Connection(Records, Entries, Protocol):
+class Connection(Records, RenewableEntries, Protocol):
     """A connection to the server, in a thread of its own. The first look begins a transaction, which sees records and
     index as they are at that moment; one that writes, as if no other came between."""
 
@@ -190,7 +190,7 @@ class TransactionalBackend:
         self._waits, self._told = waits, told
         self._steps, self._background = Background(), Background()
         self._turn = asyncio.Lock()
-        self._words = Words()
+        self._memory = SearchMemory()
         self._listening = asyncio.Event()
         self._hear: Callable[[News], None] = nothing
         self._heard_at: float | None = None  # when the last answered beat was sent (monotonic)
@@ -394,7 +394,7 @@ class TransactionalBackend:
 
     async def _searched(self, ask: Callable[[Search], T]) -> T:
         self._must_be_open()
-        return await self._reads.do(lambda connection: ask(Search(connection, connection, self._words)))
+        return await self._reads.do(lambda connection: ask(Search(connection, connection, self._memory)))
 
     async def search(
         self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
@@ -419,7 +419,7 @@ class TransactionalBackend:
         self._must_be_open()
 
         def keep(connection: Connection) -> None:
-            Search(connection, connection, self._words).keep_vectors(model, kept)
+            Search(connection, connection, self._memory).keep_vectors(model, kept)
             connection.commit()
 
         await self._writes.do(keep)

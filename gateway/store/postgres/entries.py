@@ -5,15 +5,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Final
 
-from msgspec.structs import astuple
-
 from gateway.store.draft import Draft
-from gateway.store.kinds import MESSAGE
+from gateway.store.kinds import MESSAGE, MessageRecord
 from gateway.store.postgres.records import ServerRecords
 from gateway.store.records import Vector
-from gateway.store.searching import Entry, Wanted, entry_of, lane_term
+from gateway.store.searching import Wanted
+from gateway.store.shared import searchable
+from gateway.store.shared.searchable import kind_of, owner_of, terms_of
+from gateway.store.steps.sessions import message
+
+_MOST_BYTES: Final = 500_000  # of a message's terms
+_LONGEST: Final = 500  # letters of a term
 
 _OF: Final = "kind <> '' AND (%s = '' OR kind = %s)"
 _IN: Final = "(%s = '' OR lane = %s)"
@@ -52,11 +57,13 @@ class ServerEntries(ServerRecords):
     def listed(
         self, kind: str, lane: str, sought: Sequence[Wanted], most: int, *, oldest: bool = False
     ) -> list[list[int]]:
-        owner = [[lane_term(lane)]] if lane else []
+        owner = [[_lane_term(lane)]] if lane else []
         queries = [" & ".join(map(_any, [*owner, *each])) for each in sought]
         return self.all(_LISTED.format("ASC" if oldest else "DESC"), kind, kind, most, queries)
 
-    def beside(self, kind: str, numbers: Sequence[int], reach: int) -> Iterable[tuple[int, list[int], list[int]]]:
+    def beside(
+        self, kind: str, lane: str, numbers: Sequence[int], reach: int
+    ) -> Iterable[tuple[int, list[int], list[int]]]:
         return self.rows(_BESIDE, kind, reach, kind, reach, list(numbers))
 
     def sessions(self, numbers: Sequence[int]) -> dict[int, str]:
@@ -78,8 +85,12 @@ class ServerEntries(ServerRecords):
     def left(self, made: int) -> int:
         return int(self.all("SELECT count(*) FROM entry WHERE made < %s OR made > %s", made, made)[0])
 
-    def enter(self, entry: Entry) -> None:
-        self.connection.execute(_ENTER, astuple(entry))
+    def enter(self, said: MessageRecord) -> None:
+        whole, lane = message(said), said.key.text
+        kind = kind_of(whole)
+        terms = _fitting([_lane_term(lane), *terms_of(whole, kind)]) if kind else []
+        values = (said.number, lane, kind or "", said.session_id, searchable.MADE, terms)
+        self.connection.execute(_ENTER, values)
 
     def write(self, draft: Draft) -> None:
         with self.connection.pipeline():
@@ -88,7 +99,7 @@ class ServerEntries(ServerRecords):
                 if said is None:
                     self.connection.execute("DELETE FROM entry WHERE number = %s", (number,))
                 else:
-                    self.enter(entry_of(said))
+                    self.enter(said)
 
     def vectors_of(self) -> tuple[str, int]:
         model, length = json.loads(next(iter(self.all("SELECT value FROM meta WHERE name = 'vectors'")), '["", 0]'))
@@ -113,6 +124,18 @@ class ServerEntries(ServerRecords):
 
     def values(self, numbers: Sequence[int]) -> Iterable[tuple[int, bytes]]:
         return self.rows("SELECT number, numbers FROM entry WHERE number = ANY(%s)", list(numbers))
+
+
+def _lane_term(lane: str) -> str:
+    """A conversation as a term that no word can be."""
+    return f"@{owner_of(lane, size=8)}"
+
+
+def _fitting(terms: Sequence[str]) -> list[str]:
+    """The terms that the server takes."""
+    short = [each.encode("utf-8", "ignore").decode() for each in terms if len(each) < _LONGEST]
+    sizes = accumulate(len(each.encode()) for each in short)
+    return [each for each, size in zip(short, sizes, strict=True) if each and size < _MOST_BYTES]
 
 
 def _any(terms: Sequence[str]) -> str:

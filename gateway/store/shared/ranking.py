@@ -121,7 +121,7 @@ class Index(Protocol):
 class Talks:
     """Which sessions form one talk, because each continues another. `parents`: what each continues."""
 
-    def __init__(self, parents: Mapping[str, str]) -> None:
+    def __init__(self, parents: Mapping[str, str | None]) -> None:
         self._parents = parents
 
     def of(self, session_id: str) -> str:

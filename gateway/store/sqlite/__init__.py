@@ -9,7 +9,7 @@
                   copying         a copy of it, beside a running gateway
                   swapping        another one in its place, whole or not at all
                   mark            the sign that `legato migrate` is filling it
-    a search      search          the full-text index (vectors: of what messages mean), from `messages`
+    a search      search          the full-text index, and vectors of what messages mean
     its layout    migrations      brings it to this version
                   former          the tables with columns that it had before
                   bringing        the step from them to tables of kinds

@@ -15,8 +15,9 @@ from gateway.runtime.tasks import Background
 from gateway.store.backend import News, nothing
 from gateway.store.draft import Draft
 from gateway.store.records import Found, Meaning, Passage, Unembedded, Vector
+from gateway.store.searching import Search, SearchMemory
 from gateway.store.space import Caller
-from gateway.store.sqlite import forgetting, search, vectors
+from gateway.store.sqlite import forgetting, search
 from gateway.store.sqlite.connection import Connection
 from gateway.store.sqlite.database import HERE, Database
 from gateway.store.sqlite.records import FileRecords, WrittenRecords
@@ -45,7 +46,7 @@ class SqliteBackend:
         self._clock = clock
         self._background = Background()
         self._hear: Callable[[News], None] = nothing
-        self._entries = search.Entries()
+        self._owners, self._memory = search.OwnerNumbers(), SearchMemory()
         self._space: WrittenRecords | None = None
         self._here: Draft | None = None  # for looks on the loop, which put nothing
 
@@ -135,7 +136,7 @@ class SqliteBackend:
 
     async def scrub(self) -> None:
         """Leave nothing forgotten in unused parts of the file, now or as soon as a backup is done."""
-        self._entries = search.Entries()
+        self._owners, self._memory = search.OwnerNumbers(), SearchMemory()
         if not await self._is_scrubbed():
             self._background.start_once(self._scrub_later(), name="scrub again")
 
@@ -169,37 +170,36 @@ class SqliteBackend:
             if left > 0 and left % _TOLD < search.RENEWED:
                 log.info("search_index_outdated", left=left)
             await self._clock.sleep(_RENEWAL_PAUSE)
-        self._entries = search.Entries()
+        self._owners, self._memory = search.OwnerNumbers(), SearchMemory()
         log.info("search_index_renewed")
 
     async def unindexed(self) -> int:
         """Count the messages whose entries another version made."""
         return await self.database.read(search.left)
 
+    async def _searched(self, ask: Callable[[Search], T]) -> T:
+        return await self.database.search(lambda connection: ask(self._search(connection)))
+
+    def _search(self, connection: apsw.Connection) -> Search:
+        entries = search.FileEntries(connection, self._owners, is_late=self.is_beside)
+        return Search(FileRecords(connection), entries, self._memory)
+
     async def search(
         self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
     ) -> list[Passage]:
-        """The passages that answer best."""
-        return await self.database.search(
-            search.passages, self._entries, words, key, limit, now, meaning, is_late=self.is_beside
-        )
+        return await self._searched(lambda search: search.passages(words, key, limit, now, meaning))
 
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
-        """For each value the messages of the key that hold it."""
-        return await self.database.search(search.holding, self._entries, values, key, limit)
+        return await self._searched(lambda search: search.holding(values, key, limit))
 
     async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
-        """A message of the key among its neighbours."""
-        number = int(message_id) if message_id.isdecimal() else 0
-        return await self.database.search(search.around, self._entries, key, number, reach)
+        return await self._searched(lambda search: search.around(key, message_id, reach))
 
     async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
-        """Messages without a vector."""
-        return await self.database.read(vectors.unembedded, model, length, limit)
+        return await self._searched(lambda search: search.unembedded(model, length, limit))
 
     async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
-        """Keep vectors of messages."""
-        await self.database.write(vectors.keep, model, kept)
+        await self.database.write(lambda connection: self._search(connection).keep_vectors(model, kept))
 
 
 def _written(connection: apsw.Connection) -> WrittenRecords:

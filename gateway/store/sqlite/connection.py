@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import apsw
 
-from gateway.domain.message import Message
 from gateway.runtime import posix
 from gateway.runtime.errors import TOO_FEW_FILES, StoreUnavailable
 from gateway.runtime.owners import leave_to_owner
+from gateway.store.kinds import MessageRecord
 
 Row = tuple[Any, ...]
 
@@ -108,10 +108,10 @@ def _keep_plans(connection: apsw.Connection) -> None:
 
 
 class Connection(apsw.Connection):
-    """A connection that writes. `stored`: the messages that are stored but not in the index yet, as (number, key,
-    message). Each change makes a new tuple, so a part that is rolled back puts the old one back."""
+    """A connection that writes. `stored`: the messages that are stored but not in the index yet. Each change makes
+    a new tuple, so a part that is rolled back puts the old one back."""
 
-    stored: tuple[tuple[int, str, Message], ...] = ()
+    stored: tuple[MessageRecord, ...] = ()
 
 
 class LogFile:

@@ -42,7 +42,6 @@ from gateway.store.space import Entry, Index, Key, Kind, Order, grouped
 from gateway.store.sqlite import forgetting, search
 from gateway.store.sqlite.connection import Connection, Row, many, one
 from gateway.store.steps.outbox import ROUND
-from gateway.store.steps.sessions import message
 
 T = TypeVar("T")
 
@@ -432,7 +431,7 @@ class WrittenRecords(FileRecords):
             self._known[name], self._entries[name] = record, entries
         if old is None and kind is MESSAGE:  # a search is to find it
             said: Any = record
-            self.connection.stored += ((said.number, said.key.text, message(said)),)
+            self.connection.stored += (said,)
 
     def _change(
         self, kind: Kind[Any], key: Key, document: bytes | str, now: Sequence[Entry], before: Sequence[Entry]

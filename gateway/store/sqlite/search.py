@@ -7,6 +7,9 @@ stand in the same table under other owners: a search for people's words does not
 
 FTS5 gives the messages of a term; `ranking` decides which of them answer. (FTS5's own `bm25()` is 0 here, because the
 table keeps no positions.)
+
+Beside the index lie vectors of messages. `meta` says whose they are, and which messages were looked at: those between
+two numbers, so that new messages come first and old ones follow. The file deletes a vector with its message.
 """
 
 from __future__ import annotations
@@ -15,27 +18,18 @@ import json
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import Final, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import apsw
 
-from gateway.domain.chat import SessionKey
-from gateway.domain.message import HOST, Message, said_in
-from gateway.store.records import Found, Meaning, Passage
-from gateway.store.shared import ranking, searchable
-from gateway.store.shared.documents import parsed
-from gateway.store.shared.ranking import ANY, MOST_OF_A_TERM, Talks, Text
-from gateway.store.shared.searchable import RETURNED, Kind, kind_of, owner_of, terms_of
-from gateway.store.shared.unindexed import ReadIndex, Unindexed
-from gateway.store.sqlite import vectors
+from gateway.store.kinds import MESSAGE, MessageRecord
+from gateway.store.records import Vector
+from gateway.store.searching import Wanted
+from gateway.store.shared import searchable
+from gateway.store.shared.searchable import RETURNED, kind_of, owner_of, terms_of
 from gateway.store.sqlite.connection import Connection, change, many, one
-from gateway.store.sqlite.messages import MESSAGE_COLUMNS, is_of, message_from, message_of
-from gateway.words.misspellings import Vocabulary
-from gateway.words.text import Question
-
-T = TypeVar("T")
+from gateway.store.steps.sessions import message
 
 _OWNER: Final = 12  # bytes of a key's digest
 _OWNERS: Final = 256  # of which the numbers are kept
@@ -44,25 +38,29 @@ _MADE: Final = "search_made"  # in `meta`: by which way all entries were made
 _BELOW: Final = (
     f"search_below_{searchable.MADE}"  # and while they are made anew: the entries below this number are not yet
 )
-_GROWN: Final = 1.05  # times as many messages: the words are read anew
+_VECTORS: Final = "vectors"  # in `meta`
+_TOP: Final = (1 << 63) - 1
 _NEWEST: Final = "SELECT rowid FROM message_search ORDER BY rowid DESC LIMIT 1"
 # The query of each term, in their order: a statement for each would take longer to prepare than to run.
-_NEWEST_OF_EACH: Final = (
+_LISTED: Final = (
     "SELECT (SELECT group_concat(number) FROM (SELECT rowid AS number FROM message_search"
-    " WHERE message_search MATCH sought.value ORDER BY rowid DESC LIMIT ?2)) FROM json_each(?1) AS sought"
+    " WHERE message_search MATCH sought.value ORDER BY rowid {} LIMIT ?2)) FROM json_each(?1) AS sought"
 )
-_READ: Final = 500  # messages read at once, where there is no index
+_PUT: Final = "INSERT INTO meta(name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2"
 RENEWED: Final = 50  # messages entered anew in one transaction
+
+
+# -- entering ------------------------------------------------------------------------------------------
 
 
 def enter_stored(connection: Connection) -> None:
     """Index the messages that wait for it. Another process may have forgotten one of them meanwhile."""
-    sought = json.dumps([number for number, _, _ in connection.stored])
-    rows = many(connection, "SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(?))", (sought,))
+    sought = json.dumps([said.number for said in connection.stored])
+    rows = many(connection, "SELECT key FROM message WHERE key IN (SELECT value FROM json_each(?))", (sought,))
     there = {row[0] for row in rows}
-    for number, key, message in connection.stored:
-        if number in there:
-            enter(connection, number, key, message)
+    for said in connection.stored:
+        if said.number in there:
+            enter(connection, said)
 
 
 def is_behind(connection: apsw.Connection) -> bool:
@@ -77,23 +75,27 @@ def enter_missed(connection: apsw.Connection) -> None:
     row = one(connection, _NEWEST)
     if row is None and not is_made(connection):  # all entries are made anew
         return
-    found = "SELECT id, key, body, note FROM messages WHERE id > ? ORDER BY id"
-    for number, key, body, note in many(connection, found, row or (0,)):
-        enter(connection, number, key, message_of(body, note))
+    for said in _said(connection, "key > ? ORDER BY key", row or (0,)):
+        enter(connection, said)
 
 
-def enter(connection: apsw.Connection, number: int, key: str, message: Message) -> None:
+def _said(connection: apsw.Connection, which: str, values: Sequence[Any]) -> list[MessageRecord]:
+    return [MESSAGE.record(row[0]) for row in many(connection, f"SELECT doc FROM message WHERE {which}", values)]
+
+
+def enter(connection: apsw.Connection, said: MessageRecord) -> None:
     """Index a message, if a search should find the message; an entry that is there is made anew."""
-    kind = kind_of(message)
-    terms = terms_of(message, kind) if kind else []
+    whole = message(said)
+    kind = kind_of(whole)
+    terms = terms_of(whole, kind) if kind else []
     if terms:
-        owner = owner_of(key, size=_OWNER)
+        owner = owner_of(said.key.text, size=_OWNER)
         if kind == "returned":
             owner = f"{owner}{RETURNED} {RETURNED}"  # a term of the key's results, and one of all results
         change(
             connection,
             "INSERT OR REPLACE INTO message_search(rowid, owner, terms) VALUES (?,?,?)",
-            (number, owner, " ".join(terms)),
+            (said.number, owner, " ".join(terms)),
         )
 
 
@@ -111,25 +113,22 @@ def left(connection: apsw.Connection) -> int:
     """Return the number of messages whose entries another version made."""
     if is_made(connection):
         return 0
-    row = one(connection, "SELECT count(*) FROM messages WHERE id < ?", (_below(connection),))
+    row = one(connection, "SELECT count(*) FROM message WHERE key < ?", (_below(connection),))
     assert row is not None
     return int(row[0])
 
 
 def renew_some(connection: apsw.Connection) -> bool:
     """Enter some messages anew whose entries another version made, the newest of them; False: those were the last."""
-    below = _below(connection)
-    found = "SELECT id, key, body, note FROM messages WHERE id < ? ORDER BY id DESC LIMIT ?"
-    rows = many(connection, found, (below, RENEWED))
-    leave(connection, [row[0] for row in rows])
-    for number, key, body, note in rows:
-        enter(connection, number, key, message_of(body, note))
-    put = "INSERT INTO meta(name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2"
-    if len(rows) == RENEWED:
-        change(connection, put, (_BELOW, rows[-1][0]))
+    some = _said(connection, "key < ? ORDER BY key DESC LIMIT ?", (_below(connection), RENEWED))
+    leave(connection, [said.number for said in some])
+    for said in some:
+        enter(connection, said)
+    if len(some) == RENEWED:
+        change(connection, _PUT, (_BELOW, some[-1].number))
         return True
     # With the last of them, or a search would still read all messages for a moment, and forgive no slip.
-    change(connection, put, (_MADE, searchable.MADE))
+    change(connection, _PUT, (_MADE, searchable.MADE))
     change(connection, "DELETE FROM meta WHERE name = ?", (_BELOW,))
     return False
 
@@ -139,11 +138,16 @@ def _below(connection: apsw.Connection) -> int:
     return int(row[0]) if row else _highest(connection) + 1
 
 
+def _highest(connection: apsw.Connection) -> int:
+    row = one(connection, "SELECT max(key) FROM message")
+    return (row and row[0]) or 0
+
+
 def leave(connection: apsw.Connection, numbers: Sequence[int]) -> None:
     """Take messages out of the index. Their terms stay in it, unfound, until `merge_some` has come to them."""
     assert isinstance(connection, Connection)
     if connection.stored:
-        connection.stored = tuple(each for each in connection.stored if each[0] not in numbers)
+        connection.stored = tuple(said for said in connection.stored if said.number not in numbers)
     for number in numbers:
         change(connection, "DELETE FROM message_search WHERE rowid = ?", (number,))
 
@@ -157,7 +161,10 @@ def merge_some(connection: apsw.Connection, *, first: bool) -> bool:
     return connection.total_changes() - before > 1
 
 
-class Entries:
+# -- asking --------------------------------------------------------------------------------------------
+
+
+class OwnerNumbers:
     """The numbers of an owner's messages, rising, kept from search to search: eight bytes each. FTS5 takes longer to
     count them, or to find the one before another, than a search may take. Of a message that is deleted meanwhile the
     number stays, and its reader finds nothing: the store begins anew after it has forgotten something."""
@@ -165,16 +172,6 @@ class Entries:
     def __init__(self, most: int = _OWNERS) -> None:
         self._most = most
         self._known: OrderedDict[str, array[int]] = OrderedDict()
-        self._vocabulary, self._read_at = Vocabulary(), 0
-
-    def vocabulary(self, connection: apsw.Connection) -> Vocabulary:
-        """The words of the index, read anew when a twentieth of the messages is new: a word that was said just now is
-        still in view."""
-        highest = _highest(connection)
-        if highest > self._read_at * _GROWN:
-            rows = many(connection, "SELECT term FROM search_words")
-            self._vocabulary, self._read_at = Vocabulary([row[0] for row in rows]), highest
-        return self._vocabulary
 
     def of(self, connection: apsw.Connection, owner: str) -> Sequence[int]:
         """All of them; the new ones are added."""
@@ -189,15 +186,18 @@ class Entries:
             self._known.popitem(last=False)
         return known
 
-    def around(self, connection: apsw.Connection, owner: str, number: int, reach: int, *, apart: str = "") -> list[int]:
-        """The numbers beside one, and that one, which may be a message of another owner, `apart`."""
+    def beside(
+        self, connection: apsw.Connection, owner: str, number: int, reach: int, *, apart: str = ""
+    ) -> tuple[int, list[int], list[int]]:
+        """A number, those before it, nearest first, and those after it. It may be a message of another owner,
+        `apart`."""
         known: Sequence[int] = self._known.get(owner, ())
         if not _holds(known, number) and not _holds(self._known.get(apart, ()), number):
             self._known.pop(owner, None)  # an older message may come late, by the change of a chat's name
             known = self.of(connection, owner)
         place = bisect_left(known, number)
         after = place + 1 if _holds(known, number) else place
-        return [*known[max(0, place - reach) : place], number, *known[after : after + reach]]
+        return number, [*reversed(known[max(0, place - reach) : place])], [*known[after : after + reach]]
 
 
 def _holds(known: Sequence[int], number: int) -> bool:
@@ -205,186 +205,123 @@ def _holds(known: Sequence[int], number: int) -> bool:
     return place < len(known) and known[place] == number
 
 
-def passages(
-    connection: apsw.Connection,
-    entries: Entries,
-    words: str,
-    key: SessionKey | None,
-    limit: int,
-    now: float,
-    meaning: Meaning | None = None,
-    *,
-    is_late: bool,
-) -> list[Passage]:
-    """The passages that answer best, best first: people's and the model's words, then results of tools. `is_late`: the
-    last messages may not be in the index; then all messages are read."""
-    if is_made(connection) and not (is_late and is_behind(connection)):
-        index_of = partial(SqliteIndex, connection, entries, key)
-        return ranking.result_of(ranking.search(index_of, words, limit, now, meaning))
-    read = _read(connection, words, key)
-    index = SqliteIndex(connection, entries, key, None)
-    return ranking.result_of(ranking.search(partial(ReadIndex, index, read), words, limit, now))
+class FileEntries:
+    """The index and the vectors of a file. `is_late`: the last messages may not be in the index yet."""
 
-
-def _read(connection: apsw.Connection, words: str, key: SessionKey | None) -> Unindexed:
-    """Every message of a key, or of all, some at a time."""
-    read, last = Unindexed(words), 0
-    of_key = "id > ?1 AND (?2 IS NULL OR key = ?2)"
-    found = f"SELECT id, session_id, body, note FROM messages WHERE {of_key} ORDER BY id LIMIT ?3"
-    while rows := many(connection, found, (last, None if key is None else key.text, _READ)):
-        last = rows[-1][0]
-        talks = _talks(connection, {row[1] for row in rows})
-        for number, session_id, body, note in rows:
-            read.take(number, talks.of(session_id), message_of(body, note))
-    return read
-
-
-def _talks(connection: apsw.Connection, sessions: Collection[str]) -> Talks:
-    """The talks of these sessions."""
-    found = (
-        "WITH RECURSIVE above(id, parent_id) AS ("
-        "SELECT id, parent_id FROM sessions WHERE id IN (SELECT value FROM json_each(?)) "
-        "UNION SELECT s.id, s.parent_id FROM above JOIN sessions s ON s.id = above.parent_id"
-        ") SELECT id, parent_id FROM above WHERE parent_id IS NOT NULL"
-    )
-    return Talks(dict(many(connection, found, (json.dumps(list(sessions)),))))
-
-
-def holding(
-    connection: apsw.Connection, entries: Entries, values: Sequence[str], key: SessionKey, limit: int
-) -> list[list[Found]]:
-    """For each value the messages of the key that hold the value."""
-    return ranking.result_of(ranking.holding([SqliteIndex(connection, entries, key, None)], values, limit))
-
-
-def around(connection: apsw.Connection, entries: Entries, key: SessionKey, number: int, reach: int) -> list[Found]:
-    """A message of the key among its neighbours; empty for any other message."""
-    if not is_of(connection, number, key):
-        return []
-    return ranking.result_of(ranking.around(SqliteIndex(connection, entries, key, "said"), number, reach))
-
-
-class SqliteIndex:
-    """The messages of one kind in a file (None: of either), of one key or of all. No method waits: a search runs from
-    its beginning to its end in the thread of the connection."""
-
-    def __init__(
-        self, connection: apsw.Connection, entries: Entries, key: SessionKey | None, kind: Kind | None
-    ) -> None:
+    def __init__(self, connection: apsw.Connection, owners: OwnerNumbers, *, is_late: bool = False) -> None:
         self._connection = connection
-        self._entries = entries
-        self._key = key
-        self._kind = kind
-        self._own, self._apart = ("", "") if key is None else (_whose(key, kind), _whose(key, "returned"))
-        self._size: int | None = None
+        self._owners = owners
+        self._is_late = is_late
 
-    async def size(self) -> int:
-        """Return the number of messages."""
-        if self._size is None:
-            counted = "SELECT count(*) FROM message_search"
-            known = self._entries.of(self._connection, self._own) if self._own else None
-            self._size = int(many(self._connection, counted)[0][0]) if known is None else len(known)
-        return self._size
+    def size(self, kind: str, lane: str) -> int:
+        if lane:
+            return len(self._owners.of(self._connection, _owner(lane, kind)))
+        return int(many(self._connection, "SELECT count(*) FROM message_search")[0][0])
 
-    async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """The newest messages of each term."""
-        if not terms or (self._own and not await self.size()):  # most chats have no results of tools
-            return {}
-        sought = json.dumps([self._among(_term(term)) for term in terms])
-        rows = many(self._connection, _NEWEST_OF_EACH, (sought, MOST_OF_A_TERM))
-        return {term: _numbers_in(row[0]) for term, row in zip(terms, rows, strict=True)}
+    def listed(
+        self, kind: str, lane: str, sought: Sequence[Wanted], most: int, *, oldest: bool = False
+    ) -> list[list[int]]:
+        among = _owner(lane, kind) if lane else ""
+        matches = [" AND ".join(filter(None, (among, *map(_any, each)))) for each in sought]
+        if not lane:
+            apart = f'{"AND" if kind == "returned" else "NOT"} owner : "{RETURNED}"'
+            matches = [f"({each}) {apart}" for each in matches]
+        query = _LISTED.format("" if oldest else "DESC")
+        return [_numbers_in(row[0]) for row in many(self._connection, query, (json.dumps(matches), most))]
 
-    async def vocabulary(self) -> Vocabulary:
-        """Return the words of all messages; those of another conversation lead to no message of this one."""
-        return self._entries.vocabulary(self._connection)
+    def beside(
+        self, kind: str, lane: str, numbers: Sequence[int], reach: int
+    ) -> Iterator[tuple[int, list[int], list[int]]]:
+        lanes = dict.fromkeys(numbers, lane) if lane else self._of_messages("messages", numbers)
+        for number, name in lanes.items():
+            own, apart = _owner(name, kind), _owner(name, "returned")
+            yield self._owners.beside(self._connection, own, number, reach, apart=apart)
 
-    async def holding(self, sought: Sequence[Question], limit: int) -> Sequence[Sequence[int]]:
-        """For each question the messages that hold each of its words: the newest, and the oldest."""
-        return [self._with_all(each, limit) if each.wanted else [] for each in sought]
+    def sessions(self, numbers: Sequence[int]) -> dict[int, str]:
+        return self._of_messages("doc ->> '$.session_id'", numbers)
 
-    async def texts(self, numbers: Sequence[int]) -> Mapping[int, Text]:
-        """Return the words of the messages."""
-        rows = many(
-            self._connection,
-            "SELECT id, at, session_id, '[' || body || ',' || ifnull(note, '{}') || ']' FROM messages"
-            " WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(numbers)),),
-        )
-        found = parsed(row[3] for row in rows)
-        return {
-            number: Text(said_in({**body, HOST: note}), at, session_id)
-            for (number, at, session_id, _), (body, note) in zip(rows, found, strict=True)
-        }
+    def _of_messages(self, value: str, numbers: Sequence[int]) -> dict[int, str]:
+        query = f"SELECT key, {value} FROM message WHERE key IN (SELECT value FROM json_each(?))"
+        return dict(many(self._connection, query, (json.dumps(list(numbers)),)))
 
-    async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
-        """The messages themselves."""
-        rows = many(
-            self._connection,
-            f"SELECT m.session_id, {MESSAGE_COLUMNS} FROM messages m WHERE m.id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(numbers)),),
-        )
-        return {row[1]: Found(session_id=row[0], message=message_from(row[1:]), at=row[5]) for row in rows}
+    def numbers(self, lane: str, after: int, most: int) -> list[int]:
+        some = "SELECT id FROM messages WHERE id > ?1 AND (?2 = '' OR key = ?2) ORDER BY id LIMIT ?3"
+        return [row[0] for row in many(self._connection, some, (after, lane, most))]
 
-    async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
-        """The messages of the same talk before and after each."""
-        runs = {each: self._beside(each, reach) for each in numbers}
-        every = json.dumps(list({each for run in runs.values() for each in run}))
-        found = (
-            "SELECT group_concat(id), session_id FROM messages WHERE id IN (SELECT value FROM json_each(?)) GROUP BY 2"
-        )
-        rows = many(self._connection, found, (every,)) if reach else []
-        if len(rows) <= 1:
-            return runs
-        session_of: dict[int, str] = {each: row[1] for row in rows for each in _numbers_in(row[0])}
-        talks = _talks(self._connection, set(session_of.values()))
-        return {each: talks.cut(each, run, session_of) for each, run in runs.items()}
+    def words(self) -> list[str]:
+        return [row[0] for row in many(self._connection, "SELECT term FROM search_words")]
 
-    async def nearest(self, meaning: Meaning) -> Sequence[int]:
-        """The messages that mean nearly the same, nearest first."""
-        among = self._entries.of(self._connection, self._own) if self._own else None
-        return vectors.nearest_to(self._connection, meaning, among)
+    def newest(self) -> int:
+        return _highest(self._connection)
 
-    async def beside(self, work: Callable[[], T]) -> T:
-        """Work that takes long: here, because this thread is for searches alone."""
-        return work()
+    def left(self, made: int) -> int:
+        if self._is_late and is_behind(self._connection):
+            return 1
+        return left(self._connection)
 
-    def _with_all(self, sought: Question, limit: int) -> list[int]:
-        words = (" OR ".join(map(_term, alternatives)) for alternatives in sought.wanted)
-        match = self._among(" AND ".join(f"({word})" for word in words))
-        found = "SELECT rowid FROM message_search WHERE message_search MATCH ? ORDER BY rowid"
-        newest = [row[0] for row in many(self._connection, f"{found} DESC LIMIT ?", (match, limit))]
-        oldest = many(self._connection, f"{found} LIMIT 1", (match,)) if len(newest) == limit else ()
-        return [*newest, *(row[0] for row in oldest)]
+    # -- vectors ----------------------------------------------------------------------------
 
-    def _among(self, sought: str) -> str:
-        """Return the query for these terms among the index's messages."""
-        if self._own:
-            return f"{self._own} AND {sought}"
-        return f'{sought} {"AND" if self._kind == "returned" else "NOT"} owner : "{RETURNED}"'
+    def vectors_of(self) -> tuple[str, int]:
+        model, length, _, _ = self._looked_at()
+        return model, length
 
-    def _beside(self, number: int, reach: int) -> list[int]:
-        if not reach:
-            return [number]
-        if self._own:
-            return self._entries.around(self._connection, self._own, number, reach, apart=self._apart)
-        row = one(self._connection, "SELECT key FROM messages WHERE id = ?", (number,))
-        whose = _whose(row[0] if row else "", self._kind)
-        found = "SELECT rowid FROM message_search WHERE message_search MATCH ? AND rowid"
-        before = many(self._connection, f"{found} < ? ORDER BY rowid DESC LIMIT ?", (whose, number, reach))
-        after = many(self._connection, f"{found} > ? ORDER BY rowid LIMIT ?", (whose, number, reach))
-        return [*(row[0] for row in reversed(before)), number, *(row[0] for row in after)]
+    def _looked_at(self) -> tuple[str, int, int, int]:
+        """The model, the length of its vectors, and the lowest and the highest message that was looked at."""
+        row = one(self._connection, "SELECT value FROM meta WHERE name = ?", (_VECTORS,))
+        model, length, lowest, highest = json.loads(row[0]) if row else ("", 0, _TOP, 0)
+        return model, length, lowest, highest
+
+    def embedded_by(self, model: str, length: int, *, anew: bool) -> None:
+        _, _, lowest, highest = self._looked_at()
+        if anew:
+            change(self._connection, "DELETE FROM message_vectors")
+            lowest, highest = _TOP, 0
+        change(self._connection, _PUT, (_VECTORS, json.dumps((model, length, lowest, highest))))
+
+    def unembedded(self, most: int, *, anew: bool) -> list[int]:
+        """Messages that were not looked at: new ones, oldest first, or else old ones, newest first."""
+        _, _, lowest, highest = self._looked_at()
+        if anew:
+            lowest = highest = _TOP
+        query = "SELECT key FROM message WHERE key"
+        rows = many(self._connection, f"{query} > ? ORDER BY key LIMIT ?", (highest, most))
+        rows = rows or many(self._connection, f"{query} < ? ORDER BY key DESC LIMIT ?", (lowest, most))
+        return [row[0] for row in rows]
+
+    def embed(self, number: int, vector: Vector) -> None:
+        if any(vector):
+            put = "INSERT OR REPLACE INTO message_vectors SELECT key, ?2, ?3 FROM message WHERE key = ?1"
+            change(self._connection, put, (number, *vector))
+        model, length, lowest, highest = self._looked_at()
+        state = (model, length, min(lowest, number), max(highest, number))
+        change(self._connection, _PUT, (_VECTORS, json.dumps(state)))
+
+    def signs(self, lane: str, most: int) -> Iterable[tuple[int, bytes]]:
+        if lane:
+            return self._vectors("signs", self._owners.of(self._connection, _owner(lane, "said"))[-most:])
+        newest = "SELECT id, signs FROM message_vectors ORDER BY id DESC LIMIT ?"
+        return [(row[0], row[1]) for row in many(self._connection, newest, (most,))]
+
+    def values(self, numbers: Sequence[int]) -> Iterable[tuple[int, bytes]]:
+        return self._vectors("numbers", numbers)
+
+    def _vectors(self, column: str, numbers: Sequence[int]) -> list[tuple[int, bytes]]:
+        found = f"SELECT id, {column} FROM message_vectors WHERE id IN (SELECT value FROM json_each(?))"
+        return [(row[0], row[1]) for row in many(self._connection, found, (json.dumps(list(numbers)),))]
 
 
-def _whose(key: SessionKey | str, kind: Kind | None) -> str:
-    owner = owner_of(str(key), size=_OWNER)
-    owners = {"said": f'"{owner}"', "returned": f'"{owner}{RETURNED}"', None: f'("{owner}" OR "{owner}{RETURNED}")'}
+def _owner(lane: str, kind: str) -> str:
+    owner = owner_of(lane, size=_OWNER)
+    owners = {"said": f'"{owner}"', "returned": f'"{owner}{RETURNED}"', "": f'("{owner}" OR "{owner}{RETURNED}")'}
     return f"owner : {owners[kind]}"
 
 
+def _any(terms: Sequence[str]) -> str:
+    """The query for any of these terms, which hold no quotes: letters, digits and marks only."""
+    return f"({' OR '.join(map(_term, terms))})"
+
+
 def _term(term: str) -> str:
-    """Return the query for a term, which holds no quotes: letters, digits and marks only; or for any of some."""
-    if ANY in term:
-        return f"({' OR '.join(map(_term, term.split(ANY)))})"
     return f'terms : "{term[1:]}" *' if term.startswith("^") else f'terms : "{term}"'
 
 
@@ -392,8 +329,3 @@ def _numbers_in(listed: str | None) -> list[int]:
     """Message numbers that a query gives as one text: to hand over thousands of rows takes longer than to find them."""
     numbers: list[int] = json.loads(f"[{listed}]") if listed else []  # faster than `int` of each
     return numbers
-
-
-def _highest(connection: apsw.Connection) -> int:
-    row = one(connection, "SELECT max(id) FROM messages")
-    return (row and row[0]) or 0

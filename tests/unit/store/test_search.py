@@ -11,7 +11,7 @@ from gateway.agent.tools.history import render
 from gateway.domain.message import Message, assistant, handle, noted, tool_result, user
 from gateway.store.records import Found, Passage
 from gateway.store.shared.searchable import RESULT_NUMBERS, RESULT_TERMS, kind_of, terms_of
-from gateway.store.sqlite.search import Entries
+from gateway.store.sqlite.search import OwnerNumbers
 from gateway.words import text
 from gateway.words.text import passage
 
@@ -109,32 +109,38 @@ def enter(connection: apsw.Connection, owner: str, *numbers: int) -> None:
         connection.execute("INSERT INTO message_search(rowid, owner, terms) VALUES (?,?,'word')", (number, owner))
 
 
+def around(owners: OwnerNumbers, connection: apsw.Connection, owner: str, number: int, reach: int) -> list[int]:
+    same, before, after = owners.beside(connection, owner, number, reach)
+    assert same == number
+    return [*reversed(before), number, *after]
+
+
 def test_new_messages_join_those_that_are_known(connection: apsw.Connection) -> None:
-    entries = Entries()
+    owners = OwnerNumbers()
     enter(connection, "me", 3, 5, 9)
     enter(connection, "you", 4, 6)
-    assert list(entries.of(connection, "owner : me")) == [3, 5, 9]
+    assert list(owners.of(connection, "owner : me")) == [3, 5, 9]
     enter(connection, "me", 12)
     enter(connection, "you", 13)
-    assert list(entries.of(connection, "owner : me")) == [3, 5, 9, 12]
-    assert entries.around(connection, "owner : me", 9, 1) == [5, 9, 12]
-    assert entries.around(connection, "owner : me", 3, 2) == [3, 5, 9]
-    assert entries.around(connection, "owner : you", 6, 2) == [4, 6, 13]
+    assert list(owners.of(connection, "owner : me")) == [3, 5, 9, 12]
+    assert around(owners, connection, "owner : me", 9, 1) == [5, 9, 12]
+    assert around(owners, connection, "owner : me", 3, 2) == [3, 5, 9]
+    assert around(owners, connection, "owner : you", 6, 2) == [4, 6, 13]
 
 
 def test_an_older_message_that_came_late_is_found(connection: apsw.Connection) -> None:
-    entries = Entries()
+    owners = OwnerNumbers()
     enter(connection, "me", 5, 9)
-    assert list(entries.of(connection, "owner : me")) == [5, 9]
+    assert list(owners.of(connection, "owner : me")) == [5, 9]
     enter(connection, "me", 2)
-    assert entries.around(connection, "owner : me", 2, 1) == [2, 5]
-    assert entries.around(connection, "owner : me", 5, 1) == [2, 5, 9]
-    assert entries.around(connection, "owner : me", 7, 1) == [5, 7, 9]  # a result of a tool, say
+    assert around(owners, connection, "owner : me", 2, 1) == [2, 5]
+    assert around(owners, connection, "owner : me", 5, 1) == [2, 5, 9]
+    assert around(owners, connection, "owner : me", 7, 1) == [5, 7, 9]  # a result of a tool, say
 
 
 def test_the_least_recently_asked_owners_are_forgotten(connection: apsw.Connection) -> None:
-    entries = Entries(most=2)
+    owners = OwnerNumbers(most=2)
     for owner in ("a", "b", "c"):
         enter(connection, owner, ord(owner))
-        assert list(entries.of(connection, f"owner : {owner}")) == [ord(owner)]
-    assert len(entries._known) == 2
+        assert list(owners.of(connection, f"owner : {owner}")) == [ord(owner)]
+    assert len(owners._known) == 2
