@@ -19,7 +19,7 @@ from gateway.store.records import Lease, Opening
 from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META, admit
 from gateway.store.redis.endpoint import Endpoint
-from gateway.store.redis.scripts import _read
+from gateway.store.redis.scripts import script
 from tests.support.redis_proxy import LosingProxy, losing_proxy
 from tests.support.store_kit import (
     START,
@@ -254,21 +254,28 @@ async def continued(store: Store, lease: Lease, session: Any) -> Any:
     return await store.continue_session(lease, session.ref, opening, 2, run)
 
 
-async def test_a_server_keeps_each_answer_until_it_was_heard_and_no_longer(server: RedisServer) -> None:
-    text = f"{_read('parts', 'base')}\nreturn once(function() return {{ 'ok', call('INCR', P .. 'steps') }} end)"
-
+async def test_what_keeps_the_search_index_may_be_done_twice(server: RedisServer) -> None:
     client = server.client()
 
-    def run(number: int, *, answered: int) -> list[Any]:
-        header = ("w", str(number), str(answered), "news", "1000", "*", "*")
-        return list(client.eval(text, 1, "{p00}:seq", *header))
+    def twice(name: str, *arguments: str) -> None:
+        found = []
+        for _ in range(2):
+            assert client.eval(script(name).text, 1, "{p00}:seq", "w", "1", "news", *arguments) == ["ok"]
+            kept = [each for each in client.keys("*") if client.type(each) == "string"]
+            found.append({each: client.execute_command("GET", each, NEVER_DECODE=True) for each in kept})
+        assert found[0] == found[1]
 
-    assert [run(number, answered=0) for number in (1, 2, 3)] == [["ok", 1], ["ok", 2], ["ok", 3]]
-    assert run(4, answered=2) == ["ok", 4]
-    assert [run(number, answered=2) for number in (1, 2, 3, 4)] == [["stale"], ["stale"], ["ok", 3], ["ok", 4]]
-    assert run(5, answered=1) == ["ok", 5], "what was heard stays heard"
-    assert run(2, answered=1) == ["stale"]
-    assert sorted(client.hkeys("{p00}:answers:w")) == ["3", "4", "5", "heard"]
+    for number in ("16", "32"):
+        client.set(f"{{p00}}:message:{number}", "1 {}")
+        client.sadd("{p00}:unindexed", number)
+        twice("index", "me", "all", "1", "1", number, "2", "*", "1", "word", "1")
+    assert client.strlen("{p00}:stem:me:word") == 16
+    assert client.smembers("{p00}:unindexed") == set()
+    client.sadd("{p00}:gone", "16")
+    twice("leave_index", "me", "16", "2", "*", "word")
+    twice("forget_entries", "1", "16")
+    assert client.strlen("{p00}:stem:me:word") == 8
+    assert client.exists("{p00}:gone") == 0
     client.close()
 
 

@@ -13,10 +13,9 @@ begin with its hash tag, `{p07}:`, so that a cluster keeps them together. Under 
     unindexed gone gone:<message>   what the search index owes: see entries.py
     stem:<owner>:<term> words:<owner> searched                  searches: see searching.py
     signs:<owner> vectors:<owner> embedded                      what messages mean: see vectors.py
-    answers:<process>               answers of the scripts that keep the search index
     lease:legato migrate            while `legato migrate` works here
 
-and, beside them, `legato:meta`. Only commits, answers and the lease expire. `new:<attempt>:` begins the records of a
+and, beside them, `legato:meta`. Only commits and the lease expire. `new:<attempt>:` begins the records of a
 database of an earlier version while they are brought over (`bringing.py`, `former.py`). A crash of the server loses the
 end of the append-only file: nothing with `appendfsync always`, up to a second with `everysec`. A failover to a replica
 loses the writes that the replica had not received, unless the server is told to wait for replicas

@@ -3,8 +3,8 @@
 When the connection is free, all waiting steps go out as one batch. What comes to wait meanwhile follows at the first
 answer. So many callers share a round trip, the server never waits for us, and a single caller has no delay. If the
 connection breaks before the answers are there, the batch's writing steps may or may not have been done. They are sent
-again, under the same numbers, until the server answers: the scripts do a number once (see parts/base.lua). So a step
-that may have happened is never given up while the store is open; a step that was certainly not sent fails with
+again, under the same numbers, until the server answers: done twice, a step comes to the same (see parts/base.lua). So a
+step that may have happened is never given up while the store is open; a step that was certainly not sent fails with
 StoreUnavailable after `patience`."""
 
 from __future__ import annotations
@@ -138,7 +138,6 @@ class Connection:
         self._resting: asyncio.Future[None] | None = None  # until there is a job
         self._idle = asyncio.Event()  # of whoever waits for that
         self._numbered = 0  # the last job's number
-        self._answered = 0  # no job up to this number will be sent again
         self._answers: Answers | None = None
         self._known: set[str] = set()  # scripts that this connection has used
         self._told = False
@@ -164,7 +163,6 @@ class Connection:
                     break
             self._take()
             await self._carry()
-            self._answered = self._numbered
 
     def _take(self) -> list[Job]:
         """Jobs that are carried from here on, behind those that are."""
@@ -230,7 +228,6 @@ class Connection:
             while self._carried:
                 if (reply := answers.gets()) is NONE:
                     if self._waiting and not undone and not answers.is_cut and (more := self._take()):
-                        self._answered = self._carried[0].number - 1
                         self._send(answers, more)
                     await answers.more()
                     continue
@@ -261,7 +258,7 @@ class Connection:
         verb, what = ("EVALSHA", sha) if sha in self._known else ("EVAL", job.script.text)
         self._known.add(sha)
         caller = self._caller
-        header = (caller.owner, job.number, self._answered, caller.channel)
+        header = (caller.owner, job.number, caller.channel)
         # The server lets a look through where it holds writes back, as for a backup.
         return (verb if job.writes else f"{verb}_RO", what, "1", job.key, *header, *job.arguments)
 

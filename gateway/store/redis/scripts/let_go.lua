@@ -1,6 +1,4 @@
 -- name, holder. Gives {'ok'}.
-return once(function()
-  local at, holder = P .. 'lease:' .. take(), take()
-  if call('GET', at) == holder then call('DEL', at) end
-  return { 'ok' }
-end)
+local at, holder = P .. 'lease:' .. take(), take()
+if call('GET', at) == holder then call('DEL', at) end
+return { 'ok' }
