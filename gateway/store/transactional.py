@@ -200,7 +200,6 @@ class TransactionalBackend:
     # -- lifetime ---------------------------------------------------------------------------
 
     async def open(self, hear: Callable[[News], None], caller: Callable[[str], Caller]) -> str:
-        """Connect, and be one of the processes from now on."""
         self._hear = hear
         await self._reach()
         self._is_open = True
@@ -228,7 +227,6 @@ class TransactionalBackend:
                 await self._clock.sleep(wait)
 
     async def aclose(self) -> None:
-        """Finish the steps on their way, and hang up."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS):
                 await self._steps.idle()
@@ -246,7 +244,6 @@ class TransactionalBackend:
         failed: Callable[[], None] = nothing,
         abandoned: Callable[[T], None] = nothing,
     ) -> T:
-        """Run a step in a transaction."""
         if step is members.end:
             self._background.stop("store beats")  # a later one would be of a process that lives
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -308,12 +305,10 @@ class TransactionalBackend:
             await self._clock.sleep(_RETRY)
 
     async def look(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step that only looks, at a few records."""
         self._must_be_open()
         return await self._looks.do(lambda connection: step(Draft(connection), *args))
 
     async def read(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step that only looks, at any number of records."""
         self._must_be_open()
         return await self._reads.do(lambda connection: step(Draft(connection), *args))
 
@@ -324,7 +319,6 @@ class TransactionalBackend:
     # -- the other processes ----------------------------------------------------------------
 
     def is_sure(self, chat: ChatAddress) -> bool:
-        """Whether this process's last beat is younger than its life."""
         return self._heard_at is not None and self._clock.monotonic() - self._heard_at < self.life
 
     async def _listen(self) -> None:
@@ -379,7 +373,6 @@ class TransactionalBackend:
     # -- what is beside the records ---------------------------------------------------------
 
     async def scrub(self) -> None:
-        """Leave nothing of what was dropped, as far as the server can."""
         self._background.start_once(self._reads.do(lambda connection: connection.free()), name="store scrub")
 
     async def _renew_search(self) -> None:
@@ -389,7 +382,6 @@ class TransactionalBackend:
         log.info("search_index_renewed")
 
     async def unindexed(self) -> int:
-        """Count the messages whose entries another version made."""
         return await self._searched(lambda search: search.entries.left(searchable.MADE))
 
     async def _searched(self, ask: Callable[[Search], T]) -> T:
@@ -399,23 +391,18 @@ class TransactionalBackend:
     async def search(
         self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
     ) -> list[Passage]:
-        """The passages that answer best."""
         return await self._searched(lambda search: search.passages(words, key, limit, now, meaning))
 
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
-        """For each value the messages of the key that hold it."""
         return await self._searched(lambda search: search.holding(values, key, limit))
 
     async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
-        """A message of the key among its neighbours."""
         return await self._searched(lambda search: search.around(key, message_id, reach))
 
     async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
-        """Messages without a vector."""
         return await self._searched(lambda search: search.unembedded(model, length, limit))
 
     async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
-        """Keep vectors of messages."""
         self._must_be_open()
 
         def keep(connection: Connection) -> None:

@@ -135,7 +135,6 @@ class RedisBackend:
             raise
 
     async def aclose(self) -> None:
-        """Finish the steps on their way, and hang up."""
         if self._wire.is_open:
             self._index.finish()
         with suppress(TimeoutError):
@@ -336,7 +335,6 @@ class RedisBackend:
         return await read(self._ask, partitions, step, args)
 
     async def read(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step that looks at any number of records."""
         return await read(self._ask, await self._partitions(step, args), step, args)
 
     async def _ask(self, partition: int, arguments: list[Argument]) -> list[Any]:
@@ -361,7 +359,6 @@ class RedisBackend:
 
     @property
     def listens(self) -> bool:
-        """Whether news of other processes arrive now."""
         return self._listener is not None and self._listener.listening.is_set()
 
     def _caught_up(self) -> None:
@@ -414,29 +411,23 @@ class RedisBackend:
         self._background.start(forget_history(self._endpoint, self._clock), name="store scrub")
 
     async def unindexed(self) -> int:
-        """Count the messages whose entries another version made."""
         return await self._index.left()
 
     async def search(
         self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
     ) -> list[Passage]:
-        """The passages that answer best."""
         return await searching.search(self._wire, self._index.old, words, key, limit, now, meaning)
 
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
-        """For each value the messages of the key that hold it."""
         return await searching.holding(self._wire, values, key, limit)
 
     async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
-        """A message of the key among its neighbours."""
         return await searching.around(self._wire, key, message_id, reach)
 
     async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
-        """Messages without a vector."""
         return await searching.unembedded(self._wire, model, length, limit)
 
     async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
-        """Keep vectors of messages."""
         await vectors.keep(self._wire, partition_of_key(key), searching.owner_of(key.text), model, kept)
 
 

@@ -361,7 +361,6 @@ class RedisIndex:
         self._owner = owner
 
     async def size(self) -> int:
-        """Return the number of messages."""
         return int(await self._wire.ask(self._partition, "STRLEN", self._list(_EVERY))) // _ENTRY
 
     async def every(self) -> Sequence[int]:
@@ -369,7 +368,6 @@ class RedisIndex:
         return _numbers(await self._wire.ask(self._partition, "GETRANGE", self._list(_EVERY), "0", "-1"))
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """The newest messages of each term."""
         newest = str(-MOST_OF_A_TERM * _ENTRY)
         each = [term for some in terms for term in some.split(ranking.ANY)]
         found = await self._wire.ask_all(
@@ -382,7 +380,6 @@ class RedisIndex:
         }
 
     async def vocabulary(self) -> Vocabulary:
-        """Return the words of people and the model."""
         found: list[str] = await self._wire.ask(self._partition, "ZRANGE", f"words:{self._owner}", "0", "-1")
         return await self.beside(lambda: Vocabulary(found))
 
@@ -394,12 +391,10 @@ class RedisIndex:
         return [ranking.ends(sorted(_with_all(each, sets)), limit) for each in sought]
 
     async def texts(self, numbers: Sequence[int]) -> Mapping[int, Text]:
-        """Return the words of the messages."""
         stored = await _stored(self._wire, self._partition, [*map(_message_id, numbers)])
         return await self.beside(lambda: _texts(stored))
 
     async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
-        """The messages themselves."""
         texts = await _stored(self._wire, self._partition, [*map(_message_id, numbers)])
         return {
             _number(str(said.number)): Found(session_id=said.session_id, message=whole(said), at=said.at)
@@ -407,7 +402,6 @@ class RedisIndex:
         }
 
     async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
-        """The messages of the same talk before and after each."""
         if not (numbers and reach):
             return {number: (number,) for number in numbers}
         ids = [_message_id(number) for number in numbers]
@@ -416,11 +410,9 @@ class RedisIndex:
         return {number: [*map(_number, run.split(" "))] for number, run in zip(numbers, runs, strict=True)}
 
     async def nearest(self, meaning: Meaning) -> Sequence[int]:
-        """The messages that mean nearly the same, nearest first."""
         return [*map(_number, await vectors.nearest_to(self._wire, self._partition, self._owner, meaning))]
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """The result of work that takes long, in a thread."""
         return await asyncio.to_thread(work)
 
     def _list(self, term: str) -> str:

@@ -20,7 +20,6 @@ from gateway.store.records import ToolIntent
 log = structlog.get_logger(__name__)
 
 _READABLE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_AT_ONCE: Final = 100_000  # characters: some 0.5 ms
 
 
 def dumps(value: Any) -> str:
@@ -36,22 +35,6 @@ def loads(text: str) -> Any:
         return decode(text)
     except (MsgspecError, UnicodeEncodeError):  # `dumps` writes more than JSON has: halves of characters, NaN
         return json.loads(text)
-
-
-def parsed(documents: Iterable[str]) -> list[Any]:
-    """The values of JSON documents. Short ones are parsed together, in a third of the time, but not too many at once,
-    because no other thread runs meanwhile."""
-    values: list[Any] = []
-    some: list[str] = []
-    size = 0
-    for document in documents:
-        some.append(document)
-        size += len(document)
-        if size > _AT_ONCE:
-            values += loads(f"[{','.join(some)}]")
-            some, size = [], 0
-    values += loads(f"[{','.join(some)}]")
-    return values
 
 
 def storable(text: str) -> str:

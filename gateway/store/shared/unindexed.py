@@ -68,11 +68,9 @@ class ReadIndex:
         self.holding, self.texts, self.read, self.beside = index.holding, index.texts, index.read, index.beside
 
     async def size(self) -> int:
-        """Return the number of messages."""
         return self._messages.size(self._kind)
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[Number]]:
-        """The newest messages of each term."""
         return self._messages.listed(self._kind, terms)
 
     async def vocabulary(self) -> Vocabulary:
@@ -80,7 +78,6 @@ class ReadIndex:
         return Vocabulary()
 
     async def around(self, numbers: Sequence[Number], reach: int) -> Mapping[Number, Sequence[Number]]:
-        """The messages before and after each, in the same talk."""
         return {each: self._messages.around(each, reach) for each in numbers}
 
     async def nearest(self, meaning: Meaning) -> Sequence[Number]:

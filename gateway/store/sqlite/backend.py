@@ -52,11 +52,9 @@ class SqliteBackend:
 
     @property
     def is_beside(self) -> bool:
-        """Whether the file is read beside its owner."""
         return self.database.is_read_only
 
     async def open(self, hear: Callable[[News], None], caller: Callable[[str], Caller]) -> str:
-        """Take the file."""
         self._hear = hear
         await self.database.open()
         if self.is_beside:
@@ -74,7 +72,6 @@ class SqliteBackend:
         return f"process {self.database.generation}"
 
     async def aclose(self) -> None:
-        """Finish the writes that wait, and let go of the file."""
         await self._background.aclose()
         await self.database.aclose()
 
@@ -86,7 +83,6 @@ class SqliteBackend:
         failed: Callable[[], None] = nothing,
         abandoned: Callable[[T], None] = nothing,
     ) -> Coroutine[Any, Any, T]:
-        """Run a step in a transaction of the writer's."""
         space = self._space
         told: list[News] = []
 
@@ -110,7 +106,6 @@ class SqliteBackend:
         return result
 
     async def look(self, step: Callable[..., T], *args: Any) -> T:
-        """Run a step that looks at a few records here and now."""
         return self.database.on(HERE, self._looked, step, *args)
 
     async def read(self, step: Callable[..., T], *args: Any) -> T:
@@ -131,7 +126,6 @@ class SqliteBackend:
     # -- what is left of what was forgotten ------------------------------------------------
 
     def is_sure(self, chat: ChatAddress) -> bool:
-        """Whoever has the place for itself is never taken for dead."""
         return True
 
     async def scrub(self) -> None:
@@ -174,7 +168,6 @@ class SqliteBackend:
         log.info("search_index_renewed")
 
     async def unindexed(self) -> int:
-        """Count the messages whose entries another version made."""
         return await self.database.read(search.left)
 
     async def _searched(self, ask: Callable[[Search], T]) -> T:
