@@ -41,7 +41,7 @@ def _chat(value: str) -> str:
 
 
 class HookSettings(Section):
-    """A hook: another program posts its news to the address /hook/NAME, and a chat hears of it (docs/hooks.md)."""
+    """A hook: another program posts its news to the address /hook/NAME, and a chat gets it (docs/hooks.md)."""
 
     secret: Annotated[Secret, AfterValidator(_secret)] = Field(description="12 characters or more")
     signature: Signature = Field("bearer", description="how the sender proves that it knows the secret")

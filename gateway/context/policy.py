@@ -81,8 +81,8 @@ class CompressionSettings(Section):
 
 
 class HygieneRules(Section):
-    """A safety net before each turn, for a conversation that is suddenly too full, as after a switch to a smaller
-    model."""
+    """A safety net before each turn, for a conversation that is suddenly too full, for example after a switch to a
+    smaller model."""
 
     threshold: Share = Field(
         HYGIENE, description="the share of the window at which it begins; above compression.threshold"

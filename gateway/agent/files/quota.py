@@ -33,7 +33,7 @@ _WHOSE: Final = {"per_person_mb": "one person", "per_chat_mb": "this chat"}
 
 
 class FileSettings(Section):
-    """How much room the files that people send may take, in megabytes. When it is full, new files are refused. null: no
+    """How many megabytes the files that people send may take. When no room is left, new files are refused. null: no
     limit."""
 
     per_person_mb: Quota | None = Field(500, description="for one person, in all chats of a platform")

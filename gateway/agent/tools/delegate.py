@@ -17,7 +17,7 @@ _HOUR: Final = 3_600.0
 
 
 class DelegateSettings(Section):
-    """Helpers: the model hands on a task, and only the answer takes room in its own window (docs/helpers.md)."""
+    """Helpers: the model hands over a task, and only the answer takes room in its own window (docs/helpers.md)."""
 
     enabled: Flag = Field(True, description="give the model the tool")
     budget_usd: SpendCap | None = Field(0.5, description="what one helper may cost; null: what its caller's caps leave")

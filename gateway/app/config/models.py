@@ -100,8 +100,8 @@ Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_packag
 
 
 class Auxiliary(Section):
-    """Models for side work, such as summaries. The conversation's own model does it, unless mode is `custom` or
-    compression.summary_model names another."""
+    """Models for side work, such as summaries. The conversation's own model does this work, unless mode is
+    `custom` or compression.summary_model names another."""
 
     mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
@@ -198,7 +198,7 @@ class StoreSettings(Section):
 class ToolSettings(OutputLimits):
     """Which tools the model has, and for whom. In `offered`, write people as in `access`, a platform's name, or `*` for
     everybody; only the closest entry counts. In a list of tools, `*` stands for any characters and `-name` removes a
-    tool; a list of removals alone keeps all the others.
+    tool; a list with only removals keeps all the others.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
         admins_only: [shell, "github_*"]
@@ -315,9 +315,10 @@ def _listening_address(value: str) -> str:
 
 
 class MonitorSettings(Section):
-    """An address where `legato run` answers monitors (docs/operations.md).
+    """An address where `legato run` tells monitors how it is doing
+    (docs/operations.md).
 
-    address: "127.0.0.1:9464"
+        address: "127.0.0.1:9464"
     """
 
     address: Annotated[str, Field(strict=True), AfterValidator(_listening_address)] | None = Field(
@@ -340,9 +341,10 @@ class MonitorSettings(Section):
 
 
 class AlertSettings(Section):
-    """A chat that hears of trouble (docs/operations.md), of each kind at most once an hour.
+    """A chat that is told about problems, at most once an hour for each kind
+    (docs/operations.md).
 
-    to: telegram:4711
+        to: telegram:4711
     """
 
     to: Text | None = Field(
@@ -418,11 +420,12 @@ def _kept(value: str) -> str:
 
 
 class BackupSettings(Section):
-    """Backups of the store and the folder beside it (docs/operations.md).
+    """Backups of the store and the folder beside it
+    (docs/operations.md).
 
-    at: "04:00"
-    to: /backups
-    keep: 7d,4w,6m
+        at: "04:00"
+        to: /backups
+        keep: 7d,4w,6m
     """
 
     at: TimeOfDay | None = Field(None, description="a time of day, in the time zone of sessions.expiry; null: never")
