@@ -39,7 +39,7 @@ _LOOKED_AT: Final = 60  # rows of a conversation
 _FULL_FOR: Final = 5.0  # seconds after which a full lane may have room
 _DECIDES: Final = ("approve", "deny", "answer")
 _CROWDED: Final = "Too many requests are waiting: ask again when some of them are answered."
-_FULL: Final = "This conversation has as many messages waiting as it may: ask again when some of them are answered."
+_FULL: Final = "Too many messages of this conversation are waiting: ask again when some of them are answered."
 MORE: Final = "(There are {count:,} more of these: they begin your next answers.)"
 TOGETHER: Final = "This message was answered together with another one of this conversation."
 
@@ -183,7 +183,7 @@ class Desk(Struct, kw_only=True):
             if accepted.status == "full":
                 raise busy(_FULL, _FULL_FOR)
             if accepted.status == "refused":
-                raise forbidden(accepted.told or "This key may not talk here.")
+                raise forbidden(accepted.told or "With this key you may not talk to the bot.")
             if accepted.answers:
                 recent.then = accepted.answers
                 self._follow(answer, recent.then)

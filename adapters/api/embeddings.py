@@ -17,7 +17,7 @@ from gateway.runtime.errors import ProviderError, SpendCapReached
 from gateway.runtime.structs import replace
 
 _MOST: Final = 2_048  # texts, as at OpenAI
-_NONE: Final = "No model for embeddings is configured here: the operator can set search.embeddings."
+_NONE: Final = "This server has no embedding model: the operator can set search.embeddings."
 
 
 class _Wanted(Struct, frozen=True):
@@ -43,7 +43,7 @@ class EmbeddingsRoute(Struct, kw_only=True):
         key = await chat.server.caller(request)
         wanted = shaped(decoded(await body_of(request, chat.clock)), _Wanted)
         if wanted.dimensions is not None:
-            raise invalid("dimensions", "`dimensions` cannot be chosen here: leave it out.", "unsupported_parameter")
+            raise invalid("dimensions", "Leave `dimensions` out: it cannot be chosen here.", "unsupported_parameter")
         texts = [wanted.input] if isinstance(wanted.input, str) else wanted.input
         asks = ChatRequest(model=wanted.model, turns=(Turn(role="user"),), user=wanted.user or "")
         source = replace(asked_in(request, key, asks).source, thread=ERRANDS)

@@ -89,7 +89,9 @@ class Hooks(Struct, kw_only=True):
             log.error("hook_leads_nowhere", what=event.what, error=str(error))
             raise ApiError(409, str(error)) from None
         if status == "full":
-            raise ApiError(429, "Too many messages wait in this hook's chat: try again later.", retry_after=_FULL_FOR)
+            raise ApiError(
+                429, "Too many messages are waiting in this hook's chat: try again later.", retry_after=_FULL_FOR
+            )
         return status
 
     def _count(self, name: str, most: int) -> None:

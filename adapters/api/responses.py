@@ -64,7 +64,7 @@ class Responses(Struct, kw_only=True):
         found = _ID.fullmatch(before)
         source = replace(asked.source, thread=unquote(found[1])) if found else asked.source
         if found is None or not await self.chat.desk.histories.known(source, [found[2]]):
-            text = "There is no such response of yours: send the whole conversation as `input` instead."
+            text = "You have no response with this id: send the whole conversation as `input` instead."
             raise invalid("previous_response_id", text, "previous_response_not_found")
         past = [Exchange(name=found[2])]
         return replace(asked, source=source, name=hashed(found[2], asked.name), past=past)

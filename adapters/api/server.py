@@ -181,7 +181,7 @@ async def body_of(request: web.BaseRequest, clock: Clock, *, most: int = LARGEST
 def user_named(user: str, param: str, called: str) -> str:
     """The id of a person as a front end gives it in a field, which a sentence may call so. Raises ApiError."""
     if len(user) > LONGEST_USER or not user.isprintable():
-        raise invalid(param, f"{called} must have {LONGEST_USER} printable characters at most.")
+        raise invalid(param, f"{called} must have at most {LONGEST_USER} printable characters.")
     return user
 
 

@@ -85,7 +85,7 @@ def forbidden(text: str, param: str | None = None) -> ApiError:
 
 def no_model(name: str) -> ApiError:
     """404."""
-    text = f"The model `{name[:100]}` does not exist here: GET /v1/models lists those that do."
+    text = f"There is no model `{name[:100]}` here: GET /v1/models lists the models."
     return ApiError(404, text, code="model_not_found", param="model")
 
 
@@ -96,7 +96,7 @@ def no_route(text: str = "There is nothing at this address: the API is below /v1
 
 def too_large(most: int) -> ApiError:
     """413."""
-    return ApiError(413, f"The request is too large: it may have {most:,} bytes.", code="request_too_large")
+    return ApiError(413, f"The request is too large: it may have at most {most:,} bytes.", code="request_too_large")
 
 
 def busy(text: str, retry_after: float) -> ApiError:
@@ -151,7 +151,9 @@ class Piece(Struct, frozen=True, kw_only=True):
         mime, *marks = [part.strip().lower() for part in about.split(";")]
         try:
             if self.is_linked:
-                raise invalid(self.param, f"`{self.param}` must be a data URL: nothing is fetched from elsewhere.")
+                raise invalid(
+                    self.param, f"`{self.param}` must be a data URL: Legato fetches nothing from other servers."
+                )
             if not comma:
                 raise ValueError
             found = base64.b64decode(_padded(data), validate=True) if "base64" in marks else unquote_to_bytes(data)
@@ -213,7 +215,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
         """Raise ApiError for a setting that the model does not take (`takes` of `Views`)."""
         for name in sorted(self.terms().wanted - frozenset(takes)):
             param = "response_format" if name == "json_object" else name
-            raise invalid(param, f"The model here takes no `{param}` like this: leave it out.", "unsupported_parameter")
+            raise invalid(param, f"The model does not accept this `{param}`: leave it out.", "unsupported_parameter")
 
     @property
     def is_errand(self) -> bool:
@@ -397,11 +399,11 @@ def read(data: Mapping[str, Any], *, goes_on: bool = False) -> ChatRequest:
 def _read(asked: _Body, *, goes_on: bool = False) -> ChatRequest:
     refuse({name: getattr(asked, name) for name in _REFUSED}, _REFUSED)
     if not asked.model:
-        raise invalid("model", "Name a `model`: GET /v1/models lists them.")
+        raise invalid("model", "`model` is missing: GET /v1/models lists the models.")
     if not asked.messages:
         raise invalid("messages", "`messages` must hold at least one message.")
     if len(asked.messages) > MOST_TURNS:
-        raise invalid("messages", f"`messages` may hold {MOST_TURNS:,} messages; these are {len(asked.messages):,}.")
+        raise invalid("messages", f"`messages` may hold at most {MOST_TURNS:,} messages, not {len(asked.messages):,}.")
     system, turns = _turns(asked.messages, goes_on=goes_on)
     tools = _tools(asked.tools or ())
     return ChatRequest(
@@ -446,20 +448,22 @@ def _settings(asked: _Body) -> dict[str, Any]:
 
 def _tools(tools: Sequence[_Tool]) -> tuple[Mapping[str, Any], ...]:
     if len(tools) > MOST_TOOLS:
-        raise invalid("tools", f"`tools` may hold {MOST_TOOLS} tools; these are {len(tools):,}.")
+        raise invalid("tools", f"`tools` may hold at most {MOST_TOOLS} tools, not {len(tools):,}.")
     made: list[Mapping[str, Any]] = []
     names: set[str] = set()
     for at, tool in enumerate(tools):
         param = f"tools[{at}]"
         if tool.type != "function" or tool.function is None:
-            raise invalid(f"{param}.type", f"`{param}` must be a function: no other kind can be offered here.")
+            raise invalid(f"{param}.type", f"`{param}` must be a function: no other kind of tool works here.")
         if tool.function.name in names:
             raise invalid(f"{param}.function.name", f"`tools` holds two tools named {tool.function.name}.")
         names.add(tool.function.name)
         about = {name: value for name, value in asdict(tool.function).items() if value is not None}
         made.append({"type": "function", "function": {"parameters": {"type": "object", "properties": {}}, **about}})
     if made and len(written(made)) > MOST_SCHEMAS:
-        raise invalid("tools", f"The descriptions in `tools` are too long: {MOST_SCHEMAS:,} bytes fit.")
+        raise invalid(
+            "tools", f"The descriptions in `tools` are too long: they may have at most {MOST_SCHEMAS:,} bytes."
+        )
     return tuple(made)
 
 
@@ -471,7 +475,7 @@ def _choice(choice: str | Mapping[str, Any] | None, tools: Sequence[Mapping[str,
         if choice not in ("auto", "none", "required"):
             raise invalid("tool_choice", "`tool_choice` must be auto, none, required or name a function of `tools`.")
         if choice == "required" and not names:
-            raise invalid("tool_choice", "`tool_choice` asks for a tool, and `tools` names none.")
+            raise invalid("tool_choice", "`tool_choice` asks for a tool, but `tools` is empty.")
         return choice
     named = choice.get("function")
     name = named.get("name") if isinstance(named, dict) else choice.get("name")
@@ -499,7 +503,7 @@ def _turns(messages: Sequence[_Message], *, goes_on: bool) -> tuple[str, tuple[T
             continue
         turn = _turn(message, param)
         if turn.role == "tool" and turn.call_id not in open_calls and not goes_on:
-            text = f"`{param}` is the result of a call that no message before it makes."
+            text = f"`{param}` is the result of a call, but no message before it makes this call."
             raise invalid(f"{param}.tool_call_id", text)
         if turn.calls:
             open_calls.update(call["id"] for call in turn.calls)
@@ -563,7 +567,7 @@ def _piece(part: _Part, place: str) -> Piece | None:
         return Piece(kind="voice", url=url, name=f"voice.{sound.format}", param=f"{place}.input_audio.data")
     if part.type == "file" and part.file is not None:
         if part.file.file_data is None:
-            text = f"`{place}.file` must hold file_data: no file can be kept here under an id."
+            text = f"`{place}.file` must hold file_data, because files have no ids here."
             raise invalid(f"{place}.file.file_id", text)
         data = part.file.file_data
         url = data if data.startswith(("data:", "http")) else f"data:;base64,{data}"

@@ -215,7 +215,9 @@ class _LineConsole(ABC):
     async def _complain_of_user(self, inbound: Inbound) -> None:
         everybody = f"{codec.PLATFORM}:*"
         who = f"{codec.PLATFORM}:{inbound.source.user}"
-        text = f"The user {who} is not let in: name them in access.allow of the configuration ({everybody} names all)."
+        text = (
+            f"The user {who} may not talk to the bot: add them to access.allow in config.yaml ({everybody} admits all)."
+        )
         complaint = Complaint(id=self._ids.new("error"), text=text, chat=inbound.source.chat, answers=inbound.event_id)
         await self._complain(complaint)
 

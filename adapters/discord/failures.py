@@ -63,7 +63,7 @@ def mapped(error: BaseException) -> AdapterError:
         case HTTPException(status=413) | HTTPException(code=40005):
             return DeliveryRefused("it is too large")
         case DiscordServerError():
-            return Ambiguous(f"Discord could not say whether it worked ({error.status}).")
+            return Ambiguous(f"Discord did not say whether it worked ({error.status}).")
         case HTTPException():
             return DeliveryRefused(error.text or f"Discord says {error.status}")
     if isinstance(error, NEVER_LEFT):

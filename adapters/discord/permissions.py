@@ -15,7 +15,7 @@ from gateway.domain.chat import Outbound
 from gateway.domain.reading import Recent
 
 TOLD: Final = (
-    "I cannot write in <#{channel}>: there my role needs the permissions View Channel and Send Messages (in a thread: "
+    "I cannot write in <#{channel}>: my role there needs the permissions View Channel and Send Messages (in a thread, "
     "Send Messages in Threads). Until then, write to me here."
 )
 LOCKED: Final = (

@@ -36,10 +36,10 @@ log = structlog.get_logger(__name__)
 NO_SERVER: Final = "Say that on the server where I should join a voice channel."
 NOWHERE: Final = "Join a voice channel first, then say /voice join again."
 ELSEWHERE: Final = (
-    "Say that in the text chat of {name} itself: everybody who is in the voice channel shall see that I listen."
+    "Send that in the text chat of {name} itself, so that everybody in the voice channel sees that I listen."
 )
 NO_RIGHT: Final = "I need the permissions View Channel, Connect and Speak in {name}."
-UNREACHED: Final = "I could not get into {name}: Discord's voice server did not let me in. Try again in a minute."
+UNREACHED: Final = "I could not join {name}: Discord's voice server did not let me in. Try again in a minute."
 HEARD: Final = "heard/"  # begins the name of a recording
 ALONE_SECONDS: Final = 180.0
 _JOIN_SECONDS: Final = 15.0

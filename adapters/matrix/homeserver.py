@@ -58,7 +58,7 @@ class Homeserver:
         self._address = (settings.homeserver or "").rstrip("/")
         self._entering = asyncio.Lock()
         self._patience = patience
-        hint = "is there a network, is homeserver of adapters.matrix right?"
+        hint = "check the network, and homeserver in adapters.matrix"
         self._calls = ApiCalls(hint=hint, proxy=None)
 
     async def call(
@@ -209,7 +209,7 @@ def _read(answer: Answer) -> Any:
         case httpx.codes.UNAUTHORIZED if "flows" not in told:
             raise SignedOut(f"The server does not know the bot: {told.get('error') or 'its token is wrong'}.")
         case status if status >= httpx.codes.INTERNAL_SERVER_ERROR:
-            raise Ambiguous(f"The server could not say whether it worked ({status}).")
+            raise Ambiguous(f"The server did not say whether it worked ({status}).")
         case status if not told.get("errcode"):  # a page of somebody on the way
             raise AdapterError(f"Something between here and the server answered {status}.")
     raise Refusal(answer.status, told)

@@ -21,8 +21,8 @@ from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRe
 
 APPS: Final = "https://api.slack.com/apps"
 UNKNOWN_TOKEN: Final = (
-    f"Slack does not take this bot's token ({{}}); copy the Bot User OAuth Token at {APPS}, page OAuth & Permissions, "
-    "into the configuration."
+    f"Slack rejects this bot's token ({{}}). Copy the Bot User OAuth Token from {APPS} (page OAuth & Permissions) "
+    "into config.yaml."
 )
 Foreign = (SlackApiError, aiohttp.ClientError, OSError)  # TimeoutError is one
 
@@ -131,7 +131,7 @@ def _refusal(error: SlackApiError) -> AdapterError:
         wait = seconds_in(response.headers, _REST)
         return RateLimited(f"Slack asks to wait {wait:.0f} s", retry_after=max(1.0, wait))
     if status >= 500 or not code or code in _FAILED:
-        return Ambiguous(f"Slack could not say whether it worked ({code or status}).")
+        return Ambiguous(f"Slack did not say whether it worked ({code or status}).")
     if code == "missing_scope":
         needed = str(response.data.get("needed", "")).replace(",", ", ")
         return DeliveryRefused(

@@ -66,12 +66,12 @@ PLATFORM = Platform(
     title="Slack",
     create="adapters.slack.adapter:create",
     settings=SlackSettings,
-    hint="Commands are written behind /legato here, as in /legato help.",
+    hint="People write commands after /legato here, as in /legato help.",
     person="U012AB3CD",
     person_problem=matching(r"([UWT][A-Z0-9]{2,}|\*)(@([CDGTE][A-Z0-9]{2,}|\*))?", _NO_PERSON),
     place_problem=matching(r"[CDGTE][A-Z0-9]{2,}(/\d+\.\d+)?|\*", _NO_PLACE),
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.slack.limits:STAGE",
-    guide="At api.slack.com/apps choose Create New App, From a manifest, and paste that of docs/slack.md. Install it: "
-    "you get the bot's token, and under Basic Information an app token with connections:write.",
+    guide="At api.slack.com/apps, choose Create New App, then From a manifest, and paste the one from docs/slack.md. "
+    "Install the app to get the bot's token. Under Basic Information, make an app token with connections:write.",
 )

@@ -77,8 +77,8 @@ class SocketMode:
         except AdapterError as error:
             if is_auth(error) or isinstance(error, DeliveryRefused):
                 raise _Refused(
-                    f"Slack does not take app_token ({code_of(error)}); make an App-Level Token with the scope "
-                    f"connections:write at {APPS}, page Basic Information, and see that Socket Mode is on."
+                    f"Slack rejects app_token ({code_of(error)}). Make an App-Level Token with the scope "
+                    f"connections:write at {APPS} (page Basic Information), and switch Socket Mode on."
                 ) from error
             raise
 

@@ -60,11 +60,9 @@ def mapped(error: TelegramError) -> AdapterError:
     if isinstance(error, ChatMigrated):
         return DeliveryRefused(error.message)
     if is_unknown_method(error):
-        return AdapterError(f"{error.message}; adapters.telegram.base_url needs a server with the whole Bot API.")
+        return AdapterError(f"{error.message}; the server at adapters.telegram.base_url must have the whole Bot API.")
     if isinstance(error, InvalidToken | EndPointNotFound):
-        return AdapterError(
-            "Telegram does not know this bot's token; put the one from @BotFather into the configuration."
-        )
+        return AdapterError("Telegram does not know this bot's token. Copy the token from @BotFather into config.yaml.")
     if isinstance(error, BadRequest):  # which the library counts as a NetworkError
         return DeliveryRefused(error.message)
     if isinstance(error, NetworkError):
@@ -103,7 +101,7 @@ def _of_network(error: NetworkError) -> AdapterError:
         cause = None
     if cause is not None or _LOST_ON_THE_WAY in error.message.lower():
         return Ambiguous(f"Telegram's answer was lost ({error.message}).")
-    return AdapterError(f"Telegram could not carry it out ({error.message}).")  # an answer that says so
+    return AdapterError(f"Telegram refused this ({error.message}).")  # an answer that says so
 
 
 def is_chat_gone(error: TelegramError) -> bool:

@@ -73,7 +73,7 @@ class TelegramSettings(AdapterSettings):
         if self.enabled and self.mode == "webhook" and self.webhook.url is None:
             yield (
                 ("webhook.url", "mode"),
-                "is needed in mode webhook: at which https:// address can Telegram reach this bot?",
+                "is needed with mode: webhook. At which https:// address can Telegram reach this bot?",
             )
         if self.page is not None and not self.page.startswith("https://"):
             yield ("page",), "must begin with https://: Telegram opens no other page"
@@ -107,5 +107,5 @@ PLATFORM = Platform(
     place_problem=matching(r"-?\d+(/p?\d+)?|\*", _NO_PLACE),
     listens=("mention", "free", "off"),
     rehearse="adapters.telegram.limits:STAGE",
-    guide="Write /newbot to @BotFather on Telegram. It asks for two names, and gives you the token.",
+    guide="Send /newbot to @BotFather on Telegram. It asks for two names, then gives you the token.",
 )

@@ -43,11 +43,11 @@ from gateway.runtime.structs import replace
 Role = Literal["reader", "person", "admin"]
 _NOT_SHOWN: Final = "a link that was shown when it was made, and is not kept · "
 _CUT: Final = 600  # characters of an original in a list
-_EARLIER: Final = "None since /resume or /branch. Earlier ones belong to the session that this one was copied from."
+_EARLIER: Final = "None since /resume or /branch. Earlier ones are in the session that this one was copied from."
 _CHANGED: Final = "another text, another time, or both"
 _FIGURES: Final = tuple("$0123456789")
-_NO_FILES: Final = "Send one in the chat, or ask for one to be written. It stays, and every change can be taken back."
-_SKILLS: Final = "A skill says how a certain kind of work is done. I read it when such work comes up."
+_NO_FILES: Final = "Send a file in the chat, or ask me to write one. I keep it, and you can undo every change."
+_SKILLS: Final = "A skill says how a certain kind of work is done. I read it when I have to do such work."
 _WHO: Final = {"user": "You", "assistant": "Legato", "tool": "Tool", "note": "Notes"}
 _SNIPPET: Final = 260  # characters of what was found
 _BEFORE: Final = 70  # of them at most before the first word that was asked for
@@ -248,7 +248,7 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
     attach = el("label", icon("clip"), el("span", "Add files", class_="vh"), files, class_="attach", title="Add files")
     hint = el(
         "p",
-        "Sending makes a new version of that message: ‹ leads back to this one, and to what followed. Esc cancels.",
+        "Sending makes a new version of that message. ‹ brings back the old one and what followed it. Esc cancels.",
         id="editing",
         hidden=True,
     )
@@ -429,7 +429,7 @@ def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = 
 def spent(took: Spent | None) -> Child:
     """What an answer took."""
     if took is None:
-        return el("p", "Nothing is known of this answer any more.")
+        return el("p", "The details of this answer are no longer kept.")
     price = "no price is known" if took.usd is None else f"${took.usd:,.4f}"
     rows = [
         ("Model", ", ".join(took.models) or "none was asked"),
@@ -476,7 +476,7 @@ def shares(made: Sequence[tuple[Share, str]], address: str) -> Child:
 
 def shared(assets: Mapping[str, str], title: str, body: Child) -> bytes:
     """A conversation for somebody who has a link to it: nothing can be done here."""
-    told = el("p", "Somebody shares this conversation with you. It can be read, and no more.", class_="notice")
+    told = el("p", "Somebody shares this conversation with you. You can read it, but not write in it.", class_="notice")
     main = el("main", el("h1", title, dir="auto"), told, body, class_="reading shared", id="main")
     return document(f"{title} · Legato", main, assets=assets, body_class="shared")
 
@@ -495,8 +495,8 @@ def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
     field = el("input", type="search", name="q", value=query, aria_label="Search all chats", dir="auto")
     form = el("form", field, el("button", "Search", type="submit"), action="/search", role="search")
     if not found:
-        hint = "All that you said here is searched, and all that was answered, also what was compressed."
-        return [form, bare("search", "Nothing was found" if query else "What do you look for?", hint)]
+        hint = "This searches all that you and the bot said here, compressed or not."
+        return [form, bare("search", "Nothing was found" if query else "What are you looking for?", hint)]
     asked = "|".join(map(re.escape, sorted(re.findall(r"\w+", query), key=len, reverse=True)))
     pattern = re.compile(rf"\b({asked})" if asked.isascii() else f"({asked})", re.IGNORECASE) if asked else None
     items = [
@@ -580,7 +580,7 @@ def _shares(shares: WindowShares | None) -> Child:
     left = max(0, shares.threshold - shares.used)
     when = f"It is compressed at {shares.threshold:,} tokens, about {left:,} from now."
     if not (shares.threshold and shares.automatic):
-        when = "It is not compressed by itself here."
+        when = "Nothing is compressed automatically here."
     return [bar(shares), el("table", rows, whole), el("p", when)]
 
 
@@ -677,7 +677,7 @@ def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
         asked = _command("Write a file packing.md: tent, torch, matches", _FIRST[1][1]) if writes else None
         return bare("folder", "No files yet", _NO_FILES, asked)
     back = _command("Take back what the last turn changed", "/files undo") if writes and seen.changes else None
-    told = f"{_count(seen.count, 'file')}, {seen.size:,} bytes, with those that you sent in the chat."
+    told = f"{_count(seen.count, 'file')}, {seen.size:,} bytes, including what you sent in the chat."
     left = seen.count - len(seen.files)
     return [
         el(
@@ -760,7 +760,7 @@ class Seen(Struct, frozen=True, kw_only=True):
 def inside(seen: Seen, told: str) -> Child:
     """The gateway for its operator: what one sees in five seconds, what needs a hand, and then the rest."""
     per_day, models, platforms = seen.costs
-    of_budget: Child = ["No budget is set for everybody together. ", el("a", "Set one", href="/settings#people")]
+    of_budget: Child = ["There is no budget for everybody together. ", el("a", "Set one", href="/settings#people")]
     if seen.budget is not None:
         of_budget = (
             f"Today: ${per_day[-1].usd:.4f} of the ${seen.budget:,.2f} that everybody together may spend in a day."

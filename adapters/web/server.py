@@ -99,12 +99,9 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 _FILE_POLICY: Final = "default-src 'none'; sandbox"
-GONE: Final = (
-    "That message is not in the window any more, so it cannot be said anew: it was taken back, or compressed. "
-    "Nothing was sent."
-)
-FORGOTTEN: Final = "The conversation from which this should go on was deleted. Nothing was sent."
-AWAY: Final = "Messages cannot be stored right now. Yours is kept here: send it again in a moment."
+GONE: Final = "That message was taken back or compressed, so you cannot send it again from here. Nothing was sent."
+FORGOTTEN: Final = "That conversation was deleted. Nothing was sent."
+AWAY: Final = "Messages cannot be stored right now. Yours is still in the field: send it again in a moment."
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -178,9 +175,9 @@ class Server(Struct, kw_only=True):
 
     async def _judged(self, request: web.BaseRequest) -> web.StreamResponse:
         if not self.guard.knows_host(request):
-            raise Problem(421, "The page does not answer under this address; use the one that Legato printed.")
+            raise Problem(421, "The page does not answer at this address. Use the one that Legato printed.")
         if request.method not in ("GET", "HEAD", "POST"):
-            raise Problem(405, "This page is read with GET, and written with POST.")
+            raise Problem(405, "Use GET to read this page, or POST to change it.")
         path = request.path
         if request.method == "POST" and not self.guard.is_own(request):
             raise Problem(403, "Another page sent this form.")
@@ -225,7 +222,7 @@ class Server(Struct, kw_only=True):
             if key is None or self.guard.login_of(request) is not None:
                 return _redirect("/")
             login = await self.guard.by_link(key)
-            problem = "This link was used, or is older than the last start."
+            problem = "This link was already used, or comes from before the last start."
         else:
             self._not_locked(f"at {remote}")
             form = await self._form(request, stranger=True)
@@ -346,7 +343,7 @@ class Server(Struct, kw_only=True):
         """A conversation for somebody without a login. What they may know of it is in its messages."""
         share = self.guard.shares.at(token)
         if share is None:
-            raise Problem(404, "This link leads nowhere, or was taken back.")
+            raise Problem(404, "This link is wrong, or was taken back.")
         title, body = await self._session(source_of(share.person), share.session, query)
         response = _page(pages.shared(self._paths, title, body))
         response.headers["X-Robots-Tag"] = "noindex, nofollow"
@@ -531,7 +528,7 @@ class Server(Struct, kw_only=True):
             verb, _, id_ = form.fields.get("order", "").partition(" ")
             done = await self.inside.order(verb, id_)
             frame = await self._frame(login, source)
-            body = await self._inside_page("Done." if done else "That one is no longer stuck.")
+            body = await self._inside_page("Done." if done else "That message is no longer stuck.")
             return await self._whole(frame, source, "Operator", body)
         raise Problem(404, "There is no such page.")
 

@@ -123,7 +123,7 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
 async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, name: str, *, owner: bool) -> Child:
     if verb == "remove":
         there = await desk.remove_key(name)
-        told = f"{name} is taken back: within ten seconds nobody can use it." if there else "There is no such key."
+        told = f"{name} is removed. Within ten seconds, nobody can use it." if there else "There is no such key."
         return el("p", told, class_="well", role="status")
     made, told = await desk.add_key(name, fields.get("kind", ""), fields.get("cap", "").strip(), owner=owner)
     if not made:
@@ -377,17 +377,17 @@ def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, aga
 def _step(each: PlatformBlank, frame: Frame, served: Any, *, again: bool) -> Child:
     """What is left to do until messages come in."""
     if served is None:
-        waits = el("p", f"{each.title} is served from the next start on.", class_="step")
+        waits = el("p", f"{each.title} works from the next start on.", class_="step")
         return [waits, _new_start(frame.csrf) if again else None]
     if served["reader"] != "reads":
-        told = f"{each.title} is not connected yet ({served['reader']}): Check says why."
+        told = f"{each.title} is not connected yet ({served['reader']}). Press Check to see why."
         return el("p", told, class_="step reason")
     if not served["last_update"]:
-        return el("p", f"Connected. Write to the bot on {each.title} now; this page notices.", class_="step")
+        return el("p", f"Connected. Write to the bot on {each.title} now; this page will notice.", class_="step")
     seen = moment(datetime.fromisoformat(served["last_update"]).timestamp())
     return [
         el("p", "Messages come in; the last one ", seen, ".", class_="step well"),
-        el("p", el("small", "Whom the bot does not know, it gives a code.")),
+        el("p", el("small", "The bot gives a code to people it does not know.")),
         el("div", worded(frame, "Let somebody in with their code", "/pair", hint="such as H4KD-7XQM"), class_="orders"),
     ]
 

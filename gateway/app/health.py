@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_BUILD: Final = Gauge(name="build_info", text="The version that runs; its value is 1.", labels=("version",))
+_BUILD: Final = Gauge(name="build_info", text="The running version; the value is always 1.", labels=("version",))
 _UP: Final = Gauge(
     name="platform_up", text="Whether this process reads the platform; 0 if another one does.", labels=("platform",)
 )

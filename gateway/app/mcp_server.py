@@ -58,9 +58,9 @@ _WORDS: Final = {"type": "string", "minLength": 1, "maxLength": _LONGEST_WORDS}
 
 _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any], bool]]] = {
     "search_history": (
-        "Searches all that this person and their assistant Legato ever said to one another, in its original wording. "
+        "Searches everything that this person and their assistant Legato said to each other, in its original wording. "
         "Ask a question or give key words; messages with words that you put in quotation marks come first. "
-        "`read_history` reads on around a message, by the number that stands before it.",
+        "`read_history` reads what came before and after a message: give it the number in front of that message.",
         HistoryTool.parameters,
         True,
     ),
@@ -70,7 +70,7 @@ _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any], bool]]] = {
         True,
     ),
     "recall": (
-        "Finds facts that Legato remembers of this person; without words, the newest ones.",
+        "Finds facts that Legato remembers about this person; without words, the newest ones.",
         schema(words=_WORDS),
         True,
     ),
@@ -187,10 +187,12 @@ class PersonTools(Struct, frozen=True, kw_only=True):
     async def _send(self, text: str) -> str:
         to = self.person.chat.address
         if not (text := storable(text).strip()):
-            raise ToolError("`text` is empty: say what is to be sent.")
+            raise ToolError("`text` is empty: write what to send.")
         waiting = [each for each in (await left(self.shelf.store)).values() if each.address == to]
         if len(waiting) >= _MOST_WAITING:
-            raise ToolError(f"{len(waiting)} texts wait for this chat already: try again when Legato has sent them.")
+            raise ToolError(
+                f"{len(waiting)} texts are already waiting for this chat: try again when Legato has sent them."
+            )
         order = Order(
             verb="send",
             id=self.shelf.ids.new("o"),
@@ -238,7 +240,7 @@ def server_for(tools: PersonTools) -> Server:
     return Server(
         "legato",
         version=__version__,
-        instructions="What this person and their assistant Legato said, and what Legato remembers of them.",
+        instructions="What this person and their assistant Legato said, and what Legato remembers about them.",
         on_list_tools=listed,
         on_call_tool=called,
     )

@@ -63,7 +63,9 @@ class Watchdog(Struct, kw_only=True):
         self.supervisor.alive(f"{counted(len(found), 'problem')}: {listed}" if found else "serving")
         if is_hopeless(signs):
             log.critical("watchdog_ends_process", kind="writer_still")
-            self.supervisor.end("The store has not ended a write for minutes: the process ends, to be started again.")
+            self.supervisor.end(
+                "The store has not finished a write for minutes: this process ends, so that it can be started again."
+            )
 
     def _note(self, found: dict[tuple[Kind, str], Problem]) -> None:
         now = self.clock.now()

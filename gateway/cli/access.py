@@ -64,7 +64,9 @@ def confirm(
 
 @access_app.command()
 def remove(
-    who: Annotated[str, typer.Argument(metavar="PLATFORM:USER", help="As `legato access list` names them.")],
+    who: Annotated[
+        str, typer.Argument(metavar="PLATFORM:USER", help="The person, as `legato access list` names them.")
+    ],
     config: ConfigOption = None,
 ) -> None:
     """Show somebody out. It takes effect within ten seconds."""
@@ -94,7 +96,7 @@ def link(config: ConfigOption = None) -> None:
     if not (found := next(filter(_answers, links), None)):
         fail(
             "no page is open here: `legato chat --page` opens one. So does `legato run`, if adapters.web.enabled is "
-            "true. A page for other people has no link: they log in by name."
+            "true. A page for other people has no link: they log in with a name and a password."
         )
     show(found)
 
@@ -206,7 +208,7 @@ def list_keys(config: ConfigOption = None) -> None:
 
 @keys_app.command("remove")
 def remove_key(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As `legato keys list` has it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name, as `legato keys list` shows it.")],
     config: ConfigOption = None,
 ) -> None:
     """Take a key back. It stops working within ten seconds."""
@@ -219,7 +221,11 @@ def remove_key(
             raise UserError(f"there is no key named {name}; `legato keys list` shows the names")
         coming = await store.due_reminders(SystemClock().now() + _CENTURY, _MOST_COMING)
         left = [each for each in coming if each.key.platform == keyed_platform() and key.speaks_for(each.key.chat)]
-        silent = f" {counted(len(left), 'reminder')} will be silent until there is a key {name} again." if left else ""
+        silent = (
+            f" {counted(len(left), 'reminder')} will stay silent until there is a key named {name} again."
+            if left
+            else ""
+        )
         return f"{name} is removed. A running gateway refuses it within ten seconds.{silent}"
 
     show(ask_store(config, look))

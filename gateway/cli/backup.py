@@ -20,7 +20,7 @@ def restored_text(restored: Restored) -> str:
     holds = f"{counted(restored.sessions, 'session')}, {counted(restored.messages, 'message')}"
     lines = [f"{restored.store} is the backup{of}: {holds}."]
     if restored.aside:
-        lines.append(f"What was there is kept in {restored.aside}; delete that folder when all is well.")
+        lines.append(f"The earlier data is kept in {restored.aside}: delete that folder when all is well.")
     return "\n".join(lines)
 
 
@@ -38,7 +38,7 @@ def verified_text(found: Verified) -> str:
             f"Compared with the store: {counted(found.same, 'session')} as before, {found.changed} changed since, "
             f"{found.gone} gone."
         )
-    return "\n".join([*lines, "The backup is whole, and can be restored."])
+    return "\n".join([*lines, "The backup is complete and can be restored."])
 
 
 def is_fit(found: Rehearsal) -> bool:
@@ -49,7 +49,7 @@ def is_fit(found: Rehearsal) -> bool:
 def rehearsal_text(found: Rehearsal) -> str:
     """What a start would do."""
     if found.version == found.known:
-        lines = [f"The store has version {found.version}, which is this program's: a start changes nothing."]
+        lines = [f"The store already has this program's version ({found.version}), so a start changes nothing."]
     else:
         lines = [
             f"A start would bring the store from version {found.version} to {found.known} in {found.seconds:.1f} "

@@ -107,9 +107,7 @@ def next_step(setup: Setup, status: int) -> str:
         return f"Fix what says FAIL, then s{start}"
     if setup.files or on:
         return f"S{start}"
-    return (
-        "Next: `legato init` sets up a model and where people talk. `legato chat` talks with the built-in one at once."
-    )
+    return "Next, run `legato init` to set up a model and a platform, or `legato chat` to try the built-in model."
 
 
 async def probed(setup: Setup) -> AsyncGenerator[Finding, None]:

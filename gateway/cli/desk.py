@@ -238,7 +238,7 @@ class Desk(Struct, kw_only=True):
             return SetupChanges(settings={("adapters", name, "enabled"): True for name in names})
 
         if self.again is None:
-            return Saved(problems=("Another program started Legato, such as systemd: let that start it again.",))
+            return Saved(problems=("Another program, such as systemd, started Legato: use that to start it again.",))
         try:
             wanted = (await self._present()).setup.config
         except ConfigError as error:
@@ -294,8 +294,7 @@ def _refuse_overruled(secrets: Mapping[str, str]) -> None:
     """Raise UserError for a secret that would have no effect: what reads its variable would get the other value."""
     if fixed := [name for name, secret in secrets.items() if os.environ.get(name, secret) != secret]:
         raise UserError(
-            f"{fixed[0]} is set in the environment that Legato was started in, which counts more than .env: change it "
-            "there."
+            f"{fixed[0]} is set in the environment that Legato was started in, which wins over .env: change it there."
         )
 
 
@@ -310,7 +309,7 @@ def _taken(held: Config, wanted: Config) -> tuple[str, ...]:
         except OSError as error:
             problems.append(
                 f"Legato was not started again: it could not listen at {at[0]}:{at[1]} "
-                f"({os.strerror(error.errno or 0)}). End the program that is there, or set another {name}."
+                f"({os.strerror(error.errno or 0)}). End the program that uses this port, or set another {name}."
             )
     return tuple(problems)
 

@@ -60,16 +60,16 @@ _KEEPS: Final = frozenset(["store", "backup"])  # sections: who has the store ha
 _NAMES: Final = (("access", "admins"), ("adapters", "people"))  # who decides, and who somebody is
 _LEADS: Final = frozenset(["base_url", "proxy", "homeserver"])  # where keys are sent
 ELSEWHERE: Final = (
-    "This {key} would send a key that you cannot see to another address. Type the key as well, or ask somebody who has "
+    "This {key} would send a hidden key to another address. Type the key as well, or ask somebody who has "
     "a shell on this machine."
 )
 _NO_PROGRAMS: Final = (
-    "{key} can start programs of this machine, show its files, or move what is kept. Only somebody who logged in by a "
+    "{key} can start programs on this machine, show its files, or move stored data. Only somebody who logged in by a "
     "link of this machine (`legato access link`) can change that here. You can write it into {file}."
 )
 
 NO_PEOPLE: Final = (
-    "{key} says who may decide here, or who gets in. Only somebody who logged in by a link of this machine "
+    "{key} decides who is an admin, or who gets in. Only somebody who logged in by a link of this machine "
     "(`legato access link`) can change that here. In a shell, {way} does it, too."
 )
 
@@ -192,7 +192,7 @@ class Present(Struct, frozen=True, kw_only=True):
             elif is_for_a_server((*where, "")):
                 draft.settings[where] = self._for_a_server(where, text, was, draft.secrets)
             elif any(each in text and each in was for each in _NOT_SHOWN):
-                raise UserError(f"{dotted(where)} is not shown as a whole: write all of it.")
+                raise UserError(f"{dotted(where)} is only shown in part: write all of it.")
             else:
                 draft.settings[where] = self._merged(where, text, was, kind) if text else REMOVED
         return draft

@@ -278,7 +278,7 @@ def report_text(report: ImportReport) -> str:
         f"for {report.owner}."
     ]
     if report.grown:
-        lines.append(f"{report.grown:,} of them grew or changed since they were imported before.")
+        lines.append(f"{report.grown:,} of them have grown or changed since the last import.")
     if report.known:
         lines.append(f"{counted(report.known, 'conversation')} had come before.")
     if report.left_out:

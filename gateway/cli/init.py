@@ -173,7 +173,7 @@ def _chosen(talk: Dialogue, question: str, usual: str, read: Callable[[str], T])
             return read(talk.ask(question, usual).strip())
         except UserError as error:
             talk.tell(str(error))
-    raise UserError("No answer could be used: nothing was written.")
+    raise UserError("None of the answers could be used, so nothing was written.")
 
 
 def _plugin(name: str) -> ProviderPlugin:
@@ -326,7 +326,7 @@ def _ask_people(talk: Dialogue, draft: SetupChanges, config: Config) -> None:
         return
     example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if tokens_of(each)), "")
     present = ", ".join(config.access.allow)
-    talk.tell("Nobody else can use the bot unless you let them in; who writes to it can ask for a pairing code.")
+    talk.tell("Nobody else can use the bot unless you let them in. Whoever writes to it gets a code to show you.")
     said = talk.ask(f"Who may talk, such as {example}, several with commas (- for nobody yet)", present or "-")
     allowed = [each.strip() for each in said.split(",") if each.strip() not in ("", "-")]
     if allowed != list(config.access.allow):

@@ -482,7 +482,7 @@ def config_set(
     wanted = setup_of(config).config
     waits = differences(taken_up(found.config, wanted), wanted)
     when = "at its next start" if waits else "by `legato reload`, or at its next start"
-    show(f"{key} is set in {file}. A gateway that runs takes it {when}.")
+    show(f"{key} is set in {file}. A running gateway uses it {when}.")
 
 
 @app.command()
@@ -710,7 +710,7 @@ def _upgrade_program(yes: bool, config: Path | None) -> None:
     if not made.commands:
         return
     if not yes and not sys.stdin.isatty():
-        fail("Nothing was changed, as nobody is here to say yes. With --yes it runs these commands.")
+        fail("Nothing was changed, because nobody is here to say yes. With --yes, these commands run at once.")
     if not yes:
         typer.confirm("Run this?", abort=True, err=True)
     if trouble := upgrading.carry_out(made, ("--config", str(config)) if config else ()):
@@ -744,7 +744,7 @@ def import_(
     person: Annotated[
         str, typer.Option("--for", metavar="PLATFORM:USER", help="Who owns them here (default: you, in this terminal).")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; say what would be brought.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; show what would be imported.")] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -767,7 +767,7 @@ def import_(
     report = guarded(run, settings)
     show_rows(report, as_json, importing.report_text)
     if report.ended:
-        fail(f"{report.ended} What came before is stored.")
+        fail(f"{report.ended} Everything before that is stored.")
 
 
 @app.command()

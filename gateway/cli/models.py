@@ -104,7 +104,9 @@ def _row(offered: OfferedModel, spec: ModelSpec, prices: Prices) -> Row:
 def models_text(rows: Sequence[Row]) -> str:
     """A table of the models that a server offers."""
     if not rows:
-        return "The server does not say which models it has. Its own pages do; `legato check` tries the one you name."
+        return (
+            "The server does not list its models. Look at its own pages; `legato check` tries the model that you name."
+        )
     wide = min(_WIDEST, max(len(str(row["name"])) for row in rows))
     lines = [f"{'model':<{wide}} {'window':>9} {'pictures':>8} {'tools':>5}  {'$ read':>8} {'$ written':>9}"]
     for row in rows:

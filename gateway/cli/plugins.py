@@ -118,4 +118,4 @@ def plugins_text(rows: list[Row]) -> str:
             lines.append(f"  {mark} {row['name']}{source}")
             if row["problem"]:
                 lines.append(f"      FAIL  {row['problem']}")
-    return "\n".join([*lines, "", "* is used by your settings; docs/adding.md says how to add one."])
+    return "\n".join([*lines, "", "* marks what your settings use. docs/adding.md says how to add a plug-in."])

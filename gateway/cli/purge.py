@@ -25,7 +25,7 @@ from gateway.store.records import Erasure, Talk
 from gateway.store.sqlite import SqliteStore
 
 _ENGINE = (
-    "The context engine {engine} may keep a copy of its own, which Legato cannot reach: look into {folder}, or ask the "
+    "The context engine {engine} may keep a copy that Legato cannot reach: look into {folder}, or ask the "
     "people who made that engine."
 )
 _PAGE = 500  # sessions looked up at once
@@ -53,7 +53,7 @@ def key_named(text: str) -> SessionKey:
     try:
         return SessionKey.parse(text)
     except ValueError:
-        raise UserError(f"{text!r} is no key; `legato sessions list` prints them.") from None
+        raise UserError(f"{text!r} is not a key; `legato sessions list` prints the keys.") from None
 
 
 async def talks_of(store: Store, purge: Purge) -> list[Talk]:

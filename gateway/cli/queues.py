@@ -128,7 +128,7 @@ def _add_order(
         named = [{"id": row["id"], "platform": row["platform"], "chat": row["chat"]} for row in chosen]
         if named and not dry_run:
             complain(give(config, [Order(verb=verb, **each) for each in named]))
-        show_rows(named, as_json, lambda each: "\n".join(row["id"] for row in each) or "This applies to none of them.")
+        show_rows(named, as_json, lambda each: "\n".join(row["id"] for row in each) or "No message is in that state.")
 
 
 _add_order(

@@ -85,4 +85,4 @@ def sentence(row: Mapping[str, Any]) -> str:
         return (
             "The text is stored: a running gateway takes it within ten seconds, otherwise the next one to start does."
         )
-    return f"A text with this id was sent before (now: {row['state']}), so nothing was done."
+    return f"A text with this id was already sent (its state is {row['state']}), so nothing was done."

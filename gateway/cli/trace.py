@@ -50,7 +50,7 @@ async def traced(store: Store, name: str, platforms: Collection[str], now: float
         rest += [_of_order(order) for order in (await left(store)).values() if order.id == name]
     if not (fates or rest):
         raise UserError(
-            f"Nothing has the id {name}: give that of a turn (as log lines name it), a message, a session, an event, "
+            f"Nothing has the id {name}. Give the id of a turn (as log lines name it), a message, a session, an event, "
             "or a row of the outbox."
         )
     shown: dict[ChatAddress, list[Outbound]] = {}

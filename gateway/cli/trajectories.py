@@ -43,7 +43,7 @@ def compress(
     target: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens a trajectory may have.")] = 15_250,
     summary_target: Annotated[int, typer.Option(min=100, metavar="N", help="Tokens of a summary.")] = 750,
     concurrency: Annotated[int, typer.Option(min=1, max=256, metavar="N", help="How many side by side.")] = 8,
-    notice: Annotated[bool, typer.Option(help="Note in the system turn that turns were condensed.")] = False,
+    notice: Annotated[bool, typer.Option(help="Say in the system turn that turns were condensed.")] = False,
     metrics: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Where the figures go (default: OUT.metrics.json).")
     ] = None,

@@ -78,7 +78,7 @@ def plan(found: Installed) -> Plan:
     """What brings a newer version."""
     by, source = found.by, found.source
     if by == "image":
-        advice = "Start a container of the newer image on the same volume: its start upgrades the store."
+        advice = "Start a container of the newer image on the same volume. When it starts, it upgrades the store."
         return Plan(installed=found, advice=advice)
     if by == "uvx":
         return Plan(
@@ -116,9 +116,9 @@ def carry_out(made: Plan, options: Sequence[str]) -> str:
     went wrong, for people, or nothing."""
     for command in made.commands:
         if _status(command):
-            return f"This did not work: {shlex.join(command)}. Nothing after it was run, and the store is as it was."
+            return f"This did not work: {shlex.join(command)}. No later command was run, and the store is unchanged."
     if _status((sys.executable, "-m", "gateway", "upgrade", "--store", *options)):
-        return "The program is upgraded. The store is not upgraded yet: the next start does that."
+        return "The program is upgraded. The next start upgrades the store."
     return ""
 
 

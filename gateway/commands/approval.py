@@ -15,7 +15,7 @@ _WORDLESS = "Write your answer after it, for example: /answer the blue one"
 _TOO_NEW = "I asked this only as you wrote, so nothing was decided; read it, then answer again:\n{questions}"
 
 
-_NONE_STAND = "You have given me no lasting permission here: I ask each time."
+_NONE_STAND = "You have given me no lasting permission here: I ask every time."
 _STAND = "I may do these without asking, exactly as shown:\n{yeses}\n/approvals remove <n> (or all) takes it back."
 
 
@@ -69,8 +69,8 @@ def _chosen(argument: str, there: Sequence[Approval], name: str, user: str) -> S
     if len(numbered) == 1:
         return numbered
     if len(numbered) > 1:  # only an admin sees questions of several people at once
-        raise UserError(f"I asked several people a question with the number {argument}; press the button below yours.")
-    unknown = f"No question here has the number {argument[:9]}. " if argument.isdecimal() else ""
+        raise UserError(f"Several people have a question with the number {argument}. Press the button below yours.")
+    unknown = f"There is no question with the number {argument[:9]} here. " if argument.isdecimal() else ""
     raise UserError(f"{unknown}Say which one, as in /{name} {there[0].number}, or /{name} all:\n{listed(there)}")
 
 

@@ -65,7 +65,7 @@ async def model(ctx: CommandContext) -> Answer | str:
     pinned = pins_tokens(ctx, (await ctx.store.pins(ctx.key)).rules)
     if pinned > pins_room(spec):
         raise UserError(
-            f"{name} has room for {pins_room(spec):,} tokens of pins, and yours take {pinned:,}: /pin lists them, "
+            f"{name} has room for {pins_room(spec):,} tokens of pins, but yours take {pinned:,}: /pin lists them, "
             "/unpin <number> makes room."
         )
     chosen_at = None if name == home.name else home.provider
@@ -126,7 +126,7 @@ async def persona(ctx: CommandContext) -> Answer | str:
         if held is None:
             own = ctx.sessions.prompts.settings.persona
             shown = f"My persona is that of config.yaml:\n{own}" if own else _IDENTITY
-            return f"{shown}\n/persona <text> makes me somebody else here."
+            return f"{shown}\n/persona <text> gives me another one here."
         back = " /persona off goes back to the configured one." if held.choice else ""
         text = f"My persona here, {_origin(ctx, held)}:\n{held.value}\n/persona <text> changes it.{back}"
         may = held.choice is not None and _may_choose(ctx)
@@ -150,7 +150,7 @@ async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:
     if models.is_chosen(session):
         lines.append(f"{name} was chosen with /model for this chat; config.yaml names {home}.")
     elif model is not None and model.choice is None:
-        lines.append(f"{name} answers here: config.yaml says so for {model.place}.")
+        lines.append(f"{name} answers here, because config.yaml says so for {model.place}.")
     if persona is not None:
         brief = one_line(persona.value)
         brief = brief if len(brief) <= _BRIEF else brief[: _BRIEF - 1] + "…"
@@ -205,14 +205,14 @@ async def _choose(ctx: CommandContext, what: What, value: str | None, provider: 
 def _refusal(ctx: CommandContext, text: str, spec: ModelSpec) -> str | None:
     """Return the reason why a text cannot be a persona; None: it can."""
     if len(text) > LONGEST_PERSONA:
-        return f"A persona has at most {LONGEST_PERSONA:,} characters, and this has {len(text):,}; shorten it."
+        return f"A persona may have at most {LONGEST_PERSONA:,} characters, but this one has {len(text):,}. Shorten it."
     if ctx.redact(text) != text:
         return (
             "It seems to hold a password or a key, and a persona goes to the model with every message. Leave that out."
         )
     tokens, room = ctx.sessions.counter.text(text), int(PINS_SHARE * spec.context_length)
     if tokens > room:
-        return f"A persona may take {room:,} tokens of this model's window, and this takes {tokens:,}; shorten it."
+        return f"A persona may take {room:,} tokens of this model's window, but this one takes {tokens:,}. Shorten it."
     return None
 
 
@@ -221,7 +221,7 @@ async def _offered(ctx: CommandContext, home: ModelSpec) -> tuple[list[str], str
     try:
         return [each.name for each in await ctx.sessions.models.offered(home)], ""
     except (ProviderError, TimeoutError):
-        return [], "The provider does not say at the moment which models it has."
+        return [], "The provider does not list its models at the moment."
 
 
 def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec) -> str:
@@ -239,7 +239,7 @@ def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec)
     raise UserError(f"The provider has no model {wanted[:40]}.{hint} /model lists them.")
 
 
-_DEAF: Final = "I cannot listen: nobody writes down what I hear. The operator can set `transcription` in config.yaml."
+_DEAF: Final = "I cannot listen, because I have no transcription. The operator can set `transcription` in config.yaml."
 _VOICE: Final = {
     "voice": "I speak when you send a voice message",
     "always": "I speak every answer",
@@ -289,10 +289,12 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
     name = await rooms.join(to, ctx.inbound.source.user, listens=wanted == "listen")
     if wanted == "listen":
         return (
-            f"🎙 I listen in {name} from now on. What somebody who may talk to me says there is written down here, and "
-            "I answer it aloud and in writing. /voice join ends that, and /voice leave sends me away."
+            f"🎙 I listen in {name} from now on. When somebody who may talk to me speaks there, I write it down "
+            "here, and answer aloud and in writing. /voice join ends that, and /voice leave sends me away."
         )
-    return f"I am in {name}, and say my answers of this chat there. /stop silences me, and /voice leave sends me away."
+    return (
+        f"I am in {name}, and speak my answers from this chat there. /stop silences me, and /voice leave sends me away."
+    )
 
 
 COMMANDS = (model, persona, voice)

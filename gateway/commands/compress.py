@@ -127,8 +127,8 @@ async def _preview(
     tokens = conversation.overhead + noted_tokens(after)
     return "\n".join(
         [
-            f"/compress would make {len(after)} of {len(messages)} messages: {same} stay, "
-            f"notes stand in for the other {len(messages) - same}.",
+            f"/compress would turn {len(messages)} messages into {len(after)}: {same} stay, "
+            f"and notes replace the other {len(messages) - same}.",
             f"~{conversation.prompt_tokens():,} → about {tokens:,} tokens, depending on the notes.",
             await _price(ctx, conversation, folded, after),
             "Nothing was changed. Every original stays, and /recall finds it.",

@@ -29,24 +29,24 @@ _USAGE: Final = (
 _NONE: Final = "I found nothing of yours with these words."
 _OTHERS: Final = "Somebody else said these words, too; an admin can forget those."
 _SOME_WORDS: Final = "No message has all of these words. These have some of them:"
-_COPIES: Final = "The words are also in {copies}; /forget all takes everything."
+_COPIES: Final = "The words are also in {copies}; /forget all removes everything."
 _NOTED: Final = "The words are in my own notes of earlier conversations."
 _NOT_THERE: Final = "I can no longer find that message here. Try /forget <words>."
-_NOT_YOURS: Final = "Somebody else said that. I forget it only if they or an admin ask me to."
+_NOT_YOURS: Final = "Somebody else said that. I forget it only if they or an admin ask me."
 _EVERYTHING: Final = (
     "Forget everything that you said {places}, with all my answers, sessions, files and pinned rules? In conversations "
-    "of several people, what others said stays. This cannot be undone."
+    "with several people, what the others said stays. This cannot be undone."
 )
 _LABELS: Final = ("Forget", "Keep")
 _KEPT: Final = "Nothing was forgotten."
 NOT_UNDONE: Final = (
-    "I cannot take back what my model's provider was sent, or what you see in this chat; delete that yourself."
+    "I cannot take back what was sent to my model's provider. Only you can delete what you see in this chat."
 )
 _ENGINE: Final = (
-    "The context engine {engine} may keep a copy of its own, which I cannot reach: ask the operator, who knows where."
+    "The context engine {engine} may keep a copy that I cannot reach: ask the operator, who knows where it is."
 )
 _WAITING: Final = (
-    "The words are also in {waiting} of this chat that I have not answered yet; after that, forget once more."
+    "The words are also in {waiting} of this chat that I have not answered yet. Once I have, send /forget again."
 )
 _MOST_WAITING: Final = 1_000  # messages that are looked at
 _MOST: Final = 10  # exchanges in a list
@@ -101,7 +101,7 @@ async def _everything(ctx: CommandContext) -> str:
     told = _with_copies(ctx, _told(await ctx.agents.forgetter.forget_person(ctx.owned().lease, ctx.item)))
     if not elsewhere:
         return told
-    return f"{told} What you said in {counted(len(elsewhere), 'other conversation')} goes as soon as I am done there."
+    return f"{told} What you said in {counted(len(elsewhere), 'other conversation')} goes when I have finished there."
 
 
 # -- choosing ---------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def _when(ctx: CommandContext, exchange: Exchange) -> str:
 def _picked(listed: Sequence[str], argument: str) -> list[str]:
     numbers = sorted({int(each) for each in re.split(r"[\s,]+", argument)})
     if wrong := [number for number in numbers if not 1 <= number <= len(listed)]:
-        raise UserError(f"The list has no number {wrong[0]}; it has {len(listed)}.")
+        raise UserError(f"There is no number {wrong[0]} on the list, which has {len(listed)}.")
     return [listed[number - 1] for number in numbers]
 
 

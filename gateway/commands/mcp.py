@@ -27,9 +27,9 @@ _PROMPT: Final = (
 _ADMINS: Final = "Only an admin of this bot can see its MCP servers and log in there."
 _ALONE: Final = "Log in from a private chat with me: whoever sees the link could log in as somebody else."
 _NONE: Final = "There are no MCP servers; docs/mcp.md says how to add one."
-_HOW: Final = "/mcp login NAME and /mcp logout NAME change a login."
+_HOW: Final = "/mcp login NAME logs in, /mcp logout NAME logs out."
 _LINK: Final = (
-    "Open this link and say yes there:\n{link}\nThe last page may say that it cannot be reached; that does not matter. "
+    "Open this link and agree there:\n{link}\nThe last page may say that it cannot be reached; that does not matter. "
     "Copy its whole address from your browser, and send within 15 minutes:\n/mcp login {name} ADDRESS"
 )
 

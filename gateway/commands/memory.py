@@ -26,7 +26,7 @@ _HOW: Final = (
 )
 _WHICH: Final = "Say which one to forget by its number, for example: /memory forget 2"
 _SURE: Final = "That removes everything that I remember here: {what}. To do it, send: /memory forget all yes"
-_STILL_SAID: Final = "What was said about it is still in the conversation; /forget <words> takes that away, too."
+_STILL_SAID: Final = "What was said about it is still in the conversation; /forget <words> removes that, too."
 _MOST_LISTED: Final = 60
 _MOST_FOUND: Final = 10
 _FORGET: Final = re.compile(r"(?:forget|remove|delete)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
@@ -144,7 +144,7 @@ def _scope(ctx: CommandContext) -> SessionKey:
 def _of_number(facts: Sequence[Fact], number: int) -> Fact:
     found = next((fact for fact in facts if fact.number == number), None)
     if found is None:
-        raise UserError(f"There is no number {number} now; /memory lists what I remember.")
+        raise UserError(f"Nothing has the number {number} now; /memory lists what I remember.")
     return found
 
 

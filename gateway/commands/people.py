@@ -23,7 +23,7 @@ async def pair(ctx: CommandContext) -> str:
     """Let a person in, show one out, or list the guests and those who ask."""
     pairing = ctx.people.pairing
     if not pairing.access.is_admin(ctx.inbound.source):
-        raise UserError("Only an admin lets people in; access.admins of the configuration names them.")
+        raise UserError("Only an admin can let people in. access.admins in config.yaml names the admins.")
     if not ctx.argument:
         return listed(await pairing.book(), ctx.clock.now(), IN_CHAT)
     here = ctx.inbound.source.platform
@@ -67,8 +67,8 @@ _REFUSED: Final[dict[Verdict, str]] = {
         "code by writing to the bot again."
     ),
     "locked": (
-        "Five wrong codes came one after another, so I take no code for an hour. Meanwhile access.allow in the "
-        "configuration lets people in."
+        "There were five wrong codes in a row, so I accept none for an hour. Until then, you can let people in with "
+        "access.allow in config.yaml."
     ),
 }
 
@@ -87,8 +87,8 @@ def shown_out(guest: Guest | None, words: Words) -> str:
     """The answer to a removal. Raises UserError if there was no such guest."""
     if guest is None:
         raise UserError(
-            f"Nobody of that name was let in by a code. {words.look} shows the people who were; access.allow in the "
-            "configuration may name others."
+            f"Nobody of that name was let in by a code. {words.look} shows the people who were; access.allow in "
+            "config.yaml may name others."
         )
     return f"Shown out: {named(guest)}."
 
@@ -108,7 +108,7 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
             lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}{place}")
     if not lines:
         return "Nobody was let in with a code, and nobody is asking."
-    return "\n".join([*lines, f"{words.confirm} lets in a person who told you their code."])
+    return "\n".join([*lines, f"{words.confirm} lets in whoever told you that code."])
 
 
 @command("home [off]", "About", "make this the home chat (admins)", audience="admins", elsewhere=("sethome",))
@@ -116,17 +116,17 @@ async def home(ctx: CommandContext) -> str:
     """Make this chat the home, or leave it to config.yaml again."""
     access, source, said = ctx.people.pairing.access, ctx.inbound.source, ctx.argument.strip().lower()
     if not access.is_admin(source):
-        raise UserError("Only an admin chooses the home chat; access.admins of the configuration names them.")
+        raise UserError("Only an admin can choose the home chat. access.admins in config.yaml names the admins.")
     if said not in ("", "off"):
-        raise UserError("Write /home in the chat that should be the home chat, or /home off.")
+        raise UserError("Send /home in the chat that should be the home chat, or /home off.")
     before = await ctx.people.home.place()
     await ctx.people.home.move(None if said else place_at(source, access))
     now = await ctx.people.home.place()
     if now is None:
-        return "There is no home chat any more. Hooks, looks and alerts without a chat of their own reach nobody."
+        return "There is no home chat any more. Hooks, heartbeats and alerts without a chat of their own reach nobody."
     if now == place_at(source, access):
         still = "still" if now == before else "now"
-        return f"This chat is {still} the home. Hooks, looks and alerts without a chat of their own come here."
+        return f"This chat is {still} the home. Hooks, heartbeats and alerts without a chat of their own come here."
     return f"The home is {now.to.platform}:{now.to.chat}, as config.yaml says."
 
 

@@ -46,7 +46,7 @@ async def pin(ctx: CommandContext) -> str:
         pins = await ctx.store.pins(ctx.key)
         return _listed(ctx, pins.rules) if pins.rules else _NONE
     if _NUMBERS.fullmatch(argument):
-        raise UserError("A pin is a rule in words. /pin lists the pins, /unpin 2 takes the second one away.")
+        raise UserError("A pin is a rule in words. /pin lists the pins, /unpin 2 removes the second one.")
     return await _add(ctx, storable(argument))
 
 
@@ -83,7 +83,7 @@ async def _add(ctx: CommandContext, text: str) -> str:
         known.append(text)
     number = len(known)
     whom = " to everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
-    return f"Pinned as number {number}, for every answer{whom} from now on. /unpin {number} takes it away."
+    return f"Pinned as number {number}, for every answer{whom} from now on. /unpin {number} removes it."
 
 
 async def _remove(ctx: CommandContext, which: str) -> str:
@@ -106,7 +106,7 @@ def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:
     lines = [f"{number}. {rule.signed}" for number, rule in enumerate(rules, 1)]
     whose = " and hold for everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
     tokens = pins_tokens(ctx, rules)
-    lines.append(f"They take ~{tokens:,} tokens of every prompt{whose}. /unpin <number> takes one away.")
+    lines.append(f"They take ~{tokens:,} tokens of every prompt{whose}. /unpin <number> removes one.")
     return "\n".join(lines)
 
 
@@ -116,16 +116,14 @@ def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str 
     if len(rules) > MOST_PINS:
         return f"I keep {MOST_PINS} pins for a conversation; /pin lists them, /unpin <number> makes room."
     if len(text) > LONGEST_PIN:
-        return (
-            f"a pin has at most {LONGEST_PIN} characters, and this has {len(text):,}; shorten it, or split it in two."
-        )
+        return f"a pin may have at most {LONGEST_PIN} characters, but this one has {len(text):,}. Shorten or split it."
     if ctx.redact(text) != text:
         return "it seems to hold a password or a key, and pins go to the model with every message. Leave that out."
     tokens, room = pins_tokens(ctx, rules), pins_room(spec)
     if tokens > room:
         return (
-            f"all pins together may take {room:,} tokens of this model's window, and with this one they would take "
-            f"{tokens:,}; shorten it, or /unpin <number> makes room."
+            f"all pins together may take {room:,} tokens of this model's window, but with this one they would take "
+            f"{tokens:,}. Shorten it, or make room with /unpin <number>."
         )
     return None
 

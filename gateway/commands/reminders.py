@@ -24,8 +24,8 @@ from gateway.people.reminders import EMPTY, PersonReminders
 from gateway.runtime.errors import UserError
 
 _NO_TIME: Final = (
-    "I read times in English or as ISO dates, at the beginning or the end, such as: /{command} tomorrow at 9 call Ann, "
-    "or: /{command} 2027-01-31 08:00 pay the rent."
+    "I understand times in English or ISO dates, at the beginning or the end, such as: /{command} tomorrow at 9 call "
+    "Ann, or: /{command} 2027-01-31 08:00 pay the rent."
 )
 # What the model is asked in the place of a command, before the words of the person.
 _TO_MODEL: Final = "With your tool `reminders`, {do}. Ask me first if my words do not say when, or not clearly: {words}"
@@ -33,8 +33,8 @@ _DO: Final[dict[ReminderKind, str]] = {
     "say": "remind me as I say",
     "ask": "schedule this prompt for yourself (kind `ask`)",
 }
-_HOW_TO: Final = "What shall I {verb}, and when? For example:\n{examples}"
-_ZONE_UNKNOWN: Final = "I used the time zone {zone}; /timezone <city> sets yours, for example /timezone Berlin."
+_HOW_TO: Final = "What should I {verb}, and when? For example:\n{examples}"
+_ZONE_UNKNOWN: Final = "I used the time zone {zone}. To set yours, send /timezone <city>, for example /timezone Berlin."
 _STAY: Final = "Your earlier reminders keep the time zone they were made in; /reminders shows them: {numbers}."
 _NONE: Final = "Nothing waits here. For example:\n{examples}"
 _CALLS: Final = re.compile(

@@ -113,13 +113,13 @@ async def _off(ctx: CommandContext, known: Skills, name: str) -> str:
     if name not in known.described(await known.decided(ctx.key)):
         raise UserError(f"No skill named {name} is on here; /skills lists them.")
     await known.switch(_chooses(ctx), name, on=False)
-    return f"{name} is off here. /skills on {name} takes it back."
+    return f"{name} is off here. /skills on {name} switches it on again."
 
 
 async def _remove(ctx: CommandContext, known: Skills, name: str) -> str:
     await _own(ctx, known, name)
     await known.drop(ctx.key, name)
-    return f"{name} is no skill of this conversation any more."
+    return f"{name} is no longer a skill of this conversation."
 
 
 async def _share(ctx: CommandContext, known: Skills, name: str) -> str:
@@ -131,12 +131,12 @@ async def _share(ctx: CommandContext, known: Skills, name: str) -> str:
         return "Nothing has changed."
     await asyncio.to_thread(known.share, name, text)
     await known.drop(ctx.key, name)
-    return f"Everybody can use {name}, from their next session at the latest. It lies in {known.folder / name}."
+    return f"Everybody can use {name}, from their next session at the latest. It is in {known.folder / name}."
 
 
 async def _own(ctx: CommandContext, known: Skills, name: str) -> str:
     if (text := (await known.decided(ctx.key)).own.get(name)) is None:
-        raise UserError(f"{name} is no skill of this conversation alone; /skills lists them.")
+        raise UserError(f"{name} is not a skill of this conversation alone; /skills lists those.")
     return text
 
 

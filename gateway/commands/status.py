@@ -155,14 +155,18 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         now = f"with your next message (at {threshold:,})"
         lines.append(f"I compress it {f'at {threshold:,} tokens, about {left:,} from now' if left else now}.")
     elif threshold:
-        lines.append("I never compress it by myself here; /compress does it now.")
+        lines.append("Nothing is compressed automatically here; /compress does it now.")
     return "\n".join([*lines, *await said_of_chat(ctx, conversation.stored.session)])
 
 
 def _stated_window(ctx: CommandContext, conversation: Conversation) -> list[str]:
     """Where the window comes from, if it is not what the settings or the lists of models say."""
     otherwise = ctx.sessions.models.learned.otherwise(conversation.spec)
-    return [] if otherwise is None else [f"The model's server stated this window; otherwise I know of {otherwise:,}."]
+    return (
+        []
+        if otherwise is None
+        else [f"The model's server stated this window; I would have taken it for {otherwise:,}."]
+    )
 
 
 async def _passes_told(ctx: CommandContext, conversation: Conversation) -> list[str]:
@@ -188,7 +192,7 @@ def protected_told(count: int, budget: int, wanted: int) -> str:
         why = f"compression.protect_last_n is {wanted}"
     else:
         why = f"they fit into {budget:,} tokens"
-    stays = f"If I compressed it by myself now, the last {last} would stay word for word: {why}."
+    stays = f"If I compressed it on my own now, the last {last} would stay word for word: {why}."
     return f"{stays} /compress may keep fewer; /compress --preview says how many."
 
 

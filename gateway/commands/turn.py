@@ -15,7 +15,7 @@ _LOOKED_AT = 200  # rows: an answer has a few
 _AT_ONCE = 20  # rows
 NOT_SHOWN = "This could not be shown before:"
 MORE = " (then {messages} more: /last again)"
-_NOT_YOURS = "Somebody else asked that, and only they can have it asked again. Ask it in your own words."
+_NOT_YOURS = "Somebody else asked that, so only they can repeat it. Ask in your own words."
 GO_ON = "Go on exactly where your last answer stopped, without repeating any of it."
 
 

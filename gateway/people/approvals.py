@@ -49,7 +49,7 @@ ASKED_CHOICE: Final = (
     "it as a no."
 )
 NOTHING_CHOSEN: Final = "You chose nothing yet: choose what you mean, then press Done."
-NOT_CHOSEN: Final = "Only one of the options is an answer here: press a button or send a number, or /deny."
+NOT_CHOSEN: Final = "Choose one of the options: press a button, send its number, or send /deny."
 NO_FORM: Final = "Write your answer as your next message."
 ANSWERED: Final = "Thank you, that is the answer."
 NO_WORDS: Final = "I have not asked you anything here."
@@ -63,7 +63,7 @@ _MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
     "session": ("session",),
     "always": ("session", "always"),
 }
-_LASTING: Final = "{yes} {lasting} also allows exactly this later on."
+_LASTING: Final = "{yes} {lasting} also allows exactly this in the future."
 KEPT: Final[dict[Lasts, str]] = {
     "session": "Approved. I will not ask about exactly this again in this session; /approvals takes that back.",
     "always": "Approved. I will not ask about exactly this again here; /approvals takes that back.",
@@ -76,7 +76,7 @@ CHOSEN_BEFORE: Final = "{label} was chosen before."
 BEFORE: Final[dict[Verdict, str]] = {
     "approved": "This was approved before.",
     "denied": "This was denied before.",
-    "expired": "This came too late: I had taken the silence as a no.",
+    "expired": "This came too late: I had already taken your silence as a no.",
 }
 
 

@@ -40,7 +40,7 @@ REMINDERS: Final = Counter(
 RUNS_FAILED: Final = Counter(name="schedules_failed", text="Scheduled prompts that failed.", labels=("platform",))
 
 ONCE: Final = (
-    "This was the scheduled prompt {number}. I say only once that it fails, and go on trying; /reminders shows it, "
+    "This was the scheduled prompt {number}. I keep trying, but will not tell you again; /reminders shows it, "
     "/reminders cancel {number} ends it."
 )
 PAUSED: Final = (

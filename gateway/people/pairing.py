@@ -59,7 +59,7 @@ ASKS_IN_GROUP = (
 STRANGER = "I do not know you yet, so I did nothing."
 NAMELESS = (
     "Somebody wrote in the name of this group. I cannot see who it was, so I did nothing. Write to me as yourself, or "
-    "ask the person who runs this bot to put {platform}:*@{chat} into access.allow of its settings."
+    "ask the person who runs this bot to put {platform}:*@{chat} into access.allow of config.yaml."
 )
 WRITE_TO_ME = (
     "Write me a direct message, and I will give you a code. With it, the person who runs this bot can let you in."

@@ -56,10 +56,10 @@ OVER_BEFORE: Final = "Reminder {number} is over already; nothing was done."
 TOO_MANY: Final = (
     "You already have {most} here, and that is the limit. /reminders lists them, /reminders cancel <n> removes one."
 )
-CHAT_FULL: Final = "{most} wait in this chat, and no more fit until some are over or cancelled."
-TOO_OFTEN: Final = "That is too often. At most, a reminder can come every {least}."
+CHAT_FULL: Final = "{most} are waiting in this chat. There is room for more when some are over or cancelled."
+TOO_OFTEN: Final = "That is too often. There must be at least {least} between two times."
 EMPTY: Final = "Say also what the reminder is about, for example: /remind in 20 minutes tea"
-TOO_LONG: Final = "A reminder may have {most:,} characters, and this text has {size:,}; shorten it."
+TOO_LONG: Final = "A reminder may have at most {most:,} characters, but this text has {size:,}. Shorten it."
 NO_ZONE: Final = (
     'There is no time zone "{name}". Zones are named after cities, for example Europe/Berlin or Asia/Tokyo.'
 )

@@ -106,15 +106,11 @@ _RUN_REMEMBERED = 86_400.0  # seconds that the cost of a scheduled prompt's run 
 EMPTY = "What can I do for you? Your message has no words in it: write what you would like to know."
 DEAD = (
     "I could not answer a message of yours: each of {attempts} attempts at it ended in a crash. It is kept, "
-    "but I will not try it again; please put it differently."
+    "but I will not try it again. Please put it differently."
 )
 UNREADABLE = "A message of yours was damaged in my store, so I cannot answer it; please send it again."
-PUT_AWAY = (
-    "This conversation was put away after a long silence. Your next message starts fresh; /resume goes back to it."
-)
-NOT_CLEANED = (
-    "The earlier conversation should have been compressed but could not be ({reason}); I go on with all of it."
-)
+PUT_AWAY = "This conversation was closed after a long silence. Your next message starts fresh; /resume goes back to it."
+NOT_CLEANED = "I could not compress the earlier conversation ({reason}), so I go on with all of it."
 RULE_ENDED = "This rule no longer holds: “{rule}” To have it back, send: /pin {rule}"
 RULE_PINNED = "This rule is pinned and still holds: “{rule}” To take it away, send: /unpin {number}"
 NOT_WAITING = "The conversation went on without these tool calls. Ask again if you still need them."
@@ -129,7 +125,7 @@ _TAKES: Final[Mapping[BusyMode, Literal["never", "at first", "always"]]] = {
     "interrupt": "never",
 }
 _SILENT: Final = ("expiry", "forget", "helper", "speak", "withdrawn")  # kinds of items whose end nobody is told
-COMPACTION_STOPPED = "The compression was stopped; the conversation is as it was."
+COMPACTION_STOPPED = "The compression was stopped. The conversation is unchanged."
 
 
 class Ending(Struct, frozen=True, kw_only=True):

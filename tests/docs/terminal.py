@@ -18,7 +18,7 @@ ROWS: Final = 36
 SESSION: Final = (  # what is typed, and what is seen then. No tool is called: ids of calls count as tokens, and differ.
     ("My favourite colour is green", "however long it gets."),
     ("What is my favourite colour?", "you told me so."),
-    ("/pin Never push to main", "takes it away."),
+    ("/pin Never push to main", "removes it."),
     ("/context", "from now."),
 )
 SETTINGS: Final = "tools: {shell: {enabled: false}}"  # whose tokens would count only where a sandbox holds

@@ -143,7 +143,7 @@ async def test_a_press_after_the_deadline_is_too_late_even_if_nobody_has_noticed
         question = await here.adapter.question()
         clock.jump(301)
         accepted = await here.adapter.press(question, "Approve")
-        assert accepted.told == "This came too late: I had taken the silence as a no."
+        assert accepted.told == "This came too late: I had already taken your silence as a no."
         await live.answer(event)
         assert here.tool.paid == []
 
@@ -211,7 +211,7 @@ async def test_of_two_questions_each_has_its_own_answer(tmp_path: Path) -> None:
         first, second = await here.adapter.question(1), await here.adapter.question(2)
         assert "/approve 2 or /deny 2." in second.text
         assert "\n1. Pay 50 €?\n2. Pay 60 €?" in await live.ask("/approve")
-        assert (await live.ask("/approve 7")).startswith("No question here has the number 7. Say which one, as in")
+        assert (await live.ask("/approve 7")).startswith("There is no question with the number 7 here. Say which one")
         assert (await here.adapter.press(second, "Approve")).told == "Approved."
         assert here.tool.paid == []  # they run in the order the model asked for
         assert await live.ask("/deny 1") == "Denied."

@@ -408,7 +408,7 @@ def test_a_disk_without_room_to_unpack_is_one_line(
     failed = legato(*command, file)
     assert (failed.exit_code, len(failed.stderr.splitlines())) == (1, 1)
     assert "cannot be unpacked in" in failed.stderr
-    assert "(No space left on device): nothing has changed" in failed.stderr
+    assert "(No space left on device). Nothing has changed" in failed.stderr
     assert names(filled) in (there, sorted([*there, "legato.db.lock"]))
 
 

@@ -114,8 +114,8 @@ def test_without_the_program_it_says_what_to_install(home: Path, monkeypatch: py
     monkeypatch.setenv("PATH", str(home))
     configure(home, recipient="age1x")
     failed = legato("backup", "one.tar.age")
-    assert "`age` is not installed, which backup.recipient needs: install the package `age`" in failed.stderr
+    assert "backup.recipient needs the program `age`: install the package `age`" in failed.stderr
     (home / "some.age").write_bytes(b"age-encryption.org/v1\n")
     failed = legato("restore", "some.age", "--identity", "key")
-    assert "`age` is not installed, which an encrypted backup needs" in failed.stderr
+    assert "an encrypted backup needs the program `age`" in failed.stderr
     assert not (home / "one.tar.age").exists()

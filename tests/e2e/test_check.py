@@ -49,7 +49,7 @@ def check(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, str]]:
     assert said.err == ""
     assert isinstance(ended.value.code, int)
     *findings, blank, then = said.out.splitlines()
-    assert (blank, then.endswith(("`.", "at once."))) == ("", True)
+    assert (blank, then.endswith(("`.", "built-in model."))) == ("", True)
     return ended.value.code, {line[:16].strip(): line[17:] for line in findings} | {"then": then}
 
 
@@ -60,7 +60,7 @@ def test_without_a_configuration_it_says_so_and_makes_nothing(
     assert status == 0
     assert lines["config"] == f"ok    no config.yaml in {tmp_path}: defaults"
     assert lines["store"] == "ok    none yet: the first start makes legato.db"
-    assert lines["then"].startswith("Next: `legato init` sets up a model and where people talk.")
+    assert lines["then"].startswith("Next, run `legato init` to set up a model")
     assert list(tmp_path.iterdir()) == []
 
 

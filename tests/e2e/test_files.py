@@ -227,7 +227,7 @@ async def test_a_command_says_of_a_file_that_it_had_no_use_for_it(tmp_path: Path
         with_one = (await live.answer(await sent(live, text, PICTURE))).text
         assert with_one.splitlines()[:-1] == without.splitlines()
         assert with_one.endswith(
-            "I did not look at the file that came with this command; send the file again without a command."
+            "I did not look at the file that came with this command. Send it again without a command."
         )
 
 

@@ -213,7 +213,7 @@ async def test_a_silent_list_refuses_no_model(tmp_path: Path) -> None:
     async with listing(tmp_path) as live:
         await live.ask("hello")
         live.gateway.agents.metering.models.servers = {"offline": Listing(None)}
-        silence = "The provider does not say at the moment which models it has."
+        silence = "The provider does not list its models at the moment."
         window = "32,000 tokens of window; that is a guess, because nobody says how large it is"
         assert (await live.ask("/model other")).endswith(f"now uses other ({window}). {silence}")
         assert (await live.ask("/model")).endswith(silence)

@@ -148,7 +148,7 @@ async def test_a_word_is_found_chosen_and_gone_from_everywhere(place: Place) -> 
         listed = await live.ask(f"/forget {WORD}")
         assert listed.splitlines()[0].endswith(f"“my code is {WORD}”")
         told = await forget(live, "1")
-        assert told.startswith("Forgot 2 messages. I cannot take back what my model's provider was sent")
+        assert told.startswith("Forgot 2 messages. I cannot take back what was sent to my model's provider.")
         assert await said(live) == ["how are you?", "fine"]
         assert await said(live, chat="other", user="v") == [f"somebody else's {WORD}", f"{WORD} as well"]
         assert "nothing" in (await live.ask("/recall code")).lower()
@@ -168,7 +168,7 @@ async def test_every_message_with_the_words_is_listed_and_goes(place: Place) -> 
         listed = (await live.ask(f"/forget {WORD}")).splitlines()
         assert [line.split("“")[1] for line in listed[:10]] == [f"{WORD} of day {13 - number}”" for number in range(10)]
         assert listed[10:] == [
-            "The words are also in 4 older exchanges; /forget all takes everything.",
+            "The words are also in 4 older exchanges; /forget all removes everything.",
             "/forget 1, /forget 1 2 or /forget all forgets. I ask you once more first.",
         ]
         assert (await forget(live, "all")).startswith("Forgot 28 messages.")
@@ -266,8 +266,8 @@ async def test_what_waits_with_the_words_is_told_of(tmp_path: Path) -> None:
         later = await live.tell(f"and {WORD} again")
         await live.tell("y")
         assert (await live.answer(event)).text.endswith(
-            "The words are also in 1 later message of this chat that I have not answered yet; "
-            "after that, forget once more."
+            "The words are also in 1 later message of this chat that I have not answered yet. "
+            "Once I have, send /forget again."
         )
         await live.answer(later)
         assert await said(live) == [f"and {WORD} again", "echo: and quizzaciously again"]
@@ -508,7 +508,7 @@ async def test_everything_of_a_person_goes_wherever_they_talked(place: Place, tm
         await say(live, "somebody else", chat="other", user="v")
         told = await forget(live, "everything")
         assert told.startswith("Forgot 2 sessions, 4 messages, 1 pinned rule.")
-        assert told.endswith("What you said in 1 other conversation goes as soon as I am done there.")
+        assert told.endswith("What you said in 1 other conversation goes when I have finished there.")
         await live.quiet()
         assert await live.tip() is None
         assert await live.ask("/sessions") == "There are no earlier sessions yet."

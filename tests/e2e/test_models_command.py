@@ -99,7 +99,7 @@ async def test_a_server_is_asked_and_its_models_are_shown(tmp_path: Path, monkey
     shown = models.models_text(rows)
     assert "1,000,000" in shown
     assert "3.00" in shown
-    assert models.models_text([]).startswith("The server does not say")
+    assert models.models_text([]).startswith("The server does not list its models.")
 
 
 def test_no_traceback_where_nobody_answers(typed: Typed) -> None:

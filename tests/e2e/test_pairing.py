@@ -132,9 +132,9 @@ async def test_who_writes_in_the_name_of_a_group_that_is_let_in_is_answered(
         people.say_as(group, group, "not to the bot")
         people.say_as(group, group, f"/pair{mention}")
         await bot.until(lambda: len(bot.shown(group)) == 3)
-        *_, refused = sorted(bot.shown(group), key=lambda text: text.startswith("Only an admin lets people in"))
+        *_, refused = sorted(bot.shown(group), key=lambda text: text.startswith("Only an admin can let people in"))
         assert {*bot.shown(group)} == {"echo: hello", "echo: good news", refused}  # each in a lane of its own
-        assert refused.startswith("Only an admin lets people in"), "a group has no admin's rights"
+        assert refused.startswith("Only an admin can let people in"), "a group has no admin's rights"
     assert telegram.violations == []
 
 
@@ -175,7 +175,7 @@ async def test_admins_hear_of_somebody_who_writes_in_a_group_where_others_may_ta
         bot.says("/pair")
         await bot.until(lambda: f"telegram:{bob.id} “Bob” in Book club" in bot.shown()[-1])
         bot.says(f"/pair {code_in(told)}")
-        await bot.until(lambda: bot.shown(group)[-1].startswith("Bob, you have been let in: "))
+        await bot.until(lambda: bot.shown(group)[-1].startswith("Bob, you have been let in. "))
         telegram.people.say(group, bob, f"{mention} and now?")
         await bot.until(lambda: "echo: and now?" in bot.shown(group)[-1])
         assert bot.shown(other) == []
@@ -207,7 +207,7 @@ async def test_only_an_admin_lets_people_in(tmp_path: Path, telegram: TelegramSe
         await bot.until(lambda: len(bot.shown(his)) == 1)
         bot.says(f"/pair {code_in(bot.shown(his)[0])}")
         await bot.until(lambda: len(bot.shown()) == 1)
-        assert bot.shown()[0].startswith("Only an admin lets people in")
+        assert bot.shown()[0].startswith("Only an admin can let people in")
         assert not (await guest_book(bot.gateway.store)).guests
 
 

@@ -52,7 +52,7 @@ async def test_a_rule_holds_from_the_next_turn_on_until_it_is_taken_away(tmp_pat
         await live.ask("hello")
         assert told(live) == []
         answer = await live.ask("/pin  never push to  main\u3000")
-        assert answer == "Pinned as number 1, for every answer from now on. /unpin 1 takes it away."
+        assert answer == "Pinned as number 1, for every answer from now on. /unpin 1 removes it."
         await live.ask("hello again")
         assert told(live) == ["1. never push to  main"]
         await pin_all(live, "永远用中文")
@@ -60,7 +60,7 @@ async def test_a_rule_holds_from_the_next_turn_on_until_it_is_taken_away(tmp_pat
         assert told(live) == ["1. never push to  main", "2. 永远用中文"]
         assert await live.ask("/unpin 1") == (
             "Took pin 1 away. Left are:\n1. 永远用中文\n"
-            "They take ~75 tokens of every prompt. /unpin <number> takes one away."
+            "They take ~75 tokens of every prompt. /unpin <number> removes one."
         )
         await live.ask("now?")
         assert told(live) == ["1. 永远用中文"]
@@ -128,11 +128,11 @@ async def test_what_cannot_be_pinned_is_refused_with_the_reason_and_changes_noth
     secret = "correct-horse-battery"
     config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake", api_key=secret))
     refused = {
-        "x" * (LONGEST_PIN + 1): "a pin has at most 500 characters, and this has 501",
+        "x" * (LONGEST_PIN + 1): "a pin may have at most 500 characters, but this one has 501",
         f"always log in with {secret}": "seems to hold a password or a key",
         "use password: hunter2": "seems to hold a password or a key",
         "7": "A pin is a rule in words",
-        "\U00013000" * 480: r"may take 1,600 tokens of this model's window, and with this one they would take [\d,]+",
+        "\U00013000" * 480: r"may take 1,600 tokens of this model's window, but with this one they would take [\d,]+",
     }
     async with running(tmp_path, config=config) as live:
         await pin_all(live, "be brief")
@@ -164,7 +164,7 @@ async def test_a_model_with_a_window_that_they_would_fill_is_refused(tmp_path: P
         await live.ask("hello")
         await pin_all(live, *(f"rule {number}: " + "some more words " * 20 for number in range(8)))
         refused = await live.ask("/model gpt-4")
-        assert refused.startswith("gpt-4 has room for 409 tokens of pins, and yours take ")
+        assert refused.startswith("gpt-4 has room for 409 tokens of pins, but yours take ")
         tip = await live.tip()
         assert tip is not None
         assert tip.model == "gpt-4o"
@@ -180,7 +180,7 @@ async def test_a_message_that_is_a_rule_is_pinned_answered_and_its_author_told_o
         assert await live.ask(" Never use emojis. ") == "echo:  Never use emojis. "
         assert told(live) == ["1. Never use emojis."]
         assert live.adapter.shown("c", "notice") == [
-            "Pinned as number 1, for every answer from now on. /unpin 1 takes it away."
+            "Pinned as number 1, for every answer from now on. /unpin 1 removes it."
         ]
         for text in ("Never mind", "Should I never use emojis?", "/queue Never use tables", "Do not use tables"):
             await live.ask(text)

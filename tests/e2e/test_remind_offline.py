@@ -40,4 +40,4 @@ async def test_what_comes_again_needs_a_yes(tmp_path: Path) -> None:
 
 async def test_a_wording_in_another_language_is_told_how_to_be_written(tmp_path: Path) -> None:
     _, _, errors = await legato(tmp_path, "chat", "/remind jeden Montag um 8 Müll")
-    assert "I read times in English or as ISO dates" in errors
+    assert "I understand times in English or ISO dates" in errors

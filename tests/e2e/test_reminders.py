@@ -97,7 +97,7 @@ async def test_what_cannot_be_is_said_clearly(tmp_path: Path, clock: ManualClock
         )
         assert "too far away" in await live.ask("/remind in 1000000 years x")
         assert await live.ask("/remind tomorrow") == people.EMPTY
-        assert "A reminder may have 1,500 characters" in await live.ask(f"/remind tomorrow {'x' * 2_000}")
+        assert "A reminder may have at most 1,500 characters" in await live.ask(f"/remind tomorrow {'x' * 2_000}")
         assert "/remind in 20 minutes tea" in await live.ask("/remind")
         assert "/schedule every weekday at 8" in await live.ask("/schedule")
         assert "There is no reminder 7 here" in await live.ask("/reminders cancel 7")
@@ -378,7 +378,7 @@ async def test_a_streak_of_failures_is_told_once_and_then_it_is_paused(tmp_path:
             await swept(live, clock, 86_400)
         shown = [(row.kind, row.text) for row in live.adapter.sent[1:]]
         assert [kind for kind, _ in shown] == ["error", "notice", "error", "notice"]
-        assert shown[1][1].startswith("This was the scheduled prompt 1. I say only once that it fails")
+        assert shown[1][1].startswith("This was the scheduled prompt 1. I keep trying, but will not tell you again")
         assert shown[3][1].startswith("I paused the scheduled prompt 1, because it failed 3 times in a row.")
         assert "paused after 3 failures in a row (/reminders resume 1)" in await live.ask("/reminders")
         assert "1. news? goes on — every day, next" in await live.ask("/reminders resume 1")
@@ -565,8 +565,8 @@ async def test_without_such_a_model_a_sentence_says_how_to_write_it(
     async with at_work(tmp_path, clock) as live:
         name = command.partition(" ")[0]
         assert await live.ask(command) == (
-            f"I read times in English or as ISO dates, at the beginning or the end, such as: {name} tomorrow at 9 call "
-            f"Ann, or: {name} 2027-01-31 08:00 pay the rent."
+            f"I understand times in English or ISO dates, at the beginning or the end, such as: {name} tomorrow at 9 "
+            f"call Ann, or: {name} 2027-01-31 08:00 pay the rent."
         )
 
 

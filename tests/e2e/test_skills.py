@@ -172,7 +172,7 @@ async def test_a_skill_is_switched_off_and_on_in_one_conversation(tmp_path: Path
     async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script)) as live:
         assert "Begin with" in await live.ask("go")
         assert await live.ask("/skills off weekly-report") == (
-            "weekly-report is off here. /skills on weekly-report takes it back."
+            "weekly-report is off here. /skills on weekly-report switches it on again."
         )
         assert "weekly-report: off here" in await live.ask("/skills")
         assert "There is no skill" in await live.ask("go")
@@ -283,7 +283,7 @@ async def test_a_proposal_is_kept_after_a_yes_that_shows_all_of_it(tmp_path: Pat
         assert "- tidy-up: Tidies." in prompt(live)
         await live.ask("hello", chat="other")
         assert MARK not in prompt(live)
-        assert "no skill of this conversation any more" in await live.ask("/skills remove tidy-up")
+        assert "is no longer a skill of this conversation" in await live.ask("/skills remove tidy-up")
 
 
 async def test_a_proposal_that_is_denied_leaves_nothing(tmp_path: Path) -> None:

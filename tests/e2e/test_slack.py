@@ -219,7 +219,7 @@ async def test_a_missing_scope_is_named(tmp_path: Path, slack: SlackServer, anna
         assert "slack socket" not in found
         slack.settings.app_token = "xapp-another"
         found = {each.what: each.detail for each in await bot.adapter.probe()}
-        assert found["slack socket"].startswith("Slack does not take app_token (invalid_auth); make an App-Level Token")
+        assert found["slack socket"].startswith("Slack rejects app_token (invalid_auth). Make an App-Level Token")
         bot.says("Hello")
         await bot.until(lambda: list(slack.journal.of("chat.postMessage")))
         await bot.quiet()

@@ -177,7 +177,7 @@ async def test_a_stated_limit_outlives_a_restart_until_the_window_is_known_to_be
         assert model.specs[-1].context_length == 20_000
         told = await live.ask("/context")
         assert "of 20,000 tokens" in told
-        assert f"The model's server stated this window; otherwise I know of {WINDOW:,}." in told
+        assert f"The model's server stated this window; I would have taken it for {WINDOW:,}." in told
         await live.ask("and here?", chat="elsewhere")
         assert model.specs[-1].context_length == WINDOW
         assert "server stated" not in await live.ask("/context", chat="elsewhere")
@@ -400,7 +400,7 @@ async def test_a_failing_hygiene_pass_is_told_and_never_blocks_or_fires_again_wi
             assert await live.ask(f"message {number}") == f"echo: message {number}"
             await clock.advance(600.0)  # for so long an engine rests that failed
         notices = live.adapter.shown("c", "notice")
-        assert len([text for text in notices if "could not be" in text]) == len(
+        assert len([text for text in notices if "could not compress" in text]) == len(
             [told for told in heard if told[0] == "compress"]
         )
         assert [told[1] for told in heard if told[0] == "compress"] == [5, 9], "again only after four more"
@@ -434,7 +434,7 @@ async def test_nothing_automatic_happens_where_compression_is_off(tmp_path: Path
         for number in range(10):
             await live.ask(f"{number} {LONG}")
         assert await triggers(live) == []
-        assert "I never compress it by myself here" in await live.ask("/context")
+        assert "Nothing is compressed automatically here" in await live.ask("/context")
         assert "Compressed:" in await live.ask("/compress")
         live.model.script = lambda *_: Say(error=ContextOverflow("Too long."))
         assert await live.ask("what now?") == SWITCHED_OFF

@@ -158,7 +158,9 @@ async def test_a_write_that_never_ends_ends_the_process(tmp_path: Path, clock: M
         assert await live.gateway.watchdog.health.is_ready() == "a write to the store has not ended for 4 minutes"
         await clock.advance(100.0)
         await live.gateway.look()
-        assert ended == ["The store has not ended a write for minutes: the process ends, to be started again."]
+        assert ended == [
+            "The store has not finished a write for minutes: this process ends, so that it can be started again."
+        ]
         go.set()
 
 

@@ -52,7 +52,7 @@ class TestReading:
         await console.run(gateway)
         said = json.loads(await stdout.line())
         assert (said["kind"], said["answers"]) == ("error", "e1")
-        assert "console:eve is not let in: name them in access.allow" in said["text"]
+        assert "console:eve may not talk to the bot: add them to access.allow" in said["text"]
 
     async def test_nobody_goes_by_the_operators_name(self, console: JsonConsole, stdin: Pipe, stdout: Pipe) -> None:
         gateway = Gateway()
@@ -242,7 +242,7 @@ class TestPausing:
         said = [json.loads(line) for line in (await stdout.everything()).splitlines()]
         assert gateway.texts == ["hi"]
         assert [(line["kind"], line["text"]) for line in said] == [
-            ("error", "Messages cannot be stored right now (the disk is full): they wait until that works again.")
+            ("error", "Messages cannot be stored right now (the disk is full): they wait until they can be.")
         ]
 
     async def test_the_next_outage_is_told_again(

@@ -137,6 +137,6 @@ async def test_what_becomes_of_an_answer(status: int, told: Any, error: type[err
         assert getattr(raised.value, "retry_after", 2.5) == 2.5
         await client.aclose()
     lost = server.client()
-    with pytest.raises(errors.Disconnected, match="is homeserver of"):
+    with pytest.raises(errors.Disconnected, match="and homeserver in"):
         await lost.call("GET", "sync")
     await lost.aclose()

@@ -234,7 +234,7 @@ async def test_a_secret_that_the_environment_overrules_is_refused(
         await desk.save("", "", said, dict.fromkeys(said, ""), owner=False),
         await desk.save_model((await desk.seen()).model, "mine", owner=True),
     ]
-    assert all("counts more than .env" in each.problems[0] for each in told)
+    assert all("wins over .env" in each.problems[0] for each in told)
     assert (tmp_path / "config.yaml").read_text() == text
 
 
@@ -254,7 +254,7 @@ async def test_only_the_owner_takes_away_what_the_owner_wrote_of_programs(tmp_pa
 async def test_only_the_owner_says_where_everything_is_kept(tmp_path: Path, desk: Desk, at: str, key: str) -> None:
     said = {key: f"sqlite:///{tmp_path}/another.db"}
     refused = await desk.save(at, "", said, {key: ""}, owner=False)
-    assert "move what is kept" in refused.problems[0]
+    assert "move stored data" in refused.problems[0]
     assert not (await desk.save(at, "", said, {key: ""}, owner=True)).problems
 
 
@@ -282,7 +282,7 @@ async def test_no_secret_inside_a_value_is_shown(
     was = next(each.value for each in part.fields if each.name == key)
     assert (await desk.save(at, name, {key: was}, {key: was}, owner=True)).files == ()
     saved = await desk.save(at, name, {key: was.replace("127.0.0.1", "127.0.0.2")}, {key: was}, owner=True)
-    assert "is not shown as a whole" in saved.problems[0]
+    assert "is only shown in part" in saved.problems[0]
     assert (tmp_path / "config.yaml").read_text() == MODELS
 
 
@@ -338,7 +338,7 @@ async def test_only_the_owner_starts_a_program_or_opens_its_sandbox(tmp_path: Pa
 
 async def test_who_cannot_start_it_again_is_told(tmp_path: Path, desk: Desk) -> None:
     text = write(tmp_path, "http://127.0.0.1:9/v1")
-    assert "Another program started Legato" in (await desk.start_again()).problems[0]
+    assert "Another program, such as systemd, started Legato" in (await desk.start_again()).problems[0]
     assert (tmp_path / "config.yaml").read_text() == text
 
 

@@ -135,8 +135,8 @@ async def verify(config: Config, file: Path, clock: Clock, identity: Path | None
 
 def _not_unpacked(file: Path, folder: Path, error: OSError) -> StoreUnavailable:
     return StoreUnavailable(
-        f"{file} cannot be unpacked in {folder} ({error.strerror or error}): nothing has changed; look at the disk, "
-        "and at the permissions of the folder."
+        f"{file} cannot be unpacked in {folder} ({error.strerror or error}). Nothing has changed. Check the disk "
+        "and the permissions of the folder."
     )
 
 

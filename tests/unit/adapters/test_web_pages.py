@@ -157,7 +157,7 @@ def test_what_was_asked_for_is_seen_however_far_away_the_next_space_is(before: s
     assert "<mark>护照</mark>" in html
 
 
-@pytest.mark.parametrize(("query", "told"), [("", "What do you look for?"), ("x", "Nothing was found")])
+@pytest.mark.parametrize(("query", "told"), [("", "What are you looking for?"), ("x", "Nothing was found")])
 def test_a_search_that_finds_nothing_says_so(query: str, told: str) -> None:
     assert told in joined(search(query, []))
 
@@ -198,7 +198,7 @@ def test_the_operator_sees_four_figures_and_each_platform() -> None:
 
 
 def test_the_operator_sees_todays_cost_beside_the_budget() -> None:
-    assert "No budget is set" in joined(inside(seen(cost(0, 3.0), cost(1, 2.0)), ""))
+    assert "There is no budget" in joined(inside(seen(cost(0, 3.0), cost(1, 2.0)), ""))
     assert "Today: $2.0000 of the $5.00" in joined(inside(seen(cost(0, 3.0), cost(1, 2.0), budget=5.0), ""))
 
 

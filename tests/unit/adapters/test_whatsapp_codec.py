@@ -92,7 +92,7 @@ def test_odd_things_are_named_or_mean_nothing() -> None:
         (132001, ChatGone, "does not take the template"),
         (130429, RateLimited, "asks to wait"),
         (131056, RateLimited, "asks to wait"),
-        (190, AdapterError, "does not take the token"),
+        (190, AdapterError, "rejects the token"),
         (10, AdapterError, "lacks a permission"),
         (131042, AdapterError, "no means of payment"),
         (131016, AdapterError, "could not do it just now"),

@@ -175,7 +175,7 @@ async def test_one_that_does_not_wait_for_another_waits_for_the_store(leases: Le
 
 async def test_one_that_does_not_wait_says_who_is_there(leases: Leases, clock: ManualClock) -> None:
     await leases.hold("probe:bot", "w2", 30)
-    with pytest.raises(StoreLocked, match="already talks with this store"):
+    with pytest.raises(StoreLocked, match="already uses this store"):
         await owner(leases, clock, "w1").read(Reader(waits=False), nothing)
 
 
@@ -238,7 +238,7 @@ async def test_a_terminal_whose_place_was_taken_meanwhile_says_so(leases: Leases
     await clock.settle()
     leases.held["probe:bot"] = ("w2", clock.monotonic() + 30)
     await clock.advance(6)
-    with pytest.raises(StoreLocked, match="already talks with this store"):
+    with pytest.raises(StoreLocked, match="already uses this store"):
         await reading
     assert not reader.reading
 

@@ -250,7 +250,7 @@ def test_the_columns_of_sessions_fit_the_longest_id() -> None:
 
 def test_who_sends_a_text_hears_whether_it_is_stored_now() -> None:
     assert sentence({"id": "a", "state": "left"}).startswith("The text is stored")
-    assert "sent before (now: sent)" in sentence({"id": "a", "state": "sent"})
+    assert "already sent (its state is sent)" in sentence({"id": "a", "state": "sent"})
 
 
 def test_who_pipes_something_else_than_text_hears_where(
