@@ -95,7 +95,9 @@ def test_there_is_one_version(wheel):
     assert metadata.version("legato") == gateway.__version__
     assert re.fullmatch(r"\d+\.\d+\.\d+", gateway.__version__)
     changes = (ROOT / "CHANGELOG.md").read_text()
-    assert re.findall(r"^## \[?([\w.]+)", changes, re.MULTILINE)[:2] == ["Unreleased", gateway.__version__]
+    parts = re.findall(r"^## ([\w.]+)(?: \((\d{4}-\d\d-\d\d)\))?$", changes, re.MULTILINE)
+    version, day = next(each for each in parts if each[0] != "Unreleased")
+    assert (version, bool(day)) == (gateway.__version__, True)
 
 
 def normal(name):
