@@ -31,6 +31,8 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError
 from gateway.runtime.structs import replace
 
+LOOK: Final = "legato-look"  # a cookie
+LOOKS: Final = ("light", "dark")
 DAYS: Final = 30  # for which a login holds
 _DAY: Final = 86_400.0
 _MOST_FAILURES: Final = 5  # by one name or from one address, before each further one doubles the wait
@@ -42,12 +44,13 @@ _MOST_REMEMBERED: Final = 10_000
 
 class Login(Struct, frozen=True, kw_only=True):
     """Who asks. `csrf` must come with every form; another page cannot know it. `bound`: a hash of the password,
-    keyed by the cookie, so that it tells nothing to whoever reads the store."""
+    keyed by the cookie, so that it tells nothing to whoever reads the store. `look`: what this browser asked for."""
 
     person: str
     cookie: str
     until: float  # seconds since the epoch
     bound: str = ""
+    look: str = ""
 
     @property
     def csrf(self) -> str:
@@ -187,7 +190,8 @@ class Guard:
             return None
         if not hmac.compare_digest(login.bound, self._bound(login.person, cookie)):
             return None
-        return replace(login, cookie=cookie)
+        look = request.cookies.get(LOOK, "")
+        return replace(login, cookie=cookie, look=look if look in LOOKS else "")
 
     def _bound(self, name: str, cookie: str) -> str:
         """What binds a login to the password in force; the owner has none."""

@@ -66,12 +66,13 @@ class Frame(Struct, frozen=True, kw_only=True):
     model: str  # the one that answers this person
     embedded: bool  # whether that one only shows how things work
     settings: bool = False  # whether they can change them here
+    look: str = ""  # light or dark, whatever their machine prefers
 
 
 def document(
-    title: str, body: Child, *, assets: Mapping[str, str], script: bool = False, body_class: str = ""
+    title: str, body: Child, *, assets: Mapping[str, str], script: bool = False, body_class: str = "", look: str = ""
 ) -> bytes:
-    """A whole page."""
+    """A whole page; `look`: light or dark, if somebody chose."""
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -82,9 +83,8 @@ def document(
         el("link", rel="icon", href=assets["icon.svg"]),
         [el("script", src=assets[name], defer=True) for name in ("page.js", "extras.js")] if script else None,
     )
-    return ("<!doctype html>" + el("html", head, el("body", body, class_=body_class or None), lang="en")).encode(
-        errors="replace"
-    )
+    body = el("body", body, class_=body_class or None)
+    return ("<!doctype html>" + el("html", head, body, lang="en", data_look=look or None)).encode(errors="replace")
 
 
 def chat(
@@ -132,9 +132,8 @@ def chat(
     )
     forms = [_form("press", "/press", frame), _form("command", "/say", frame), *_of_sessions(frame)]
     skip = el("a", "Skip to the message field", href="#text", class_="skip")
-    return document(
-        "Legato", [skip, side(frame, side_list), main, forms], assets=frame.assets, script=True, body_class="chat"
-    )
+    body = [skip, side(frame, side_list), main, forms]
+    return document("Legato", body, assets=frame.assets, script=True, body_class="chat", look=frame.look)
 
 
 def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
@@ -281,7 +280,7 @@ def _below(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
 
 
 def side(frame: Frame, inner: Html) -> Html:
-    """The list at the side of the conversation: sessions, search, the bar, other pages."""
+    """The list at the side of the conversation: search, sessions, and the menu of everything else."""
     search = el(
         "form",
         icon("search"),
@@ -289,8 +288,20 @@ def side(frame: Frame, inner: Html) -> Html:
         action="/search",
         role="search",
     )
+    logo = el("a", el("img", src=frame.assets["icon.svg"], alt=""), el("strong", "Legato"), href=_CHAT)
+    new = el("button", icon("plus"), type="submit", form="command", name="text", value="/new", aria_label="New chat")
+    return el(
+        "nav",
+        el("details", el("summary", icon("menu"), el("span", "Menu", class_="vh"), "Legato"), class_="fold", id="fold"),
+        new if frame.role != "reader" else None,
+        el("div", el("p", logo, class_="brand"), search, el("div", inner, id="side"), _me(frame), class_="panel"),
+        aria_label="Sessions and pages",
+    )
+
+
+def _me(frame: Frame) -> Html:
+    """The menu under the person's name: the other pages, the look, and the way out."""
     pages = [
-        ("/#end", "chat", "Chat"),
         ("/window", "window", "Window and memory"),
         ("/workspace", "folder", "Files"),
         ("/skills", "spark", "Skills"),
@@ -298,30 +309,30 @@ def side(frame: Frame, inner: Html) -> Html:
         *([("/settings", "gear", "Settings")] if frame.settings else []),
         *([("/inside", "shield", "Operator")] if frame.role == "admin" else []),
     ]
-    links = el(
-        "ul",
-        [el("li", el("a", icon(picture), label, href=href)) for href, picture, label in pages],
-        class_="pages",
+    links = [el("li", el("a", icon(picture), label, href=href)) for href, picture, label in pages]
+    looks = [
+        el("button", icon(picture), type="submit", name="look", value=look, aria_label=told, title=told,
+           aria_pressed=str(look == frame.look).lower())
+        for look, picture, told in _LOOKS
+    ]  # fmt: skip
+    leave = [
+        el("button", "Log out", type="submit"),
+        el("button", "Log out everywhere", type="submit", name="everywhere", value="1"),
+    ]
+    csrf = hidden(csrf=frame.csrf)
+    menu = el(
+        "div",
+        el("ul", links, class_="pages"),
+        el("form", csrf, el("span", "Look"), looks, class_="looks", method="post", action="/look"),
+        el("form", csrf, leave, class_="leave", method="post", action="/logout"),
+        class_="menu",
     )
-    leave = el(
-        "form",
-        hidden(csrf=frame.csrf),
-        el("button", "Log out", type="submit", class_="quiet"),
-        el("button", "Log out everywhere", type="submit", name="everywhere", value="1", class_="quiet"),
-        class_="leave",
-        method="post",
-        action="/logout",
-    )
-    logo = el("img", src=frame.assets["icon.svg"], alt="")
-    top = el("p", logo, el("strong", "Legato"), el("span", frame.person, class_="person"), class_="brand")
-    new = el("button", icon("plus"), type="submit", form="command", name="text", value="/new", aria_label="New chat")
-    return el(
-        "nav",
-        el("details", el("summary", icon("menu"), el("span", "Menu", class_="vh"), "Legato"), class_="fold", id="fold"),
-        new if frame.role != "reader" else None,
-        el("div", top, search, el("div", inner, id="side"), links, leave, class_="panel"),
-        aria_label="Sessions and pages",
-    )
+    name = el("span", frame.person, class_="person")
+    return el("details", el("summary", icon("person"), name, icon("more")), menu, class_="menus me")
+
+
+_CHAT: Final = "/#end"
+_LOOKS: Final = (("", "screen", "As this machine is set"), ("light", "sun", "Light"), ("dark", "moon", "Dark"))
 
 
 def side_list(sessions: Sequence[SessionLine], shares: WindowShares | None, *, writes: bool) -> Html:
@@ -329,10 +340,11 @@ def side_list(sessions: Sequence[SessionLine], shares: WindowShares | None, *, w
     lines = [
         el(
             "li",
-            el("a", each.title, href="/#end" if each.present else f"/s/{quote(each.id, safe='')}", dir="auto"),
+            el("a", each.title, href=_CHAT if each.present else f"/s/{quote(each.id, safe='')}", dir="auto"),
             _about_session(each) if writes else None,
             class_="present" if each.present else None,
-            data_at="pinned" if each.pinned else f"{each.last_active_at:.0f}",
+            data_group="Pinned" if each.pinned else each.folder or None,
+            data_at=f"{each.last_active_at:.0f}",
         )
         for each in sessions
     ]
@@ -346,16 +358,19 @@ def _about_session(each: SessionLine) -> Html:
     def button(label: str, verb: str, **more: str) -> Html:
         return el("button", label, type="submit", form="session", name="order", value=f"{verb} {each.id}", **more)
 
+    def words(label: str, name: str, value: str, verb: str, does: str) -> Html:
+        told = {"aria_label": label, "placeholder": label, "dir": "auto"}
+        field = el("input", type="text", name=f"{name} {each.id}", value=value, form="session", **told)
+        return el("p", field, button(does, verb), class_="name")
+
     summary = el("summary", icon("more"), aria_label=f"More about {each.title}", title="Rename, pin, delete")
-    name = el(
-        "input", type="text", name=f"title {each.id}", value=each.title, form="session", aria_label="Name", dir="auto"
-    )
     return el(
         "details",
         summary,
         el(
             "div",
-            el("p", name, button("Rename", "rename"), class_="name"),
+            words("Name", "title", each.title, "rename", "Rename"),
+            words("Folder", "folder", each.folder, "move", "Move"),
             button("Take the pin away", "unpin") if each.pinned else button("Pin", "pin"),
             share("Share", each.id),
             _command("Delete", f"/forget session {each.id}", class_="bad"),
@@ -382,7 +397,8 @@ def page(frame: Frame, title: str, body: Child, side_inner: Html, beside: Child 
     head = el("div", el("h1", title, dir="auto"), beside, class_="head")
     main = el("main", head, body, class_="reading", id="main")
     skip = el("a", "Skip to the content", href="#main", class_="skip")
-    return document(f"{title} · Legato", [skip, side(frame, side_inner), main, forms], assets=frame.assets, script=True)
+    body = [skip, side(frame, side_inner), main, forms]
+    return document(f"{title} · Legato", body, assets=frame.assets, script=True, look=frame.look)
 
 
 def bare(picture: str, told: str, hint: str, action: Child = None) -> Html:

@@ -11,7 +11,8 @@
           /files/REF   a kept file                        /models   the models to choose from
           /answer/E    what the answer to a message took  /settings  for admins
           /workspace   the files that are worked on, and /workspace/PATH one of them
-          /skills      the skills of the conversation     /session a name or a pin in the list
+          /skills      the skills of the conversation     /session a name, a pin, a folder in the list
+                                                          /look    light, dark, or as the machine
           /login?key=  the link of this machine's owner
 
 Without a login there are the login page and its style, and nothing else.
@@ -30,7 +31,7 @@ from hashlib import sha256
 from importlib.resources import files
 from socket import AF_INET, AF_INET6, create_server, socket
 from typing import Final, Literal, cast
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import structlog
 from aiohttp import BodyPartReader, ClientError, web
@@ -38,7 +39,7 @@ from aiohttp.http import HttpProcessingError
 from msgspec import Struct, field
 
 from adapters.web import pages, rehearsal, settings
-from adapters.web.guard import DAYS, Guard, Login
+from adapters.web.guard import DAYS, LOOK, Guard, Login
 from adapters.web.log import MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log
 from adapters.web.markup import Child, Html, el
 from adapters.web.platform import LARGEST_FILE, NAME, OWNER, WebSettings
@@ -64,6 +65,7 @@ _LOOKS: Final = 20
 _LOOK: Final = 0.05  # seconds
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _COST_DAYS: Final = 14
+_YEAR: Final = 365 * 86_400  # seconds
 _MOST_LINEAGES: Final = 10
 _MOST_FILLED: Final = 12
 _REHEARSED: Final = 20  # messages
@@ -451,6 +453,7 @@ class Server(Struct, kw_only=True):
             model=model,
             embedded=embedded,
             settings=self.desk is not None and role == "admin",
+            look=login.look,
         )
 
     async def _side(self, source: Source, *, writes: bool) -> Html:
@@ -513,6 +516,11 @@ class Server(Struct, kw_only=True):
             return await self._whole(frame, source, title, body)
         if request.path in ("/share", "/session") and await self.views.role(source) != "reader":
             return await (self._share if request.path == "/share" else self._shelved)(form, login, source)
+        if request.path == "/look":
+            response = _redirect(_own_path(request.headers.get("Referer", "")))
+            look = form.fields.get("look", "")[:9]
+            response.set_cookie(LOOK, look, max_age=_YEAR, httponly=True, samesite="Strict", secure=self.guard.secure)
+            return response
         if request.path == "/logout":
             await self.guard.log_out(login, everywhere="everywhere" in form.fields)
             self.bells.ring(login.person)
@@ -545,7 +553,7 @@ class Server(Struct, kw_only=True):
         return _redirect(f"/s/{quote(id_, safe='')}")
 
     async def _shelved(self, form: Form, login: Login, source: Source) -> web.Response:
-        """Rename or pin a conversation."""
+        """Rename or pin a conversation, or put it into a folder."""
         verb, _, id_ = form.fields.get("order", "").partition(" ")
         title = form.fields.get(f"title {id_}", "").strip()
         if verb == "rename" and title:
@@ -553,6 +561,8 @@ class Server(Struct, kw_only=True):
             await self.views.shelve(source, id_, title="" if here else title)
             if here:  # as /title does it, so that a later /title is not hidden by a name of the list
                 await self._take(source, f"{login.person}:{self.ids.new('n')}.name", f"/title {title}")
+        elif verb == "move":
+            await self.views.shelve(source, id_, folder=form.fields.get(f"folder {id_}", ""))
         elif verb in ("pin", "unpin"):
             await self.views.shelve(source, id_, pinned=verb == "pin")
         self.bells.ring(login.person)
@@ -761,6 +771,13 @@ def _page(body: bytes, status: int = 200) -> web.Response:
 
 def _redirect(to: str) -> web.Response:
     return web.Response(status=303, headers={"Location": to})
+
+
+def _own_path(address: str) -> str:
+    """Where on this page an address leads; the chat, if nowhere."""
+    asked = urlsplit(address)
+    path = f"/{asked.path.lstrip('/')}{f'?{asked.query}' if asked.query else ''}"
+    return path if path != "/" else END
 
 
 def _most(given: str) -> int:

@@ -85,9 +85,10 @@ _UNDER_WAY: Final = 10.0  # seconds for which a row that was tried once is not c
 _LOOKED_AT: Final = 150  # sessions, newest first: more take longer than a page may
 _MOST_TOLD: Final = 24  # sessions that a page tells of
 _OF_ANSWERS: Final = ("turn", "delegate", "broken off")  # purposes of calls
-_LISTED: Final = 12  # conversations
+_LISTED: Final = 30  # conversations
 _TELLS: Final = "gateway.app.story"  # loaded when a page is open
 _PINNED: Final = "pinned "
+_FOLDER: Final = "folder "
 _DAY: Final = 86_400
 _COSTLY: Final[tuple[UsageBy, ...]] = ("model", "platform")
 _HIDDEN: Final = (OutboundState.STREAMING,)
@@ -165,22 +166,29 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         kept = can_go_back_to(found, present)
         first = [present] if present is not None and present.message_count else []
         lines: dict[str, SessionLine] = {}  # by their roots: the versions of a conversation have arrows in the chat
-        for each in [*first, *sorted(kept, key=lambda each: f"{_PINNED}{roots[each.id]}" not in shelf)]:
+        for each in [*first, *kept]:
             root = roots.get(each.id, each.id)
-            pinned = f"{_PINNED}{root}" in shelf
-            if root not in lines and (pinned or len(lines) < _LISTED):
+            pinned, folder = f"{_PINNED}{root}" in shelf, shelf.get(f"{_FOLDER}{root}", "")
+            if root not in lines and (pinned or folder or len(lines) < _LISTED):
                 lines[root] = SessionLine(
                     id=each.id,
-                    title=await heading(self.store, each),
+                    title=shelf.get(f"{NAMED}{each.id}") or each.title or await heading(self.store, each),
                     messages=each.message_count,
                     last_active_at=each.last_active_at,
                     present=each is present,
                     pinned=pinned,
+                    folder=folder,
                 )
-        return sorted(lines.values(), key=lambda each: not each.pinned)
+        return sorted(lines.values(), key=lambda each: (not each.pinned, not each.folder, each.folder.casefold()))
 
     async def shelve(
-        self, source: Source, session_id: str, *, title: str | None = None, pinned: bool | None = None
+        self,
+        source: Source,
+        session_id: str,
+        *,
+        title: str | None = None,
+        pinned: bool | None = None,
+        folder: str | None = None,
     ) -> None:
         key = self.rules.key(source)
         found = {each.id: each for each in await self.store.sessions(key, _LOOKED_AT)}
@@ -194,6 +202,8 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             changes |= dict.fromkeys((f"{NAMED}{each}" for each in family), shown_in_a_list(title) or None)
         if pinned is not None:
             changes[f"{_PINNED}{root}"] = "yes" if pinned else None
+        if folder is not None:
+            changes[f"{_FOLDER}{root}"] = shown_in_a_list(folder) or None
         await self.store.set_notes(under(key, SHELF), changes)
 
     async def title(self, source: Source, session_id: str) -> str | None:

@@ -27,7 +27,8 @@ class Said(Struct, frozen=True, kw_only=True):
 
 
 class SessionLine(Struct, frozen=True, kw_only=True):
-    """A session in a list of a person's own. `present`: the next message goes there. `pinned`: it stands above."""
+    """A session in a list of a person's own. `present`: the next message goes there. `pinned`: it stands above; then
+    come those of each `folder`, as people name them."""
 
     id: str
     title: str
@@ -35,6 +36,7 @@ class SessionLine(Struct, frozen=True, kw_only=True):
     last_active_at: float
     present: bool = False
     pinned: bool = False
+    folder: str = ""
 
 
 class Word(Struct, frozen=True, kw_only=True):
@@ -201,13 +203,20 @@ class Views(Protocol):
         """Whether the message of this event has had its turn."""
 
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
-        """The present session and those that /resume goes back to, newest first, the pinned ones above; one for all
-        versions of a conversation."""
+        """The present session and those that /resume goes back to, newest first, the pinned ones above, then those in
+        folders; one for all versions of a conversation."""
 
     async def shelve(
-        self, source: Source, session_id: str, *, title: str | None = None, pinned: bool | None = None
+        self,
+        source: Source,
+        session_id: str,
+        *,
+        title: str | None = None,
+        pinned: bool | None = None,
+        folder: str | None = None,
     ) -> None:
-        """Name a conversation in their list, or pin it there. Raises SessionNotFound."""
+        """Name a conversation in their list, pin it there, or put it into a folder ("": none). Raises
+        SessionNotFound."""
 
     async def title(self, source: Source, session_id: str) -> str | None:
         """The title of one of their conversations; None if it is not theirs, or no longer exists."""

@@ -76,7 +76,14 @@ It follows from
 
 $$\\bar{x}_n = \\frac{1}{n}\\sum_{i=1}^{n} x_i = \\bar{x}_{n-1} + \\frac{x_n - \\bar{x}_{n-1}}{n}$$
 
-so each step needs $O(1)$ time, and $\\int_0^1 x^2\\,dx = \\frac{1}{3}$ has nothing to do with it.'''
+so each step needs $O(1)$ time, and $\\int_0^1 x^2\\,dx = \\frac{1}{3}$ has nothing to do with it. Nor have
+
+$$\\begin{pmatrix} \\cos\\theta & -\\sin\\theta \\\\ \\sin\\theta & \\cos\\theta \\end{pmatrix}
+\\begin{bmatrix} x \\\\ y \\end{bmatrix}, \\qquad
+\\begin{aligned} (a+b)^2 &= a^2 + 2ab + b^2 \\\\ \\sqrt{1 + \\sqrt{x}} &\\le \\left(\\frac{a}{b}\\right)^{2} \\end{aligned}$$
+
+$$f(x) = \\begin{cases} \\hat{x} & \\text{if } x \\ge 0 \\\\ \\lim_{n\\to\\infty} a_n & \\text{otherwise} \\end{cases}
+\\qquad \\iint_D \\nabla\\cdot\\mathbf{F}\\,dA = \\oint_{\\partial D} \\mathbf{F}\\cdot\\mathbf{n}\\,ds$$'''
 WORLD: Final = """我可以用中文回答：明天上午九点有一趟去维也纳的火车，票价为 39.90 欧元。
 
 ويمكنني الإجابة بالعربية أيضًا: يغادر القطار في الساعة 9:30 ويصل في الساعة 13:30.
@@ -93,6 +100,20 @@ EARLIER: Final = (
     "Plan the garden for spring",
     "Why is my sourdough flat?",
     "Draft a letter to the landlord about heating",
+    "Compare three heat pumps for a small house",
+    "Explain monads to a cook",
+    "Birthday ideas for a ten-year-old",
+    "Which bike lock is worth its price?",
+    "Translate the lease into French",
+    "Fix the flaky test in the payment service",
+    "A reading list on the Hanseatic League",
+    "Stretching for people who sit all day",
+    "Pack a first-aid kit for the mountains",
+    "What does this error in nginx mean?",
+    "Soup for six, without onions",
+    "Rewrite my application in plain words",
+    "Plan a week in Lisbon by train",
+    "How do tides work?",
 )
 
 
@@ -197,9 +218,11 @@ async def _rounds(folder: Path, names: list[str], me: Page, live: LivePage, suff
     }
     for name, path in paths.items():
         await _take(folder, names, me, f"{name}-{suffix}", path, live, whole=True)
-    if "phone" in suffix and (not names or "menu" in names):
+    if not names or "menu" in names:
         await me.goto(f"{live.adapter.at}/")
-        await me.locator("#fold summary").click()
+        if "phone" in suffix:
+            await me.locator("#fold summary").click()
+        await me.locator(".me summary").click()
         await me.wait_for_timeout(300)
         await me.screenshot(path=folder / f"menu-{suffix}.png")
 

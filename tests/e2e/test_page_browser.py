@@ -106,8 +106,9 @@ async def test_a_phone_that_slept_shows_what_it_missed_and_sends_what_it_kept(
         await equals_reload(me)
         assert (await me.evaluate("document.documentElement.scrollWidth")) <= 390
         await me.click("#fold summary")
+        await me.click(".me summary")
         await expect(me.get_by_role("link", name="Window and memory")).to_be_visible()
-        lists = [await me.locator(each).bounding_box() for each in ("#side", ".pages")]
+        lists = [await me.locator(each).bounding_box() for each in ("#side", ".me")]
         assert lists[0]["y"] + lists[0]["height"] <= lists[1]["y"], "nothing of the menu lies over something else"
 
 
@@ -225,7 +226,7 @@ async def test_conversations_are_renamed_pinned_and_deleted_in_the_list(tmp_path
         lines = me.locator(".sessions li:not(.day)")
         await expect(lines).to_have_count(3)
         await more(me, "about apples")
-        await me.locator(".sessions .name input:visible").fill("Fruit & <more>")
+        await me.get_by_role("textbox", name="Name", exact=True).fill("Fruit & <more>")
         await me.keyboard.press("Enter")
         await expect(lines.last).to_contain_text("Fruit & <more>")
         await more(me, "Fruit & <more>")
@@ -234,6 +235,19 @@ async def test_conversations_are_renamed_pinned_and_deleted_in_the_list(tmp_path
         await expect(me.locator(".sessions .day").first).to_have_text("Pinned")
         assert not (await Axe().run(me)).response["violations"]
         await more(me, "about pears")
+        await me.get_by_role("textbox", name="Folder").fill("2027 & <plans>")
+        await me.keyboard.press("Enter")
+        await expect(me.locator(".sessions .day").nth(1)).to_have_text("2027 & <plans>")
+        await expect(lines.nth(1)).to_contain_text("about pears")
+        await me.get_by_role("searchbox").press_sequentially("PEAR")
+        await expect(me.locator(".sessions li:visible")).to_have_count(1)
+        await me.get_by_role("searchbox").fill("")
+        await expect(me.locator(".sessions li:visible")).to_have_count(6)
+        await more(me, "about pears")
+        await me.get_by_role("textbox", name="Folder").fill("")
+        await me.keyboard.press("Enter")
+        await expect(me.locator(".sessions .day")).to_have_count(2)
+        await more(me, "about pears")
         await me.get_by_role("button", name="Delete").click()
         await me.get_by_role("button", name="Forget").click()
         await expect(me.locator("#log")).to_contain_text("Forgot")
@@ -241,13 +255,37 @@ async def test_conversations_are_renamed_pinned_and_deleted_in_the_list(tmp_path
         await equals_reload(me)
         assert "pears" not in await me.content()
         await more(me, "about plums")
-        await me.locator(".sessions .name input:visible").fill("Plums")
-        await me.locator(".sessions .name button:visible").click()
+        await me.get_by_role("textbox", name="Name", exact=True).fill("Plums")
+        await me.get_by_role("button", name="Rename").click()
         await expect(lines.last).to_contain_text("Plums")
         await say(me, "/title")  # the present one is named as by that
         await expect(me.locator("#log li").last).to_contain_text("This session is “Plums”")
         await equals_reload(me)
         assert (await live.me.post("/session", {"order": "pin s_of_somebody_else"})).status == 404
+
+
+async def test_light_and_dark_are_chosen_and_kept(tmp_path: Path, chromium: Browser) -> None:
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    async with page(tmp_path) as live, person(chromium, live, color_scheme="light") as me:
+        light = await me.evaluate(ground)
+        await me.click(".me summary")
+        await me.get_by_role("button", name="Dark").click()
+        await expect(me.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
+        dark = await me.evaluate(ground)
+        assert dark != light
+        await me.goto(f"{live.adapter.at}/window")
+        assert await me.evaluate(ground) == dark
+        await me.click(".me summary")
+        assert not (await Axe().run(me)).response["violations"]
+        await me.emulate_media(color_scheme="dark")
+        await me.get_by_role("button", name="Light").click()
+        await eventually(lambda: me.evaluate(f"{ground} === '{light}'"))
+        async with person(chromium, live, color_scheme="light", java_script_enabled=False) as other:
+            await other.goto(f"{live.adapter.at}/skills?a=b")
+            await other.click(".me summary")
+            await other.get_by_role("button", name="Dark").click()
+            assert other.url == f"{live.adapter.at}/skills?a=b"
+            await expect(other.locator("html")).to_have_attribute("data-look", "dark")
 
 
 async def more(me: Any, title: str) -> None:
@@ -355,6 +393,7 @@ async def test_a_compaction_is_seen_put_back_and_undone(tmp_path: Path, chromium
             await live.me.until(f"echo: remember the number {number}")
         await say(me, "/compress")
         await expect(me.locator("#log")).to_contain_text("Compressed:")
+        await me.click(".me summary")
         await me.get_by_role("link", name="Window and memory").click()
         await me.locator(".pass summary").first.click()
         await expect(me.locator(".pass[open]")).to_contain_text("The notes, as the model reads them")

@@ -69,6 +69,7 @@ async def test_a_newcomer_reaches_a_model_and_telegram_without_leaving_the_brows
         await say(me, "are you there?")
         await expect(me.locator("article.reply:not(.draft)")).to_have_count(1)
         assert server.calls >= 2
+        await me.click(".me summary")
         await me.get_by_role("link", name="Settings").click()
         await me.locator("#telegram summary").click()
         await me.locator("#telegram input[type=password]").fill(telegram.token)

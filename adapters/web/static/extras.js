@@ -35,6 +35,24 @@
     event.target.nextElementSibling.click();
   });
 
+  // The look changes at once; the form keeps it.
+  document.querySelector(".looks")?.addEventListener("submit", (event) => {
+    const form = event.target, look = event.submitter.value;
+    event.preventDefault();
+    document.documentElement.dataset.look = look;
+    for (const each of form.querySelectorAll("button")) each.setAttribute("aria-pressed", each === event.submitter);
+    fetch(form.getAttribute("action"), { method: "POST", body: new URLSearchParams({ csrf: form.elements.csrf.value, look }) })
+      .catch(() => form.submit());
+  });
+
+  // The list shows the titles that have what is typed; Enter searches all words.
+  document.querySelector("nav [type=search]")?.addEventListener("input", (event) => {
+    const words = event.target.value.trim().toLowerCase();
+    for (const each of document.querySelectorAll(".sessions > li")) {
+      each.hidden = words && !(each.dataset.at && each.querySelector("a").textContent.toLowerCase().includes(words));
+    }
+  });
+
   // The models are asked for when somebody wants to see them: a server lists them.
   const models = $("models");
   models?.addEventListener("toggle", async () => {

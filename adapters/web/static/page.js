@@ -20,7 +20,7 @@
     let before = "";
     for (const each of root.querySelectorAll(".sessions > [data-at]")) {
       const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(each.dataset.at * 1000).setHours(0, 0, 0, 0)) / 864e5);
-      const day = each.dataset.at === "pinned" ? "Pinned" : days < 1 ? "Today" : days < 2 ? "Yesterday" : days < 8 ? "Last 7 days" : days < 31 ? "Last 30 days" : "Earlier";
+      const day = each.dataset.group || (days < 1 ? "Today" : days < 2 ? "Yesterday" : days < 8 ? "Last 7 days" : days < 31 ? "Last 30 days" : "Earlier");
       if (day === before) continue;
       before = day;
       const head = document.createElement("li");
@@ -100,7 +100,7 @@
   }
 
   // -- sending: a message waits here until it is stored, also over a reload ----------------------------
-  const KEPT = `legato-unsent ${document.querySelector(".brand .person")?.textContent}`;  // another may log in here
+  const KEPT = `legato-unsent ${document.querySelector("nav .person")?.textContent}`;  // another may log in here
   const unsent = [];  // {id, text, files}
   let sending = false, pause = 500;
 
