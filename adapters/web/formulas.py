@@ -1,11 +1,13 @@
 """LaTeX as MathML, which browsers set as books do; where it cannot be read, as a chat without formulas shows it.
 
 latex2mathml passes attributes and markup of a text on as they were written. So its tree is built anew: of elements and
-attributes that only set a formula, with every word escaped.
+attributes that only set a formula, with every word escaped. It does not know all names of LaTeX's environments, and
+sets what belongs below a limit beside it; both are mended here.
 """
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from importlib import import_module
 from typing import Any, Final
@@ -14,7 +16,14 @@ from xml.etree.ElementTree import Element
 from adapters.web.markup import Html, el
 from gateway.delivery.markdown.formulas import readable
 
-_LONGEST: Final = 1_000  # characters; the converter calls itself for every brace
+_LONGEST: Final = 2_000  # characters; the converter calls itself for every brace
+_ENVIRONMENTS: Final = re.compile(
+    r"\\(begin|end)\{(?:((?:align(?:ed|at|edat)?|eqnarray)\*?)|(gather(?:ed)?\*?|multline\*?)|([dr]cases))\}"
+    r"(?:\[[tcb]\])?(?(2)(?:\{\d\})?)"
+)
+_ALIKE: Final = ("split", "matrix", "cases")  # one for each group of them
+_BELOW: Final = {"msub": "munder", "msup": "mover", "msubsup": "munderover"}
+_LIMITS: Final = frozenset("lim max min sup inf det gcd Pr argmax argmin ⋃ ⋂ ⋁ ⋀ ⨁ ⨂".split())
 ELEMENTS: Final = frozenset((
     "math", "menclose", "mfrac", "mi", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow", "mspace", "msqrt",
     "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover",
@@ -33,6 +42,7 @@ def formula(latex: str, *, display: bool) -> Html:
         if not 0 < len(source) <= _LONGEST:
             raise ValueError
         converter: Any = import_module("latex2mathml.converter")  # by name: most conversations have no formulas
+        source = _ENVIRONMENTS.sub(_known, source).replace(r"\operatorname*", r"\operatorname")
         tree = converter.convert_to_element(source, display="block" if display else "inline")
         return _built(tree)
     except _unreadable():
@@ -46,8 +56,22 @@ def _unreadable() -> tuple[type[Exception], ...]:
     return (*(each for each in own if isinstance(each, type)), AttributeError, LookupError, RecursionError, ValueError)
 
 
+def _known(found: re.Match[str]) -> str:
+    """The beginning or the end of an environment, by a name that the converter knows."""
+    name = next(alike for alike, group in zip(_ALIKE, found.groups()[1:], strict=True) if group)
+    return f"\\{found[1]}{{{name}}}"
+
+
 def _built(tree: Element) -> Html:
     if tree.tag not in ELEMENTS:
         raise ValueError(tree.tag)
+    tag, text = tree.tag, unescape(tree.text or "")
+    if tag in _BELOW and (unescape(tree[0].text or "") in _LIMITS or tree[0].get("movablelimits") == "true"):
+        tree[0].set("movablelimits", "true")
+        tag = _BELOW[tag]
+    elif tag == "mover" and tree.get("accent") == "true":
+        tree[1].set("stretchy", "false")  # \hat; \widehat is no accent
+    elif tag == "mi" and len(text) > 1 and text.isascii():  # sin, log: with room for what they are of
+        tag, tree.attrib["lspace"], tree.attrib["rspace"] = "mo", "0.1em", "0.1em"
     attributes: dict[str, Any] = {name: value for name, value in tree.attrib.items() if name in ATTRIBUTES}
-    return el(tree.tag, unescape(tree.text or ""), [_built(each) for each in tree], **attributes)
+    return el(tag, text, [_built(each) for each in tree], **attributes)

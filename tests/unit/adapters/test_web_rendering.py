@@ -36,6 +36,22 @@ from tests.support.markdown_pieces import replies, shredded
         ("||hidden||", '<span class="spoiler" tabindex="0">hidden</span>'),
         ("$x^2$", '<math display="inline"><mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math>'),
         ("$$\\frac{1}{3}$$", '<math display="block"><mrow><mfrac>'),
+        (
+            "$$\\begin{aligned}[t] a &= b \\\\ c &\\le d \\end{aligned}$$",
+            '<mtr><mtd columnalign="right"><mi>c</mi></mtd><mtd columnalign="left"><mi></mi><mo>≤</mo><mi>d</mi></mtd></mtr>',
+        ),
+        (
+            "$$\\begin{gather*} a \\\\ b \\end{gather*}$$",
+            "<mtr><mtd><mi>a</mi></mtd></mtr><mtr><mtd><mi>b</mi></mtd></mtr>",
+        ),
+        ("$$\\begin{dcases} a & b \\end{dcases}$$", '{</mo><mtable><mtr><mtd columnalign="left"><mi>a</mi></mtd>'),
+        (
+            "$$\\lim_{n} a_n$$",
+            '<munder><mo movablelimits="true">lim</mo><mrow><mi>n</mi></mrow></munder><msub><mi>a</mi>',
+        ),
+        ("$$\\operatorname*{argmax}_x^y$$", '<munderover><mo movablelimits="true">argmax</mo>'),
+        ("$\\sin x$", '<mo lspace="0.1em" rspace="0.1em">sin</mo><mi>x</mi>'),
+        ("$\\hat{x}$", '<mo stretchy="false">^</mo></mover>'),
         ("$a^b^c$", '<code class="math" dir="ltr">'),  # nobody can set that
         ("$\\href{javascript:alert(1)}{x^2}$", "<mrow><mrow><msup>"),
         ("$\\text{<b>hi</b>} x^2$", "<mtext>&lt;b&gt;hi&lt;/b&gt;</mtext>"),
