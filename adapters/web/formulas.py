@@ -23,7 +23,7 @@ _ENVIRONMENTS: Final = re.compile(
 )
 _ALIKE: Final = ("split", "matrix", "cases")  # one for each group of them
 _BELOW: Final = {"msub": "munder", "msup": "mover", "msubsup": "munderover"}
-_LIMITS: Final = frozenset("lim max min sup inf det gcd Pr argmax argmin ⋃ ⋂ ⋁ ⋀ ⨁ ⨂".split())
+_LIMITS: Final = frozenset((*"⋃⋂⋁⋀⨁⨂", "lim", "max", "min", "sup", "inf", "det", "gcd", "Pr", "argmax", "argmin"))
 ELEMENTS: Final = frozenset((
     "math", "menclose", "mfrac", "mi", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow", "mspace", "msqrt",
     "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover",

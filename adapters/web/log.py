@@ -22,7 +22,8 @@ from msgspec import Struct
 from adapters.web.icons import icon
 from adapters.web.markup import Child, Html, el, joined
 from adapters.web.rendering import LARGEST, all_rendered, rendered, verbatim
-from gateway.domain.chat import Attachment, Outbound, Source
+from gateway.domain.approval import LABELS, code_in
+from gateway.domain.chat import Attachment, Button, Outbound, Source
 from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.errors import TookTooLong
@@ -45,6 +46,7 @@ _BRIEF: Final = 90  # characters of arguments in a line
 # What begins another conversation, with the end of its place: page.css hides what stands before it, until that is asked
 # for.
 _BEGINS: Final = ((re.compile(r"\s*/(?:new|reset)\b", re.IGNORECASE), " new"), (re.compile(r"\s*/resume +\S"), " back"))
+_ONCE: Final = "Allow once"
 _LAST: Final = "~"  # sorts a draft behind every time
 _SOUNDS: Final = ("audio/mpeg", "audio/ogg", "audio/webm", "audio/mp4")
 _PICTURES: Final = re.compile(r"image/(png|jpeg|gif|webp)\Z")
@@ -206,9 +208,15 @@ class Log(Struct, kw_only=True):
         if known is not None and known.made_of == made_of:
             return known
         text, sources = _without_sources(row.text) if row.kind == "reply" else (row.text, None)
-        body = [await self._markdown(text), sources] if row.kind in _MARKDOWN else _plain(text)
+        body = (
+            [await self._markdown(text), sources]
+            if row.kind in _MARKDOWN
+            else _question(text)
+            if row.kind == "question"
+            else _plain(text)
+        )
         buttons = [
-            el("button", button.label, type="submit", form="press", name="token", value=button.token)
+            el("button", _label(button, row), type="submit", form="press", name="token", value=button.token)
             for line in row.buttons
             for button in line
             if button.kind != "words"  # they are written below
@@ -280,6 +288,23 @@ def _plain(text: str) -> Html:
     """One of the gateway's own texts; if it has columns, they are kept."""
     kind = "plain columns" if _COLUMNS.search(text) else "plain"
     return el("p", text, class_=kind, dir="auto")
+
+
+def _label(button: Button, row: Outbound) -> str:
+    """What stands on a button: beside a yes that lasts, the plain one says that it does not."""
+    lasts = len(row.buttons[0]) > 1 and len(row.buttons) > 1
+    return _ONCE if button.label == LABELS[0] and lasts else button.label
+
+
+def _question(text: str) -> Child:
+    """What is asked, with a command as code, and below it how long that stands, or what was answered."""
+    asked, _, below = text.rpartition("\n\n")
+    asks, code = code_in(asked or below)
+    return [
+        _plain(asks),
+        el("pre", el("code", code, data_language="command"), tabindex=0) if code else None,
+        el("p", below, class_="below") if asked else None,
+    ]
 
 
 def _article(kind: str, who: str, at: float | None, body: Child, below: Child = None, about: str | None = None) -> Html:

@@ -42,6 +42,7 @@ class Choices(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 ANYTHING: Final = Choices()
+_OF_CODE: Final = late(r"(?s)(Run this command\b[^?]*\?|Another program began this\. May I call [^?]*\?) (.+)")
 _NUMBERS: Final = late(r"(?i)\d{1,2}(?:\s*(?:[,;&+\s]|and|und|et|y)\s*\d{1,2})*[.!]?")
 
 
@@ -85,6 +86,12 @@ class Approval(Struct, frozen=True, kw_only=True):
         """Whether this speaker may answer: in the approval's chat, the person it is bound to, or an admin."""
         here = (source.platform, source.chat) == (self.key.platform, self.key.chat)
         return here and (admin or source.user == self.person)
+
+
+def code_in(question: str) -> tuple[str, str]:
+    """A question without the command or the call that it is about, and that; "" if it is about something else."""
+    found = _OF_CODE.fullmatch(question)
+    return (found[1], found[2]) if found else (question, "")
 
 
 def command_meant(text: str) -> Literal["approve", "deny"] | None:

@@ -34,20 +34,14 @@ _BEHIND: Final = 20  # waiting items that are looked at for an answer: it stands
 
 UNHEARD: Final = "Nobody was there to answer, so I took it as a no: ask again in `legato chat`"
 NOBODY: Final = f"{UNHEARD}, or list in {{where}} what I may do without asking."
-ASKED: Final = "{question}\n\n{how}. Without an answer within {span} I take it as a no."
+ASKED: Final = "{question}\n\n{how}Without an answer within {span} I take it as a no."
 DECIDED: Final[dict[Verdict, str]] = {
     "approved": "Approved.",
     "denied": "Denied.",
     "expired": "Nobody answered in time, so it was not done.",
 }
-ASKED_WORDS: Final = (
-    "{question}\n\nYour {next} is the answer, or send /answer and your words; /deny{which} refuses. Without an answer "
-    "within {span} I take it as a no."
-)
-ASKED_CHOICE: Final = (
-    "{question}\n\nPress a button or {send} the number; /deny{which} refuses. Without an answer within {span} I take "
-    "it as a no."
-)
+_WORDS: Final = "Your {next} is the answer{answer}. "
+_CHOICE: Final = "Press a button or {send} the number{refuse}. "
 NOTHING_CHOSEN: Final = "You chose nothing yet: choose what you mean, then press Done."
 NOT_CHOSEN: Final = "Choose one of the options: press a button, send its number, or send /deny."
 NO_FORM: Final = "Write your answer as your next message."
@@ -57,7 +51,7 @@ _ANSWERS: Final = "answers"  # the folder of the words that answer questions, by
 _TICKS: Final = "ticks "  # begins the names of notes there: the options that are ticked so far
 _LONGEST_LABEL: Final = 40  # characters
 _STANDING: Final = "approved"
-_LASTS: Final[dict[Lasts, str]] = {"session": "This session", "always": "Always for this"}
+_LASTS: Final[dict[Lasts, str]] = {"session": "This session", "always": "Always"}
 _MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
     "once": (),
     "session": ("session",),
@@ -124,18 +118,20 @@ class Approvals(Struct, kw_only=True):
         yes, no = ("y", "n") if plain else (f"/approve{which}", f"/deny{which}")
         if labels != LABELS:
             yes, no = (f"{word} ({label.lower()})" for word, label in zip((yes, no), labels, strict=True))
-        how, span = f"{'Answer ' if plain else ''}{yes} or {no}", _span(self.seconds)
+        has_buttons, span = self.outbox.has_buttons(item.key.platform), _span(self.seconds)
+        how = "" if has_buttons else f"{'Answer ' if plain else ''}{yes} or {no}. "
         text = question if self.unattended else ASKED.format(question=question, how=how, span=span)
         refuse = Button(label=labels[1], token=f"deny {token}")
         buttons: tuple[tuple[Button, ...], ...] = ((Button(label=labels[0], token=f"approve {token}"), refuse),)
         lasting = _MAY_LAST[self.lasts] if deed[0] and not self.unattended else ()
-        if lasting and not self.outbox.has_buttons(item.key.platform):
+        if lasting and not has_buttons:
             text = f"{text} {_LASTING.format(yes=f'/approve{which}', lasting=' or '.join(lasting))}"
         if lasting:
             longer = tuple(Button(label=_LASTS[each], token=f"{each} {token}") for each in lasting)
             buttons = ((buttons[0][0], *longer), (refuse,))
         if labels == WORDS:
-            how = ASKED_CHOICE if choices.closed else ASKED_WORDS
+            refused = "" if has_buttons else f"; /deny{which} refuses"
+            how = _CHOICE if choices.closed else _WORDS
             # In a group the bot may not see what is no reply to it.
             is_group = item.inbound.source.chat_type != "direct"
             means = (
@@ -143,7 +139,8 @@ class Approvals(Struct, kw_only=True):
                 if is_group
                 else {"next": "next message", "send": "send"}
             )
-            text = how.format(question=question, which=which, span=span, **means)
+            means |= {"refuse": refused, "answer": refused and f", or send /answer and your words{refused}"}
+            text = ASKED.format(question=question, how=how.format(**means), span=span)
             ticks = choices.several and self.outbox.grows(item.key.platform)
             buttons = _options(choices, token, set() if ticks or not choices.several else None)
         *first, last = self.outbox.rows(item, "question", text)

@@ -326,7 +326,7 @@ async def choices_on_discord(folder: Path) -> str:
         since = len(place.visible)
         asked = await told("Pay for the tent", 1)
         shown += on_discord(bot.discord, place)[since:]
-        people.press(asked, anna, "Always for this")
+        people.press(asked, anna, "Always")
         await bot.quiet()
         since = len(place.visible)
         answer = await told("When is the concert?", 1)

@@ -80,7 +80,8 @@ so each step needs $O(1)$ time, and $\\int_0^1 x^2\\,dx = \\frac{1}{3}$ has noth
 
 $$\\begin{pmatrix} \\cos\\theta & -\\sin\\theta \\\\ \\sin\\theta & \\cos\\theta \\end{pmatrix}
 \\begin{bmatrix} x \\\\ y \\end{bmatrix}, \\qquad
-\\begin{aligned} (a+b)^2 &= a^2 + 2ab + b^2 \\\\ \\sqrt{1 + \\sqrt{x}} &\\le \\left(\\frac{a}{b}\\right)^{2} \\end{aligned}$$
+\\begin{aligned} (a+b)^2 &= a^2 + 2ab + b^2 \\\\
+\\sqrt{1 + \\sqrt{x}} &\\le \\left(\\frac{a}{b}\\right)^{2} \\end{aligned}$$
 
 $$f(x) = \\begin{cases} \\hat{x} & \\text{if } x \\ge 0 \\\\ \\lim_{n\\to\\infty} a_n & \\text{otherwise} \\end{cases}
 \\qquad \\iint_D \\nabla\\cdot\\mathbf{F}\\,dA = \\oint_{\\partial D} \\mathbf{F}\\cdot\\mathbf{n}\\,ds$$'''

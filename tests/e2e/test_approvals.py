@@ -26,7 +26,7 @@ async def test_a_tool_waits_for_the_press_of_its_button(tmp_path: Path) -> None:
     async with here.open() as live:
         event = await live.tell("pay")
         question = await here.adapter.question()
-        assert question.text.startswith("Pay 50 €?\n\nAnswer y or n. Without an answer within 5 minutes")
+        assert question.text.startswith("Pay 50 €?\n\nWithout an answer within 5 minutes")
         assert here.tool.paid == []
         accepted = await here.adapter.press(question, "Approve")
         assert (accepted.status, accepted.told) == ("new", "Approved.")
@@ -74,7 +74,7 @@ async def test_a_word_answers_nobody_elses_question(tmp_path: Path) -> None:
     async with here.open() as live:
         event = await live.tell("pay", **where)
         question = await here.adapter.question()
-        assert question.text.startswith("Pay 50 €?\n\n/approve or /deny. ")
+        assert question.text.startswith("Pay 50 €?\n\nWithout an answer ")
         await live.tell("y", user="v", **where)
         boss = await live.tell("y", user="boss", **where)
         refused = await live.ask("/approve", user="boss", **where)
@@ -209,7 +209,7 @@ async def test_of_two_questions_each_has_its_own_answer(tmp_path: Path) -> None:
     async with here.open() as live:
         event = await live.tell("pay both")
         first, second = await here.adapter.question(1), await here.adapter.question(2)
-        assert "/approve 2 or /deny 2." in second.text
+        assert "/approve" not in second.text  # its buttons say it
         assert "\n1. Pay 50 €?\n2. Pay 60 €?" in await live.ask("/approve")
         assert (await live.ask("/approve 7")).startswith("There is no question with the number 7 here. Say which one")
         assert (await here.adapter.press(second, "Approve")).told == "Approved."

@@ -39,9 +39,9 @@ async def test_it_holds_for_just_this_and_for_this_person_until_it_is_taken_back
     async with stage.open() as live:
         await live.tell("pay 50")
         first = await stage.adapter.question(1)
-        assert labels(first) == ["Approve", "This session", "Always for this", "Deny"]
-        assert (await stage.adapter.press(first, "Always for this", user="v")).told.startswith("This is for somebody")
-        told = (await stage.adapter.press(first, "Always for this")).told
+        assert labels(first) == ["Approve", "This session", "Always", "Deny"]
+        assert (await stage.adapter.press(first, "Always", user="v")).told.startswith("This is for somebody")
+        told = (await stage.adapter.press(first, "Always")).told
         assert told.startswith("Approved. I will not ask about exactly this again here")
         assert (await stage.adapter.press(first, "Deny")).told in (
             "This was approved before.",
@@ -113,7 +113,7 @@ async def test_it_serves_no_words_that_were_said_to_others(tmp_path: Path) -> No
     group = {"chat": "g", "chat_type": "group"}
     async with stage.open() as live:
         await live.adapter.receive(live.adapter.inbound("pay 50", **group))
-        await stage.adapter.press(await stage.adapter.question(1), "Always for this", **group)
+        await stage.adapter.press(await stage.adapter.question(1), "Always", **group)
         await live.quiet()
         await live.adapter.receive(live.adapter.inbound("pay 50", **group))  # covered
         await live.quiet()
@@ -153,7 +153,7 @@ async def test_on_telegram(tmp_path: Path) -> None:
         async with on_telegram(tmp_path, telegram, anna, model=pays(), with_tools=[tool]) as bot:
             bot.says("pay 50")
             await bot.until(lambda: telegram.shown(bot.chat) and not bot.gateway.outbox.in_flight)
-            telegram.people.press(telegram.shown(bot.chat)[0], anna, "Always for this")
+            telegram.people.press(telegram.shown(bot.chat)[0], anna, "Always")
             await bot.until_shown("Pay 50 €?\n\nApproved.", "done")
             bot.says("pay 50")
             await bot.until_shown("Pay 50 €?\n\nApproved.", "done", "done")

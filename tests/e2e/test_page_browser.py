@@ -164,10 +164,13 @@ async def test_commands_complete_and_a_click_approves(tmp_path: Path, chromium: 
         await me.keyboard.press("Enter")
         await expect(me.locator("#log")).to_contain_text("You are web:owner")
         await say(me, "pay it")
-        await me.get_by_role("button", name="Approve").click()
+        await expect(me.locator(".question .buttons button")).to_have_text(
+            ["Allow once", "This session", "Always", "Deny"]
+        )
+        await me.get_by_role("button", name="Allow once").click()
         await expect(me.locator("#log")).to_contain_text("paid")
         assert tool.paid == [50]
-        await expect(me.get_by_role("button", name="Approve")).to_have_count(0)
+        await expect(me.locator(".question button")).to_have_count(0)
         await equals_reload(me)
 
 

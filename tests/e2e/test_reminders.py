@@ -499,7 +499,7 @@ async def test_the_model_makes_lists_and_changes_reminders(tmp_path: Path, clock
     async with at_work(tmp_path, clock, model=model, adapter=adapter) as live:
         event = await live.tell("remind me")
         question = await adapter.question()
-        assert question.text.startswith("Remind you every day at 15:00: walk?\n\nAnswer y or n.")
+        assert question.text.startswith("Remind you every day at 15:00: walk?\n\nWithout an answer ")
         await adapter.press(question, "Approve")
         assert (await live.answer(event)).text == "done"
     now = "It is Mon 23 Nov 2026, 14:05 (Europe/Berlin) now. "

@@ -79,8 +79,8 @@ async def test_a_press_is_answered_done_and_shown(tmp_path: Path, telegram: Tele
     async with till.on(tmp_path, telegram, anna) as bot:
         bot.says("pay")
         message = await question(bot)
-        assert [button["text"] for button in message.buttons] == ["Approve", "This session", "Always for this", "Deny"]
-        assert message.text.startswith(f"{ASKS}\n\nAnswer y or n.")
+        assert [button["text"] for button in message.buttons] == ["Approve", "This session", "Always", "Deny"]
+        assert message.text.startswith(f"{ASKS}\n\nWithout an answer within 5 minutes")
         assert till.tool.paid == []
         assert await told(bot, message, anna, token(message, "Approve")) == "Approved."
         await bot.until_shown(f"{ASKS}\n\nApproved.", "done")

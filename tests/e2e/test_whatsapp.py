@@ -84,7 +84,7 @@ async def test_it_asks_with_buttons_and_lists(tmp_path: Path, whatsapp: WhatsApp
         bot.says("pay")
         await bot.until(lambda: whatsapp.of_bot(anna) and whatsapp.of_bot(anna)[-1].buttons)
         question = whatsapp.of_bot(anna)[-1]
-        assert list(question.buttons) == ["Approve", "This session", "Always for this", "Deny"]
+        assert list(question.buttons) == ["Approve", "This session", "Always", "Deny"]
         pressed = whatsapp.press(anna, question, "Approve")
         await bot.until(lambda: len(payment.paid) == 1 and "Paid." in bot.shown())
         told = next(each for each in whatsapp.of_bot(anna) if each.text == "Approved.")

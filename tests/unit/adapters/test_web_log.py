@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from html import escape
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from adapters.web.log import Log, cut
-from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey, Source
+from gateway.agent.tools.shell import ShellTool
+from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey, Source
 from gateway.domain.views import Said, Story, Views
 from gateway.runtime.aside import at_once
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 
 WHO = Source(platform="web", chat="me", chat_type="direct", user="me")
@@ -52,6 +56,24 @@ async def shown(chat: Chat, most: int = 80) -> list[str]:
 
 def said(id_: str, at: float) -> Said:
     return Said(event_id=id_, text=f"said {id_}", at=at, files=())
+
+
+@pytest.mark.parametrize("command", ["ls -l && echo '?'", "a <b> ? c"])
+async def test_a_command_that_is_asked_about_is_code_and_its_buttons_say_how_long_a_yes_holds(
+    tmp_path: Path, command: str
+) -> None:
+    shell = ShellTool(folder=tmp_path, allow=(), admins_only=True, seconds=60.0, clock=SystemClock(), redact=str)
+    question = shell.question({"command": command})
+    labels = (("Approve", "This session", "Always"), ("Deny",))
+    buttons = tuple(tuple(Button(label=each, token=each) for each in line) for line in labels)
+    row = replace(answer("q", NOON), kind="question", text=f"{question}\n\nI wait for 5 minutes.", buttons=buttons)
+    asked = (await Log(aside=at_once).of_row(row)).html
+    assert f'<code data-language="command">{escape(command)}</code>' in asked
+    assert '<p class="plain" dir="auto">Run this command?</p>' in asked
+    assert '<p class="below">I wait for 5 minutes.</p>' in asked
+    assert re.findall(r"<button[^>]*>(.*?)</button>", asked) == ["Allow once", "This session", "Always", "Deny"]
+    decided = (await Log(aside=at_once).of_row(replace(row, text="Pay 5 €? Or 6?\n\nApproved.", buttons=()))).html
+    assert '<p class="plain" dir="auto">Pay 5 €? Or 6?</p><p class="below">Approved.</p>' in decided
 
 
 async def test_words_and_answers_stand_in_the_order_of_their_times() -> None:

@@ -38,7 +38,7 @@ from tests.support.markdown_pieces import replies, shredded
         ("$$\\frac{1}{3}$$", '<math display="block"><mrow><mfrac>'),
         (
             "$$\\begin{aligned}[t] a &= b \\\\ c &\\le d \\end{aligned}$$",
-            '<mtr><mtd columnalign="right"><mi>c</mi></mtd><mtd columnalign="left"><mi></mi><mo>≤</mo><mi>d</mi></mtd></mtr>',
+            '<mtd columnalign="right"><mi>c</mi></mtd><mtd columnalign="left"><mi></mi><mo>≤</mo><mi>d</mi></mtd>',
         ),
         (
             "$$\\begin{gather*} a \\\\ b \\end{gather*}$$",
