@@ -507,7 +507,7 @@ def session(found: Sequence[tuple[Word, Html]], begins: int, whole: int) -> Chil
 
 
 def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
-    """What a search found: messages, each with the title of its conversation."""
+    """What a search found: messages, each with the title of its conversation; those with most of the words first."""
     field = el("input", type="search", name="q", value=query, aria_label="Search all chats", dir="auto")
     form = el("form", field, el("button", "Search", type="submit"), action="/search", role="search")
     if not found:
@@ -522,11 +522,16 @@ def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
             el("span", snippet, dir="auto"),
             href=_address(each),
         )
-        for each, title in found
+        for each, title in sorted(found, key=lambda each: -_words_in(each[0].text, pattern))
         for snippet in [_snippet(each.text, pattern)]
         for near in ["similar words · " if len(snippet) == 1 else None]
     ]
     return [form, el("ul", [el("li", item) for item in items], class_="found")]
+
+
+def _words_in(text: str, pattern: re.Pattern[str] | None) -> int:
+    """How many of the words that were asked for stand in a text."""
+    return len({each.casefold() for each in pattern.findall(text)}) if pattern is not None else 0
 
 
 def _snippet(text: str, pattern: re.Pattern[str] | None) -> list[Child]:

@@ -149,6 +149,12 @@ def test_what_was_found_stands_in_a_line_with_the_words_marked(query: str, text:
     assert f'<span dir="auto">{shown}</span>' in html
 
 
+def test_exact_finds_stand_before_similar_ones() -> None:
+    texts = ("a railway", "the train", "a train to Vienna, by train", "Vienna")
+    html = joined(search("train vienna", [(replace(LOST, text=text), text) for text in texts]))
+    assert re.findall(r'<b dir="auto">([^<]*)</b>', html) == [texts[2], texts[1], texts[3], texts[0]]
+
+
 @pytest.mark.parametrize(
     "before", ["今天我们谈了很多别的事情" * 40, f"https://example.org/{'a' * 900}/", f"{'a' * 900}. "]
 )
