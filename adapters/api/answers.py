@@ -127,8 +127,6 @@ class Answers(Struct):
 
     def has_room(self, person: str) -> bool:
         """Whether this person may wait for another answer: nobody's requests may take all turns."""
-        if len(self._open) < MOST_OF_PERSON // 2:
-            return True
         theirs = sum(len(each) for to, each in self._open.items() if to.chat == person)
         return theirs < MOST_OF_PERSON and sum(map(len, self._open.values())) < MOST
 

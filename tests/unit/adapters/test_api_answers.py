@@ -114,12 +114,22 @@ def test_what_comes_by_itself(shown: Outbound, by_itself: bool) -> None:
     assert comes_by_itself(shown) is by_itself
 
 
-def test_nobody_waits_for_any_number_of_answers() -> None:
+@pytest.mark.parametrize("conversations", [1, MOST_OF_PERSON])
+def test_nobody_waits_for_any_number_of_answers(conversations: int) -> None:
     answers = Answers()
     for number in range(MOST_OF_PERSON):
         assert answers.has_room("anna")
-        answers.begin(ChatAddress(platform="api", chat="anna", thread=f"h-{number}"), "e")
+        answers.begin(ChatAddress(platform="api", chat="anna", thread=f"h-{number % conversations}"), "e")
     assert (answers.has_room("anna"), answers.has_room("ben")) == (False, True)
+
+
+def test_who_waits_no_more_leaves_the_others_waiting() -> None:
+    answers, there = Answers(), ChatAddress(platform="api", chat="anna", thread="h")
+    first, second = (answers.begin(there, event) for event in ("e1", "e2"))
+    answers.forget(first)
+    assert answers.at(there) == [second]
+    answers.forget(second)
+    assert (answers.at(there), answers._open) == ([], {})
 
 
 def turns(*said: str) -> list[Turn]:
