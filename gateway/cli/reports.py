@@ -255,7 +255,7 @@ def outbox_text(rows: list[Row]) -> str:
 
 
 def _reason(row: Row) -> str:
-    tried = f"{row['attempts']} attempt{'' if row['attempts'] == 1 else 's'}"
+    tried = counted(row["attempts"], "attempt")
     doubt = f", {row['ambiguous']} of them with an unknown outcome" if row["ambiguous"] else ""
     if row["state"] in (OutboundState.REFUSED, OutboundState.WITHHELD):
         return f"\n  given up after {tried}{doubt}: {row['error']}"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, cast
 
 import pytest
 
-from gateway.agent.auxiliary import AuxiliaryModel
+from gateway.agent.auxiliary import AuxiliaryModel, asked_aside
 from gateway.agent.caching import Obstacle, Prefix, Sent, obstacle, prompt, repeated
 from gateway.agent.caps import Caps
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.app.models import NoTable
 from gateway.domain.message import assistant, text_of, user
-from gateway.domain.session import SessionRef
+from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import BROKEN_OFF, CanonicalUsage, LedgerEntry
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason
 from gateway.providers.openai import PLUGIN
@@ -158,16 +158,8 @@ class Answering:
         """Nothing is open."""
 
 
-def auxiliary(
-    provider: Answering,
-    charged: list[LedgerEntry],
-    *,
-    prefix: Prefix | None = None,
-    helper: ModelSpec | None = None,
-    live: ModelSpec = MAIN,
-) -> AuxiliaryModel:
+def metering(provider: Answering, clock: ManualClock, helper: ModelSpec | None = None) -> Metering:
     """One without caps, which never asks its store."""
-    clock = ManualClock()
     known = Models(
         main=MAIN,
         providers={"openai": provider},
@@ -176,11 +168,22 @@ def auxiliary(
         prices=NoTable(),
         auxiliary={"compression": helper} if helper else {},
     )
-    metering = Metering(
+    return Metering(
         models=known, store=cast(Store, None), caps=Caps(), counter=TokenCounter(), clock=clock, ids=SequentialIds()
     )
+
+
+def auxiliary(
+    provider: Answering,
+    charged: list[LedgerEntry],
+    *,
+    prefix: Prefix | None = None,
+    helper: ModelSpec | None = None,
+    live: ModelSpec = MAIN,
+) -> AuxiliaryModel:
+    clock = ManualClock()
     return AuxiliaryModel(
-        metering=metering,
+        metering=metering(provider, clock, helper),
         purpose="compression",
         session=lambda: SESSION,
         live=lambda: live,
@@ -232,6 +235,34 @@ async def test_a_cut_or_refused_answer_is_charged_and_refused(stop: StopReason) 
     with pytest.raises(SummaryRefused):
         await ask(Answering(main=Completed(text="half", stop=stop)), charged)
     assert len(charged) == 1
+
+
+class Till:
+    """A store that only charges sessions."""
+
+    def __init__(self) -> None:
+        self.charged: list[tuple[str, str, int]] = []
+
+    async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:
+        self.charged += [(session.id, call.purpose, call.usage.output_tokens) for call in calls]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "charged"),
+    [
+        (Completed(text="Tea", usage=CanonicalUsage(output_tokens=3)), "Tea", [("s1", "title", 3)]),
+        (Completed(text="Te", stop="length", usage=CanonicalUsage(output_tokens=3)), "", [("s1", "title", 3)]),
+        (ProviderUnavailable("down"), "", []),
+    ],
+)
+async def test_a_conversation_pays_for_the_small_request_beside_it(
+    answer: Completed | Exception, text: str, charged: list[tuple[str, str, int]]
+) -> None:
+    clock, till = ManualClock(), Till()
+    counted = metering(Answering(main=answer), clock)
+    request = ModelRequest(messages=[user("Name it.")], max_tokens=9)
+    assert await asked_aside(SESSION, MAIN, counted, cast(Store, till), clock, request) == text
+    assert till.charged == charged
 
 
 # -- asking in place -----------------------------------------------------------------------------
