@@ -20,12 +20,14 @@ from queue import SimpleQueue
 from typing import Final
 
 from tests.planted.bugs import BUGS, Bug
+from tests.planted.chart import FOLDER, SOURCES, Chart, plain
 from tests.planted.sown import sow
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+CHART: Final = ROOT / "build" / "planted"
 _PATIENCE: Final = 900.0  # seconds for a run of pytest
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULTILINE)
-_TESTS_FAILED: Final = 1  # pytest's exit code; others mean that the tests did not run
+_TESTS_FAILED, _NO_TESTS, _PASSED = 1, 5, (0, 5)  # pytest's exit codes; others mean that the tests did not run
 _stamps = count(1_000_000_000)  # seconds; bytecode is known to be old by its source's time stamp
 
 
@@ -36,6 +38,7 @@ class Finding:
     bug: Bug
     found_by: str = ""
     wrong: str = ""
+    is_near: bool = True
     seconds: float = 0.0
 
 
@@ -48,8 +51,12 @@ class Copy:
 
     def tested(self, *tests: str) -> tuple[int, str]:
         """Run tests: pytest's exit code, and what it printed."""
+        if not tests:
+            return _NO_TESTS, ""
+        asked = self._folder / "tests.txt"  # a line of a shell may be too short for them
+        asked.write_text("\n".join(tests), encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-m", "not slow", *tests],
+            [sys.executable, "-m", "pytest", "-x", "-m", "not slow", f"@{asked}"],
             cwd=self._folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -60,13 +67,16 @@ class Copy:
         return done.returncode, done.stdout
 
     def tried(self, bug: Bug) -> Finding:
-        """Put the bug in, run the tests that must find it, and take it out. The test that found it passes then."""
+        """Put the bug in, run the tests that must find it, and take it out. What failed passes then."""
         began = time.monotonic()
         try:
             with self._planted(bug):
-                status, said = self.tested(*bug.tests)
-            failed = _FAILED.search(said)
-            sound = failed is not None and self.tested(failed[1])[0] == 0
+                for tests in (bug.tests, bug.others):
+                    status, said = self.tested(*tests)
+                    if status not in _PASSED:
+                        break
+            failed = [plain(each) for each in _FAILED.findall(said)] or [*tests] or [""]
+            sound = status in _PASSED or self.tested(*failed)[0] in _PASSED
         except ValueError as error:
             return Finding(bug=bug, wrong=str(error))
         except subprocess.TimeoutExpired:
@@ -74,16 +84,14 @@ class Copy:
                 return Finding(bug=bug, found_by="its endless run")
             return Finding(bug=bug, wrong=f"the tests did not end within {_PATIENCE:g} seconds")
         seconds = time.monotonic() - began
-        if status == 0:
-            return Finding(bug=bug, wrong="no test found it", seconds=seconds)
-        if bug.sown and (status != _TESTS_FAILED or failed is None):
-            return Finding(bug=bug, found_by="the end of the run", seconds=seconds)
-        if status != _TESTS_FAILED or failed is None:
-            return Finding(bug=bug, wrong=f"the tests did not run:\n{said[-2_000:]}", seconds=seconds)
-        if not sound:
-            wrong = f"{failed[1]} fails without the bug, so it proves nothing"
-            return Finding(bug=bug, wrong=wrong, seconds=seconds)
-        return Finding(bug=bug, found_by=failed[1], seconds=seconds)
+        wrong = ""
+        if status in _PASSED:
+            wrong = "no test found it" if tests or bug.tests else "no test runs it"
+        elif status != _TESTS_FAILED and not bug.sown:
+            wrong = f"the tests did not run:\n{said[-2_000:]}"
+        elif not sound:
+            wrong = f"{failed[0]} fails without the bug, so it proves nothing"
+        return Finding(bug=bug, found_by=failed[0], wrong=wrong, is_near=tests is bug.tests, seconds=seconds)
 
     @contextmanager
     def _planted(self, bug: Bug) -> Iterator[None]:
@@ -107,6 +115,15 @@ def _write(path: Path, text: str) -> None:
     os.utime(path, (stamp, stamp))
 
 
+def chart(jobs: int) -> None:
+    """Run all quick tests once, and keep which of them ran which line."""
+    shutil.rmtree(CHART, ignore_errors=True)
+    for each in SOURCES:
+        shutil.copytree(ROOT / each, CHART / "source" / each, ignore=shutil.ignore_patterns("__pycache__"))
+    command = (sys.executable, "-m", "pytest", "-p", "tests.planted.chart", "--numprocesses", str(jobs))
+    subprocess.run(command, cwd=ROOT, env={**os.environ, FOLDER: str(CHART)}, check=False)
+
+
 def main() -> int:
     """Try the bugs, say what found them; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.planted", description=__doc__)
@@ -114,8 +131,11 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="bugs at a time")
     parser.add_argument("--sown", type=int, metavar="NUMBER", help="so many bugs made by rule, in place of the table")
     parser.add_argument("--seed", type=int, default=1, help="of these (default: %(default)s)")
+    parser.add_argument("--chart", action="store_true", help="look again which test runs which line, for --sown")
     given = parser.parse_args()
-    table = sow(ROOT, given.sown, given.seed) if given.sown else BUGS
+    if given.chart or (given.sown and not CHART.exists()):
+        chart(given.jobs)
+    table = sow(ROOT, Chart(ROOT, CHART), given.sown, given.seed) if given.sown else BUGS
     if unknown := set(given.names) - {bug.name for bug in table}:
         parser.error(f"the table has no {', '.join(sorted(unknown))}; it has: {', '.join(bug.name for bug in table)}")
     bugs = [bug for bug in table if not given.names or bug.name in given.names]
@@ -131,16 +151,17 @@ def main() -> int:
             finally:
                 copies.put(copy)
 
-        missed = 0
+        missed = near = 0
         with ThreadPoolExecutor(given.jobs) as pool:
             for finding in pool.map(tried, bugs):
                 missed += bool(finding.wrong)
+                near += not finding.wrong and finding.is_near
                 told = finding.wrong or f"found by {finding.found_by}"
                 verdict = "MISSED" if finding.wrong else "found"
                 print(f"{verdict:<7}{finding.bug.name} ({finding.seconds:.0f} s): {told}", flush=True)
                 if finding.wrong and finding.bug.sown:
-                    print(f"{finding.bug.old}\n->\n{finding.bug.new}\n{' '.join(finding.bug.tests)}", flush=True)
-    print(f"{len(bugs) - missed} of {len(bugs)} bugs were found")
+                    print(finding.bug.old, "->", finding.bug.new, sep="\n", flush=True)
+    print(f"{len(bugs) - missed} of {len(bugs)} bugs were found, {near} by the tests nearest to them")
     return int(missed > 0)
 
 

@@ -1,8 +1,7 @@
 """Bugs that nobody thought up: one small change each, by rule, spread over all rooms by a seed.
 
 A condition is turned, a limit is off by one, a call is left out, two steps change places, a named argument is lost. The
-tests that must find it are those that import its module, and its room's. What survives may also be found by the other
-tests, or be no bug: a person judges.
+tests that must find it are those that run its line. What survives may be no bug: a person judges.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from tests.planted.bugs import Bug
+from tests.planted.chart import Chart
 
 _KINDS: Final = ("condition", "limit", "call", "order", "argument", "value")
 _OPPOSITES: Final[tuple[tuple[type[ast.cmpop], str], ...]] = (
@@ -27,13 +26,10 @@ _OPPOSITES: Final[tuple[tuple[type[ast.cmpop], str], ...]] = (
 _TURNED: Final = dict(_OPPOSITES)
 _LIMITS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _SAID: Final = re.compile(r"\b_?log(?:ger)?\.|\bprint\(|__all__|\bassert\b")  # what only a reader of the log would miss
-_FOLDERS: Final = ("unit", "contract", "integration", "e2e")
 _UNSEEN: Final = ("what", "name", "thread_name_prefix", "encoding", "errors", "slots", "kw_only", "frozen")  # arguments
-_FURTHEST: Final = 6  # steps from a module to what imports it
-_MOST_TESTS: Final = 8  # files for one bug
 
 
-def sow(root: Path, number: int, seed: int) -> list[Bug]:
+def sow(root: Path, chart: Chart, number: int, seed: int) -> list[Bug]:
     """So many bugs, as many of each room and kind as can be."""
     rng = Random(seed)
     rooms = defaultdict(list)
@@ -41,13 +37,14 @@ def sow(root: Path, number: int, seed: int) -> list[Bug]:
         rooms[path.relative_to(root).parts[:2]].append(path)
     bugs: dict[tuple[str, str], Bug] = {}
     for turn in range(20 * number):
-        room, kind = list(rooms)[turn % len(rooms)], _KINDS[turn // len(rooms) % len(_KINDS)]
+        room, kind = list(rooms)[turn % len(rooms)], _KINDS[(turn + turn // len(rooms)) % len(_KINDS)]
         path = rng.choice(rooms[room])
         grown = list(_grown(path.read_text(encoding="utf-8"), kind))
         if grown and len(bugs) < number:
             file, (line, old, new) = str(path.relative_to(root)), rng.choice(grown)
             name = f"{file}:{line} ({kind})"
-            bugs[file, old] = Bug(name=name, file=file, old=old, new=new, tests=fitting(root, file), sown=True)
+            near, others = chart.tests(file, line)
+            bugs[file, old] = Bug(name=name, file=file, old=old, new=new, tests=near, others=others, sown=True)
     return list(bugs.values())
 
 
@@ -129,30 +126,3 @@ def _meet(one: ast.AST, other: ast.AST) -> bool:
     bound = [each for each in ast.walk(one) if isinstance(getattr(each, "ctx", None), ast.Store)]
     read = {ast.dump(each) for each in ast.walk(other.value)}
     return any(ast.dump(each).replace("Store()", "Load()") in read for each in bound)
-
-
-def fitting(root: Path, file: str) -> tuple[str, ...]:
-    """The tests that bear the module's name, and those that import it or what leads to it, the nearest first."""
-    module, stem, (top, room) = file.removesuffix(".py").replace("/", "."), Path(file).stem, file.split("/")[:2]
-    tests = _imports(root, *(f"tests/{folder}/**/test_*.py" for folder in _FOLDERS))
-    users, others = {module}, _imports(root, "gateway/**/*.py", "adapters/**/*.py", "tests/support/**/*.py")
-    found = [test for test in tests if stem[:6] in test.rpartition("/")[2] and (top == "gateway" or room in test)]
-    found += [test for test in tests if test.endswith(f"/test_{room}.py")]
-    for _ in range(_FURTHEST):
-        near = [test for test, names in tests.items() if names & users]
-        found += sorted(near, key=lambda test: room not in test)
-        users |= {user.removesuffix(".py").replace("/", ".") for user, names in others.items() if names & users}
-    return tuple(sorted([*dict.fromkeys(found)][:_MOST_TESTS], key=lambda test: "/e2e/" in test))  # the quick first
-
-
-@cache
-def _imports(root: Path, *patterns: str) -> dict[str, frozenset[str]]:
-    """The modules that each file imports."""
-    found = {}
-    for path in sorted(each for pattern in patterns for each in root.glob(pattern)):
-        names: set[str] = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
-        found[str(path.relative_to(root))] = frozenset(names)
-    return found
