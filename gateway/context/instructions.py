@@ -38,9 +38,12 @@ _HINTING: Final = frozenset(max(_LETTERS.findall(hint), key=len) for hint in _HI
 
 # A prohibition with one of these is about this time alone; so is one of a certain thing with a reason behind it.
 _ONCE: Final = late(_TABLE["once"], re.IGNORECASE)
+_CERTAIN: Final = late("".join(_TABLE["certain"]), re.IGNORECASE)
+_MANNER: Final = late("".join(_TABLE["manner"]), re.IGNORECASE)
 _OPENED: Final = late(r"(?:, (?:so|therefore|also|und|daher|deshalb)|[:;]| [–—-]) (?=\w)|：")
 _STANDS: Final = tuple(late(rf"\A(?:{one})", re.IGNORECASE) for one in _TABLE["sentences"])
 _FORBIDDEN: Final = tuple(late(rf"\A(?:{one})", re.IGNORECASE) for one in _TABLE["forbids"])
+_VERBLESS: Final = tuple(late(rf"\A(?:{one})", re.IGNORECASE) for one in _TABLE["verbless"])
 _ASKS: Final = late(r"(?:[?？؟]|(?<=[\u0370-\u03ff])[;\u037e])[)\"'”’»」）]{0,3}\Z|[吗嗎呢么麼][。.]?\Z")
 _POLITE: Final = late(_TABLE["polite"], re.IGNORECASE)
 _PERMITTING: Final = late(_TABLE["permitting"], re.IGNORECASE)
@@ -74,8 +77,12 @@ def stands(said: str) -> bool:
         return _POLITE.match(said) is not None
     if states_rule(said) or any(one.match(clause) for clause in _clauses(said) for one in _STANDS):
         return True
-    forbids = any(one.match(clause) for clause in _clauses(said) for one in _FORBIDDEN)
-    return forbids and _ONCE.search(said) is None
+    if any(one.match(said) for one in _VERBLESS):
+        return _ONCE.search(said) is None
+    if not any(one.match(clause) for clause in _clauses(said) for one in _FORBIDDEN) or _ONCE.search(said):
+        return False
+    certain, manner = _CERTAIN.search(said), _MANNER.search(said)
+    return certain is None or (manner is not None and manner.start() < certain.end())
 
 
 def _clauses(said: str) -> Iterator[str]:

@@ -169,7 +169,9 @@ def _takes_back(newer: str, older: str, one: _About, other: _About) -> bool:
         return True
     if not _TELLS_ME.search(newer):
         return own > 1 and 2 * own > len(rule)
-    return own == len(rule) > 0 or (4 * own >= 3 * len(rule) if _ALLOWS.search(newer) else 2 * own > len(rule))
+    if _ALLOWS.search(newer):
+        return 4 * own >= 3 * len(rule) > 0
+    return 2 * own > len(rule) or (own > 1 and asked <= rule)
 
 
 def _reversed(one: _About, other: _About) -> bool:
@@ -242,10 +244,9 @@ _CASE: Final = late(
 _WORDS: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")
 _NUMBERS: Final = late(r"\d{1,12}")
 _FILLS: Final = late(
-    r"以[后後]|从现在(?:开始|起)?|请|不要再?|不用再?|不再|[别別]再?|可以|现在|总是|永远|回答|用|都|再|又|了"
+    r"[\u3041-\u3096]+|大丈夫|必要|必ず|禁止|今後|毎回|絶対|以[后後]|从现在(?:开始|起)?|请|不要再?|不[用必]再?|不再|[别別]再?|可以|现在|总是|永远|必[须須]|一律|每次|回答|使?用|都|再|又|了"
 )  # without spaces
 _DENSE: Final = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_ENDINGS: Final = late(r"[\u3041-\u3096]+")  # of Japanese words, and what stands between them
 _CALL: Final = late(
     r"\bcall me\b|\bnenn(?:e|en)?(?: sie)? mich\b|\bappelle[zr]?-moi\b|\bll[aá]m\w{1,3}me\b|叫我|[称稱]呼我|называй",
     re.IGNORECASE,
@@ -279,9 +280,10 @@ def _telling(text: str) -> Iterator[str]:
     """Return the words of a text that name its subject, without most endings; pairs of characters where it is
     written without spaces."""
     for run in _WORDS.findall(_FILLS.sub(" ", text.lower())):
-        if _DENSE.search(run):
-            pairs = (run[place : place + 2] for place in range(len(run) - 1))
-            yield from (pair for pair in pairs if not _ENDINGS.fullmatch(pair))
+        run = run.removeprefix("ب").removeprefix("ال")
+        if _DENSE.match(run):
+            pairs = (run[place : place + 2] for place in range(max(1, len(run) - 1)))
+            yield from (pair for pair in pairs if pair not in _EMPTY)
         elif run not in _EMPTY and len(run) > 1:
             yield run[:_STEM] if len(run) > _STEM else run.removesuffix("s")
 

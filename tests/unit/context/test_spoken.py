@@ -1,4 +1,9 @@
-"""Rules in the midst of ordinary talk, in eight languages: how many are known, and how much else passes for one."""
+"""Rules in the midst of ordinary talk, in nine languages: how many are known, and how much else passes for one.
+
+The patterns were made with `spoken.yaml` in sight. `unseen.yaml` was written before them, and first looked at when they
+were done: then 72 of its 75 rules were known, 3 of 76 wishes for one time and 4 of 80 ordinary sentences passed for
+one, and 56 of 64 withdrawals ended theirs (before: 57, 16, 12, 36).
+"""
 
 from __future__ import annotations
 
@@ -15,9 +20,11 @@ from gateway.domain.message import noted, text_of, user
 from gateway.domain.rule import states_rule
 from tests.support.transcripts import compressor, conversation, stored, summaries
 
-SPOKEN: Final[dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parent / "spoken.yaml").read_text(encoding="utf-8"),
+SPOKEN, UNSEEN = (
+    yaml.safe_load((Path(__file__).parent / name).read_text(encoding="utf-8"))
+    for name in ("spoken.yaml", "unseen.yaml")
 )
+LISTS: Final[list[dict[str, Any]]] = [SPOKEN, UNSEEN]
 
 ONCE: Final = """\
 Translate your answer into French.
@@ -45,11 +52,14 @@ I don't want you to miss the game tonight.
 """
 
 
-def test_rules_are_known_and_little_else_passes_for_one() -> None:
-    missed = [said for said in SPOKEN["rules"] if not stands(said)]
-    taken = [said for said in SPOKEN["ordinary"] if stands(said)]
-    assert len(missed) <= 0.03 * len(SPOKEN["rules"]), missed
-    assert len(taken) <= 0.07 * len(SPOKEN["ordinary"]), taken
+@pytest.mark.parametrize("said", LISTS)
+def test_rules_are_known_and_little_else_passes_for_one(said: dict[str, Any]) -> None:
+    missed = [each for each in said["rules"] if not stands(each)]
+    taken = [each for each in said["ordinary"] if stands(each)]
+    once = [each for each in said["once"] if stands(each)]
+    assert len(missed) <= 0.03 * len(said["rules"]), missed
+    assert len(taken) <= 0.02 * len(said["ordinary"]), taken
+    assert len(once) <= 0.04 * len(said["once"]), once
 
 
 @pytest.mark.parametrize("said", ONCE.splitlines())
@@ -69,16 +79,19 @@ def test_a_wish_for_all_of_them_is_a_rule(said: str) -> None:
     assert stands(said)
 
 
-def test_ordinary_talk_is_never_pinned_and_ends_no_rule() -> None:
-    assert [said for said in SPOKEN["ordinary"] if states_rule(said)] == []
-    held = carried([Instruction(text=rule) for rule in SPOKEN["rules"]], ())
+@pytest.mark.parametrize("said", LISTS)
+def test_ordinary_talk_is_never_pinned_and_ends_no_rule(said: dict[str, Any]) -> None:
+    others = [*said["ordinary"], *said["once"]]
+    assert [each for each in others if states_rule(each)] == []
+    held = carried([Instruction(text=rule) for rule in said["rules"]], ())
     assert len(held) > 60
-    assert [said for said in SPOKEN["ordinary"] if carried(held, (), [user(said)]) != held] == []
+    assert [each for each in others if carried(held, (), [user(each)]) != held] == []
 
 
-def test_most_withdrawals_end_their_rule() -> None:
-    left = [(rule, said) for rule, said in SPOKEN["ended"] if carried([Instruction(text=rule)], (), [user(said)])]
-    assert len(left) <= 0.1 * len(SPOKEN["ended"]), left
+@pytest.mark.parametrize("said", LISTS)
+def test_nearly_every_withdrawal_ends_its_rule(said: dict[str, Any]) -> None:
+    left = [(rule, end) for rule, end in said["ended"] if carried([Instruction(text=rule)], (), [user(end)])]
+    assert len(left) <= 0.04 * len(said["ended"]), left
 
 
 async def test_what_is_said_in_arabic_survives_compactions_by_rule() -> None:
