@@ -201,7 +201,7 @@ class Asking(Struct, kw_only=True):
     async def _call(
         self, conversation: Conversation, max_tokens: int | None, step: int, *, last: bool, least: int | None
     ) -> Completed:
-        spec, session = conversation.marked(), conversation.stored.session
+        spec, session, prompt_tokens = conversation.marked(), conversation.stored.session, conversation.prompt_tokens()
         request = ModelRequest(
             messages=prompt(
                 session.system_prompt,
@@ -217,6 +217,7 @@ class Asking(Struct, kw_only=True):
             files_at=conversation.files_at(before=BEFORE),
             tools=await self.steps.schemas(conversation),
             max_tokens=max_tokens,
+            prompt_tokens=prompt_tokens,
             tool_choice="none" if last else "required" if self.terms.must_call else "auto",
             chosen=self.terms.settings,
             pausing=self.observer.pausing,
@@ -227,7 +228,6 @@ class Asking(Struct, kw_only=True):
             await plugged.asked(session, spec, request.messages)
         text, begun, completed, bound = "", False, None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
-        prompt_tokens = conversation.prompt_tokens()
         call = self.metering.call(spec, request, session, self.purpose, prompt_tokens=prompt_tokens, least=least)
         enter = partial(self._enter, conversation)
         with self.metering.attempts(spec, request, self.purpose, prompt_tokens, enter) as see:

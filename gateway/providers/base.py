@@ -76,19 +76,20 @@ class ModelSpec(Struct, frozen=True, kw_only=True):
 class ModelRequest(Struct, frozen=True, kw_only=True):
     """One call. `messages` start with the system message; host notes are stripped by the codec.
 
-    `tools` are OpenAI function schemas: {"type": "function", "function": {name, description,
-    parameters}}. `max_tokens` caps the output; None leaves it to the provider. `tool_choice` "none":
-    the tools are shown but must not be called; "required": one of them must be. `chosen`: settings for this call, by
-    the names of Chat Completions, before those of the model. `files_at`: the positions of the messages that refer to
-    kept files, in order, where that is known; None has them looked for. `omit`: features that the model is
+    `tools` are OpenAI function schemas: {"type": "function", "function": {name, description, parameters}}. `max_tokens`
+    caps the output; None leaves it to the provider. `prompt_tokens`: an estimate; 0: none was made. `tool_choice`
+    "none": the tools are shown but must not be called; "required": one of them must be. `chosen`: settings for this
+    call, by the names of Chat Completions, before those of the model. `files_at`: the positions of the messages that
+    refer to kept files, in order, where that is known; None has them looked for. `omit`: features that the model is
     known to refuse; a codec leaves out `stream`, `temperature`, `reasoning_effort` and `thinking`. `instead`: other
-    values than the configured ones, because the model takes only these. `pausing` is told, before each pause
-    between two attempts, how many seconds it takes.
+    values than the configured ones, because the model takes only these. `pausing` is told, before each pause between
+    two attempts, how many seconds it takes.
     """
 
     messages: Sequence[Message]
     tools: Sequence[Mapping[str, Any]] = ()
     max_tokens: int | None = None
+    prompt_tokens: int = 0
     tool_choice: ToolChoice = "auto"
     chosen: Mapping[str, Any] = field(default_factory=dict)
     files_at: Sequence[int] | None = None

@@ -30,6 +30,7 @@ VERSION: Final = "2023-06-01"
 _CAPS: Final = ((re.compile(r"claude-3-(?:opus|sonnet|haiku)|claude-[12]|claude-instant"), 4_096),
                 (re.compile(r"claude-3-5"), 8_192))  # fmt: skip
 _USUAL_CAP: Final = 32_000  # tokens, thoughts included
+_MISCOUNT: Final = 1 / 16  # of a prompt: so much longer than its estimate it may be
 _ID_LIMIT: Final = 64  # characters of a call's id
 _DATA_URL: Final = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+);base64,", re.IGNORECASE)
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
@@ -52,7 +53,8 @@ def output_cap(spec: ModelSpec, request: ModelRequest, known: int | None) -> int
     if request.max_tokens is not None:
         return request.max_tokens
     usual = next((cap for names, cap in _CAPS if names.search(spec.name.lower())), _USUAL_CAP)
-    return min(usual, spec.context_length // 2, known or usual)
+    room = spec.context_length - int(request.prompt_tokens * (1 + _MISCOUNT))
+    return min(usual, spec.context_length // 2, known or usual, max(room, spec.reserved_output))
 
 
 def encode_request(

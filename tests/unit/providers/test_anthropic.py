@@ -48,6 +48,12 @@ def test_an_output_cap_is_always_sent(name: str, window: int, asked: int | None,
     assert encode_request(spec, request, cap=known)["max_tokens"] == cap
 
 
+@pytest.mark.parametrize(("prompt", "cap"), [(1_000, 4_000), (4_000, 3_750), (6_400, 1_200), (7_900, 800)])
+def test_an_output_cap_leaves_room_for_the_prompt(prompt: int, cap: int) -> None:
+    spec = ModelSpec(provider="anthropic", name="small", context_length=8_000)
+    assert encode_request(spec, ModelRequest(messages=[user("U")], prompt_tokens=prompt))["max_tokens"] == cap
+
+
 def test_the_roles_alternate_and_begin_with_the_user() -> None:
     body = encoded(
         {"role": "system", "content": "S"},
