@@ -76,7 +76,7 @@ class Compactor(Struct, frozen=True, kw_only=True):
 
     def is_prepared(self, conversation: Conversation) -> bool:
         """Whether an automatic compaction would publish at once, without asking a model."""
-        return self.preparations.is_ready(conversation)
+        return self.preparations.ready(conversation) is not None
 
     async def run(
         self,
@@ -169,10 +169,17 @@ class Compactor(Struct, frozen=True, kw_only=True):
             conversation.flush(prepared.findings.through)
 
     async def _prepared(self, conversation: Conversation, trigger: Trigger) -> Prepared | None:
+        """The preparation to publish. One that later messages have outgrown is published, too, if it saves enough: the
+        next pass starts from it. After a refusal that could come too late."""
         if trigger == "manual":  # for the present transcript, perhaps with a topic
             self.preparations.forget(conversation.stored.session)
             return None
-        return await self.preparations.take(conversation)
+        prepared = await self.preparations.take(conversation)
+        if prepared is None or prepared.helps(conversation):
+            return prepared
+        messages = conversation.all()
+        saves = trigger != "overflow" and _worth_it(messages, prepared.applied(messages), automatic=True)
+        return prepared if saves else None
 
 
 def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: TokenCounter) -> list[Message]:

@@ -102,21 +102,20 @@ class Preparations(Struct, frozen=True, kw_only=True):
             while len(self._jobs) > _MOST:
                 self._jobs.popitem(last=False)
 
-    def is_ready(self, conversation: Conversation) -> bool:
-        """Whether `take` would give a preparation without a wait."""
+    def ready(self, conversation: Conversation) -> Prepared | None:
+        """What `take` would give without a wait."""
         job = self._jobs.get(conversation.stored.session.id)
-        return bool(job and job.is_of(conversation) and job.prepared and job.prepared.helps(conversation))
+        return job.prepared if job and job.is_of(conversation) else None
 
     async def take(self, conversation: Conversation) -> Prepared | None:
-        """The conversation's preparation if it helps, which is then forgotten; a running one is waited for."""
+        """The conversation's preparation, which is then forgotten; a running one is waited for."""
         job = self._jobs.get(conversation.stored.session.id)
         if job is None:
             return None
         if job.is_of(conversation):
             await self.background.ended(_name(conversation.stored.session))
         self.forget(conversation.stored.session)
-        usable = job.is_of(conversation) and job.prepared and job.prepared.helps(conversation)
-        return job.prepared if usable else None
+        return job.prepared if job.is_of(conversation) else None
 
     def forget(self, session: Session) -> None:
         """Drop the preparation of a session, and stop a running one."""
@@ -144,7 +143,8 @@ class Preparations(Struct, frozen=True, kw_only=True):
     def cheapens(self, conversation: Conversation, sent: Sent) -> bool:
         """Whether a preparation is better published than kept, although there is room: the provider's cache has lost
         what was `sent`, and writes anew whatever is left. Only where the settings leave the moment to the prices."""
-        return self._loses(sent, self.clock.monotonic()) and self.is_ready(conversation)
+        prepared = self.ready(conversation)
+        return bool(prepared and self._loses(sent, self.clock.monotonic()) and prepared.helps(conversation))
 
     def _goes_cold(self, conversation: Conversation) -> bool:
         """Whether the next message is likely to come after that, because the last one did."""

@@ -195,6 +195,23 @@ async def test_what_was_prepared_is_not_made_again_while_it_helps(tmp_path: Path
         assert model.summaries <= passes + 1  # one may wait for its turn
 
 
+async def test_what_was_prepared_is_used_when_it_is_outgrown(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def summary(spec: Any, request: Any) -> Say:
+        asked.append(newest(request))
+        return summary_text(spec, request)
+
+    async with running(tmp_path, config=settings(tmp_path), model=model_of(summary=summary)) as live:
+        await say_until(live, int(0.85 * THRESHOLD))
+        await until_prepared(live)
+        await live.ask(f"xxx {WORDS * 11}")
+        first, *_ = sorted(await live.store.compactions((await present(live)).id), key=lambda each: each.at)
+        assert first.tokens_after >= THRESHOLD  # later messages fill what room it makes
+        assert "001 the quick" in asked[0]
+        assert not any("001 the quick" in each for each in asked[1:])  # what was read for it is not read again
+
+
 async def test_what_notes_say_against_the_originals_is_corrected_and_kept_on_record(tmp_path: Path) -> None:
     wrong = "## Facts\n- The deposit for the flat is 1,540 euros.\n- Eats pork.\n- Likes foxes."
     model = model_of(summary=lambda *_: Say(text=wrong))
