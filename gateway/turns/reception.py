@@ -353,7 +353,8 @@ class Reception(Struct, kw_only=True):
         if receipt.status == "full":
             return await self.admission.overflowed(adapter, arrival)
         answers = ""
-        if receipt.status == "new" and receipt.waiting and not arrival.bypass:
+        asks = not arrival.bypass and arrival.inbound.kind != "withdrawn"
+        if receipt.status == "new" and receipt.waiting and asks:
             # The message is stored; a notice about it is not worth a failure.
             with suppress(StoreUnavailable, TimeoutError):
                 async with self._limit(until):

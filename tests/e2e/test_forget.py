@@ -27,7 +27,7 @@ from gateway.store.port import under
 from gateway.store.redis import RedisStore
 from tests.support.asking import Buttoned
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FakeAdapter, Fetching, Live, Say, config_in, in_turn, running
+from tests.support.gateway import FakeAdapter, Fetching, Gate, Live, Say, config_in, in_turn, running
 from tests.support.remains import in_files, in_keys, in_server, left_in_the_end
 
 if TYPE_CHECKING:
@@ -125,6 +125,21 @@ async def test_a_part_that_is_deleted_takes_the_message_with_it_that_was_joined_
         await taken_back(live, parts[deleted].event_id)
         assert await said(live) == ["how are you?", "fine"]
         assert await left_in_the_end(lambda: place.remains(WORD)) == []
+
+
+async def test_who_deletes_something_while_the_bot_works_is_not_told_that_it_does(place: Place) -> None:
+    async with place.run() as live:
+        event, gate = await say(live, f"my code is {WORD}"), Gate()
+        live.model.script = in_turn(Say(text="later", gate=gate))
+        asked = await live.tell("and now?")
+        await live.model.until(lambda: len(live.model.requests) == 2)
+        gone = live.adapter.inbound("", kind="withdrawn", event=f"{event}:deleted")
+        await live.adapter.receive(replace(gone, amends=(event,)))
+        gate.open()
+        await live.answer(asked)
+        await live.quiet()
+        assert live.adapter.shown() == ["fine", "later"]
+        assert await said(live) == ["and now?", "later"]
 
 
 async def test_nobody_takes_back_what_another_said(place: Place, tmp_path: Path) -> None:
