@@ -30,6 +30,7 @@ ENCRYPTED: Final = (
 """What a person is told, where the bot has no keys."""
 
 _DIGITS: Final = (*(f"{digit}\ufe0f\u20e3" for digit in "123456789"), "🔟")
+_PRESSES: Final = frozenset(each.replace("\ufe0f", "") for each in _DIGITS)
 _REPLY: Final = re.compile(r"\A(?:> [^\n]*\n|>\n)+\n?")  # what older programs put before a reply
 _OTHERS: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`|^> ?[^\n]*", re.DOTALL | re.MULTILINE)  # quotes and code
 _FILES: Final = {"m.image": "image", "m.audio": "document", "m.video": "document", "m.file": "document"}
@@ -278,6 +279,11 @@ def tokens(content: Json) -> dict[str, str]:
     """The tokens of a message's buttons, by reactions."""
     kept = content.get(BUTTONS)
     return {str(key).replace("\ufe0f", ""): str(token) for key, token in kept.items()} if isinstance(kept, dict) else {}
+
+
+def is_button(key: str) -> bool:
+    """Whether a reaction, as `reaction_of` has it, is the sign of a button."""
+    return key in _PRESSES
 
 
 def relation(thread: str | None, answers: str | None) -> dict[str, Any]:

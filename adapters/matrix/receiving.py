@@ -107,7 +107,7 @@ class Receiver:
         self._odd = OddEvents()
         self._expected: Recent[str, None] = Recent()  # rooms that take the place of others
         self._said: Recent[str, Written] = Recent()
-        self._reactions: Recent[str, Inbound] = Recent()
+        self._reactions: Recent[str, Inbound | None] = Recent()  # what each meant
         self._events: Recent[str, Json] = Recent()  # messages, for answers to them
 
     # -- lifetime ---------------------------------------------------------------------------
@@ -318,9 +318,13 @@ class Receiver:
                 await self._closed(event)
             case "m.room.redaction":
                 gone = str(event.get("redacts") or event["content"].get("redacts"))
+                if gone in self._reactions:
+                    return self._taken_away(gone, event["sender"])
                 return self._withdrawn(gone) or await self._withdrawn_unknown(where, gone, event["sender"])
             case "m.reaction" if event["sender"] != self._server.user:
-                return await self._reacted(await self._insist(lambda: self._rooms.of(where)), event)
+                meant = await self._reacted(await self._insist(lambda: self._rooms.of(where)), event)
+                self._reactions[event["event_id"]] = meant
+                return meant
             case kind if kind in _MESSAGES and event["content"]:  # it was not taken back meanwhile
                 named = codec.replaced(event) or event["event_id"]
                 if named == event["event_id"] or event["sender"] == self._server.user:  # with its present buttons
@@ -388,10 +392,15 @@ class Receiver:
         mine, said = self._events.pop(gone, None), self._said.pop(gone, None)
         if mine is not None and mine["sender"] == self._server.user:
             self.redacted[gone] = None
-        if said is not None:
-            return said.withdrawn
-        reaction = self._reactions.pop(gone, None)
-        return reaction and replace(reaction, event_id=f"{reaction.event_id}:redacted", text=f"-{reaction.text[1:]}")
+        return said.withdrawn if said is not None else None
+
+    def _taken_away(self, reaction: str, by: str) -> Inbound | None:
+        """A reaction was taken away. To press a button again, people have no other way."""
+        meant = self._reactions.pop(reaction)
+        if meant is None or meant.source.user != by:
+            return None
+        text = meant.text if meant.kind == "press" else f"-{meant.text[1:]}"
+        return replace(meant, event_id=f"{meant.event_id}:redacted", text=text)
 
     async def _withdrawn_unknown(self, where: str, gone: str, by: str) -> Inbound | None:
         """Somebody took away what may be a message of theirs from before this process, which may still wait."""
@@ -412,6 +421,6 @@ class Receiver:
         where, name = codec.source(room, event["sender"], codec.thread_of(asked)), codec.event_id(event)
         if token := codec.tokens(asked["content"]).get(key):
             return Inbound(event_id=name, source=where, text=token, kind="press")
-        reaction = Inbound(event_id=name, source=where, text=f"+{key}", kind="reaction", reply_to=message)
-        self._reactions[event["event_id"]] = reaction
-        return reaction
+        if codec.is_button(key):
+            return None  # its question is closed
+        return Inbound(event_id=name, source=where, text=f"+{key}", kind="reaction", reply_to=message)

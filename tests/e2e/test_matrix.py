@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from adapters.matrix.codec import BUTTONS
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import text_of
 from gateway.domain.place import ListenRules
@@ -245,3 +247,36 @@ async def test_a_person_who_never_wrote_is_invited_into_one_room(tmp_path: Path,
         await bot.until_shown("0", "1")
         await bot.says("Hello")
         await bot.until_shown("0", "1", "echo: Hello")
+
+
+async def test_a_button_is_pressed_again_by_taking_the_reaction_away_and_a_late_press_means_nothing(
+    tmp_path: Path, synapse: Synapse
+) -> None:
+    days = ("Monday", "Tuesday", "Friday")
+    asked = {"question": "Which days?", "options": days, "multiple": True}
+    model = FakeModel(in_turn(Say(calls=[("ask_person", json.dumps(asked))])))
+    async with on_matrix(tmp_path, synapse, model=model) as bot:
+        await bot.opens()
+        await bot.says("Plan")
+        (question,) = await bot.until(lambda: bot.anna.events(bot.chat, bot.account.id))
+        message, keys = question["event_id"], [*question["content"][BUTTONS]]
+
+        async def presses(*numbers: int) -> list[str]:
+            return [await bot.anna.reacts(bot.chat, message, keys[each]) for each in numbers]
+
+        async def ticked(*names: str) -> None:
+            await bot.until(lambda: {each for each in days if f"✓ {each}" in bot.shown()[0]} == {*names})
+
+        (done,) = await presses(3)  # nothing is chosen yet
+        _, tuesday, _ = await presses(0, 1, 2)
+        await ticked("Monday", "Tuesday", "Friday")
+        await bot.anna.redacts(bot.chat, tuesday)
+        await ticked("Monday", "Friday")
+        await bot.anna.redacts(bot.chat, done)
+        await bot.until(lambda: len(model.requests) == 2)
+        assert text_of(model.requests[-1].messages[-1]) == "The person answered: Monday; Friday"
+        await bot.until(lambda: len(bot.shown()) == 2)
+        await presses(1)
+        await bot.says("Fine")
+        await bot.until(lambda: len(model.requests) == 3)
+        assert model.spoken(2)[-1][1] == "Fine"
