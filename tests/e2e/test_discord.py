@@ -283,6 +283,25 @@ async def test_a_message_that_waits_and_is_deleted_is_not_answered(
         await bot.quiet()
 
 
+async def test_of_a_long_message_in_two_parts_the_deletion_of_one_is_understood(
+    tmp_path: Path, discord: DiscordServer, anna: User
+) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        bot.says("Hello")
+        await bot.until_shown("echo: Hello")
+        first, second = "a" * 2_000, "b, my code is 4711"
+        bot.says(first)
+        rest = bot.says(second)
+        await bot.until(lambda: len(bot.model.requests) == 2)
+        assert text_of(bot.model.requests[-1].messages[-1]) == first + second
+        await bot.quiet()
+        discord.people.delete(rest)
+        bot.says("And now?")
+        await bot.until(lambda: bot.shown()[-1] == "echo: And now?")
+        said = [text_of(each) for each in bot.model.requests[-1].messages[1:]]
+        assert said == ["Hello", "echo: Hello", "And now?"]
+
+
 def robot_said(number: int) -> str:
     return f"echo: [written by another bot]\n{number}"
 
