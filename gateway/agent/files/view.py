@@ -6,12 +6,11 @@ again with fewer of them (`_plans`), until one is answered:
 
     the model says that it takes none   without all of them, from then on
     the body is too large               with the newest half, by size, from then on with no more than that
-    anything else                       without one after another of those that it has not taken before, else without
-                                        all of these
+    anything else                       without those that it has not taken before, or without all of them
 
-A file without which a request is answered that was refused with it is not shown to the model again by this process. Of
-several that were left out together each is shown again in a request of its own. A prompt that is too long counts only
-when nothing else makes room (`put_aside`). So a picture never makes a conversation unanswerable.
+A file without which a request is answered that was refused with it is not shown to the model again by this process. A
+prompt that is too long counts only when nothing else makes room (`put_aside`). So a picture never makes a conversation
+unanswerable.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ log = structlog.get_logger(__name__)
 _MOST_BYTES: Final = 20 * 1024 * 1024  # shown in one request, the newest first; APIs take bodies of 30 to 50 MB
 _REMEMBERED: Final = 64 * 1024 * 1024  # characters of encoded contents, so that each step does not load them anew
 _MOST_KNOWN: Final = 50_000  # files of which it is remembered which model takes them
-_MOST_TRIED: Final = 10  # files that are left out one by one: as many as an album has
 
 PICTURE_HIDDEN: Final = (
     "[A picture is here that this model cannot be shown. If it matters, tell the person so; /model changes the model.]"
@@ -70,7 +68,6 @@ class FileView:
         self._blind: set[_ModelKey] = set()
         self._taken: set[tuple[_ModelKey, str]] = set()
         self._refused: set[tuple[_ModelKey, str]] = set()
-        self._doubted: set[tuple[_ModelKey, str]] = set()  # left out together: one of them may be the reason
         self._rooms: dict[_ModelKey, int] = {}  # bytes of files that a server took, which refused more
 
     def sees(self, spec: ModelSpec) -> bool:
@@ -91,10 +88,8 @@ class FileView:
         plan = _Plan(room=self._rooms.get(model, _MOST_BYTES))
         plans: Iterator[_Plan] = iter(())
         refusal: ProviderError | None = None
-        held = frozenset[str]()  # of those in doubt, the ones that wait for a later request
         while True:
-            made = replace(plan, hidden=plan.hidden | held)
-            messages, shown = await self._filled(spec, request.messages, key, found, made)
+            messages, shown = await self._filled(spec, request.messages, key, found, plan)
             begun = False
             try:
                 async with aclosing(provider.stream(spec, replace(request, messages=messages))) as events:
@@ -110,7 +105,6 @@ class FileView:
                 if refusal is None:
                     new = [digest for digest in shown if (model, digest) not in self._taken]
                     plans = _plans(plan.room, error, shown, new)
-                    held = frozenset(digest for _, digest in self._doubted) - shown.keys()
                 refusal = error
                 following = next(plans, None)
                 if following is None:
@@ -138,7 +132,6 @@ class FileView:
         """Note that the model answers a request with the files `shown`, after a `refusal` of the same with more."""
         model = _key(spec)
         self._remember(self._taken, model, shown)
-        self._doubted.difference_update((model, digest) for digest in shown)
         if refusal is None:
             return
         if isinstance(refusal, PicturesRefused) and spec.pictures is not True:
@@ -149,7 +142,6 @@ class FileView:
             self._rooms[model] = plan.room
         self._remember(self._refused, model, plan.refused)
         if not isinstance(refusal, ContextOverflow):
-            self._remember(self._doubted, model, plan.hidden - plan.refused)
             self._taken.difference_update((model, digest) for digest in plan.hidden)
         log.warning("files_refused", model=spec.name, files=len(plan.hidden), room=plan.room, error=str(refusal))
 
@@ -167,7 +159,7 @@ class FileView:
         bytes. `found` are the places that refer to any."""
         made = list(messages)
         shown = dict[str, int]()
-        room, doubted = plan.room, ""
+        room = plan.room
         for index in reversed(found):
             content: list[Any] = []
             for part in reversed(_parts(made[index])):
@@ -176,9 +168,6 @@ class FileView:
                     content.append(part)
                     continue
                 words = self._hidden(spec, part, digest, plan.hidden)
-                if words is None and (_key(spec), digest) in self._doubted:
-                    doubted = doubted or digest
-                    words = None if digest == doubted else PICTURE_HIDDEN
                 # No file behind the first without room is loaded, because none of them is shown.
                 loaded = None if words or room <= 0 else await self._content(key, digest)
                 size = 0 if loaded is None else 3 * len(loaded[1]) // 4
@@ -233,11 +222,7 @@ def _plans(room: int, refusal: ProviderError, shown: Mapping[str, int], new: Seq
             yield _Plan(room=half)
         yield _Plan(room=room, hidden=every, refused=frozenset([*shown][:1]))
     else:
-        suspects = [frozenset((digest,)) for digest in new]
-        for one in suspects[:_MOST_TRIED]:
-            yield _Plan(room=room, hidden=one, refused=one)
-        if len(suspects) != 1:
-            yield _Plan(room=room, hidden=frozenset(new) or every)
+        yield _Plan(room=room, hidden=frozenset(new) or every, refused=frozenset(new))
 
 
 def _may_be_of_files(error: ProviderRejected | ContextOverflow) -> bool:

@@ -234,30 +234,6 @@ async def test_a_picture_that_is_too_large_alone_takes_no_other_with_it() -> Non
     assert await ask(shown, server, asked) == [url(small), words(PICTURE_HIDDEN)]
 
 
-async def test_one_broken_picture_does_not_hide_its_album() -> None:
-    contents = Contents(*(PIXEL + each for each in (b"a", b"broken", b"c", b"d")))
-    asked = request(*map(picture_part, contents.digests))
-    shown, server = view(contents), SmallServer(broken=b"broken")
-    wanted = [url(PIXEL + b"a"), words(PICTURE_HIDDEN), url(PIXEL + b"c"), url(PIXEL + b"d")]
-    assert await ask(shown, server, asked) == wanted
-    before = len(server.sent)
-    assert await ask(shown, server, asked) == wanted
-    assert len(server.sent) == before + 1
-
-
-async def test_of_several_broken_pictures_each_is_judged_alone() -> None:
-    contents = Contents(*(PIXEL + each for each in (b"a", b"broken1", b"broken2")))
-    asked = request(*map(picture_part, contents.digests))
-    shown, server = view(contents), SmallServer(broken=b"broken")
-    assert await ask(shown, server, asked) == [words(PICTURE_HIDDEN)] * 3
-    for _ in range(3):
-        found = await ask(shown, server, asked)
-    assert found == [url(PIXEL + b"a"), words(PICTURE_HIDDEN), words(PICTURE_HIDDEN)]
-    before = len(server.sent)
-    await ask(shown, server, asked)
-    assert len(server.sent) == before + 1
-
-
 async def test_pictures_that_were_taken_before_are_not_refused_for_good() -> None:
     contents = Contents(PIXEL, PIXEL + b"2")
     asked = request(*map(picture_part, contents.digests))
