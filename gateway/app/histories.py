@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from gateway.agent.choices import Choice, choices, choose
 from gateway.agent.sessions import exchange_of, searched
+from gateway.app.imports.past import Tally, paired
 from gateway.context import identifiers
 from gateway.context.summary import as_ours
 from gateway.domain.chat import SessionKey, Source, speaker
@@ -19,7 +20,6 @@ from gateway.domain.turn import TurnRules
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
-from gateway.store.imports.past import Tally, paired
 from gateway.store.port import Store
 from gateway.store.records import Opening
 

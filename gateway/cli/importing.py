@@ -20,6 +20,7 @@ from rich.progress import BarColumn, DownloadColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
 from gateway.app.config import Config
+from gateway.app.imports import Past, Tally, read, size_of
 from gateway.app.plugins import platforms
 from gateway.app.store import configured_store, make_folders
 from gateway.cli.purge import person_named
@@ -33,7 +34,6 @@ from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import SessionNotFound, UserError
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
-from gateway.store.imports import Past, Tally, read, size_of
 from gateway.store.port import ForgettingStore, SessionStore
 from gateway.store.records import Opening
 

@@ -753,8 +753,8 @@ def import_(
     /recall finds them, and /resume continues them. Each is brought once, however often you run this. With a SQLite
     store, stop the bot first.
     """
+    from gateway.app.imports import FORMATS
     from gateway.cli import importing
-    from gateway.store.imports import FORMATS
 
     if form not in FORMATS:
         misused(f"{form!r} is no format that can be read; there are {', '.join(FORMATS)}")

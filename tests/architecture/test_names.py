@@ -15,7 +15,7 @@ from tests.support.source_tree import modules, name_of, nodes
 VENDORS = re.compile("telegram|discord|slack_|whatsapp|openai|anthropic|openrouter|claude|gemini|deepseek|ollama", re.I)
 # Patterns of credentials and tables of vendors are data about the world; wire formats and exports are somebody's.
 WHERE_THEY_ARE_KNOWN = re.compile(
-    r"gateway/(runtime/redaction/|store/imports/|providers/([a-z_]+/|vendors\.py|known\.py))"
+    r"gateway/(runtime/redaction/|app/imports/|providers/([a-z_]+/|vendors\.py|known\.py))"
 )
 NAMED = {
     "gateway/agent/holding.py": {"api"},  # a word of credentials

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from gateway.domain.message import Message
-from gateway.store.imports.past import (
+from gateway.app.imports.past import (
     Node,
     Past,
     Tally,
@@ -28,6 +27,7 @@ from gateway.store.imports.past import (
     with_files,
     words,
 )
+from gateway.domain.message import Message
 
 _DETAILS: Final = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"([^<>]*)>')
 _ATTRIBUTE: Final = re.compile(r'\b(\w+)="([^"]*)"')

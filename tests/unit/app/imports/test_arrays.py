@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.app.imports import arrays
+from gateway.app.imports.past import Tally
 from gateway.runtime.errors import UserError
-from gateway.store.imports import arrays
-from gateway.store.imports.past import Tally
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

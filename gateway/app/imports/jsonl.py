@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any, BinaryIO, Final
 
+from gateway.app.imports.past import Past, Tally, call, moment, returned, said, title_text, whole, words
 from gateway.domain.message import Message
-from gateway.store.imports.past import Past, Tally, call, moment, returned, said, title_text, whole, words
 
 _SAID: Final = ("user", "assistant", "tool")
 _INSTRUCTING: Final = ("system", "developer")

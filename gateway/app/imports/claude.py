@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from gateway.domain.message import Message
-from gateway.store.imports.past import (
+from gateway.app.imports.past import (
     Node,
     Past,
     Tally,
@@ -24,6 +23,7 @@ from gateway.store.imports.past import (
     with_files,
     words,
 )
+from gateway.domain.message import Message
 
 _ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant"}
 _THOUGHTS: Final = ("thinking", "redacted_thinking")

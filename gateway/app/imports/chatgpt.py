@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from gateway.app.imports.past import Node, Past, Tally, branch, call, moment, returned, said, title_text, words
 from gateway.domain.message import Message
-from gateway.store.imports.past import Node, Past, Tally, branch, call, moment, returned, said, title_text, words
 
 _THOUGHTS: Final = ("thoughts", "reasoning_recap")
 _SETTINGS: Final = ("user_editable_context", "model_editable_context")

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, BinaryIO, Final
 
+from gateway.app.imports.past import Tally
 from gateway.runtime.errors import UserError
-from gateway.store.imports.past import Tally
 
 MOST: Final = 32_000_000  # bytes of an element
 _CHUNK: Final = 1 << 18

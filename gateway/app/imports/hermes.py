@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import apsw
 
+from gateway.app.imports.jsonl import calls_in
+from gateway.app.imports.past import Past, Tally, moment, returned, said, title_text, whole, words
 from gateway.domain.message import Message
 from gateway.runtime.errors import UserError
-from gateway.store.imports.jsonl import calls_in
-from gateway.store.imports.past import Past, Tally, moment, returned, said, title_text, whole, words
 
 _SESSION: Final = ("id", "parent_session_id", "title", "started_at", "model", "end_reason", "model_config", "source")
 _MESSAGE: Final = (

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from gateway.app.imports import Past, Tally, read, size_of
+from gateway.app.imports.past import moment, paired
 from gateway.domain.message import Message, note_of, text_of
 from gateway.runtime.errors import UserError
-from gateway.store.imports import Past, Tally, read, size_of
-from gateway.store.imports.past import moment, paired
 
 NONE = "(The export holds no result.)"
 Brought = tuple[list[Past], dict[str, int]]

@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from gateway.app.imports import chatgpt, claude, hermes, jsonl, openwebui
+from gateway.app.imports.arrays import NO_CONVERSATION, elements
+from gateway.app.imports.past import Past, Tally, whole
 from gateway.runtime.errors import UserError
-from gateway.store.imports import chatgpt, claude, hermes, jsonl, openwebui
-from gateway.store.imports.arrays import NO_CONVERSATION, elements
-from gateway.store.imports.past import Past, Tally, whole
 
 _ARCHIVE: Final = b"PK\x03\x04"
 _PACKED: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
