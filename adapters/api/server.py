@@ -78,8 +78,8 @@ class Server(Struct, kw_only=True):
         except (OSError, OverflowError) as error:
             why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
             raise AdapterError(
-                f"The API cannot listen at {self.host}:{self.port} ({why}): end the program that has the port, or set "
-                "another one in adapters.api.port."
+                f"The API cannot listen at {self.host}:{self.port} ({why}): end the program that uses this port, or "
+                "set another port in adapters.api.port."
             ) from error
         host = f"[{self.host.strip('[]')}]" if ":" in self.host else self.host
         self.at = f"http://{host}:{door.port}"

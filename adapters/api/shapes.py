@@ -511,7 +511,7 @@ def _turns(messages: Sequence[_Message], *, goes_on: bool) -> tuple[str, tuple[T
     if not turns:
         raise invalid("messages", "`messages` must hold a message of the role user.")
     if turns[-1].role == "assistant":
-        raise invalid("messages", "The last of `messages` must be a user's, or the result of a tool.")
+        raise invalid("messages", "The last of `messages` must come from a user, or be the result of a tool.")
     return "\n\n".join(filter(str.strip, system)), tuple(turns)
 
 

@@ -24,8 +24,7 @@ Unreadable = (*UNREADABLE, DiscordException)
 
 PORTAL: Final = "https://discord.com/developers/applications"
 UNKNOWN_TOKEN: Final = (
-    f"Discord does not know this bot's token; reset it at {PORTAL}, page Bot, and put the new one into the "
-    "configuration."
+    f"Discord does not know this bot's token. Reset it at {PORTAL} (page Bot), and put the new one into config.yaml."
 )
 UNKNOWN_CHANNEL: Final = 10003
 UNKNOWN_MESSAGE: Final = 10008

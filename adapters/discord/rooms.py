@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-NO_SERVER: Final = "Say that on the server where I should join a voice channel."
+NO_SERVER: Final = "Send that on the server where I should join a voice channel."
 NOWHERE: Final = "Join a voice channel first, then say /voice join again."
 ELSEWHERE: Final = (
     "Send that in the text chat of {name} itself, so that everybody in the voice channel sees that I listen."

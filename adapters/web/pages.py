@@ -43,7 +43,7 @@ from gateway.runtime.structs import replace
 Role = Literal["reader", "person", "admin"]
 _NOT_SHOWN: Final = "a link that was shown when it was made, and is not kept · "
 _CUT: Final = 600  # characters of an original in a list
-_EARLIER: Final = "None since /resume or /branch. Earlier ones are in the session that this one was copied from."
+_EARLIER: Final = "None since /resume or /branch. Earlier compactions are in the session that this one was copied from."
 _CHANGED: Final = "another text, another time, or both"
 _FIGURES: Final = tuple("$0123456789")
 _NO_FILES: Final = "Send a file in the chat, or ask me to write one. I keep it, and you can undo every change."

@@ -165,7 +165,7 @@ class Server(Struct, kw_only=True):
         except Problem as problem:
             response = self._told(request, problem.status, str(problem))
         except SessionNotFound:
-            response = self._told(request, 404, "There is no such conversation of yours.")
+            response = self._told(request, 404, "You have no such conversation.")
         except StoreUnavailable:
             response = self._told(request, 503, "The store does not answer right now. Try again in a moment.")
         if not response.prepared:
@@ -549,7 +549,7 @@ class Server(Struct, kw_only=True):
         if await self.views.title(source, id_) is None:
             raise SessionNotFound(f"There is no session {id_[:40]}.")
         if await self.guard.shares.make(login.person, id_) is None:
-            raise Problem(409, "You have as many links as are allowed: take one back first.")
+            raise Problem(409, "You already have as many links as are allowed: take one back first.")
         return _redirect(f"/s/{quote(id_, safe='')}")
 
     async def _shelved(self, form: Form, login: Login, source: Source) -> web.Response:
@@ -731,8 +731,8 @@ def opened(settings: WebSettings) -> tuple[socket, str]:
     except (OSError, OverflowError) as error:
         why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
         raise AdapterError(
-            f"The page cannot be opened at {host}:{port} ({why}): end the program that has the port, or set another "
-            "one in adapters.web.port."
+            f"The page cannot be opened at {host}:{port} ({why}): end the program that uses this port, or set "
+            "another port in adapters.web.port."
         ) from error
     taken.setblocking(False)
     shown = f"[{host.strip('[]')}]" if ":" in host else host
@@ -747,7 +747,7 @@ def source_of(person: str) -> Source:
 def _sent_file(found: tuple[KeptFile, bytes] | None) -> web.Response:
     """A file of the person's: a picture to be seen, a sound to be heard, anything else to be saved."""
     if found is None:
-        raise Problem(404, "There is no such file of yours.")
+        raise Problem(404, "You have no such file.")
     kept, content = found
     kind = next((kind for begin, kind in _SHOWN if content.startswith(begin)), None)
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":

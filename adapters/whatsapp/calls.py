@@ -157,7 +157,7 @@ def _mapped(code: int, said: str, told: Json, status: int) -> AdapterError:
     if code == 100 and told.get("error_subcode") == 33:
         return AdapterError(f"The token of adapters.whatsapp has no access to that number or file ({said}).")
     if code in _LATER or status >= httpx.codes.INTERNAL_SERVER_ERROR:
-        return AdapterError(f"WhatsApp could not do it just now ({said}).")
+        return AdapterError(f"WhatsApp could not do this right now ({said}).")
     return DeliveryRefused(f"WhatsApp says: {said}")
 
 

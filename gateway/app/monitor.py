@@ -64,8 +64,8 @@ class Monitor(Struct, kw_only=True):
         except (OSError, OverflowError) as error:  # the port of a late worker may be beyond the last one
             why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
             raise UserError(
-                f"The monitor cannot listen at {self.host}:{self.port} ({why}): end the program that has the port, or "
-                "set another one in monitor.address."
+                f"The monitor cannot listen at {self.host}:{self.port} ({why}): end the program that uses this "
+                "port, or set another port in monitor.address."
             ) from error
         try:
             yield
@@ -76,7 +76,9 @@ class Monitor(Struct, kw_only=True):
         if request.method not in ("GET", "HEAD") and (request.method, request.path) != ("POST", RELOAD):
             return web.Response(status=405, headers={"Allow": "GET, HEAD"})
         if not (self.public or is_loopback(request.host.rpartition(":")[0] or request.host)):
-            return web.Response(status=403, text="Not a name of this machine: use one of its own, such as 127.0.0.1.\n")
+            return web.Response(
+                status=403, text="This is not a name of this machine: use one of its own, such as 127.0.0.1.\n"
+            )
         match request.path:
             case "/healthz":
                 return web.Response(text="ok\n")

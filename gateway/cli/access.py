@@ -160,7 +160,7 @@ def add_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the person or the front end.")],
     admin: Annotated[bool, typer.Option("--admin", help="Whoever has the key may use admin commands.")] = False,
     front_end: Annotated[
-        bool, typer.Option("--front-end", help="The program may speak for several people, whom it names.")
+        bool, typer.Option("--front-end", help="The program may speak for several people, and names them.")
     ] = False,
     cap: Annotated[
         float | None, typer.Option(metavar="USD", min=0.0, help="What its answers may cost in a day, in US dollars.")

@@ -59,12 +59,12 @@ def rehearsal_text(found: Rehearsal) -> str:
         ]
     if found.unindexed:
         lines.append(
-            f"Afterwards, while Legato runs, the search index is built again for {counted(found.unindexed, 'message')}."
+            f"After that, while it runs, Legato indexes {counted(found.unindexed, 'message')} for searches again."
         )
     if found.needed_bytes > found.free_bytes:
         lines.append("THE DISK IS TOO SMALL: make room first.")
     if is_fit(found):
-        lines.append(f"All of its {sum(found.rows.values()):,} rows came over.")
+        lines.append(f"All of its {sum(found.rows.values()):,} rows arrived.")
     return "\n".join(lines)
 
 

@@ -205,7 +205,7 @@ class Present(Struct, frozen=True, kw_only=True):
         new = self.filled(path[:-1], "")
         fresh = {each.name: each.value for each in new.fields if each.kind != "secret"} if new else {}
         if fresh.items() <= shown.items() and any(self.text((*path, name)) != was for name, was in fresh.items()):
-            raise UserError(f"There is already {dotted(path)}: choose another name, or change that one.")
+            raise UserError(f"{dotted(path)} already exists: choose another name, or change that one.")
 
     def _merged(self, where: KeyPath, text: str, was: str, kind: Any) -> Any:
         """What was said, as its key wants it; of a list, and of values by name, what came and went, done to them as

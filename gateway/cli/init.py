@@ -229,7 +229,7 @@ def _watch(draft: SetupChanges, config: Config) -> None:
 
 def _ask_search(talk: Dialogue, draft: SetupChanges, config: Config, known: dict[str, str]) -> None:
     present, named = config.tools.search, ", ".join(searches())
-    talk.tell(f"The web can be searched by {named}; ddgs needs no key and no server.")
+    talk.tell(f"The web can be searched with {named}; ddgs needs no key and no server.")
     name = _chosen(
         talk, "Search of the web (- for none)", present.provider or "-", lambda name: _search_named(name.lower())
     )
@@ -326,7 +326,9 @@ def _ask_people(talk: Dialogue, draft: SetupChanges, config: Config) -> None:
         return
     example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if tokens_of(each)), "")
     present = ", ".join(config.access.allow)
-    talk.tell("Nobody else can use the bot unless you let them in. Whoever writes to it gets a code to show you.")
+    talk.tell(
+        "Nobody else can use the bot unless you let them in. Whoever writes to it gets a code that they can show you."
+    )
     said = talk.ask(f"Who may talk, such as {example}, several with commas (- for nobody yet)", present or "-")
     allowed = [each.strip() for each in said.split(",") if each.strip() not in ("", "-")]
     if allowed != list(config.access.allow):

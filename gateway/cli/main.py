@@ -54,7 +54,7 @@ app = Commands(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-sessions_app = Commands(help="Look at sessions. The bot may go on running.")
+sessions_app = Commands(help="Look at sessions, even while the bot runs.")
 app.add_typer(sessions_app, name="sessions")
 config_app = Commands(help="See and change settings.", no_args_is_help=False)
 app.add_typer(config_app, name="config")
@@ -166,7 +166,9 @@ def send(
     text: Annotated[
         list[str], typer.Argument(metavar="TEXT", help="The text. A `-` at the end adds what comes through the pipe.")
     ],
-    key: Annotated[str, typer.Option("--id", metavar="KEY", help="Send it once, however often this KEY is used.")] = "",
+    key: Annotated[
+        str, typer.Option("--id", metavar="KEY", help="Send the text only once, however often this KEY is used.")
+    ] = "",
     thread: Annotated[str | None, typer.Option(metavar="ID", help="A thread or topic of the chat.")] = None,
     asks: Annotated[
         bool, typer.Option("--ask", help="Have the bot read TEXT, as a program's words, and answer.")
@@ -226,7 +228,10 @@ def run(
     workers: Annotated[
         int,
         typer.Option(
-            metavar="N", min=1, max=64, help="Processes on this machine; more than one needs a server for the store."
+            metavar="N",
+            min=1,
+            max=64,
+            help="How many processes to run here; more than one needs a server for the store.",
         ),
     ] = 1,
     worker: Annotated[
@@ -342,7 +347,7 @@ def doctor(
     report: Annotated[
         bool,
         typer.Option(
-            "--report", help="Print a report for an issue. It holds no names, ids, secrets or words of anybody."
+            "--report", help="Print a report for an issue. It contains nobody's names, ids, secrets or words."
         ),
     ] = False,
     config: ConfigOption = None,
@@ -549,7 +554,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines as they come.")] = False,
     turn: Annotated[str, typer.Option(metavar="ID", help="Only the lines of this turn.")] = "",
     lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, metavar="N", help="How many lines to begin with.")
+        int, typer.Option("--lines", "-n", min=0, metavar="N", help="How many lines to show at first.")
     ] = 100,
     config: ConfigOption = None,
 ) -> None:
@@ -582,7 +587,7 @@ def backup(
         Path | None, typer.Argument(metavar="TARGET", help="A new file, or a folder for it (default: backup.to).")
     ] = None,
     keep: Annotated[
-        str, typer.Option(metavar="7d,4w,6m", help="Keep these of the folder's backups, and delete the others.")
+        str, typer.Option(metavar="7d,4w,6m", help="Which of the folder's backups to keep; the others are deleted.")
     ] = "",
     secrets: Annotated[bool, typer.Option("--secrets", help="Include the files with secrets (.env).")] = False,
     verify: Annotated[
@@ -649,10 +654,10 @@ def restore(
 @app.command()
 def upgrade(
     store: Annotated[
-        bool, typer.Option("--store", help="Leave the program as it is; bring the store to its version.")
+        bool, typer.Option("--store", help="Leave the program as it is, and only upgrade the store.")
     ] = False,
     rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Change nothing: try the store's part on a copy, and compare.")
+        bool, typer.Option("--rehearse", help="Change nothing: try the store's upgrade on a copy, and compare.")
     ] = False,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,
@@ -698,7 +703,7 @@ def _upgrade_store(settings: Config) -> None:
         await store.aclose()
 
     guarded(run, settings)
-    show("The store is at this program's version.")
+    show("The store has this program's version.")
 
 
 def _upgrade_program(yes: bool, config: Path | None) -> None:
@@ -742,7 +747,10 @@ def import_(
         typer.Argument(metavar="FILE", help="The export as you got it: state.db, .zip, .json, .jsonl, or its folder."),
     ],
     person: Annotated[
-        str, typer.Option("--for", metavar="PLATFORM:USER", help="Who owns them here (default: you, in this terminal).")
+        str,
+        typer.Option(
+            "--for", metavar="PLATFORM:USER", help="Whose they will be here (default: yours, in this terminal)."
+        ),
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; show what would be imported.")] = False,
     as_json: JsonOption = False,

@@ -59,7 +59,7 @@ def report_row(report: Report) -> dict[str, Any]:
         ],
         "copying_seconds": round(report.copying_seconds, 3),
         "verifying_seconds": round(report.verifying_seconds, 3),
-        "next": f"Set store.url to {report.target}{secret} and start Legato again; the source is untouched, keep it or "
+        "next": f"Set store.url to {report.target}{secret} and start Legato again; the source is unchanged: keep it or "
         "delete it.",
     }
 

@@ -136,7 +136,7 @@ def served_from(path: Path | None) -> Config:
     if found.earlier and sys.stderr.isatty():
         used = " and ".join(str(each) for each in found.earlier)
         complain(
-            f"Legato uses {used} of this folder, as earlier versions did. Its own folder is {found.folder}: "
+            f"Legato uses {used} in this folder, as earlier versions did. Its own folder is {found.folder}: "
             "docs/operations.md (Upgrade) says how to move them there."
         )
     return found.config

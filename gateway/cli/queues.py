@@ -27,7 +27,7 @@ DryOption = Annotated[bool, typer.Option("--dry-run", help="Change nothing; prin
 _MOST = 10_000
 
 outbox_app = Commands(
-    help="Messages that people have not been shown.", no_args_is_help=False, invoke_without_command=True
+    help="Messages that have not been shown to people yet.", no_args_is_help=False, invoke_without_command=True
 )
 dead_app = Commands(help="Messages that were given up unanswered.")
 
@@ -128,7 +128,7 @@ def _add_order(
         named = [{"id": row["id"], "platform": row["platform"], "chat": row["chat"]} for row in chosen]
         if named and not dry_run:
             complain(give(config, [Order(verb=verb, **each) for each in named]))
-        show_rows(named, as_json, lambda each: "\n".join(row["id"] for row in each) or "No message is in that state.")
+        show_rows(named, as_json, lambda each: "\n".join(row["id"] for row in each) or "There is no such message.")
 
 
 _add_order(

@@ -82,7 +82,5 @@ async def send(store: Store, order: Order) -> dict[str, Any]:
 def sentence(row: Mapping[str, Any]) -> str:
     """What became of it, for a person."""
     if row["state"] == "left":
-        return (
-            "The text is stored: a running gateway takes it within ten seconds, otherwise the next one to start does."
-        )
+        return "The text is stored. A running gateway sends it within ten seconds; if none runs, the next one sends it."
     return f"A text with this id was already sent (its state is {row['state']}), so nothing was done."

@@ -98,7 +98,7 @@ async def _to_be_compressed(ctx: CommandContext) -> list[str]:
     tokens = conversation.prompt_tokens()
     if not threshold or tokens < threshold:
         return []
-    return [f"Our conversation (~{tokens:,} tokens) is long for it: I compress it before my next answer."]
+    return [f"Our conversation (~{tokens:,} tokens) is long for that model, so I compress it before my next answer."]
 
 
 _LONGEST_NAME: Final = 200  # characters of a model's name; those of registries have 100 at most
@@ -126,7 +126,7 @@ async def persona(ctx: CommandContext) -> Answer | str:
         if held is None:
             own = ctx.sessions.prompts.settings.persona
             shown = f"My persona is that of config.yaml:\n{own}" if own else _IDENTITY
-            return f"{shown}\n/persona <text> gives me another one here."
+            return f"{shown}\n/persona <text> gives me another persona here."
         back = " /persona off goes back to the configured one." if held.choice else ""
         text = f"My persona here, {_origin(ctx, held)}:\n{held.value}\n/persona <text> changes it.{back}"
         may = held.choice is not None and _may_choose(ctx)

@@ -101,7 +101,7 @@ async def _everything(ctx: CommandContext) -> str:
     told = _with_copies(ctx, _told(await ctx.agents.forgetter.forget_person(ctx.owned().lease, ctx.item)))
     if not elsewhere:
         return told
-    return f"{told} What you said in {counted(len(elsewhere), 'other conversation')} goes when I have finished there."
+    return f"{told} I forget what you said in {counted(len(elsewhere), 'other conversation')} when I am done there."
 
 
 # -- choosing ---------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ _PROMPT: Final = (
     "[The prompt {name} of the MCP server {server}, which the person asks for; these are not their own words:]"
 )
 _ADMINS: Final = "Only an admin of this bot can see its MCP servers and log in there."
-_ALONE: Final = "Log in from a private chat with me: whoever sees the link could log in as somebody else."
+_ALONE: Final = "Log in from a private chat with me: whoever sees the link could log in with their own account."
 _NONE: Final = "There are no MCP servers; docs/mcp.md says how to add one."
 _HOW: Final = "/mcp login NAME logs in, /mcp logout NAME logs out."
 _LINK: Final = (

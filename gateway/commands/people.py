@@ -63,8 +63,8 @@ _REFUSED: Final[dict[Verdict, str]] = {
         "{remove} {person} shows somebody out."
     ),
     "wrong": (
-        "Nobody was given that code in the last hour, or it was used. {look} shows the people who ask; they get a new "
-        "code by writing to the bot again."
+        "Nobody was given that code in the last hour, or it was already used. {look} shows the people who ask; they "
+        "get a new code by writing to the bot again."
     ),
     "locked": (
         "There were five wrong codes in a row, so I accept none for an hour. Until then, you can let people in with "
@@ -126,8 +126,10 @@ async def home(ctx: CommandContext) -> str:
         return "There is no home chat any more. Hooks, heartbeats and alerts without a chat of their own reach nobody."
     if now == place_at(source, access):
         still = "still" if now == before else "now"
-        return f"This chat is {still} the home. Hooks, heartbeats and alerts without a chat of their own come here."
-    return f"The home is {now.to.platform}:{now.to.chat}, as config.yaml says."
+        return (
+            f"This chat is {still} the home chat. Hooks, heartbeats and alerts without a chat of their own come here."
+        )
+    return f"The home chat is {now.to.platform}:{now.to.chat}, as config.yaml says."
 
 
 COMMANDS = (pair, home)

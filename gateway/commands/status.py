@@ -162,11 +162,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
 def _stated_window(ctx: CommandContext, conversation: Conversation) -> list[str]:
     """Where the window comes from, if it is not what the settings or the lists of models say."""
     otherwise = ctx.sessions.models.learned.otherwise(conversation.spec)
-    return (
-        []
-        if otherwise is None
-        else [f"The model's server stated this window; I would have taken it for {otherwise:,}."]
-    )
+    return [] if otherwise is None else [f"The model's server stated this window; I would have assumed {otherwise:,}."]
 
 
 async def _passes_told(ctx: CommandContext, conversation: Conversation) -> list[str]:
@@ -192,7 +188,7 @@ def protected_told(count: int, budget: int, wanted: int) -> str:
         why = f"compression.protect_last_n is {wanted}"
     else:
         why = f"they fit into {budget:,} tokens"
-    stays = f"If I compressed it on my own now, the last {last} would stay word for word: {why}."
+    stays = f"If I compressed this on my own now, the last {last} would stay word for word: {why}."
     return f"{stays} /compress may keep fewer; /compress --preview says how many."
 
 

@@ -523,7 +523,7 @@ async def test_everything_of_a_person_goes_wherever_they_talked(place: Place, tm
         await say(live, "somebody else", chat="other", user="v")
         told = await forget(live, "everything")
         assert told.startswith("Forgot 2 sessions, 4 messages, 1 pinned rule.")
-        assert told.endswith("What you said in 1 other conversation goes when I have finished there.")
+        assert told.endswith("I forget what you said in 1 other conversation when I am done there.")
         await live.quiet()
         assert await live.tip() is None
         assert await live.ask("/sessions") == "There are no earlier sessions yet."

@@ -36,8 +36,8 @@ async def test_what_has_no_chat_is_told_where_an_admin_said_also_after_a_restart
         with pytest.raises(UserError, match="There is no home chat yet"):
             await told(live, push)
         assert "Only an admin" in await live.ask("/home", user="bob", chat="bobs")
-        assert "This chat is now the home." in await live.ask("/home", user="anna", chat="office")
-        assert "This chat is still the home." in await live.ask("/home", user="anna", chat="office")
+        assert "This chat is now the home chat." in await live.ask("/home", user="anna", chat="office")
+        assert "This chat is still the home chat." in await live.ask("/home", user="anna", chat="office")
         assert await told(live, push) == ["new"]
         await live.quiet()
     async with running(tmp_path, config=config, adapter=Hearing(limits=Limits()), store=reopened()) as live:

@@ -177,7 +177,7 @@ async def test_a_stated_limit_outlives_a_restart_until_the_window_is_known_to_be
         assert model.specs[-1].context_length == 20_000
         told = await live.ask("/context")
         assert "of 20,000 tokens" in told
-        assert f"The model's server stated this window; I would have taken it for {WINDOW:,}." in told
+        assert f"The model's server stated this window; I would have assumed {WINDOW:,}." in told
         await live.ask("and here?", chat="elsewhere")
         assert model.specs[-1].context_length == WINDOW
         assert "server stated" not in await live.ask("/context", chat="elsewhere")

@@ -196,9 +196,9 @@ class StoreSettings(Section):
 
 
 class ToolSettings(OutputLimits):
-    """Which tools the model has, and who may use them. In `offered`, write people as in `access`, a platform's name, or `*` for
-    everybody; only the closest entry counts. In a list of tools, `*` stands for any characters and `-name` removes a
-    tool; a list with only removals keeps all the others.
+    """Which tools the model has, and who may use them. In `offered`, write people as in `access`, a platform's name, or
+    `*` for everybody; only the closest entry counts. In a list of tools, `*` stands for any characters and `-name`
+    removes a tool; a list with only removals keeps all the others.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
         admins_only: [shell, "github_*"]
