@@ -202,7 +202,11 @@ def send(
 def mcp(
     person: Annotated[
         str,
-        typer.Option("--for", metavar="PLATFORM:USER", help="Whose direct chat it sees (default: this terminal's)."),
+        typer.Option(
+            "--for",
+            metavar="PLATFORM:USER",
+            help="The person whose direct chat it sees (default: you, in this terminal).",
+        ),
     ] = "",
     config: ConfigOption = None,
 ) -> None:

@@ -114,7 +114,7 @@ async def verify(config: Config, file: Path, clock: Clock, identity: Path | None
             raise _not_unpacked(file, folder.parent, error) from error
         held, rows = _brought_forward(folder / STORE, file)
         if manifest is not None and (missing := _missing(manifest.counts, held)):
-            raise UserError(f"{file} does not hold what it should: {missing}.")
+            raise UserError(f"{file} is not complete: {missing}.")
         copy = SqliteStore(folder / STORE, clock=clock, read_only=True)
         await copy.open()
         try:
