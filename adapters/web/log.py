@@ -45,7 +45,10 @@ _ONLY: Final = re.compile(r"\A\w+: (.*)\Z")
 _BRIEF: Final = 90  # characters of arguments in a line
 # What begins another conversation, with the end of its place: page.css hides what stands before it, until that is asked
 # for.
-_BEGINS: Final = ((re.compile(r"\s*/(?:new|reset)\b", re.IGNORECASE), " new"), (re.compile(r"\s*/resume +\S"), " back"))
+BEGINNINGS: Final = (" new", " back")
+_BEGINS: Final = tuple(
+    zip((re.compile(r"\s*/(?:new|reset)\b", re.IGNORECASE), re.compile(r"\s*/resume +\S")), BEGINNINGS, strict=True)
+)
 _ONCE: Final = "Allow once"
 _LAST: Final = "~"  # sorts a draft behind every time
 _SOUNDS: Final = ("audio/mpeg", "audio/ogg", "audio/webm", "audio/mp4")
@@ -82,6 +85,11 @@ class Entry:
     html: Html
     mark: int
     made_of: object = field(compare=False)
+
+    @property
+    def at(self) -> float:
+        """When it was said or shown (seconds since the epoch)."""
+        return float(self.place.split()[1])
 
     @classmethod
     def of(cls, id_: str, place: str, html: Html, made_of: object) -> Self:

@@ -94,13 +94,15 @@ def chat(
     side_list: Html,
     work: str,
     commands: Sequence[MenuEntry],
+    before: Child,
     *,
     most: int,
     full: bool,
     text: str = "",
     problem: str = "",
 ) -> bytes:
-    """The chat. `full`: there is more than `most` entries. `text` and `problem`: what was not taken, and why."""
+    """The chat. `before`: the earlier conversation that it goes on from. `full`: there is more than `most` entries.
+    `text` and `problem`: what was not taken, and why."""
     earlier = el(
         "p",
         el("a", "Show earlier messages", href=f"?n={2 * most}"),
@@ -121,19 +123,36 @@ def chat(
         "main",
         el("h1", "Chat", class_="vh"),
         [newest, earlier if most < MOST_SHOWN else None],
+        el("div", before, id="before"),
         log,
         _beginning(frame, commands),
-        _pictured("down", "To the newest message", id_="to-end", hidden=True),
-        el("span", id="end"),
-        _status(work, problem),
-        _composer(frame, commands, text) if frame.role != "reader" else el("p", REFUSED, class_="notice"),
-        _ACTIONS,
+        writing(frame, commands, text=text, work=work, problem=problem),
         id="main",
     )
     forms = [_form("press", "/press", frame), _form("command", "/say", frame), *_of_sessions(frame)]
     skip = el("a", "Skip to the message field", href="#text", class_="skip")
     body = [skip, side(frame, side_list), main, forms]
     return document("Legato", body, assets=frame.assets, script=True, body_class="chat", look=frame.look)
+
+
+def writing(
+    frame: Frame,
+    commands: Sequence[MenuEntry],
+    *,
+    text: str = "",
+    work: str = "",
+    problem: str = "",
+    back: str = "",
+) -> Child:
+    """What stands below messages: what a turn is at, and the field. `back`: an earlier conversation, from which words
+    go on."""
+    return [
+        _pictured("down", "To the newest message", id_="to-end", hidden=True),
+        el("span", id="end"),
+        _status(work, problem),
+        _composer(frame, commands, text, back) if frame.role != "reader" else el("p", REFUSED, class_="notice"),
+        _ACTIONS,
+    ]
 
 
 def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
@@ -209,7 +228,7 @@ def _command(label: Child, text: str, *, class_: str = "", id_: str | None = Non
     return el("button", label, type="submit", form="command", name="text", value=text, **more)
 
 
-def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
+def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str) -> Html:
     menu = el(
         "ul",
         [
@@ -228,7 +247,7 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
         name="text",
         rows=1,
         dir="auto",
-        placeholder="Message",
+        placeholder="Go on from here" if back else "Message",
         aria_label="Message",
         aria_controls="commands",
         autocomplete="off",
@@ -257,6 +276,7 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
     return el(
         "form",
         _hidden(frame),
+        hidden(back=back) if back else None,
         menu,
         el("ul", id="chosen", aria_label="Chosen files"),
         hint,
@@ -414,22 +434,13 @@ def words(found: Sequence[tuple[Word, Html]]) -> Html:
         body = el("details", el("summary", "Result of a tool"), shown) if each.role == "tool" else shown
         head = el("header", el("span", _WHO[each.role], class_="who"), moment(each.at) if each.at else None)
         article = el("article", head, el("div", body, class_="body"), class_=kinds[each.role])
-        items.append(el("li", article, id=f"m-{each.id}"))
+        items.append(el("li", article, id=f"m-{each.id}", data_event=each.event or None))
     return el("ol", items, class_="log")
 
 
 def _address(each: Word) -> str:
     """The place of a message in its conversation."""
     return f"/s/{quote(each.session_id, safe='')}?at={quote(each.id, safe='')}#m-{each.id}"
-
-
-def go_on(session_id: str, frame: Frame) -> Html:
-    """A field below an earlier conversation: what is written there goes on from it."""
-    field = el(
-        "textarea", name="text", rows=1, dir="auto", placeholder="Go on from here", aria_label="Message", required=True
-    )
-    named = [*_hidden(frame), *hidden(back=session_id)]
-    return el("form", named, el("div", field, _SEND, class_="row"), method="post", action="/say", class_="go-on")
 
 
 def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = "") -> Html:

@@ -40,7 +40,7 @@ from msgspec import Struct, field
 
 from adapters.web import pages, rehearsal, settings
 from adapters.web.guard import DAYS, LOOK, Guard, Login
-from adapters.web.log import MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log
+from adapters.web.log import BEGINNINGS, MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log, State
 from adapters.web.markup import Child, Html, el
 from adapters.web.platform import LARGEST_FILE, NAME, OWNER, WebSettings
 from adapters.web.stream import DRAFTS, Bells, Page
@@ -282,7 +282,8 @@ class Server(Struct, kw_only=True):
             title, body = await self._session(source, id_, query)
             if writes:
                 beside = pages.share("Share", id_)
-                body = [await self._shares(login, source, id_), body, pages.go_on(id_, frame)]
+                field = pages.writing(frame, await self.views.commands(source), back=id_)
+                body = [await self._shares(login, source, id_), body, field]
         elif path.startswith("/answer/"):
             event = unquote(request.rel_url.raw_path.removeprefix("/answer/"))
             title, body = "What this answer took", pages.spent(await self.views.spent(source, event))
@@ -432,12 +433,22 @@ class Server(Struct, kw_only=True):
             await self._side(source, writes=frame.role != "reader"),
             self.work.get(login.person, ""),
             await self.views.commands(source),
+            await self._before(source, state) if most == SHOWN else None,
             most=most,
             full=state.more and most < MOST_SHOWN,
             text=text,
             problem=problem,
         )
         return _page(body, status)
+
+    async def _before(self, source: Source, state: State) -> Child:
+        """The conversation to which a chat went back, as it was then; None: it begins anew, or with its first words."""
+        begun = next((each for each in reversed(state.entries) if each.place.endswith(BEGINNINGS)), None)
+        present = next((each.id for each in await self.views.sessions(source) if each.present), None)
+        if begun is None or not begun.place.endswith(BEGINNINGS[1]) or present is None:
+            return None
+        found = [each for each in (await self.views.words(source, present))[1] if each.at < begun.at]
+        return pages.words(await self.log.words(found[-MOST_WORDS:]))
 
     async def _frame(self, login: Login, source: Source) -> pages.Frame:
         role = await self.views.role(source)
@@ -583,7 +594,8 @@ class Server(Struct, kw_only=True):
             if back := form.fields.get("back", ""):  # an earlier conversation, from which these words go on
                 if await self.views.title(source, back) is None:
                     raise Problem(409, FORGOTTEN)
-                await self._take(source, f"{login.person}:{id_}.back", f"/resume {back[:200]}")
+                went = await self._take(source, f"{login.person}:{id_}.back", f"/resume {back[:200]}")
+                await self._until_ended(source, went.event_id)
             kept = [await self._kept(source, id_, *file) for file in form.files]
             if text.strip() or kept:
                 # Pages without the script give all their buttons one id.
@@ -608,12 +620,16 @@ class Server(Struct, kw_only=True):
             return
         if count := await self.views.since(source, instead):
             await self._take(source, event, f"/undo {count}")
-            for _ in range(_LOOKS):  # what is said then is told to nobody as having to wait
-                if await self.views.ended(source, event):
-                    break
-                await self.clock.sleep(_LOOK)
+            await self._until_ended(source, event)
         elif not await self.views.ended(source, event):
             raise Problem(409, GONE)
+
+    async def _until_ended(self, source: Source, event: str) -> None:
+        """Wait for the turn of a command, but not long: what is said then is told to nobody as having to wait."""
+        for _ in range(_LOOKS):
+            if await self.views.ended(source, event):
+                break
+            await self.clock.sleep(_LOOK)
 
     async def _tell_of(self, source: Source, accepted: Accepted, text: str) -> None:
         """Have the person's open pages show what they said."""

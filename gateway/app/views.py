@@ -482,6 +482,7 @@ def _word(ctx: CommandContext, message: Message, session_id: str) -> Word:
         role="note" if is_summary(message) or role == "system" else role,
         text=text,
         at=note.get("at", 0.0),
+        event=note.get("event") or "",
     )
 
 

@@ -40,13 +40,15 @@ class SessionLine(Struct, frozen=True, kw_only=True):
 
 
 class Word(Struct, frozen=True, kw_only=True):
-    """A stored message for people to read. `role` is as in the transcript; `note` for what a compaction wrote."""
+    """A stored message for people to read. `role` is as in the transcript; `note` for what a compaction wrote. `event`:
+    as which a person said it."""
 
     id: str
     session_id: str
     role: Literal["user", "assistant", "tool", "note"]
     text: str
     at: float
+    event: str = ""
 
 
 class Branch(Struct, frozen=True, kw_only=True):

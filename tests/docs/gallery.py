@@ -145,6 +145,7 @@ async def full(folder: Path) -> AsyncIterator[tuple[LivePage, Gate]]:
         Say(calls=[("shell", '{"command": "ls -l && echo done"}')]),
         Say(text="The folder is empty so far."),
         Say(first="Let me think about", gate=gate),
+        Say(text="Then ask him in **writing**, and keep a copy."),
     ]
     reloader = Reloader(config=config, read=_now, reconfigure=_nothing, relog=lambda _: None)
 
@@ -188,6 +189,11 @@ async def photograph(folder: Path, names: list[str]) -> None:
                 await expect(me.locator("#log .draft")).to_contain_text("Let me think")
                 await _take(folder, names, me, "writing", "", live)
                 gate.open()
+                await expect(me.locator("#log .draft")).to_have_count(0)
+                await me.locator(".sessions a", has_text="landlord").click()
+                await say(me, "He does not answer the telephone.")
+                await expect(me.locator("#log")).to_contain_text("in writing")
+                await _take(folder, names, me, "resumed", "", live)
 
 
 async def _rounds(folder: Path, names: list[str], me: Page, live: LivePage, suffix: str) -> None:

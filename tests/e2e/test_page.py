@@ -107,7 +107,7 @@ async def test_an_approval_is_a_pair_of_buttons(tmp_path: Path) -> None:
     tool = Payment()
     async with page(tmp_path, model=FakeModel(in_turn(payments(50), Say(text="done"))), tools=[tool]) as live:
         await live.me.say("pay it")
-        shown = await live.me.until("Approve")
+        shown = await live.me.until("Allow once")
         token = next(part for part in "".join(html for *_, html in shown.log).split('"') if part.startswith("approve "))
         answer = await live.me.post("/press", {"token": token})
         assert answer.status == 200
@@ -154,7 +154,7 @@ async def test_what_was_forgotten_is_gone_from_an_open_page(tmp_path: Path) -> N
         await live.me.say("/forget canary")
         await live.me.until("/forget 1")
         await live.me.say("/forget 1")
-        await live.me.until("y (forget)")
+        await live.me.until("Without an answer")
         await live.me.say("y")
         await open_page
         assert not [each.id for each in gc.get_objects() if isinstance(each, Entry) and "yellow" in each.html]

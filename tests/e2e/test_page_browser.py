@@ -434,12 +434,47 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await expect(me.locator(".found b").first).to_have_text("Vienna by train")
         await me.locator(".found a").first.click()
         await expect(me.locator("h1")).to_have_text("Vienna by train")
+        assert not (await Axe().run(me)).response["violations"]
+        await me.set_input_files("#file", [{"name": "plan.txt", "mimeType": "text/plain", "buffer": b"by the sea"}])
+        await expect(me.locator("#chosen li")).to_contain_text("plan.txt")
         await me.get_by_placeholder("Go on from here").fill("and the way back?")
         await me.keyboard.press("Enter")
         await expect(me.locator("#log")).to_contain_text("Went back to “Vienna by train”")
         await expect(me.locator("#log")).to_contain_text("echo: and the way back?")
-        assert "leaves at nine" in str(live.model.requests[-1].messages)
+        await expect(me.locator("#log .said .file").last).to_contain_text("plan.txt")
+        asked = str(live.model.requests[-1].messages)
+        assert "leaves at nine" in asked
+        assert "something else" not in asked
         await expect(me.locator(".sessions .present")).to_contain_text("Vienna by train")
+        await expect(me.locator("#before")).to_contain_text("leaves at nine")  # it stands above, as it was
+        assert "something else" not in await me.locator("main").inner_text()
+        await equals_reload(me)
+        await say(me, "/forget leaves")  # and what is forgotten does not
+        await say(me, "/forget 1")
+        await me.get_by_role("button", name="Forget", exact=True).click()
+        await expect(me.locator("#before")).not_to_contain_text("leaves at nine")
+
+
+async def test_a_message_of_an_earlier_session_is_said_anew(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        for words in ("pears", "plums", "/new", "apples"):
+            await say(me, words)
+            await expect(me.locator("#log > li").last).to_contain_text("fresh" if words == "/new" else f"echo: {words}")
+        await me.locator(".sessions a", has_text="pears").click()
+        said = me.locator(".log .said", has_text="plums")
+        await said.hover()
+        await said.get_by_role("button", name="Edit").click()
+        await expect(me.locator("#text")).to_have_value("plums")
+        await me.locator("#text").fill("quinces")
+        await me.keyboard.press("Enter")
+        await expect(me.locator("#log")).to_contain_text("echo: quinces")
+        asked = str(live.model.requests[-1].messages)
+        assert "pears" in asked
+        assert "plums" not in asked
+        assert "apples" not in asked
+        await equals_reload(me)
+        await expect(me.locator("#before")).to_contain_text("echo: pears")
+        await expect(me.locator("#before")).not_to_contain_text("plums")
 
 
 async def test_facts_reminders_and_the_title_are_corrected(tmp_path: Path, chromium: Browser) -> None:

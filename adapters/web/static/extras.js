@@ -29,8 +29,7 @@
 
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    const goesOn = event.target.closest(".go-on textarea") && !matchMedia("(pointer: coarse)").matches;
-    if (!goesOn && !event.target.closest(".menu .name")) return;
+    if (!event.target.closest(".menu .name")) return;
     event.preventDefault();  // else the first button of all menus would be pressed
     event.target.nextElementSibling.click();
   });
@@ -73,6 +72,13 @@
       place.prepend(filter);
       filter.focus();
     } else names[0]?.querySelector("button").focus();
+  });
+
+  // -- a chat that went back to an earlier conversation shows that above it, and a new one does not ------------------
+  document.addEventListener("begun", async (event) => {
+    const found = event.detail === "back" ? await part("/", "before") : null;
+    $("before").replaceChildren(...(found ? found.childNodes : []));
+    document.dispatchEvent(new CustomEvent("shown", { detail: $("before") }));
   });
 
   // -- what an answer took, below it ------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 // Keeps the page equal to what a reload would show, and makes writing pleasant. Everything works without it, too.
 (() => {
   const $ = (id) => document.getElementById(id);
-  const log = $("log"), composer = $("composer"), text = $("text"), press = $("press"), command = $("command");
+  const live = $("log"), log = live || ($("composer") && document.querySelector(".log")), composer = $("composer"), text = $("text"), press = $("press"), command = $("command");
 
   // -- times in the reader's own zone ----------------------------------------------------------------
   const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
@@ -109,12 +109,12 @@
     return Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
   }
   function keep() {
-    const texts = unsent.filter((each) => !each.files.length).map(({ id, text, instead }) => ({ id, text, instead }));
+    const texts = unsent.filter((each) => !each.files.length).map(({ files, ...rest }) => rest);
     try { sessionStorage.setItem(KEPT, JSON.stringify(texts)); } catch { /* private mode: only a reload loses it */ }
     if ($("problem")) showWaiting();
   }
   function say(words, files = [], instead = "") {
-    unsent.push({ id: newId(), text: words, files, instead });
+    unsent.push({ id: newId(), text: words, files, instead, back: composer?.elements.back?.value || "" });
     keep();
     sendNext();
   }
@@ -134,13 +134,16 @@
     const first = unsent[0];
     let again = false;
     try {
-      const response = await post(command, { id: first.id, text: first.text, instead: first.instead || "" }, first.files);
+      const { id, text: words, files, instead = "", back = "" } = first;
+      const response = await post(command, { id, text: words, instead, back }, files);
       const answer = (response.headers.get("Content-Type") || "").includes("json") ? await response.json() : {};
       if (response.status === 401) return void location.reload();
       again = response.status >= 500;
       if (!again) {
         unsent.shift();
         problem(response.ok ? "" : answer.problem || "The message was not taken: load the page again.");
+        if (response.ok && instead && live && $("before").firstChild) document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));
+        if (response.ok && back && !live) { keep(); return void location.assign("/#end"); }
         if (!response.ok && text) { text.value = [first.text, text.value].filter(Boolean).join("\n"); grow(); }
       } else problem(answer.problem || "");
     } catch {
@@ -183,7 +186,7 @@
   // Buttons with commands work on every page; elsewhere than in the chat, the page is loaded again.
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button[form]");
-    if (!button || !log || (button.getAttribute("form") !== "command" && button.getAttribute("form") !== "press")) return;
+    if (!button || !live || (button.getAttribute("form") !== "command" && button.getAttribute("form") !== "press")) return;
     event.preventDefault();
     const goes = button.name === "branch";
     if (button.getAttribute("form") === "command" && !goes) {
@@ -215,18 +218,20 @@
   end.addEventListener("click", toEnd);
 
   // The last answer can be made again, and words be said anew that are no command.
+  const named = (said) => said.closest("li").dataset.event ?? (live ? said.closest("li").id.slice(2) : "");
   const words = (said) => said.querySelector(".plain")?.textContent || "";
   const lastSaid = () => [...log.querySelectorAll(".said")].filter((each) => !words(each).startsWith("/")).at(-1);
   function offerLast() {
     const replies = [...log.querySelectorAll("article.reply")];
-    for (const each of log.querySelectorAll("[data-do=edit]")) {
-      each.hidden = !composer || words(each.closest("article")).startsWith("/");
+    for (const each of document.querySelectorAll("main [data-do=edit]")) {
+      each.hidden = !composer || words(each.closest("article")).startsWith("/") || !named(each);
     }
-    for (const each of log.querySelectorAll("[data-do=again]")) each.hidden = !composer || each.closest("article") !== replies.at(-1);
+    for (const each of document.querySelectorAll("main [data-do=again]")) each.hidden = !composer || !live || each.closest("article") !== replies.at(-1);
   }
-  dress(log);
+  dress($("main"));
   offerLast();
-  toEnd();  // once everything is there: before, all would be laid out twice
+  if (live || !location.search) toEnd();  // once everything is there: before, all would be laid out twice
+  document.addEventListener("shown", ({ detail }) => { localise(detail); dress(detail); offerLast(); if (follows) toEnd(); });
 
   function put({ id, place, html }) {
     let item = $("e-" + id);
@@ -248,6 +253,9 @@
     }
     if (next !== item.nextElementSibling || item.parentElement !== log) log.insertBefore(item, next);
     offerLast();
+    // A command may also forget what stands above.
+    const begun = /(new|back)$/.exec(item.previousElementSibling?.dataset.place)?.[1] || ($("before").firstChild && "back");
+    if (begun && item.querySelector(".command")) document.dispatchEvent(new CustomEvent("begun", { detail: begun }));
   }
   function work(words) {
     $("work").textContent = words;
@@ -261,7 +269,7 @@
     source = null;
   });
   function stream() {
-    if (source || document.hidden) return;
+    if (source || document.hidden || !live) return;
     const address = `/events?n=${log.dataset.most}&last=${encodeURIComponent(log.dataset.digest)}`;
     source = new EventSource(address);
     const on = (kind, act) => source.addEventListener(kind, (event) => {
@@ -359,7 +367,7 @@
       return problem("This message is long or has files: it is not all here. Take it back with /undo, and send it again.");
     }
     hint.hidden = !said;
-    instead = said ? said.closest("li").id.slice(2) : "";
+    instead = said ? named(said) : "";
     text.value = said ? words(said) : "";
     grow();
     text.focus();
