@@ -28,6 +28,7 @@ from gateway.domain.views import (
     Hour,
     LineageLink,
     Memo,
+    ModelLine,
     Pass,
     Running,
     SessionLine,
@@ -469,16 +470,27 @@ def spent(took: Spent | None) -> Child:
     return el("dl", [[el("dt", name), el("dd", value)] for name, value in rows], class_="spent", id="spent")
 
 
-def models(names: Sequence[str], frame: Frame) -> Child:
-    """The models to choose from."""
+def models(found: Sequence[ModelLine], frame: Frame) -> Child:
+    """The models to choose from, each with its window and prices."""
     items = [
-        el("li", _command([name, " ✓" if name == frame.model else None], f"/model {name}", class_="quiet"))
-        for name in names
+        el("li", _command([el("span", each.name, on), el("small", _about_model(each))], f"/model {each.name}"))
+        for each in found
+        for on in [" ✓" if each.name == frame.model else None]
     ]
     return [
         el("ul", items, class_="choices", id="choices") if items else el("p", "There is no other model.", id="choices"),
         el("p", el("a", "Connect another", href="/settings")) if frame.settings else None,
     ]
+
+
+def _about_model(each: ModelLine) -> str:
+    """The window and the prices of a model, in a line."""
+    window = f"{each.window // 1000:,}K tokens" if each.window else ""
+    prices = ""
+    if each.read_usd is not None and each.write_usd is not None:
+        free = not (each.read_usd or each.write_usd)
+        prices = "free" if free else f"${each.read_usd:.3g} in, ${each.write_usd:.3g} out per million"
+    return " · ".join(filter(None, [window, prices]))
 
 
 def share(label: str, session_id: str) -> Html:

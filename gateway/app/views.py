@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from gateway.agent.caps import of_key
 from gateway.agent.files.quota import FileQuotas
+from gateway.agent.models import Models
 from gateway.app.config import Config
 from gateway.app.config.shown import shown
 from gateway.app.health import Health
@@ -34,7 +35,6 @@ from gateway.delivery.markdown.characters import split_text
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Limits, MenuEntry
 from gateway.domain.chat import Inbound, KeptFile, Outbound, OutboundKind, OutboundState, Source
-from gateway.domain.command import CommandCall
 from gateway.domain.memory import scope_of
 from gateway.domain.message import Message, is_summary, last_requests, note_of, said_in, summaries_in, text_of
 from gateway.domain.place import names
@@ -43,7 +43,7 @@ from gateway.domain.reminder import next_moments
 from gateway.domain.session import Compaction, Session
 from gateway.domain.titles import shown_in_a_list
 from gateway.domain.turn import TurnRules
-from gateway.domain.usage import UsageTotal, usage_of
+from gateway.domain.usage import CanonicalUsage, UsageTotal, usage_of
 from gateway.domain.views import (
     Coming,
     Cost,
@@ -51,6 +51,7 @@ from gateway.domain.views import (
     Hour,
     LineageLink,
     Memo,
+    ModelLine,
     Pass,
     Running,
     Said,
@@ -64,9 +65,10 @@ from gateway.domain.views import (
     WorkspaceView,
 )
 from gateway.domain.wording import utc
+from gateway.providers.base import ModelSpec, OfferedModel
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock, lasting_id
-from gateway.runtime.errors import SessionNotFound, TookTooLong, ToolError
+from gateway.runtime.errors import ProviderError, SessionNotFound, TookTooLong, ToolError
 from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
@@ -398,9 +400,14 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         embedded = models.plugins[spec.provider].only_model
         return spec.name or embedded, bool(embedded)
 
-    async def models(self, source: Source) -> Sequence[str]:
-        item, call = self._context(source).item, CommandCall(name="model", argument="")
-        return [each.value for each in await self.runner.proposals(item, call)]
+    async def models(self, source: Source) -> Sequence[ModelLine]:
+        models = self._context(source).agents.metering.models
+        home = models.home_of(source.platform, names(source))
+        found = {home.name: OfferedModel(name=home.name)}
+        with suppress(ProviderError, TimeoutError):
+            found |= {each.name: each for each in await models.offered(home)}
+        # The table of windows and prices is looked through for each that it does not know.
+        return await asyncio.to_thread(lambda: [_model_line(models, home, each) for each in found.values()])
 
     def takes(self, source: Source) -> Collection[str]:
         models = self._context(source).agents.metering.models
@@ -465,6 +472,16 @@ def _made_at(row: Outbound) -> float:
 def _as_typed(inbound: Inbound) -> str:
     """A message as its writer typed it. Of /queue and /steer, the store keeps only the text."""
     return inbound.text if inbound.kind == "message" else f"/{inbound.kind} {inbound.text}"
+
+
+def _model_line(models: Models, home: ModelSpec, offered: OfferedModel) -> ModelLine:
+    spec, million = models.spec(offered.name, home), 1_000_000
+    read, write = offered.read_usd, offered.write_usd
+    if read is None or write is None:
+        read = models.prices.cost_usd(spec, CanonicalUsage(input_tokens=million))
+        write = models.prices.cost_usd(spec, CanonicalUsage(output_tokens=million))
+    window = None if models.is_assumed(spec) else spec.context_length
+    return ModelLine(name=offered.name, window=window, read_usd=read, write_usd=write)
 
 
 def _word(ctx: CommandContext, message: Message, session_id: str) -> Word:

@@ -94,6 +94,16 @@ class Spent(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+class ModelLine(Struct, frozen=True, kw_only=True):
+    """A model to choose: its window in tokens, and US dollars per million tokens read and written, as far as anybody
+    says."""
+
+    name: str
+    window: int | None = None
+    read_usd: float | None = None
+    write_usd: float | None = None
+
+
 class WindowShares(Struct, frozen=True, kw_only=True):
     """What fills the window, in tokens: `parts` by name. `threshold`: at how many it is compacted (0: never),
     `automatic`: unasked."""
@@ -277,7 +287,7 @@ class Views(Protocol):
     async def model(self, source: Source) -> tuple[str, bool]:
         """The name of the model that answers them, and whether it is embedded and only shows how things work."""
 
-    async def models(self, source: Source) -> Sequence[str]:
+    async def models(self, source: Source) -> Sequence[ModelLine]:
         """The models that they may choose from, the configured one first; of a server that does not answer, that."""
 
     def takes(self, source: Source) -> Collection[str]:

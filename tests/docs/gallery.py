@@ -178,7 +178,7 @@ async def photograph(folder: Path, names: list[str]) -> None:
                 await me.goto(live.adapter.at)
                 await expect(me.locator("#log .question")).to_be_visible()
                 await _take(folder, names, me, "approval", "/", live)
-                await me.locator("#log .question button").first.click()
+                await me.locator(".question .buttons button").first.click()
                 await live.me.until("empty so far")
             for size, how in SIZES.items():
                 for scheme in ("light", "dark"):

@@ -12,9 +12,11 @@ from playwright.async_api import Browser, expect
 
 from adapters.web.server import source_of
 from gateway.agent.caps import Caps
+from gateway.agent.models import Models
 from gateway.app.config import Config
 from gateway.context.policy import CompressionSettings
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
+from gateway.providers.base import ModelSpec, OfferedModel
 from gateway.providers.plugin import ModelPrices, ModelSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.records import Arrival
@@ -323,7 +325,7 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
         await me.reload()
         await equals_reload(me)
         await me.locator("#models summary").click()
-        await me.locator("#models .menu").get_by_role("button", name="fake ✓").click()
+        await me.locator("#models .menu").get_by_role("button", name="fake ✓").first.click()
         await expect(me.locator("#log")).to_contain_text("/model fake")
         await me.get_by_role("button", name="Record").click()
         await me.get_by_role("button", name="End the recording").click()
@@ -333,6 +335,27 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
         await equals_reload(me)
         status, html = await live.me.get("/models")
         assert (status, 'value="/model fake"' in html) == (200, True)  # without the script, too
+
+
+async def test_a_model_is_found_by_its_name_and_says_its_window_and_price(
+    tmp_path: Path, chromium: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    big = OfferedModel(name="big", window=200_000, read_usd=3.0, write_usd=15.0)
+
+    async def offered(models: Models, home: ModelSpec) -> list[OfferedModel]:
+        models._offered |= {(home.provider, home.base_url, big.name): 200_000}
+        return [big, *(OfferedModel(name=f"small-{number}", read_usd=0.0, write_usd=0.0) for number in range(9))]
+
+    monkeypatch.setattr(Models, "offered", offered)
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await me.locator("#models summary").click()
+        await expect(me.locator("#models li:visible").last).to_have_text("small-8free")
+        await me.get_by_role("searchbox", name="Find a model").fill("BIG")
+        (choice,) = await me.locator("#models li:visible").all()
+        await expect(choice).to_have_text("big200K tokens · $3 in, $15 out per million")
+        assert not (await Axe().run(me)).response["violations"]
+        await choice.click()
+        await expect(me.locator("#log")).to_contain_text("/model big")
 
 
 async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_them(
