@@ -77,3 +77,64 @@ def test_one_that_hangs_alone_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(status, "_PATIENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         assert asked(MonitorSettings(address=f"127.0.0.1:{hanging.getsockname()[1]}")) == []
+
+
+AT = "2026-01-02T03:04:05.000+00:00"
+WELL: dict[str, Any] = {
+    "worker": "w_1",
+    "state": "serving",
+    "uptime_seconds": 7_200,
+    "version": "1.0",
+    "platforms": {"slack": {"reader": "reads", "last_update": AT, "last_answer": None}},
+    "model": {"name": "m", "last_answer": AT, "last_failure": None, "away": ""},
+    "store": {"error": "", "write_seconds": 0.0042},
+    "event_loop_lag_seconds": 0.25,
+    "backup": None,
+    "turns_running": 1,
+    "inbox": {"waiting": 0, "oldest_seconds": 0},
+    "outbox": {"unsent": 1, "oldest_seconds": 60},
+    "dead_letters": 0,
+}
+
+
+def test_a_report_is_read_from_what_serves_to_what_is_wrong() -> None:
+    assert status_text([WELL]).split("\n") == [
+        "serving for 2 h, version 1.0",
+        "slack        reads; heard 2026-01-02 03:04:05 UTC, answered nothing yet",
+        "model        m: answered 2026-01-02 03:04:05 UTC, failed nothing yet",
+        "store        a write takes 4 ms",
+        "loop         0.2 s late at the last look",
+        "turns        1 turn under way",
+        "inbox        empty",
+        "outbox       1 message is not shown, the oldest for 60 seconds",
+        "dead letters 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"model": {**WELL["model"], "away": "no credit"}}, "failed nothing yet; away: no credit"),
+        ({"store": {"error": "disk full", "write_seconds": 0.0}}, "store        disk full"),
+        ({"backup": {"made_at": None, "next": AT}}, "backup       made nothing yet, the next 2026-01-02 03:04:05 UTC"),
+        ({"inbox": {"waiting": 2, "oldest_seconds": 60}}, "inbox        2 messages wait, the oldest for 60 seconds"),
+        ({"problems": [{"kind": "disk", "about": "", "text": "full", "since": AT}]}, f"disk: full (since {AT})"),
+        ({"problems": [{"kind": "reader", "about": "slack", "text": "gone", "since": AT}]}, "reader slack: gone"),
+    ],
+)
+def test_what_is_unusual_has_its_line(changed: dict[str, Any], line: str) -> None:
+    assert line in status_text([WELL | changed])
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"changed": [], "waiting": ["a"]}, ["without a restart.", "At the next start: a."]),
+        ({"changed": ["a", "b"], "waiting": [], "held": ["c"]}, ["In force now: a, b.", "Held: c; "]),
+        ({"problems": ["p", "q"], "changed": ["a"]}, ["Nothing has changed:\np\nq"]),
+    ],
+)
+def test_what_a_reload_did_is_told(answer: dict[str, Any], text: list[str]) -> None:
+    said = reload_text([answer])
+    assert [each in said for each in text] == [True] * len(text)
+    assert ("In force" in said) is (text[0].startswith("In force"))
