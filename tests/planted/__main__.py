@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +21,9 @@ from queue import SimpleQueue
 from typing import Final
 
 from tests.planted.bugs import BUGS, Bug
-from tests.planted.chart import FOLDER, SOURCES, Chart, plain
+from tests.planted.chart import FOLDER, SOURCES, Chart
 from tests.planted.sown import sow
+from tests.planted.trial import ENDLESS, TRIALS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CHART: Final = ROOT / "build" / "planted"
@@ -53,10 +55,8 @@ class Copy:
         """Run tests: pytest's exit code, and what it printed."""
         if not tests:
             return _NO_TESTS, ""
-        asked = self._folder / "tests.txt"  # a line of a shell may be too short for them
-        asked.write_text("\n".join(tests), encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-m", "not slow", f"@{asked}"],
+            [sys.executable, "-m", "pytest", "-x", "-m", "not slow", *tests],
             cwd=self._folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -66,32 +66,53 @@ class Copy:
         )
         return done.returncode, done.stdout
 
+    def sorted_out(self, bugs: Sequence[Bug], *, near: bool) -> dict[str, Finding]:
+        """What the nearest tests find of sown bugs, or what the others do, within one run of pytest; by name."""
+        tests = [bug.near if near else bug.others for bug in bugs]
+        trials = self._folder / "trials.jsonl"
+        given = [
+            {"file": bug.file, "old": bug.old, "new": bug.new, "tests": own}
+            for bug, own in zip(bugs, tests, strict=True)
+        ]
+        trials.write_text("".join(f"{json.dumps(each)}\n" for each in given), encoding="utf-8")
+        files = sorted({test.partition("::")[0] for own in tests for test in own})
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "tests.planted.trial", f"--basetemp={self._folder}/tmp", *files],
+            cwd=self._folder,
+            env={**os.environ, TRIALS: str(trials)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        results = trials.with_suffix(".results").read_text(encoding="utf-8").splitlines()
+        found = [
+            Finding(bug=bug, found_by=json.loads(line), is_near=near) for bug, line in zip(bugs, results, strict=True)
+        ]
+        return {each.bug.name: each for each in found if each.found_by}
+
     def tried(self, bug: Bug) -> Finding:
         """Put the bug in, run the tests that must find it, and take it out. What failed passes then."""
         began = time.monotonic()
         try:
             with self._planted(bug):
-                for tests in (bug.tests, bug.others):
-                    status, said = self.tested(*tests)
-                    if status not in _PASSED:
-                        break
-            failed = [plain(each) for each in _FAILED.findall(said)] or [*tests] or [""]
-            sound = status in _PASSED or self.tested(*failed)[0] in _PASSED
+                status, said = self.tested(*bug.tests)
+            failed = _FAILED.search(said)
+            by = failed[1] if failed else "the end of the run"
+            sound = status in _PASSED or self.tested(*([failed[1]] if failed else bug.tests))[0] in _PASSED
         except ValueError as error:
             return Finding(bug=bug, wrong=str(error))
         except subprocess.TimeoutExpired:
             if bug.sown:
-                return Finding(bug=bug, found_by="its endless run")
+                return Finding(bug=bug, found_by=ENDLESS, is_near=False)
             return Finding(bug=bug, wrong=f"the tests did not end within {_PATIENCE:g} seconds")
-        seconds = time.monotonic() - began
         wrong = ""
         if status in _PASSED:
-            wrong = "no test found it" if tests or bug.tests else "no test runs it"
+            wrong = "no test found it"
         elif status != _TESTS_FAILED and not bug.sown:
             wrong = f"the tests did not run:\n{said[-2_000:]}"
         elif not sound:
-            wrong = f"{failed[0]} fails without the bug, so it proves nothing"
-        return Finding(bug=bug, found_by=failed[0], wrong=wrong, is_near=tests is bug.tests, seconds=seconds)
+            wrong = f"{by} fails without the bug, so it proves nothing"
+        return Finding(bug=bug, found_by=by, wrong=wrong, is_near=not bug.sown, seconds=time.monotonic() - began)
 
     @contextmanager
     def _planted(self, bug: Bug) -> Iterator[None]:
@@ -147,21 +168,27 @@ def main() -> int:
         def tried(bug: Bug) -> Finding:
             copy = copies.get()
             try:
-                return copy.tried(bug)
+                return known.get(bug.name) or copy.tried(bug)
             finally:
                 copies.put(copy)
 
-        missed = near = 0
+        known: dict[str, Finding] = {}
+        if given.sown:
+            copy = copies.get()
+            for near in (True, False):
+                known |= copy.sorted_out([bug for bug in bugs if bug.name not in known], near=near)
+            copies.put(copy)
+        missed = nearest = 0
         with ThreadPoolExecutor(given.jobs) as pool:
             for finding in pool.map(tried, bugs):
                 missed += bool(finding.wrong)
-                near += not finding.wrong and finding.is_near
+                nearest += not finding.wrong and finding.is_near
                 told = finding.wrong or f"found by {finding.found_by}"
                 verdict = "MISSED" if finding.wrong else "found"
                 print(f"{verdict:<7}{finding.bug.name} ({finding.seconds:.0f} s): {told}", flush=True)
                 if finding.wrong and finding.bug.sown:
                     print(finding.bug.old, "->", finding.bug.new, sep="\n", flush=True)
-    print(f"{len(bugs) - missed} of {len(bugs)} bugs were found, {near} by the tests nearest to them")
+    print(f"{len(bugs) - missed} of {len(bugs)} bugs were found, {nearest} by the tests nearest to them")
     return int(missed > 0)
 
 

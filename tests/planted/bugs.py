@@ -8,14 +8,15 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bug:
-    """`old`, which stands once in `file`, becomes `new`. Then a test of `tests` fails, or else of `others`, which stand
-    farther away. `sown`: by rule."""
+    """`old`, which stands once in `file`, becomes `new`. Then a test of `tests` fails. A bug that was sown by rule is
+    first tried on `near`, the tests nearest to it, and on `others`, within a process."""
 
     name: str
     file: str
     old: str
     new: str
     tests: tuple[str, ...]
+    near: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     sown: bool = False
 

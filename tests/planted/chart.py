@@ -23,7 +23,8 @@ import pytest
 FOLDER: Final = "CHART_OF_TESTS"
 SOURCES: Final = ("gateway", "adapters")
 _NAMES: Final = {"web": "page"}  # of platforms, in the names of tests
-_MOST_SECONDS: Final = 60.0  # of the tests elsewhere that are tried for one bug
+_MOST_SECONDS: Final = 20.0  # of the nearest tests that are tried for one bug, and of the others
+_MOST_FILES: Final = 4
 _SHOWN: Final = pytest.StashKey[tuple[coverage.Coverage, dict[str, float]]]()
 
 
@@ -68,7 +69,7 @@ def folders(file: str) -> tuple[str, ...]:
 
 
 class Chart:
-    """What the run recorded in `folder`. Tests are named without their parameters."""
+    """What the run recorded in `folder`."""
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._root, self._folder = root, folder
@@ -87,13 +88,18 @@ class Chart:
                 near.append(test)
             else:
                 others[test.partition("::")[0]].append(test)
-        near += [test for test in self._changed if test.startswith(folders(file))]
+        near = [*(test for test in self._changed if test.startswith(folders(file))), *near]
         room = file.split("/")[1]
         names = tuple(f"test_{name}" for name in (_NAMES.get(room, room), Path(file).stem))
         rounds = zip_longest(
             *(others[each] for each in sorted(others, key=lambda test: not any(n in test for n in names)))
         )
-        return tuple(near), tuple(self._affordable(test for each in rounds for test in each if test))
+        return tuple(self._affordable(near)), tuple(self._affordable(test for each in rounds for test in each if test))
+
+    def named(self, file: str) -> tuple[str, ...]:
+        """The files of tests that bear a file's name: some start programs, whose lines nobody has seen."""
+        found = sorted(self._root.glob(f"tests/**/test_*{Path(file).stem}*.py"))
+        return tuple(str(each.relative_to(self._root)) for each in found)[:_MOST_FILES]
 
     def _affordable(self, tests: Iterable[str]) -> Iterator[str]:
         spent = 0.0
@@ -104,7 +110,7 @@ class Chart:
 
     def _running(self, file: str, line: int) -> list[str]:
         """The tests that run the statement at a line of today's file, the quickest first. If none does, those that run
-        another line of the file, or bear its name."""
+        another line of the file."""
         source = (self._root / file).read_text(encoding="utf-8")
         began = max((each.lineno for each in ast.walk(ast.parse(source)) if _holds(each, line)), default=line)
         then = (self._folder / "source" / file).read_text(encoding="utf-8")
@@ -112,19 +118,15 @@ class Chart:
         first = then.count("\n", 0, max(then.find(text), 0)) + 1
         known = self._data.contexts_by_lineno(file)
         lines = range(first, first + 1 + line - began)
-        tests = {plain(each) for at in lines for each in known.get(at, ()) if each}  # "": as it is imported
-        tests = tests or {plain(each) for found in known.values() for each in found if each}
-        tests = tests or {
-            str(each.relative_to(self._root)) for each in self._root.glob(f"tests/**/test_*{Path(file).stem}*.py")
-        }
+        tests = {each for at in lines for each in known.get(at, ()) if each}  # "": as it is imported
+        tests = tests or {each for found in known.values() for each in found if each}
         return sorted(tests, key=self._seconds.__getitem__)
 
     @cached_property
     def _seconds(self) -> dict[str, float]:
         found: dict[str, float] = defaultdict(float)
         for path in self._folder.glob("seconds.*.json"):
-            for test, seconds in json.loads(path.read_text(encoding="utf-8")).items():
-                found[plain(test)] += seconds
+            found.update(json.loads(path.read_text(encoding="utf-8")))
         return found
 
     @cached_property
@@ -137,8 +139,3 @@ class Chart:
 
 def _holds(node: ast.AST, line: int) -> bool:
     return isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
-
-
-def plain(test: str) -> str:
-    """A test without its parameters."""
-    return test.partition("[")[0]

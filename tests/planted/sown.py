@@ -44,7 +44,16 @@ def sow(root: Path, chart: Chart, number: int, seed: int) -> list[Bug]:
             file, (line, old, new) = str(path.relative_to(root)), rng.choice(grown)
             name = f"{file}:{line} ({kind})"
             near, others = chart.tests(file, line)
-            bugs[file, old] = Bug(name=name, file=file, old=old, new=new, tests=near, others=others, sown=True)
+            bugs[file, old] = Bug(
+                name=name,
+                file=file,
+                old=old,
+                new=new,
+                tests=chart.named(file),
+                near=near,
+                others=others,
+                sown=True,
+            )
     return list(bugs.values())
 
 
