@@ -127,7 +127,7 @@ async def test_an_edit_is_a_new_wording_and_no_preview_of_a_link(edited: bool, t
 
     with pytest.raises(LookupError):
         await receiver.run(accept, NoNotes(), ME, reading())
-    assert [each.text for each in came] == heard
+    assert [(each.text, each.amends) for each in came] == [(each, ("T1:D1:U1:1795981218.440847",)) for each in heard]
 
 
 async def test_a_message_in_a_thread_of_the_bots_waits_while_slack_asks_for_a_pause() -> None:
