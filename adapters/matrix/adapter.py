@@ -209,7 +209,7 @@ class MatrixAdapter:
     async def _content(self, outbound: Outbound, file: Mapping[str, Any]) -> dict[str, Any]:
         text = await self._text(outbound)
         asked = codec.asked_by(outbound.answers)
-        points = asked is not None and self._points_at(outbound)
+        points = asked is not None and self._pointing.is_first(outbound)
         is_direct = outbound.key.user is None and outbound.to.thread is None
         relation = codec.relation(outbound.to.thread, asked[0] if asked and points and not is_direct else None)
         content: dict[str, Any] = {"msgtype": "m.notice" if outbound.kind == "notice" else "m.text", **text}
@@ -238,10 +238,6 @@ class MatrixAdapter:
         except TookTooLong:
             log.warning("shown_plainly", outbound=outbound.id, size=len(text))
             return formatting.plain(text)
-
-    def _points_at(self, outbound: Outbound) -> bool:
-        """In a room the first message of an answer points at its question, and calls the person who asked."""
-        return self._pointing.is_first(outbound)
 
     # -- editing ----------------------------------------------------------------------------
 

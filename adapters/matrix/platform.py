@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field
 
 from gateway.domain.place import Listen
-from gateway.domain.platform import AdapterSettings, Platform
+from gateway.domain.platform import AdapterSettings, Platform, matching
 from gateway.domain.settings import CatchUp, Contradiction, Flag, HttpUrl, Natural, Secret, Text, Token
 
 # https://spec.matrix.org/v1.15/appendices/#user-identifiers; rooms of version 12 have no server in their ids
@@ -72,22 +72,11 @@ class MatrixSettings(AdapterSettings):
             )
 
 
-def person_problem(name: str) -> str | None:
-    """People have whole ids here, with their server; so have rooms."""
-    if re.fullmatch(rf"({_PERSON}|\*)(@({_ROOM}|\*))?", name):
-        return None
-    return (
-        'must give a whole id, as in "matrix:@anna:example.org"; behind another @ a room\'s, as in '
-        '"matrix:*@!abcdef:example.org"'
-    )
-
-
-def place_problem(name: str) -> str | None:
-    """Rooms have ids that begin with !, whatever they are called."""
-    if re.fullmatch(rf"{_ROOM}(/\$\S+)?|{_PERSON}|\*", name):
-        return None
-    return 'must give a room\'s id, as in "matrix:!abcdef:example.org"; its settings show it under Advanced'
-
+_NO_PERSON: Final = (
+    'must give a whole id, as in "matrix:@anna:example.org"; behind another @ a room\'s, as in '
+    '"matrix:*@!abcdef:example.org"'
+)
+_NO_PLACE: Final = 'must give a room\'s id, as in "matrix:!abcdef:example.org"; its settings show it under Advanced'
 
 PLATFORM = Platform(
     name="matrix",
@@ -95,8 +84,8 @@ PLATFORM = Platform(
     create="adapters.matrix.adapter:create",
     settings=MatrixSettings,
     person="@anna:example.org",
-    person_problem=person_problem,
-    place_problem=place_problem,
+    person_problem=matching(rf"({_PERSON}|\*)(@({_ROOM}|\*))?", _NO_PERSON),
+    place_problem=matching(rf"{_ROOM}(/\$\S+)?|{_PERSON}|\*", _NO_PLACE),
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.matrix.limits:STAGE",
     guide="Make an account for the bot on any server where people log in with a password, and give that password here.",

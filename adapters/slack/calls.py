@@ -7,6 +7,7 @@ itself, those of chat.postMessage for each channel, and says how long a method i
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -83,17 +84,11 @@ class SlackCalls:
         self._rests.check(place)
         _ = self.http
         given = {name: value for name, value in arguments.items() if value is not None}
-        body: dict[str, Any] = {"json": given}  # what only reads takes no JSON, and has no blocks either
-        if not any(isinstance(value, dict | list) for value in given.values()):
-            body = {
-                "data": {
-                    name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()
-                }
-            }
+        form = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
         headers = {"Authorization": f"Bearer {token}"} if token else None
         try:
             async with self._clock.limit(self._patience):
-                answer = await self.client.api_call(method, headers=headers, **body)
+                answer = await self.client.api_call(method, headers=headers, data=form)
         except Foreign as error:
             found = mapped(error)
             self._rests.heard(place, found)

@@ -74,7 +74,7 @@ def tidied(text: str, spans: Iterable[Span]) -> list[Span]:
 
 
 def affordable(spans: Sequence[Span]) -> list[Span]:
-    """The most important of tidied `spans`, as many as one message takes."""
+    """The most important of tidied `spans`, in their order, as many as one message takes."""
     kept: list[Span] = []
     size = 0
     for span in sorted(spans, key=lambda span: _WORTH[span.kind]):
@@ -82,7 +82,7 @@ def affordable(spans: Sequence[Span]) -> list[Span]:
         if len(kept) == MOST_ENTITIES or size > _MOST_BYTES:
             break
         kept.append(span)
-    return kept
+    return sorted(kept, key=_order)
 
 
 def entities(text: str, spans: Iterable[Span]) -> tuple[Entity, ...]:
@@ -99,7 +99,7 @@ def entities(text: str, spans: Iterable[Span]) -> tuple[Entity, ...]:
             url=span.url,
             language=span.language,
         )
-        for span in sorted(spans, key=_order)
+        for span in spans
     )
 
 

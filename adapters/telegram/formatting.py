@@ -15,7 +15,7 @@ from msgspec import Struct
 from adapters.telegram.characters import LONGEST, LONGEST_CAPTION, cleaned, units
 from adapters.telegram.entities import MOST_ENTITIES, Entity, affordable, entities, tidied
 from gateway.delivery.markdown.characters import is_visible, sound
-from gateway.delivery.markdown.fitting import Fitting, as_written
+from gateway.delivery.markdown.fitting import Fitting, Marked, as_written
 from gateway.delivery.markdown.layout import Medium
 from gateway.delivery.markdown.page import Span
 from gateway.delivery.markdown.reading import PLAIN
@@ -41,16 +41,23 @@ def render(part: str) -> Rendered:
 
     What cannot be laid out, or would become longer than a message, is shown as it was written.
     """
+    text, spans = marks(part)
+    return Rendered(text=text, entities=entities(text, spans) if spans else ())
+
+
+def marks(part: str) -> Marked:
+    """The text of one part and what is marked in it."""
     shown = None if PLAIN.fullmatch(part) else _FITTING.fitted(part)
-    if shown is None:
-        return plain(part)
-    text, spans = shown
-    return Rendered(text=text, entities=entities(text, affordable(spans)))
+    return (_written(part), ()) if shown is None else (shown[0], affordable(shown[1]))
 
 
 def plain(part: str) -> Rendered:
     """One part as it was written; never empty."""
-    return Rendered(text=as_written(cleaned(sound(part))), entities=())
+    return Rendered(text=_written(part), entities=())
+
+
+def _written(part: str) -> str:
+    return as_written(cleaned(sound(part)))
 
 
 def caption(text: str) -> Rendered:

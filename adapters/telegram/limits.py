@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from adapters.telegram.characters import LONGEST, units
+from adapters.telegram.characters import LONGEST
 from adapters.telegram.files import LARGEST_SENT
-from adapters.telegram.formatting import fits_caption, plain, render, split
-from gateway.delivery.markdown.showing import shown_part
+from adapters.telegram.formatting import fits_caption, marks, plain, split
+from gateway.delivery.markdown.showing import staged
 from gateway.domain.adapter import REPEATED, Limits, Rate
-from gateway.domain.chat import ChatAddress, OutboundKind
-from gateway.domain.platform import Bubble, Mark, Stage
+from gateway.domain.chat import ChatAddress
 from gateway.runtime.clock import Clock
 
 LIMITS: Final = Limits(
@@ -86,23 +85,4 @@ class Spacing:
             self._next = max(self._next + _LATE_SECONDS, self._clock.monotonic())
 
 
-# -- rehearsal -----------------------------------------------------------------------------------------
-
-
-def bubble(part: str, kind: OutboundKind) -> Bubble:
-    """One message. What is no reply and no remark is no Markdown."""
-    rendered = shown_part(part, kind, render, plain)
-    sent = rendered.text.encode("utf-16-le", "surrogatepass")
-
-    def at(unit: int) -> int:
-        """The place of a UTF-16 unit in code points."""
-        return len(sent[: 2 * unit].decode("utf-16-le", "replace"))
-
-    marks = tuple(
-        Mark(start=at(each.offset), end=at(each.offset + each.length), kind=each.type, target=each.url or "")
-        for each in rendered.entities
-    )
-    return Bubble(text=rendered.text, marks=marks, units=units(rendered.text), most=LONGEST)
-
-
-STAGE: Final = Stage(limits=LIMITS, bubble=bubble)
+STAGE: Final = staged(LIMITS, LONGEST, marks, lambda text: plain(text).text)

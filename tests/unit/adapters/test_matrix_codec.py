@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from adapters.matrix import codec
 from adapters.matrix.codec import Me, Room
-from adapters.matrix.platform import MatrixSettings, person_problem, place_problem
+from adapters.matrix.platform import PLATFORM, MatrixSettings
 from gateway.domain.chat import Button
 
 ME = Me("@legato:example.org", "Legato", frozenset(("help", "new")))
@@ -93,10 +93,10 @@ def test_each_of_many_buttons_has_a_reaction_of_its_own() -> None:
 
 def test_ids_of_people_and_rooms() -> None:
     good = ("@anna:example.org", "@a=2f.b:h:8448", "*@!r:example.org", "@anna:example.org@!rAnDom-v12")
-    assert [each for each in good if person_problem(each)] == []
-    assert [each for each in ("anna", "@anna", "anna:example.org", "@a:b@c") if not person_problem(each)] == []
-    assert [each for each in ("!r:h", "!r", "!r:h/$thread", "@a:b", "*") if place_problem(each)] == []
-    assert place_problem("#alias:example.org")
+    assert [each for each in good if PLATFORM.person_problem(each)] == []
+    assert [each for each in ("anna", "@anna", "anna:example.org", "@a:b@c") if not PLATFORM.person_problem(each)] == []
+    assert [each for each in ("!r:h", "!r", "!r:h/$thread", "@a:b", "*") if PLATFORM.place_problem(each)] == []
+    assert PLATFORM.place_problem("#alias:example.org")
 
 
 def test_what_others_wrote_before_a_mention_is_who_said_what() -> None:
