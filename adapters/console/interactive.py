@@ -237,7 +237,6 @@ class InteractiveConsole:
                 await self._hand_over(accept)
 
     def forget_typed(self, goes: Callable[[str], bool]) -> None:
-        """Offer no text again for which `goes` holds."""
         if isinstance(self._session.history, QuietHistory):
             self._session.history.forget(goes)
 

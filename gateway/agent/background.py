@@ -239,7 +239,6 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
         return known[number]
 
     async def _end(self, commands: Sequence[Begun]) -> None:
-        """End those that run."""
         commands = [each for each in commands if not each.outcome]
         for each in commands:
             with suppress(FileNotFoundError):

@@ -72,7 +72,6 @@ class Caps(Section):
             )
 
     def __bool__(self) -> bool:
-        """Whether there is any cap."""
         return (self.per_session_usd, self.per_user_daily_usd, self.daily_usd) != (None, None, None)
 
 

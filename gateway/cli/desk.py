@@ -59,7 +59,6 @@ class Desk(Struct, kw_only=True):
     _one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def seen(self) -> Settings:
-        """The settings as they are written now. Raises ConfigError."""
         now = await self._present()
         setup = now.setup
         known, config = {**setup.variables(os.environ), **self._tried}, setup.config
@@ -146,7 +145,6 @@ class Desk(Struct, kw_only=True):
             return Tried(ok=False, told=Redactor([*self._tried.values(), *new.values()])(_sentence(error)))
 
     async def try_platform(self, name: str) -> Sequence[Tried]:
-        """What a platform says to the tokens that are saved."""
         found: list[Tried] = []
         try:
             config = (await self._present()).setup.config
@@ -165,7 +163,6 @@ class Desk(Struct, kw_only=True):
         return found or [Tried(ok=False, told="It is not switched on.")]
 
     async def save_model(self, chosen: Chosen, key: str, *, owner: bool) -> Saved:
-        """Write a model and its key."""
         plugin = providers().get(chosen.provider)
         if plugin is None:
             return Saved(problems=("There is no such provider.",))

@@ -273,7 +273,6 @@ def _as_text(value: Any) -> str:
 
 
 def _is_words(value: Any) -> bool:
-    """Whether it is a list of texts."""
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 

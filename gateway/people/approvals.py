@@ -422,7 +422,6 @@ class TurnQuestions(Struct, kw_only=True):
     _own: set[str] = field(default_factory=set)  # the calls about which this process asked
 
     def has_asked(self, call: str) -> bool:
-        """Whether this turn has asked about the call."""
         return call in self.known
 
     @property
@@ -447,7 +446,6 @@ class TurnQuestions(Struct, kw_only=True):
         return self._allowed & deeds.keys()
 
     async def ask(self, call: str, question: Question, said: str, said_as: str | None) -> None:
-        """Ask a question, after the words that the model said before it."""
         approvals, number = self.approvals, len(self.known) + 1
         before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
         deed = question.deed, self.session

@@ -31,13 +31,11 @@ class Keys(Struct, kw_only=True):
     _read_at: float | None = None
 
     async def holder(self, secret: str) -> Key | None:
-        """The key of this secret. Raises StoreUnavailable."""
         hashed = _hash(secret)
         await self._look(hashed in self._known)
         return self._known.get(hashed)
 
     async def of(self, person: str) -> Key:
-        """The key by which somebody talks. Raises UserError if there is none, StoreUnavailable."""
         await self._look(any(key.speaks_for(person) for key in self._known.values()))
         for key in self._known.values():
             if key.speaks_for(person):
@@ -52,7 +50,6 @@ class Keys(Struct, kw_only=True):
             self._read_at = now
 
     def is_strange(self, secret: str) -> bool:
-        """Whether nobody has this secret, if that is known without asking the store."""
         is_fresh = self._read_at is not None and self.clock.monotonic() - self._read_at < _FRESH_FOR_STRANGERS
         return is_fresh and _hash(secret) not in self._known
 

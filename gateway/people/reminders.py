@@ -246,7 +246,6 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
     item: InboxItem
 
     async def zone(self) -> str:
-        """The person's time zone."""
         return await self.every.own_zone(self.item.inbound.source) or self.every.zone
 
     async def has_zone(self) -> bool:
@@ -254,11 +253,9 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
         return await self.every.own_zone(self.item.inbound.source) is not None
 
     async def set_zone(self, name: str) -> str:
-        """Keep the person's time zone."""
         return await self.every.set_zone(self.item.inbound.source, name)
 
     def now(self) -> float:
-        """Seconds since the epoch."""
         return self.every.clock.now()
 
     async def add(
@@ -272,7 +269,6 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
         cause: str,
         origin: str = "",
     ) -> Reminder:
-        """Store a reminder. What one item asks for with one `cause` is one reminder. `origin`: as a Reminder has it."""
         every, item, now = self.every, self.item, self.now()
         zone, start = placed(when, zone)
         reminder = Reminder(
@@ -309,14 +305,12 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
             raise UserError(TOO_OFTEN.format(least=counted(least, "minute")))
 
     def unreached(self, made: Reminder) -> str:
-        """Say that a new reminder may come too late for its platform to show it; "" if it will not."""
         reach = self.every.outbox.reach(self.item.key.platform)
         if reach is None or (not made.rule and (made.due_at or 0.0) < self.now() + reach):
             return ""
         return UNREACHED.format(hours=counted(round(reach / 3_600.0), "hour"))
 
     async def listed(self) -> Sequence[Reminder]:
-        """The open ones by their number, then the latest that are over."""
         return await self.every.store.reminders(self.item.key, OVER_LISTED)
 
     async def shown(self, reminders: Sequence[Reminder]) -> dict[str, Outbound]:
@@ -326,24 +320,19 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
         return {row.id: row for row in rows}
 
     async def cancel(self, number: int) -> Reminder:
-        """Cancel the reminder: it fires no more."""
         return await self._change(number, _cancelled, "Cancelled.")
 
     async def snooze(self, number: int, until: float) -> Reminder:
-        """Put the reminder off: it fires (again) at this moment."""
         return await self._change(number, lambda each: _snoozed(each, until))
 
     async def skip(self, number: int) -> Reminder:
-        """The next moment of its rule is left out."""
         return await self._change(number, skipped)
 
     async def resume(self, number: int) -> Reminder:
-        """One that was paused goes on."""
         now = self.now()
         return await self._change(number, lambda each: resumed(each, now) if each.state == "paused" else None)
 
     async def reword(self, number: int, text: str | None, when: When | None, zone: str, origin: str = "") -> Reminder:
-        """Another text (of this `origin`), another time, or both, for one that is open."""
         worded, now = None if text is None else _checked(text), self.now()
 
         def decide(each: Reminder) -> Reminder | None:

@@ -118,7 +118,6 @@ class _ByProxy(httpx.AsyncBaseTransport):
         return await self._pool.handle_async_request(request)
 
     async def aclose(self) -> None:
-        """Close the connections."""
         if self._pool is not None:
             await self._pool.aclose()
 

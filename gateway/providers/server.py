@@ -99,7 +99,6 @@ class ModelServer:
         self._ids = SystemIds()
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
     def new_id(self) -> str:

@@ -133,7 +133,6 @@ class ApiCalls:
         return Answer(response.status_code, response.headers, content)
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._http.aclose()
 
 

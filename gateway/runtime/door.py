@@ -232,7 +232,6 @@ class _Visit(asyncio.Protocol):
         self._body: StreamReader | None = None  # of the request that is being answered
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A connection opened."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         peer = transport.get_extra_info("peername")
@@ -295,26 +294,22 @@ class _Visit(asyncio.Protocol):
             self._door.gone(self)
 
     def answered(self) -> None:
-        """A request has its answer."""
         self._body = None
         if not self.transport.is_closing():
             self._door.waits(self, owes=False)
 
     def pause_writing(self) -> None:
-        """The caller does not read."""
         if self._server is not None:
             self._server.pause_writing()
             self._door.waits(self, owes=False)
 
     def resume_writing(self) -> None:
-        """The caller reads."""
         if self._server is not None:
             self._server.resume_writing()
             if self._is_answered:
                 self._door.gone(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection ended."""
         self._door.gone(self)
         if self._server is not None:
             self._server.connection_lost(exc)

@@ -36,7 +36,6 @@ class _Sink:
             (self._file or sys.stderr).flush()
 
     def close(self) -> None:
-        """Close the file, if there is one."""
         if self._file is not None:
             self._file.close()
 

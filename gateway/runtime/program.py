@@ -119,11 +119,9 @@ class _Written(asyncio.SubprocessProtocol):
         self._open = pipes
 
     def process_exited(self) -> None:
-        """The program itself has ended."""
         self.exited.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """Nobody holds the other end of a pipe."""
         self._open -= 1
         if self._open == 0:
             self.closed.set()

@@ -105,7 +105,6 @@ class _Run(Struct, kw_only=True):
     _left: float = inf  # trajectories that are still taken
 
     async def work(self, compressor: TrajectoryCompressor, tell: Tell) -> None:
-        """Work on all lines that no earlier run worked on."""
         lines, totals = self._lines(), Totals()
         size = sum(_size(source) for source, _ in self.pairs.values())
 

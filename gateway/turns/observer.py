@@ -87,7 +87,6 @@ class TurnObserver:
             self._show_work(self._works)
 
     def pausing(self, seconds: float) -> None:
-        """The model did not answer, and is asked again in so many seconds."""
         self.time.turn.again_at = self.clock.monotonic() + seconds
         self.time.alive()
         if self._works is not None:

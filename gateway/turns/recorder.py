@@ -53,13 +53,11 @@ class TurnRecorder(Struct, frozen=True, kw_only=True):
         return await self._insist("follow", partial(self.sessions.follow, self.lease, session, source))
 
     async def begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
-        """Store the step so far, and the intents, before any tool runs."""
         await self._append(
             conversation, lambda ref, record: self.store.begin_tools(self.lease, ref, self.item, record, intents)
         )
 
     async def record_step(self, conversation: Conversation) -> None:
-        """Store what the step added."""
         await self._append(conversation, lambda ref, record: self.store.record_step(self.lease, ref, self.item, record))
 
     async def continue_(

@@ -43,16 +43,13 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
     _shown: set[str] = field(default_factory=set)  # the refs of those that were shown
 
     async def listed(self, limit: int) -> Sequence[KeptFile]:
-        """The key's files, newest first."""
         files = await self.store.kept_files(self.item.key, limit)
         return [file for file in files if not file.ref.startswith((WORDS, VOICE))]  # which stand in messages
 
     async def content(self, file: KeptFile) -> bytes | None:
-        """The content of one of them."""
         return await self.store.file_content(self.item.key, file.digest)
 
     async def output(self, name: str) -> KeptFile | None:
-        """The file with this name, in which a tool's result was kept."""
         return await self.store.kept_file(self.item.key, f"{OUTPUT}{name}")
 
     async def keep(self, tool: str, text: str) -> str:
@@ -75,7 +72,6 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
         return await self._kept("kept", name, mime, content)
 
     def must_show(self, size: int) -> None:
-        """Raise ToolError if the platform shows no files of this size."""
         platform = self.item.inbound.source.platform
         most = self.outbox.largest_file(platform)
         if most is None:
@@ -91,14 +87,12 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
     async def send_together(
         self, files: Sequence[tuple[str, str, bytes]], caption: str = "", *, kind: str = SENT
     ) -> None:
-        """The same for several files, in one message if the platform can; the caption goes with the first."""
         self.must_show(max(len(content) for _, _, content in files))
         for place, (name, mime, content) in enumerate(files):
             file = await self._kept(kind, name, mime, content)
             self._waiting.append((file, album_of(content), "" if place else caption))
 
     async def show(self) -> None:
-        """Show what was sent since the last time. What goes together is one message, where the platform can."""
         if self._waiting:
             await unbroken(self._show())  # or a /stop would leave calls whose results say that it is on its way
 
@@ -133,7 +127,6 @@ class TurnFiles(Struct, frozen=True, kw_only=True):
         return {file.ref for row in rows for file in row.files}
 
     async def show_left(self) -> None:
-        """Show what an earlier process was sent in this turn, and did not show."""
         for file in reversed(await self.store.kept_files(self.item.key, _LEFT)):
             if file.ref.startswith((SENT, PICTURE)) and file.at >= self.item.accepted_at:
                 content = await self.content(file) or b""
@@ -168,7 +161,6 @@ class TurnPolls(Struct, frozen=True, kw_only=True):
         await insist(lambda: self.outbox.emit([replace(row, buttons=buttons)]), clock=self.clock, what="emit")
 
     async def close(self, question: str) -> str:
-        """End the newest poll with this question; returns its counts. Raises ToolError."""
         rows = await self.store.outbox(self.item.inbound.source.address, _LOOKED_AT)
         for row in rows:
             if row.kind == "poll" and row.key == self.item.key and row.text.partition("\n")[0] == question:

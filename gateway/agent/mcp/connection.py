@@ -198,7 +198,6 @@ class _Channel:
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
-        """The result of a request."""
         result = await self._inner.send_raw_request(method, params, opts)
         match method:
             case "tools/list":
@@ -208,7 +207,6 @@ class _Channel:
         return result
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        """Tell the server something."""
         await self._inner.notify(method, params, opts)
 
     async def run(

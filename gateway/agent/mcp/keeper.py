@@ -27,13 +27,11 @@ NOT_FOUND = 127  # the exit status of a shell that finds no such command
 
 
 def _ask_kernel(option: int, value: int) -> None:
-    """Call prctl(2), where there is one."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _start(command: list[str], pipe: int) -> int:
-    """Start the command, and return its process."""
     keeper = os.getpid()
     if (child := os.fork()) != 0:
         return child

@@ -79,7 +79,6 @@ class TurnMemory(Struct, frozen=True):
     origin: Callable[[str], str] = lambda _: ""
 
     async def add(self, about: About, text: str) -> str:
-        """Remember a text. Raises ToolError."""
         return await self._edited(lambda edit, memory: edit.add(memory, about, text), text)
 
     async def replace(self, words: str, text: str) -> str:

@@ -70,12 +70,10 @@ class MessagesAnswer:
 
     @property
     def finished(self) -> bool:
-        """Whether the model has said everything."""
         return self._stop is not None or self._over
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come."""
         return self._over
 
     @property
@@ -87,17 +85,14 @@ class MessagesAnswer:
         )
 
     def done(self) -> None:
-        """A proxy sent its `[DONE]`."""
         self._over = True
 
     def refusal(self, data: Mapping[str, Any]) -> str | None:
-        """The error that an event or a response carries, as JSON text; None for any other."""
         if data.get("type") == "error" or (data.get("error") and "content" not in data):
             return json.dumps(data)
         return None
 
     def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """Return the deltas of an answer that is not streamed."""
         events: list[ModelEvent] = []
         self._counted, content = True, data.get("content")
         for index, block in enumerate(content if isinstance(content, list) else ()):
@@ -106,7 +101,6 @@ class MessagesAnswer:
         return events + self._end(data)
 
     def feed(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """Return the deltas of an event. Unknown events add nothing."""
         kind = data.get("type")
         if kind == "content_block_delta":
             return self._grow(data.get("index"), data.get("delta"))

@@ -133,14 +133,12 @@ class Entries:
         self._names = CallNames(_ID_LIMIT)
 
     def copy(self) -> Self:
-        """The same in its own right."""
         other = copy(self)
         other.made = [{**entry, "content": [*entry["content"]]} if "role" in entry else entry for entry in self.made]
         other._names = self._names.copy()
         return other
 
     def add(self, messages: Iterable[Message]) -> bool:
-        """Take the next messages. Says whether all that was made of them is known to hold texts alone."""
         made = self.made
         for message in messages:
             for role, blocks in _encoded(message, self._names, self._thinker):
@@ -154,7 +152,6 @@ class Entries:
         return False
 
     def end(self) -> None:
-        """No further message follows."""
         if not self.made:
             self.made.append({"role": "user", "content": [_text(_EMPTY)]})
         self._close()

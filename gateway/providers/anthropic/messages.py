@@ -46,7 +46,6 @@ class Messages:
         return self._bodies.rest()
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Call the model. Yields deltas, then exactly one `Completed`. Raises ProviderError."""
         model = (endpoint(spec), spec.name)
         thoughts, corrected = True, False
         while True:
@@ -72,15 +71,12 @@ class Messages:
                     yield lost
 
     async def reported_window(self, spec: ModelSpec) -> int | None:
-        """The model's window in tokens, as the list of models states it; None if the server has no such list. Raises
-        ProviderError if the server cannot be asked."""
         about = await self._server.look_up(f"{_models(spec)}/{quote(spec.name, safe='')}", _headers(spec))
         if isinstance(about, dict) and isinstance(cap := about.get("max_tokens"), int) and cap > 0:
             self._caps[endpoint(spec), spec.name] = cap
         return window_in([about], spec.name)
 
     async def models(self, spec: ModelSpec) -> list[OfferedModel]:
-        """Return the models that the server lists; nothing if it has no such list. Raises ProviderError."""
         return offered(await self._server.look_up(f"{_models(spec)}?limit={_LISTED}", _headers(spec)))
 
 

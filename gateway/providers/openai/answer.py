@@ -71,24 +71,20 @@ class ChatAnswer:
         return sum(call.size for call in self._calls)
 
     def done(self) -> None:
-        """The server sent its `[DONE]`."""
         self._done = True
 
     def refusal(self, data: Mapping[str, Any]) -> str | None:
-        """The error that a chunk or a response carries, as JSON text; None for any other."""
         if data.get("error") or (data.get("object") == "error" and "choices" not in data):
             return json.dumps(data)
         return None
 
     def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """Return the deltas of an answer that is not streamed."""
         events = self.feed(data)
         if "choices" in data:
             self._done = True
         return events
 
     def feed(self, chunk: Mapping[str, Any]) -> list[ModelEvent]:
-        """Return the deltas of a chunk. Unknown shapes add nothing."""
         if chunk.get("usage") or "x_groq" in chunk:
             self.figures(chunk)
         choices = chunk.get("choices")

@@ -63,7 +63,6 @@ class ChatCompletions:
         return self._bodies.rest()
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Call the model. Yields deltas, then exactly one `Completed`. Raises ProviderError."""
         model = (endpoint(spec), spec.name)
         habits = self._habits.get(model, Habits())
         while True:
@@ -110,8 +109,6 @@ class ChatCompletions:
         return window_in(listed, spec.name) or await running_window(look_up, spec.name)
 
     async def models(self, spec: ModelSpec) -> list[OfferedModel]:
-        """Return the models that the server lists in `/models`; nothing if it has no such list. Raises
-        ProviderError."""
         return offered(await self._server.look_up(_models(spec), bearer(spec)))
 
     async def embed(self, spec: ModelSpec, texts: Sequence[str]) -> Embedded:

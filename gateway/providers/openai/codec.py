@@ -174,13 +174,11 @@ class Entries:
         self._odd = 0  # messages that may be more than texts
 
     def copy(self) -> Self:
-        """The same in its own right."""
         other = copy(self)
         other.made, other._ids, other._pictures = [*self.made], {*self._ids}, [*self._pictures]
         return other
 
     def add(self, messages: Iterable[Message]) -> bool:
-        """Take the next messages. Returns whether everything that was made of them is known to hold only texts."""
         made, before, odd = self.made, None, self._odd
         calling = None if self._reasoning or self._signed else "assistant"  # whose calls get nothing back
         for message in messages:

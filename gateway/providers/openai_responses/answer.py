@@ -45,12 +45,10 @@ class ResponsesAnswer:
 
     @property
     def finished(self) -> bool:
-        """Whether the model has said everything."""
         return self._status is not None
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come."""
         return self.finished or self._done
 
     @property
@@ -59,7 +57,6 @@ class ResponsesAnswer:
         return len(self._items) + sum(call.size for call in self._calls.values())
 
     def done(self) -> None:
-        """A proxy sent its `[DONE]`."""
         self._done = True
 
     def refusal(self, data: Mapping[str, Any]) -> str | None:
@@ -76,12 +73,10 @@ class ResponsesAnswer:
         return None
 
     def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """Return the deltas of an answer that is not streamed."""
         self.figures(data)
         return self._end(data) if isinstance(data.get("output"), list) else []
 
     def feed(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """Return the deltas of an event. Unknown events add nothing."""
         kind, delta, place = data.get("type"), data.get("delta"), data.get("output_index")
         place = place if isinstance(place, int) else 0
         if isinstance(delta, str):
@@ -144,7 +139,6 @@ class ResponsesAnswer:
         return []
 
     def figures(self, data: Any) -> None:
-        """Take the usage that a response or an error's body may carry."""
         self.usage = told(data, "responses") or self.usage
 
     def _end(self, response: Mapping[str, Any]) -> list[ModelEvent]:

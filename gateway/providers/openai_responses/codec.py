@@ -131,13 +131,11 @@ class Entries:
         self._names = CallNames(_ID_LIMIT)
 
     def copy(self) -> Self:
-        """The same in its own right."""
         other = copy(self)
         other.made, other._names = [*self.made], self._names.copy()
         return other
 
     def add(self, messages: Iterable[Message]) -> bool:
-        """Take the next messages. Returns whether everything that was made of them is known to hold only texts."""
         made = self.made
         for message in messages:
             for item in _items(message, self._names, self._thinker):
@@ -149,7 +147,6 @@ class Entries:
         return False
 
     def end(self) -> None:
-        """No further message follows."""
         if not self.made:
             self.made.append(_said("user", [_text(_EMPTY)]))
 

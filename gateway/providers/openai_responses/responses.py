@@ -41,7 +41,6 @@ class Responses:
         return self._bodies.rest()
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Call the model. Yields deltas, then exactly one `Completed`. Raises ProviderError."""
         model = (endpoint(spec), spec.name)
         habits, thoughts = self._habits.get(model, Habits()), True
         while True:
@@ -65,13 +64,9 @@ class Responses:
                     yield lost
 
     async def reported_window(self, spec: ModelSpec) -> int | None:
-        """The model's window in tokens as its server states it in `/models`, or None: many say nothing. Raises
-        ProviderError if the server cannot be asked."""
         return window_in(await self._server.look_up(_models(spec), bearer(spec)), spec.name)
 
     async def models(self, spec: ModelSpec) -> list[OfferedModel]:
-        """Return the models that the server lists in `/models`; nothing if it has no such list. Raises
-        ProviderError."""
         return offered(await self._server.look_up(_models(spec), bearer(spec)))
 
 

@@ -56,7 +56,6 @@ _Literals = tuple[tuple[str, tuple[_Literal, ...]], ...]
 
 
 def _literals(kinds: Iterable[Kind], wanted: Callable[[Kind], bool] = bool) -> _Literals:
-    """The literals of the wanted kinds."""
     found: dict[tuple[str, str], list[Kind]] = {}
     for kind in filter(wanted, kinds):
         for start in kind.starts:
@@ -220,7 +219,6 @@ def _lowered(text: str) -> str:
 
 
 def _runs(text: str) -> list[Span]:
-    """The spans of a text's runs, in order."""
     marked = text.encode("ascii", "replace").translate(_RUNS)
     found: list[Span] = []
     end = 0
