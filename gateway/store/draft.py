@@ -46,9 +46,9 @@ class Records(Protocol):
 class Draft:
     """A `Space` on top of stored records. `known`: records that need not be asked for, by kind and key (None: it does
     not exist). `records`: what the step has put, by kind and key (None: it was dropped). `series`: from which place on
-    a series is new, and with what. `cut`: series that were longer before. `told`: the news."""
+    a series is new, and with what. `cut`: series that were longer before. `news`: what it tells."""
 
-    __slots__ = ("_known", "_stored", "cut", "dense", "number", "records", "series", "told")
+    __slots__ = ("_known", "_stored", "cut", "dense", "news", "number", "records", "series")
 
     def __init__(self, stored: Records, known: Mapping[tuple[str, Key], Any] = _NOTHING) -> None:
         self._stored = stored
@@ -58,7 +58,7 @@ class Draft:
         self.records: dict[Kind[Any], dict[Key, Any]] = {}
         self.series: dict[str, tuple[int, list[int]]] = {}
         self.cut: set[str] = set()
-        self.told: list[tuple[str, ...]] = []
+        self.news: list[tuple[str, ...]] = []
 
     def get(self, kind: Kind[T], key: Key) -> T | None:
         drafted = self.records.get(kind)
@@ -140,7 +140,7 @@ class Draft:
         self.series[series] = (min(place, length), drafted[: max(0, length - place)])
 
     def tell(self, topic: str, *words: str) -> None:
-        self.told.append((topic, *words))
+        self.news.append((topic, *words))
 
 
 def _is_between(entry: tuple[str, Order], under: str, since: Order | None, before: Order | None) -> bool:

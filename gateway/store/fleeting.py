@@ -41,7 +41,7 @@ class MemoryRecords:
             series = self._series.setdefault(name, [])
             assert len(series) >= place, f"{name} would get a gap"
             series[place:] = numbers
-        return result, draft.told
+        return result, draft.news
 
     def _write(self, kind: Kind[T], key: Key, record: T | None) -> None:
         old = self.get(kind, key)

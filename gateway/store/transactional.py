@@ -160,17 +160,17 @@ def attempt(
     except BaseException:
         connection.commit()  # of nothing: but now it is certain that what the step saw was so
         raise
-    if draft.records or draft.series or draft.told:
+    if draft.records or draft.series or draft.news:
         connection.write(draft)
-    if draft.told:
-        news = encode([owner, *draft.told]).decode()
+    if draft.news:
+        news = encode([owner, *draft.news]).decode()
         connection.tell(news if len(news) < _LONGEST_NEWS else encode([owner, ("missed",)]).decode())
     try:
         connection.commit()
     except UnknownEnd as unknown:
-        unknown.outcome = result, draft.told
+        unknown.outcome = result, draft.news
         raise
-    return result, draft.told
+    return result, draft.news
 
 
 class TransactionalBackend:

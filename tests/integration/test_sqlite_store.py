@@ -188,10 +188,10 @@ async def test_a_message_is_found_at_once_and_by_others_after_some_more(
     claim, session = await in_session(store)
     beside = make(read_only=True)
     await beside.open()
-    for number in range(writer.MOST_ASIDE // 2 - 1):
+    for number in range(writer.MOST_DEFERRED // 2 - 1):
         await store.record_step(claim.lease, session.ref, claim.item, step(user(f"word{number}"), user("other")))
     assert await found(store, "word3")
-    for number in range(writer.MOST_ASIDE):
+    for number in range(writer.MOST_DEFERRED):
         await store.record_step(claim.lease, session.ref, claim.item, step(user(f"late{number}")))
     assert await found(beside, "late31")  # it reads what is not entered yet
 

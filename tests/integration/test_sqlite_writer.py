@@ -47,7 +47,7 @@ class Ledger:
 @asynccontextmanager
 async def writing(path: Path) -> AsyncIterator[tuple[Ledger, Writer]]:
     ledger = Ledger(path)
-    writer = Writer(ledger.connection, path, aside=ledger.aside, broken=ledger.told.append)
+    writer = Writer(ledger.connection, path, deferred=ledger.aside, broken=ledger.told.append)
     try:
         yield ledger, writer
     finally:
@@ -106,7 +106,7 @@ async def test_an_error_fails_its_own_job_and_its_neighbours_commit(tmp_path: Pa
 async def test_what_is_put_aside_fails_nobody_and_is_tried_again(
     tmp_path: Path, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing_thread, "MOST_ASIDE", 4)
+    monkeypatch.setattr(writing_thread, "MOST_DEFERRED", 4)
     async with writing(tmp_path / "x.db") as (ledger, writer):
         ledger.trouble = error
         for number in range(9):

@@ -179,7 +179,7 @@ def _order(text: str) -> Order:
 
 class Guess:
     """The records of a partition for one run of a step. `asked`: all that the step asked, with what it was told;
-    `told`: the records among that. `lowest`, `highest`: of the numbers that it took (0: none)."""
+    `seen`: the records among that. `lowest`, `highest`: of the numbers that it took (0: none)."""
 
     dense = False
 
@@ -188,14 +188,14 @@ class Guess:
         self._known = known
         self._above = above
         self.asked: dict[Ask, Any] = {}
-        self.told: dict[tuple[str, Key], Any] = {}
+        self.seen: dict[tuple[str, Key], Any] = {}
         self.lowest = self.highest = 0
 
     def get(self, kind: Kind[T], key: Key) -> T | None:
         name = (kind.name, key)
         document = self.asked["g", kind, key] = self._known.documents.get(name, _NONE)
         record: T | None = document.record
-        self.told[name] = record
+        self.seen[name] = record
         return record
 
     def many(self, kind: Kind[T], keys: Sequence[Key]) -> list[T]:
@@ -267,7 +267,7 @@ class Writes:
         if kind.numbered and self.lowest and int(key) >= self.lowest:  # its number was just given
             old = _NONE
         else:
-            if (kind.name, key) not in self._guess.told:
+            if (kind.name, key) not in self._guess.seen:
                 self._guess.get(kind, key)
             old = self._guess.asked["g", kind, key]
         if record is None and old.record is None:

@@ -40,7 +40,7 @@ class Work(Struct, eq=False):
     runs: int = 0
     asks: list[Ask] = []
     writes: Writes | None = None
-    told: list[News] = []
+    news: list[News] = []
     result: Any = None
     error: Exception | None = None
 
@@ -97,7 +97,7 @@ class Runner:
     def _run(self, work: Work) -> None:
         known = self.known
         guess = Guess(known, self._fleet.above)
-        draft = Draft(guess, guess.told)
+        draft = Draft(guess, guess.seen)
         writes = work.error = None
         try:
             work.result = work.step(draft, *work.args)
@@ -107,11 +107,11 @@ class Runner:
             work.error = error
         self._fleet.last = max(self._fleet.last, guess.highest)
         work.writes = writes
-        work.told = [] if writes is None else draft.told
+        work.news = [] if writes is None else draft.news
         work.asks = list(guess.asked)
         try:
             job = self._wire.carry(
-                self._partition, "commit", self._arguments(guess, writes, work.told), writes=bool(writes or work.told)
+                self._partition, "commit", self._arguments(guess, writes, work.news), writes=bool(writes or work.news)
             )
         except StoreUnavailable as error:
             self._end(work, error)
@@ -164,5 +164,5 @@ class Runner:
             work.abandoned(work.result)
         else:
             work.future.set_result(work.result)
-        for news in work.told:
-            self._fleet.hear(news)
+        for each in work.news:
+            self._fleet.hear(each)

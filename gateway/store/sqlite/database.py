@@ -91,7 +91,7 @@ class Database:
             raise
         writing = self._connections[-1]
         if isinstance(writing, Connection):
-            self._writer = Writer(writing, self._path, aside=search.enter_stored, broken=self._broken)
+            self._writer = Writer(writing, self._path, deferred=search.enter_stored, broken=self._broken)
 
     async def aclose(self) -> None:
         """Finish the writes that wait, fold the log into the file, let go of the lock. Idempotent."""

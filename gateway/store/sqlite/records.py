@@ -296,7 +296,7 @@ class WrittenRecords(FileRecords):
         if len(self._places) > _REMEMBERED:
             for index in list(self._places)[:_FORGOTTEN]:
                 del self._places[index]
-        return result, draft.told
+        return result, draft.news
 
     def _write_all(self, draft: Draft) -> None:
         for kind, records in draft.records.items():
@@ -313,7 +313,7 @@ class WrittenRecords(FileRecords):
         if self._last > self._noted:
             self._noted = self._last + _AHEAD * self._apart
             self.connection.execute("UPDATE meta SET value = ? WHERE name = 'numbers'", (self._noted,))
-        if ("forgotten",) in draft.told:
+        if ("forgotten",) in draft.news:
             forgetting.owe_scrub(self.connection)
 
     def _forget_all(self) -> None:

@@ -9,7 +9,7 @@ full), its operations are tried again one by one, so that one that cannot be sto
 memory is therefore changed only by `done`, which runs on the loop after the commit, even if the caller has been
 cancelled meanwhile.
 
-Work that nobody waits for, such as the entries of a search index, is put aside while operations wait, and done for many
+Work that nobody waits for, such as the entries of a search index, is put off while operations wait, and done for many
 of them at once, in a transaction of its own.
 
 An error of any kind, in an operation, in what is done around a transaction or in a callback, is the error of that one
@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 MAX_BATCH: Final = 256  # operations in one transaction: bounds what one failure repeats
-MOST_ASIDE: Final = 32  # messages that were stored, after which what was put aside is done even while operations wait
+MOST_DEFERRED: Final = 32  # messages that were stored, after which what was put off is done even while operations wait
 _MOST_KEPT: Final = 1_024  # messages that are kept for another try
 _MANY: Final = 3  # operations in one transaction, from which on others are waited for
 _PASSES: Final = 4  # of the loop, as long as each brings more operations
@@ -69,9 +69,9 @@ class _Job(Struct):
 class Writer:
     """Runs operations on `connection` in a thread of its own, which starts at once.
 
-    `aside` is given the connection, in a transaction of its own, some time after messages were stored (its `stored`).
-    `broken` is given a sentence if the thread cannot go on, or the file is damaged. To be
-    made, used and closed on one event loop.
+    `deferred` is given the connection, in a transaction of its own, some time after messages were stored (its
+    `stored`). `broken` is given a sentence if the thread cannot go on, or the file is damaged. To be made, used and
+    closed on one event loop.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class Writer:
         connection: Connection,
         path: Path,
         *,
-        aside: Callable[[Connection], None],
+        deferred: Callable[[Connection], None],
         broken: Callable[[str], None] = _nothing,
     ) -> None:
         self.commits = 0  # transactions that changed something
         self._connection = connection
         self._path = path
-        self._aside = aside
-        self._aside_at = MOST_ASIDE  # messages
+        self._deferred = deferred
+        self._deferred_until = MOST_DEFERRED  # messages
         self._broken = broken
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
@@ -156,9 +156,9 @@ class Writer:
         return await future
 
     async def catch_up(self) -> None:
-        """Do now what was put aside, if there is something. Raises StoreUnavailable."""
+        """Do now what was put off, if there is something. Raises StoreUnavailable."""
         if self._connection.stored:
-            await self.run_outside(lambda _: self._aside_now())
+            await self.run_outside(lambda _: self._work_off())
 
     async def aclose(self) -> None:
         """Finish all operations that wait and end the thread. Idempotent; the connection stays open."""
@@ -180,8 +180,8 @@ class Writer:
                     self._commit(batch)
                     self._hand_over(self._deliver, batch)
                     batch = []
-                if len(self._connection.stored) >= (self._aside_at if going else 1):
-                    self._do_aside()
+                if len(self._connection.stored) >= (self._deferred_until if going else 1):
+                    self._do_deferred()
                 if outside:
                     self._run(outside)
                     self._hand_over(self._deliver, outside)
@@ -211,26 +211,26 @@ class Writer:
         try:
             return self._queue.get(timeout=_IDLE if self._connection.stored else None)
         except Empty:
-            self._do_aside()
+            self._do_deferred()
         return self._queue.get()
 
-    def _do_aside(self) -> None:
-        """Do what was put aside. A failure is nobody's: it is tried again after as many more messages, when nobody
+    def _do_deferred(self) -> None:
+        """Do what was put off. A failure is nobody's: it is tried again after as many more messages, when nobody
         waits, or after the next start."""
         try:
-            self._aside_now()
+            self._work_off()
         except BaseException as error:
             if self._connection.in_transaction:
                 raise  # and nobody could write any more
             log.error("store_put_off", error=f"{type(error).__name__}: {error}")
             self._connection.stored = self._connection.stored[-_MOST_KEPT:]
-        self._aside_at = len(self._connection.stored) + MOST_ASIDE
+        self._deferred_until = len(self._connection.stored) + MOST_DEFERRED
 
-    def _aside_now(self) -> None:
+    def _work_off(self) -> None:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
-            self._aside(connection)
+            self._deferred(connection)
             connection.execute("COMMIT")
         except BaseException:
             self._roll_back()
