@@ -202,15 +202,15 @@ python: ## say which Python would be used
 $(PROGRAM): requirements.lock pyproject.toml gateway/__init__.py
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 		python=$$($(MAKE) --silent --no-print-directory python) && \
-		echo "Making $(VENV) with $$python" && \
+		echo "Making $(VENV), a place for the libraries, with $$python" && \
 		"$$python" -m venv --clear $(VENV); }
-	@echo "Installing what requirements.lock pins"
+	@echo "Installing the libraries (about a minute)"
 	@$(PIP) install --quiet --no-compile --require-hashes -r requirements.lock
 	@$(PIP) install --quiet --no-compile --no-deps -e .
 	@touch $@
 
 $(STAMP): requirements-dev.lock | $(PROGRAM)
-	@echo "Installing what requirements-dev.lock pins"
+	@echo "Installing what the tests need (some minutes)"
 	@$(PIP) install --quiet --no-compile --require-hashes -r requirements-dev.lock
 	@touch $@
 
