@@ -193,6 +193,11 @@ class Guard:
         look = request.cookies.get(LOOK, "")
         return replace(login, cookie=cookie, look=look if look in LOOKS else "")
 
+    def holds(self, login: Login) -> bool:
+        """Whether a login that a cookie proved has not ended since."""
+        known = self._logins.get(_hash(login.cookie))
+        return known is not None and known.until > self._clock.now()
+
     def _bound(self, name: str, cookie: str) -> str:
         """What binds a login to the password in force; the owner has none."""
         if (person := self._settings.people.get(name)) is None:

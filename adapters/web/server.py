@@ -496,7 +496,7 @@ class Server(Struct, kw_only=True):
                 clock=self.clock,
                 digest=last or "0",
             )
-            await page.follow(bell, self.bells, lambda: _is_read(request) and self.guard.login_of(request) is not None)
+            await page.follow(bell, self.bells, lambda: _is_read(request) and self.guard.holds(login))
         return response
 
     def _asset(self, name: str) -> web.Response:
