@@ -15,6 +15,7 @@ from adapters.web.log import moment
 from adapters.web.markup import Child, Html, el, hidden
 from adapters.web.pages import Frame, worded
 from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, Settings, SettingUp, Tried
+from gateway.runtime.patterns import table
 
 _SENTENCES: Final = "Nothing was saved:"
 _SAID: Final = "set "  # begins the name of a field
@@ -33,32 +34,8 @@ _MORE: Final = {  # what else belongs to a section, beside the sections in it
     "adapters.api.hooks": ("/settings?at=adapters.api", "The server that listens for them"),
     "keys": ("/settings?at=adapters.api", "The server that takes them"),
 }
-_TITLES: Final = {  # of sections whose keys say too little
-    "": "General",
-    "tools.delegate": "Helpers",
-    "tools.shell": "Commands",
-    "tools.shell.folders": "Folders for commands",
-    "tools.web": "Web pages",
-    "tools.search": "Web search",
-    "tools.workspace": "Files of a conversation",
-    "adapters.api": "API",
-    "adapters.web": "This page",
-    "adapters.web.people": "People with a password",
-    "adapters.whatsapp": "WhatsApp",
-    "chats": "Chats of their own",
-    "otel": "Tracing",
-} | {at: title for at, _, title, _ in _FIRST}
-_WORDS: Final = {  # of keys, as people say them
-    "api": "API",
-    "args": "arguments",
-    "chars": "characters",
-    "cwd": "folder",
-    "env": "environment",
-    "id": "ID",
-    "mcp": "MCP",
-    "url": "address",
-    "usd": "US dollars",
-}
+_CALLED: Final = {heading: dict([line.split(": ", 1) for line in lines]) for heading, lines in table(__file__).items()}
+_TITLES: Final = _CALLED["titles"] | {at: title for at, _, title, _ in _FIRST}
 _BASIC: Final = {  # of long sections what most people fill in; the rest is folded
     "tools.mcp": ("enabled", "command", "url", "headers"),
     "adapters.api.hooks": ("secret", "chat", "do", "task"),
@@ -220,7 +197,7 @@ def title_of(at: str, name: str = "") -> str:
 
 def _said(key: str) -> str:
     """A key, in words."""
-    words = " ".join(_WORDS.get(each, each) for each in key.split("_"))
+    words = " ".join(_CALLED["words"].get(each, each) for each in key.split("_"))
     return words[:1].upper() + words[1:]
 
 
@@ -403,14 +380,15 @@ def _button(label: str, verb: str = "save") -> Html:
 
 
 def _asked(blank: Blank, example: str = "") -> Child:
-    """A field of a section, by its key and what it means; and beside it what it holds now, so that only what somebody
-    changes is written."""
+    """A field of a section, by its name, its key and what it means; and beside it what it holds now, so that only what
+    somebody changes is written."""
     usual = "" if blank.usual in ("null", "[]", "{}") else blank.usual
     hints = {"access": f"such as {example}" if example else "", "budgets": "no limit"}
     hint = hints.get(blank.name.partition(".")[0], usual)
-    name, more = blank.label, None
+    said, more = blank.label, None
     if "." not in blank.name:
-        name, more = _said(blank.name), el("small", _coded(blank.label))
+        said, more = _CALLED["labels"].get(blank.name) or _said(blank.name), el("small", _coded(blank.label))
+    name = el("span", said, " ", el("code", blank.name), class_="named")
     if blank.kind == "secret":
         return _secret(f"{_SAID}{blank.name}", [name, more], is_set=blank.is_set, shown=usual)
     was = hidden(**{f"{_SHOWN}{blank.name}": blank.value})
@@ -428,7 +406,7 @@ def _asked(blank: Blank, example: str = "") -> Child:
 
 
 def _text(
-    name: str, label: str, value: str, *, offered: Sequence[str] = (), hint: str = "", more: Child = None
+    name: str, label: Child, value: str, *, offered: Sequence[str] = (), hint: str = "", more: Child = None
 ) -> Html:
     choices = el("datalist", [el("option", value=each) for each in offered], id=f"of-{name}") if offered else None
     field = el(
