@@ -170,6 +170,8 @@ async def test_commands_complete_and_a_click_approves(tmp_path: Path, chromium: 
             ["Allow once", "This session", "Always", "Deny"]
         )
         await me.get_by_role("button", name="Allow once").click()
+        await expect(me.locator("#toast")).to_have_text("Approved.")
+        await expect(me.locator("#problem")).to_be_hidden()
         await expect(me.locator("#log")).to_contain_text("paid")
         assert tool.paid == [50]
         await expect(me.locator(".question button")).to_have_count(0)

@@ -70,7 +70,7 @@
     place.textContent = words;
     place.hidden = false;
     clearTimeout(toast.timer);
-    toast.timer = setTimeout(() => { place.hidden = true; }, 1600);
+    toast.timer = setTimeout(() => { place.hidden = true; }, 2500);
   }
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-do]");
@@ -197,7 +197,9 @@
     (goes ? post(command, { id: newId(), branch: button.value }) : post(press, { token: button.value }))
       .then(async (response) => {
         if (response.status === 401) return location.reload();
-        problem((await response.json()).problem || "");
+        const told = (await response.json()).problem || "";
+        problem(response.ok ? "" : told);
+        if (response.ok && told) toast(told);
         button.disabled = response.ok;
       })
       .catch(() => { button.disabled = false; });
