@@ -136,11 +136,14 @@ async def test_a_message_is_read_by_who_was_there_and_nobody_passes_for_its_writ
 async def test_the_room_key_changes_when_somebody_leaves_and_after_so_many_messages(tmp_path: Path) -> None:
     server = Server()
     anna = await device(server, ANNA, tmp_path / "a", "A")
-    await device(server, BEN, tmp_path / "b", "B")
+    ben = await device(server, BEN, tmp_path / "b", "B")
 
     async def key(*people: str) -> str:
         shut = await anna.sealed(room(*people), "m.room.message", SAID)
         assert shut is not None
+        await news(ben, server.login(BEN, "B"))
+        read = await ben.opened(ROOM, event(shut, name=f"${len(server.asked)}"), waits=False)
+        assert (read is not None and read["type"] == "m.room.message") is (BEN in people), "by the newest key, too"
         return str(shut["session_id"])
 
     first = [await key(ANNA, BEN) for _ in range(3)]
