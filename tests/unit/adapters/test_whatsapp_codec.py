@@ -20,7 +20,7 @@ from gateway.domain.chat import VOICE, ChatAddress, KeptFile
 from gateway.domain.quoting import cannot_read
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.connections import Answer
-from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, FileRefused, RateLimited
+from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, FileRefused, RateLimited
 
 
 def heard(number: str = "1", **message: Any) -> codec.Heard:
@@ -202,3 +202,29 @@ async def test_a_download_ends_where_it_is_longer_than_may_be(
         return
     with pytest.raises(FileRefused):
         await calls._asked("GET", "https://lookaside.fbsbx.com/1", "", 0.0, most=8)
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "error"),
+    [
+        (200, b'{"id": "1"}', None),
+        (200, b"<html>", Ambiguous),
+        (400, b"<html>", AdapterError),
+        (499, b"", AdapterError),
+        (500, b"", Ambiguous),
+        (503, b"<html>", Ambiguous),
+        (200, b'{"error": {"code": 131026}}', ChatGone),
+        (400, b'{"id": "1"}', DeliveryRefused),
+    ],
+)
+async def test_what_may_have_been_sent_is_told_from_what_was_not(
+    status: int, content: bytes, error: type[AdapterError] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = GraphCalls(WhatsAppSettings(token=SecretStr("t")), patience=1.0)
+    monkeypatch.setattr(calls._calls, "_pool", httpx.MockTransport(lambda _: httpx.Response(status, content=content)))
+    if error is None:
+        assert await calls("POST", "9/messages", {"a": 1}) == {"id": "1"}
+        return
+    with pytest.raises(AdapterError) as raised:
+        await calls("POST", "9/messages", {"a": 1})
+    assert type(raised.value) is error
