@@ -69,7 +69,7 @@ class Calibration(Struct):
 
 
 _UNKNOWN: Final = Correction()
-_NO_USAGE: Final = CanonicalUsage(input_tokens=0, output_tokens=0)
+_NO_USAGE: Final = CanonicalUsage()
 
 
 class _Absence(Struct, frozen=True):

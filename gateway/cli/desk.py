@@ -76,7 +76,7 @@ class Desk(Struct, kw_only=True):
                 ProviderBlank(
                     name=name,
                     title=vendor.title,
-                    key=Blank(name=vendor.key, label="Key", value="", is_set=bool(known.get(vendor.key))),
+                    key=Blank(name=vendor.key, label="Key", is_set=bool(known.get(vendor.key))),
                     keys_at=vendor.keys_at,
                     example=vendor.example,
                     address=vendor.address_to_fill or (vendor.address if vendor.own else ""),
@@ -282,9 +282,7 @@ class Desk(Struct, kw_only=True):
                 return Saved(problems=tuple(redact(each) for each in _sentences(error)))
         for name in secrets:
             self._tried.pop(name, None)
-        return Saved(
-            files=tuple(str(each) for each in files), now=done.changed, later=(*done.waiting, *done.held), problems=()
-        )
+        return Saved(files=tuple(map(str, files)), now=done.changed, later=(*done.waiting, *done.held))
 
 
 def _refuse_overruled(secrets: Mapping[str, str]) -> None:

@@ -21,7 +21,7 @@ async def migrate_between(source: str, target: str) -> Report:
     logs go to stderr, without the addresses' passwords."""
     passwords = [password for url in (source, target) if (password := urlsplit(url).password)]
     redact = Redactor([*passwords, *map(unquote, passwords)])
-    configure_logs(level="warning", form="console", redact=redact, file=None)
+    configure_logs(level="warning", form="console", redact=redact)
     clock = SystemClock()
     with _shown_progress() as tell:
         return await migrate(source_at(source, clock), target_at(target, clock), clock=clock, tell=tell)

@@ -232,7 +232,7 @@ class _Survey:
             if fence is not None:
                 yield fence.cut(at)
             elif event.data == "Indented":
-                yield Cut(at=at, rank=Rank.LINES, indent=0)
+                yield Cut(at=at, rank=Rank.LINES)
 
     def _row(self, event: Event) -> Cut:
         """Between two rows: the other half gets the headers again, so that it can be read by itself; headers without
