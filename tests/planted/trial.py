@@ -24,10 +24,13 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support import model
+
 TRIALS: Final = "TRIALS_OF_TESTS"
 ENDLESS, CRASH, _NONE = "its endless run", "its crash", "-"
 _PATIENCE: Final = 100.0  # seconds for the tests of one bug
 _failed: Final[list[str]] = []
+model.PATIENCE = 20.0  # seconds: before a test imports it; nearly all that is waited for here never comes
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
