@@ -39,7 +39,8 @@ _HINTING: Final = frozenset(max(_LETTERS.findall(hint), key=len) for hint in _HI
 # A prohibition with one of these is about this time alone; so is one of a certain thing with a reason behind it.
 _ONCE: Final = late(_TABLE["once"], re.IGNORECASE)
 _CERTAIN: Final = late("".join(_TABLE["certain"]), re.IGNORECASE)
-_MANNER: Final = late("".join(_TABLE["manner"]), re.IGNORECASE)
+_FOR_GOOD: Final = late("|".join((*_TABLE["manner"], *_TABLE["for_good"])), re.IGNORECASE)
+_BANS: Final = tuple(late(rf"\A(?:{one})", re.IGNORECASE) for one in _TABLE["bans"])
 _OPENED: Final = late(r"(?:, (?:so|therefore|also|und|daher|deshalb)|[:;]| [–—-]) (?=\w)|：")
 _STANDS: Final = tuple(late(rf"\A(?:{one})", re.IGNORECASE) for one in _TABLE["sentences"])
 _FORBIDDEN: Final = tuple(late(rf"\A(?:{one})", re.IGNORECASE) for one in _TABLE["forbids"])
@@ -79,10 +80,15 @@ def stands(said: str) -> bool:
         return True
     if any(one.match(said) for one in _VERBLESS):
         return _ONCE.search(said) is None
-    if not any(one.match(clause) for clause in _clauses(said) for one in _FORBIDDEN) or _ONCE.search(said):
-        return False
-    certain, manner = _CERTAIN.search(said), _MANNER.search(said)
-    return certain is None or (manner is not None and manner.start() < certain.end())
+    return _ONCE.search(said) is None and any(_forbids(clause, said) for clause in _clauses(said))
+
+
+def _forbids(clause: str, said: str) -> bool:
+    """Whether a clause of a sentence is a ban for good."""
+    certain, good = _CERTAIN.search(said), _FOR_GOOD.search(said)
+    if good is not None and (certain is None or good.start() < certain.end()):
+        return any(one.match(clause) for one in (*_FORBIDDEN, *_BANS))
+    return certain is None and any(one.match(clause) for one in _FORBIDDEN)
 
 
 def _clauses(said: str) -> Iterator[str]:
