@@ -27,6 +27,7 @@ from gateway.context.readable import (
     sources,
 )
 from gateway.context.standing import Instruction
+from gateway.context.timelines import Saying
 from gateway.domain.message import HOST, Message, note_of, noted, says_nothing, text_of, tool_result, user
 from gateway.runtime.tokens import TokenCounter
 
@@ -171,13 +172,14 @@ def with_system_note(message: Message, counter: TokenCounter) -> Message:
 
 class Noted(Struct, frozen=True, kw_only=True):
     """What the host keeps with a summary for the next compaction: the identifiers in the notes, with the weights of
-    those that people said; the instructions that hold; the facts that people told; and what was `corrected` in a
-    model's notes."""
+    those that people said; the instructions that hold; the facts that people told; what was said of things over time;
+    and what was `corrected` in a model's notes."""
 
     identifiers: Mapping[str, float] | None = None
     owned: Mapping[str, float] = field(default_factory=dict)
     standing: Sequence[Instruction] = ()
     facts: Sequence[PersonalFact] = ()
+    timelines: Sequence[Saying] = ()
     corrected: Sequence[str] = ()
 
     def note(self) -> dict[str, Any]:
@@ -191,6 +193,8 @@ class Noted(Struct, frozen=True, kw_only=True):
             note["standing"] = to_builtins(self.standing)
         if self.facts:
             note["facts"] = to_builtins(self.facts)
+        if self.timelines:
+            note["timelines"] = to_builtins(self.timelines)
         if self.corrected:
             note["corrected"] = list(self.corrected)
         return note

@@ -16,11 +16,12 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from msgspec import Meta, Struct
 
+from gateway.context.dating import Days, Told, related
 from gateway.context.instructions import read, stands
 from gateway.context.personal import LASTING, LONGEST, NAMED, PLAIN, told
 from gateway.context.readable import well_formed
 from gateway.context.statements import DENSE, sentences, tells_of_change
-from gateway.domain.message import Message, ends, is_request, own_words
+from gateway.domain.message import Message, ends, is_request, note_of, own_words
 from gateway.domain.notes import FACTS, section
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
@@ -49,11 +50,13 @@ _EMPTY: Final = frozenset({
 
 
 class PersonalFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A sentence. `by`: who said it, if several people talk. `weight`: its worth, which fades."""
+    """A sentence. `by`: who said it, if several people talk. `weight`: its worth, which fades. `at`: when it was said,
+    in seconds since the epoch; 0.0 if unknown."""
 
     text: Annotated[str, Meta(min_length=1)]
     weight: Annotated[float, Meta(gt=0, le=LASTING)]
     by: str = ""
+    at: Annotated[float, Meta(ge=0)] = 0.0
 
     @property
     def line(self) -> str:
@@ -104,8 +107,10 @@ def _by_worth(facts: Sequence[PersonalFact]) -> list[int]:
 
 def found(message: Mapping[str, Any]) -> list[PersonalFact]:
     """Return the facts that a person states in a message."""
+    noted: Any = note_of(message).get("at")
+    at = noted if isinstance(noted, int | float) and noted > 0 else 0.0
     tell = [
-        PersonalFact(text=kept.text, weight=kept.worth, by=by)
+        PersonalFact(text=kept.text, weight=kept.worth, by=by, at=at)
         for by, said in read(ends(own_words(message), _EDGE), _QUOTE, _whole)
         if (kept := told(said)) and not stands(said)
     ]
@@ -124,15 +129,47 @@ def _whole(line: str) -> Iterator[str]:
         yield begun
 
 
-def listed(facts: Sequence[PersonalFact], *, room: int, counter: TokenCounter, chars: int | None = None) -> str:
+def threads(facts: Sequence[PersonalFact]) -> list[list[Told]]:
+    """Each fact that shares a telling word with others, with the last of these, the older of the two first."""
+    told = [Told.of(each.text, each.at) for each in facts]
+    return [
+        sorted((told[place], told[others[-1]]), key=lambda each: each.at)
+        for place, others in enumerate(related(told))
+        if others and told[place].at
+    ]
+
+
+def listed(
+    facts: Sequence[PersonalFact],
+    days: Days,
+    changed: str = "",
+    *,
+    room: int,
+    counter: TokenCounter,
+    chars: int | None = None,
+) -> str:
     """The section of a summary with these facts, oldest first, at most `room` tokens and `chars` characters long; "" if
-    there are none. If not all fit, the best stay."""
+    there are none. If not all fit, the best stay. Facts that may be about the same thing have their
+    day. What the section `changed` shows is left out, unless it says who somebody is."""
     room -= counter.constant(f"{HEADING}\n{_SAID}") + 2
     left = MOST * LONGEST if chars is None else chars - len(HEADING) - len(_SAID) - 2
     lines: dict[int, str] = {}
     own = int(room * _OWN)  # tokens that only what people tell of themselves may take
+    facts = [each for each in facts if each.weight == LASTING or each.text not in changed]
+    told = [Told.of(each.text, each.at) for each in facts]
+    others = related(told)
+    worth = [each.weight for each in facts]
+    for place, each in enumerate(told):
+        for older in (other for other in others[place] if other < place):
+            worth[place] = max(NAMED, worth[place])
+            if _ALIKE * len(told[older].words) <= len(told[older].words & each.words):
+                worth[place] = max(worth[place], worth[older])
+                if facts[older].weight < LASTING:
+                    worth[older] /= 2
+    facts = [replace(each, weight=worth[place]) for place, each in enumerate(facts)]
     for place in _by_worth(facts):
-        line = facts[place].line
+        fact = facts[place]
+        line = f"{fact.line} ({days.of(fact.at)})" if fact.at and (others[place] or fact.text in changed) else fact.line
         size = counter.text(line) + 1
         if size <= room - (own if facts[place].weight <= NAMED else 0) and len(line) < left:
             lines[place] = line

@@ -17,6 +17,7 @@ from msgspec import Struct
 from gateway.context import archive, facts, fallback
 from gateway.context.archive import Archive
 from gateway.context.assembly import Noted, counted, merged, summary_message
+from gateway.context.dating import Days
 from gateway.context.prompts import CONTINUED, RESULT_MISSING
 from gateway.context.readable import calls_by_id
 from gateway.context.standing import carried, listed
@@ -243,7 +244,7 @@ def _anew(
     said = Noted(standing=carried((), middle), facts=told_of)
     lists = Lists(
         standing=listed(said.standing, redact, room=_LEAST_TOKENS, counter=counter),
-        facts=facts.listed(said.facts, room=_LEAST_TOKENS, counter=counter),
+        facts=facts.listed(said.facts, Days(0.0), room=_LEAST_TOKENS, counter=counter),
     )
     notes = "\n\n".join(filter(None, (notes, lists.text)))
     parts = list(archive.again(note_of(old), middle, history.order, redact))

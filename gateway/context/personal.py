@@ -65,13 +65,18 @@ def told(said: str) -> Said | None:
         whole = not asks and len(said) <= _WHOLE and not _MOMENT.match(said)
         text = said if whole else _clause(said, -start)
         return Said(text, min(worth, NAMED) if _TODAY.search(text) else worth) if _enough(text, dense=dense) else None
-    if asks or len(said) > LONGEST or _REQUESTS.search(said) or _MOMENT.match(said):
+    if len(said) > LONGEST or not asserts(said):
         return None
     if dense:
         return Said(said, NAMED if _NAMED.search(said) else TOLD) if len(said) >= 2 * _LEAST_DENSE - 1 else None
     if words > _LEAST and _NAMED.search(said):
         return Said(said, NAMED)
     return Said(said, TOLD) if words >= _LEAST_TOLD else None
+
+
+def asserts(said: str) -> bool:
+    """Whether a sentence states something: it asks nothing, requests nothing, and does more than keep a talk going."""
+    return not (_ASKS.search(said) or _REQUESTS.search(said) or _MOMENT.match(said))
 
 
 def worth(said: str) -> float:

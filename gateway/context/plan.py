@@ -29,6 +29,7 @@ from gateway.context.readable import Call, Calls, sources
 from gateway.context.standing import Instruction, carried
 from gateway.context.state import Correction
 from gateway.context.summary import Extracted, extract
+from gateway.context.timelines import Saying
 from gateway.domain.message import HOST, Message, is_request, text_of
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
@@ -51,7 +52,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     earlier notes with their weights; `owned`: those of people among them. `archive`: the messages out of view after
     this compaction. `chapters`: those of the earlier notes, and `table_room`: the most tokens for the table.
     `standing`: the instructions in the notes that still hold, oldest first. `facts`: what people said of themselves
-    there, oldest first. All counts are our tokenizer's.
+    there, oldest first. `sayings`: what the earlier notes hold of things over time. All counts are our tokenizer's.
     """
 
     lead: list[Message]
@@ -72,6 +73,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     table_room: int
     standing: Sequence[Instruction]
     facts: Sequence[PersonalFact]
+    sayings: Sequence[Saying]
     before: int
     after: int
     room: int
@@ -185,6 +187,7 @@ def make_plan(
         table_room=table_room,
         standing=carried(found.standing, told, kept[layout.head_end :]),
         facts=facts.carried(found.facts, middle),
+        sayings=found.sayings,
         before=before,
         after=stays + total_tokens(lead, counter) + min(noted, max(0, room)),
         room=room,

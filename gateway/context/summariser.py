@@ -15,8 +15,19 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gateway.context import checking, facts, fallback, ledger, prompts, statements, summary_input, verification
+from gateway.context import (
+    checking,
+    facts,
+    fallback,
+    ledger,
+    prompts,
+    statements,
+    summary_input,
+    timelines,
+    verification,
+)
 from gateway.context.assembly import Noted
+from gateway.context.dating import Dating, Days
 from gateway.context.engine import Outcome
 from gateway.context.plan import Plan
 from gateway.context.pruning import cut
@@ -154,6 +165,13 @@ class _Notes:
             replace(each, text=redact(statements.marked(each.text, present, self._outdated.about)))
             for each in plan.facts
         ]
+        self._sayings = timelines.carried(plan.sayings, plan.middle, redact)
+        own = {
+            each.text for each in self._facts
+        }  # these stand in a list of their own, if there is no room for them here
+        rows = timelines.changed(self._sayings)
+        self._changed = sorted(rows, key=lambda row: (row[-1].text not in own, row[-1].at), reverse=True)
+        self._days = Days(max([0.0, *(each.at for each in self._sayings), *(each.at for each in self._facts)]))
         self.ledger = {value: entry for value, entry in ranked.items() if value not in self._outdated.values}
 
     def begin_again(self) -> None:
@@ -196,6 +214,9 @@ class _Notes:
             previous=self.plan.previous,
             lists=lists,
             gone=self._outdated,
+            dating=Dating(
+                [*facts.threads(self._facts), *([each.told for each in row] for row in self._changed)], self._days
+            ),
         )
         held = verification.held(notes, self.ledger)
         kept = Noted(
@@ -203,6 +224,7 @@ class _Notes:
             owned={value: round(self.ledger[value].own, 3) for value in held if self.ledger[value].own},
             standing=self.plan.standing,
             facts=self._facts,
+            timelines=self._sayings,
             corrected=self._corrected,
         )
         return Written(notes=notes, kept=kept, outcome=outcome)
@@ -210,14 +232,24 @@ class _Notes:
     def lists(self, room: int, chars: int | None = None) -> Lists:
         """Return the lists of what people said for notes of `room` tokens and `chars` characters."""
         most = None if chars is None else int(chars * SHARE)
+        changed = timelines.listed(
+            self._changed,
+            self._days,
+            room=int(room * timelines.SHARE),
+            chars=None if chars is None else int(chars * timelines.SHARE),
+            counter=self.counter,
+        )
         return Lists(
             standing=listed(self.plan.standing, self.redact, room=int(room * SHARE), counter=self.counter, chars=most),
             facts=facts.listed(
                 self._facts,
+                self._days,
+                changed,
                 room=int(room * facts.SHARE),
                 chars=None if chars is None else int(chars * facts.SHARE),
                 counter=self.counter,
             ),
+            changed=changed,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 
 from msgspec import Meta, Struct, field
 
-from gateway.context import facts, identifiers, ledger
+from gateway.context import facts, identifiers, ledger, timelines
 from gateway.context.archive import Archive, Chapter, without_line
 from gateway.context.archive import earlier as earlier_chapters
 from gateway.context.prompts import END_MARKER, foreign, framed, unframed
@@ -41,6 +41,7 @@ class Extracted(Struct, kw_only=True):
     chapters: list[Chapter] = field(default_factory=list)  # of these messages
     standing: list[Instruction] = field(default_factory=list)  # instructions that they hold
     facts: list[facts.PersonalFact] = field(default_factory=list)  # that they hold
+    sayings: list[timelines.Saying] = field(default_factory=list)  # of things over time
 
 
 def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
@@ -95,6 +96,7 @@ def _add(result: Extracted, summary: Message, notes: str) -> None:
     result.archive += Archive.of(summary)
     result.standing += earlier(note_of(summary))
     result.facts += facts.earlier(note_of(summary))
+    result.sayings += timelines.earlier(note_of(summary))
 
 
 def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gateway.context import facts, listing, statements
+from gateway.context import facts, listing, statements, timelines
+from gateway.context.dating import Dating
 from gateway.context.injections import orders_in
 from gateway.context.ledger import EARLIER, Ledger
 from gateway.context.mentions import Named
@@ -49,8 +50,9 @@ _SORRY: Final = late(
 )
 _SORRY_CHARS: Final = 1_500  # a longer text, or a text with headings, is no refusal
 _SECTION: Final = late(rf"(?:(?<!\n)\n++)?+^{re.escape(listing.HEADING)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
+_HEADINGS: Final = (HEADING, facts.HEADING, timelines.HEADING)
 _WORD_FOR_WORD: Final = late(
-    rf"(?:(?<!\n)\n++)?+^(?:{re.escape(HEADING)}|{re.escape(facts.HEADING)})\n"
+    rf"(?:(?<!\n)\n++)?+^(?:{'|'.join(map(re.escape, _HEADINGS))})\n"
     r"(?:(?!- |#)[^\n]++\n)?((?:- [^\n]*(?:\n|\Z))*)",
     re.MULTILINE,
 )
@@ -58,15 +60,16 @@ _APART: Final = "\n\n\x1e\n\n"
 
 
 class Lists(Struct, frozen=True):
-    """What people said, as it appears in notes word for word: instructions and facts; each may be ""."""
+    """What was said, as it appears in notes word for word: instructions, facts, and what changed; each may be ""."""
 
     standing: str
     facts: str
+    changed: str = ""
 
     @property
     def text(self) -> str:
-        """Both."""
-        return "\n\n".join(filter(None, (self.facts, self.standing)))
+        """All of them."""
+        return "\n\n".join(filter(None, (self.changed, self.facts, self.standing)))
 
 
 def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter, spoken: str = "") -> str:
@@ -123,19 +126,23 @@ def completed(
     previous: str,
     lists: Lists,
     gone: Outdated,
+    dating: Dating,
 ) -> str:
     """`notes`, redacted, followed by the `lists` of what people said and a list of the ledger's identifiers that
     neither of them mentions (`listing`).
 
-    Lines with an outdated identifier are marked (`gone`). The list is as long as `room` tokens allow. If the notes
+    Lines with an outdated identifier are marked (`gone`), and so are those with one of several sayings of a thing
+    (`dating`). The list is as long as `room` tokens allow. If the notes
     copied an earlier list, that is removed: what is valid of it is in the ledger.
     """
     told = set(listing.unsuspected((value for value in gone.present.values() if value in ledger), ledger, redact))
     changed = {value: present if present in told else "" for value, present in gone.present.items()}
     own = _without_told(without_lists(notes), lists.text)
-    bare = "\n\n".join(filter(None, (statements.marked(own, changed, gone.about), lists.text)))
+    own = dating.marked(statements.marked(own, changed, gone.about))
+    bare = "\n\n".join(filter(None, (own, lists.text)))
     left = listing.Room(room - counter.text(bare) - counter.constant(listing.HEADING) - 4, counter)
     lines = listing.lines_of(bare, ledger, left, redact, previous, gone.present)
+    lines = [dating.marked(line) if statements.CONTEXT in line else line for line in lines]
     while True:
         raw = f"{bare}\n\n{listing.HEADING}\n" + "\n".join(lines) if lines else bare
         whole = redact(raw)
@@ -173,7 +180,7 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
 
 def without_lists(notes: str) -> str:
     """Return notes without the lists that `completed` appends."""
-    bare = _WORD_FOR_WORD.sub("\n", notes) if HEADING in notes or facts.HEADING in notes else notes
+    bare = _WORD_FOR_WORD.sub("\n", notes) if any(map(notes.__contains__, _HEADINGS)) else notes
     bare = _SECTION.sub("\n", bare) if listing.HEADING in bare else bare
     return notes if bare == notes else bare.strip()
 

@@ -17,7 +17,7 @@ HOST: Final = "_legato"
 # What a summary alone notes.
 SUMMARY_NOTES: Final = (
     "summary", "fallback", "merged", "identifiers", "weights", "archive", "standing", "facts", "owned", "own_weights",
-    "chapters", "corrected",
+    "chapters", "corrected", "timelines",
 )  # fmt: skip
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -50,6 +50,7 @@ class HostNote(TypedDict, total=False):
     instructions: list[str]  # of a person: what is to hold for good, or ends that; found when the message was stored
     standing: list[dict[str, Any]]  # of a summary: the instructions that hold, each with its speaker and time
     facts: list[dict[str, Any]]  # of a summary: what people said of themselves, each with its speaker and weight
+    timelines: list[dict[str, Any]]  # of a summary: what was said of things that have a name with a digit, and when
     corrected: list[str]  # of a summary: what its model wrote against the originals, in sentences
     archive: dict[str, Any]  # of a summary: how many messages it stands for, and the first and last time
     chapters: list[dict[str, Any]]  # of a summary: the table of contents of these messages

@@ -42,6 +42,7 @@ CONTEXT: Final = "Critical Context"
 # A program appends the lists under these headings; no model is asked for them.
 INSTRUCTIONS: Final = "Standing Instructions"
 FACTS: Final = "Personal Facts"
+CHANGED: Final = "What Changed"
 IDENTIFIERS: Final = "Identifiers"
 
 # Every heading that a model is asked for, in order, and the content that is asked for.

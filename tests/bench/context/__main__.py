@@ -3,6 +3,7 @@
 With `--delegated` it prints what helpers spare a conversation.
 With `--coding` it prints what is kept of runs of an agent that works on code: see `coding`.
 With `--chapters` it prints whether a chapter leads to what was said at the beginning: see `opened`.
+With `--states` it prints what is in view of things whose state changes: see `states`.
 With `--drift` it prints what is left of the first hour of a conversation: see `drift`.
 """
 
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from gateway.runtime.tokens import TokenCounter
 from tests.bench import table
-from tests.bench.context import coding, delegated, drift, drive, opened
+from tests.bench.context import coding, delegated, drift, drive, opened, states
 from tests.bench.context.archive import Hits, searched
 from tests.bench.context.customers import LENGTH, write
 from tests.bench.context.sheet import Sheet, render
@@ -33,6 +34,12 @@ def main() -> None:
     given = _arguments()
     if given.drift:
         print(*drift.render(drift.measure(given.seeds, min(given.windows), given.talk)), sep="\n")
+        return
+    if given.states:
+        for path in (states.STATES, states.UNSEEN):
+            print(
+                path.stem, *states.render(states.measure(path, min(given.windows), given.seeds)), sep="\n", flush=True
+            )
         return
     if given.chapters:
         window = min(given.windows)
@@ -98,6 +105,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="conversations a third as long")
     parser.add_argument("--chapters", action="store_true", help="chapters and what they lead to")
     parser.add_argument("--drift", action="store_true", help="what is left of the first hour, on the smallest window")
+    parser.add_argument("--states", action="store_true", help="the last state of things that change")
     parser.add_argument("--coding", action="store_true", help="what is kept of an agent's work on code")
     parser.add_argument("--delegated", action="store_true", help="what helpers spare a conversation")
     parser.add_argument(

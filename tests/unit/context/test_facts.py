@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway.context.dating import Days
 from gateway.context.facts import HEADING, PersonalFact, carried, earlier, found, listed
 from gateway.context.personal import DECIDED, LASTING, NAMED, PLAIN, TOLD, worth
 from gateway.domain.message import note_of, noted, text_of, user
@@ -134,12 +135,12 @@ def test_nobody_replaces_what_another_person_said() -> None:
 def test_where_not_all_fit_the_lasting_and_the_newest_stay() -> None:
     old = PersonalFact(text="I am allergic to nuts.", weight=LASTING)
     said = carried([old], stored([user(f"We finished house number {number} in May.") for number in range(30)]))
-    text = listed(said, room=90, counter=COUNTER)
+    text = listed(said, Days(0.0), room=90, counter=COUNTER)
     assert COUNTER.text(text) <= 90
     assert "allergic" in text
     assert "number 29 " in text
     assert "number 0 " not in text
-    assert listed(said, room=20, counter=COUNTER) == ""
+    assert listed(said, Days(0.0), room=20, counter=COUNTER) == ""
     assert carried(carried([old], []), [])[0].weight == LASTING  # what lasts does not fade
     plain = carried((), stored([user("Our shop is closed on Mondays.")]))
     assert carried(plain, [])[0].weight < PLAIN
@@ -150,7 +151,9 @@ def test_a_short_fact_stands_where_a_better_one_is_too_long() -> None:
     short = PersonalFact(text="I live in Rome.", weight=(NAMED + PLAIN) / 2)
     met = 0
     for room in range(60):
-        one, other, both = (listed(each, room=room, counter=COUNTER) for each in ([better], [short], [better, short]))
+        one, other, both = (
+            listed(each, Days(0.0), room=room, counter=COUNTER) for each in ([better], [short], [better, short])
+        )
         if not one:
             assert both == other
             met += bool(other)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.context import facts
+from gateway.context.dating import Dating, Days
 from gateway.context.ledger import LEDGER, ledger
 from gateway.context.listing import HEADING as LIST_HEADING
 from gateway.context.statements import Outdated
@@ -30,6 +31,7 @@ from tests.support.transcripts import (
 )
 from tests.unit.runtime.test_redaction import PARTLY, SAMPLES, pem
 
+UNDATED = Dating([], Days(0.0))
 NOTES = "## Active Task\nRepair the import.\n## Goal\nAll is well."
 
 
@@ -82,7 +84,14 @@ def test_a_last_section_that_says_nothing_is_left_out() -> None:
 
 def _completed(notes: str, middle: list[Message], earlier: list[str] | None = None, **limits: Any) -> str:
     known = ledger(middle, dict.fromkeys(earlier or [], 3.0))
-    usual = {"room": 2_000, "counter": COUNTER, "previous": "", "lists": Lists("", ""), "gone": Outdated()}
+    usual = {
+        "room": 2_000,
+        "counter": COUNTER,
+        "previous": "",
+        "lists": Lists("", ""),
+        "gone": Outdated(),
+        "dating": UNDATED,
+    }
     return completed(notes, known, Redactor(), **{**usual, **limits})
 
 
@@ -142,7 +151,15 @@ def test_the_sentence_beside_an_identifier_says_no_outdated_value() -> None:
     known = {value: entry for value, entry in ledger(middle).items() if value != "$410"}
     gone = Outdated(present={"$410": "$880"})
     whole = completed(
-        "## Goal\nx", known, Redactor(), room=2_000, counter=COUNTER, previous="", lists=Lists("", ""), gone=gone
+        "## Goal\nx",
+        known,
+        Redactor(),
+        room=2_000,
+        counter=COUNTER,
+        previous="",
+        lists=Lists("", ""),
+        gone=gone,
+        dating=UNDATED,
     )
     assert whole.partition(f"{LIST_HEADING}\n")[2].splitlines() == [
         "- $880 · … change the flight went from $410 to ….",

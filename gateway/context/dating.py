@@ -1,0 +1,170 @@
+"""Days behind sayings: of two that may be about the same thing, each line of the notes says when it was said.
+
+Nobody decides whether the newer one replaces the older one. A day too many does no harm, and the reader of a line with
+a day knows which one to believe."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from gateway.context.statements import DENSE
+
+_COMMON: Final = 6  # sayings that may share a word which still tells what they are about
+# Words that may name what a sentence is about: the first one, those behind an article, and names.
+_ARTICLE: Final = (
+    r"(?i:the|my|our|your|his|her|their|this|der|die|das|den|dem|mein\w*|unser\w*|sein\w*|ihr\w*|le|la|les|mon|ma|mes"
+    r"|notre|nos|el|los|las|mi|mis|nuestr\w+|su|una?|une)"
+)
+_SUBJECT: Final = re.compile(
+    rf"(?:\A\W*(?:{_ARTICLE}\s)?|\b{_ARTICLE}\s|\b[ld]['’])([^\W\d_][\w’'-]{{2,}})"
+    r"|(?<=[^\W\d_,]\s)([A-ZÀ-ÞА-Я][\w’-]{2,})|((?=[A-Za-z_-]*\d)(?=\d*[A-Za-z])[A-Za-z0-9_-]{3,})"
+)
+_FIRST: Final = re.compile(r"(?:[我你您他她它咱这那们的]|[昨今明]天|现在)+")  # at the beginning of a sentence
+_LATIN: Final = re.compile(r"[a-zß-ɏ]+(?!['’](?:m|ve|d|ll|re)\b)[\w’'-]*$")  # other scripts may begin with the verb
+_SAYS_NOTHING: Final = frozenset({
+    "the", "and", "but", "this", "that", "there", "they", "she", "you", "has", "have", "had", "was", "were", "are",
+    "will", "from", "with", "when", "what", "now", "yes", "new", "also", "only", "just", "der", "die", "das", "und",
+    "aber", "ich", "wir", "sie", "ist", "sind", "war", "les", "des", "elle", "nous", "vous", "los", "las", "una",
+    "uno", "para",
+})  # fmt: skip
+_LEAST: Final = 2  # letters of such a word
+_ENOUGH: Final = 2  # other words that few sayings have, shared by two that may be about the same
+_ALIKE: Final = 0.6  # of the words of a saying are in a line that repeats it
+_WORD: Final = re.compile(r"[^\W_]+(?:[-.,:_'’/][^\W_]+)*")
+_MARK: Final = re.compile(r" \(\d{1,2} [A-Z][a-z]{2}(?: \d{4})?(?:, \d\d:\d\d)?\)$")
+
+
+class Told(NamedTuple):
+    """The words of a saying, those that may name what it is about, and when it was said, in seconds since the epoch;
+    0.0 if unknown."""
+
+    words: frozenset[str]
+    about: frozenset[str]
+    at: float
+
+    @classmethod
+    def of(cls, text: str, at: float) -> Told:
+        """A sentence, taken apart."""
+        words = telling(text)
+        about = {
+            word.lower().removesuffix("'s").removesuffix("’s") for found in _SUBJECT.findall(text) for word in found
+        }
+        dense = (word for word in words if DENSE.search(word))
+        return cls(words, frozenset([*about, *dense]) - _SAYS_NOTHING - {""}, at)
+
+
+class _Dated(NamedTuple):
+    """A saying with its day. `own`: its words that the last saying about the thing lacks."""
+
+    words: frozenset[str]
+    own: frozenset[str]
+    at: float
+
+
+class Days:
+    """Says days as they stand in notes whose newest message is of `newest`: a day of that year goes without it."""
+
+    def __init__(self, newest: float) -> None:
+        self._year = time_of(newest).year
+
+    def of(self, at: float) -> str:
+        """A day: "3 May", or "3 May 2025"."""
+        when = time_of(at)
+        return f"{when.day} {when:%b}" if when.year == self._year else f"{when.day} {when:%b %Y}"
+
+    def pair(self, later: float, before: float) -> tuple[str, str]:
+        """Two days, with the time if they are the same."""
+        one, other = self.of(later), self.of(before)
+        if one != other:
+            return one, other
+        return f"{one}, {time_of(later):%H:%M}", f"{other}, {time_of(before):%H:%M}"
+
+
+def time_of(at: float) -> datetime:
+    """A time in UTC; the beginning of the epoch for what is none, because an import may say anything."""
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(at, UTC)
+    return datetime.fromtimestamp(0, UTC)
+
+
+def telling(text: str) -> frozenset[str]:
+    """The words of a text; pairs of characters where it is written without spaces."""
+    words = set[str]()
+    for run in _WORD.findall(text.lower()):
+        if DENSE.search(run):
+            words.update(run[place : place + 2] for place in range(len(run) - 1))
+        else:
+            words.add(run)
+    return frozenset(words)
+
+
+def subject(text: str) -> str:
+    """The word with which a sentence says what it is about, if it begins with that; "" if it does not."""
+    if dense := DENSE.search(text):
+        return _FIRST.sub("", text[dense.start() :])[:2] if dense.start() < 2 else ""
+    found = _SUBJECT.match(text)
+    named = found is not None and text[found.end() : found.end() + 1] == " "  # "Thanks, …" names nothing
+    word = (found[1] or found[3] or "").lower() if found and named else ""
+    return "" if word in _SAYS_NOTHING or not _LATIN.match(word) else word
+
+
+def related(told: Sequence[Told]) -> list[list[int]]:
+    """For each saying, the places of the others that may be about the same: both have a word for it that few have, or
+    two other such words."""
+    named, having = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
+    for place, each in enumerate(told):
+        for word in each.about:
+            named[word].append(place)
+        for word in each.words:
+            having[word].append(place)
+    found = [Counter[int]() for _ in told]
+    for rows, weight in ((named, _ENOUGH), (having, 1)):
+        for word, places in rows.items():
+            for place in places if len(places) <= _COMMON and len(word) >= _LEAST else ():
+                found[place].update(dict.fromkeys(places, weight))
+    return [
+        sorted(other for other, count in counts.items() if count >= _ENOUGH and other != place)
+        for place, counts in enumerate(found)
+    ]
+
+
+class Dating:
+    """Puts days behind lines of notes. `threads`: sayings that may be about one thing, oldest first."""
+
+    def __init__(self, threads: Iterable[Sequence[Told]], days: Days) -> None:
+        self._days = days
+        self._by_word: dict[str, list[_Dated]] = defaultdict(list)
+        for thread in threads:
+            last = thread[-1].words
+            for told in thread:
+                rest = last if told is not thread[-1] else thread[0].words
+                dated = _Dated(told.words, told.words - rest, told.at)
+                for word in dated.own or dated.words:
+                    self._by_word[word].append(dated)
+
+    def marked(self, notes: str) -> str:
+        """Notes in which each line that repeats a saying has its day at its end."""
+        if not self._by_word:
+            return notes
+        return "\n".join(map(self._marked, notes.split("\n")))
+
+    def _marked(self, line: str) -> str:
+        bare = _MARK.sub("", line)
+        found = self._said(telling(bare))
+        return f"{bare} ({self._days.of(found.at)})" if found else line
+
+    def _said(self, words: frozenset[str]) -> _Dated | None:
+        """The saying that a line with these words repeats."""
+        best, most = None, 0.0
+        for dated in {id(each): each for word in words for each in self._by_word.get(word, ())}.values():
+            shared = dated.words & words
+            valued = len(shared) > 1 and any(any(map(str.isdigit, word)) for word in dated.own & words)
+            share = len(shared) / len(dated.words)
+            if (share >= _ALIKE or valued) and share >= most:
+                best, most = dated, share
+        return best

@@ -1,0 +1,142 @@
+"""What is said of one thing at different times stands in the notes with its days."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.context.dating import Dating, Days, Told, related
+from gateway.context.timelines import HEADING, Saying, carried, changed, earlier, listed
+from gateway.domain.message import Message, assistant, note_of, noted, text_of, tool_result, user
+from gateway.runtime.redaction import MARK, Redactor
+from tests.support.transcripts import COUNTER, Extractive, compressor, conversation, stored, summaries
+
+DAY = 86_400.0
+MAY = 1_777_593_600.0  # 1 May 2026
+REDACT = Redactor(())
+
+
+def lines_of(*said: Message, before: list[Saying] | None = None) -> list[str]:
+    """The lines about messages of which each is said a day after the other, from 1 May on."""
+    sayings = carried(before or [], [noted(each, at=MAY + DAY * place) for place, each in enumerate(said)], REDACT)
+    text = listed(changed(sayings), Days(MAY), room=500, counter=COUNTER)
+    return text.splitlines()[2:]
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (
+            [assistant("Order A-123 is packed."), assistant("Order A-123 has been shipped.")],
+            "- Order A-123 has been shipped. (2 May; before: “Order A-123 is packed.”, 1 May)",
+        ),
+        (
+            [
+                tool_result("a", json.dumps({"order": {"order_id": "5100", "status": "pending"}})),
+                tool_result("b", json.dumps({"order": {"order_id": "5100", "status": "delivered"}})),
+            ],
+            "- 5100 status: delivered (2 May; before: pending, 1 May)",
+        ),
+        (
+            [tool_result("a", "name,state\napi-1,up\napi-2,down"), tool_result("b", "name,state\napi-1,up\napi-2,up")],
+            "- api-2 state: up (2 May; before: down, 1 May)",
+        ),
+        (
+            [
+                tool_result("a", "| rma | state |\n|---|---|\n| R-1 | new |\n| R-2 | new |"),
+                tool_result("b", "| rma | state |\n|---|---|\n| R-1 | new |\n| R-2 | done |"),
+            ],
+            "- R-2 state: done (2 May; before: new, 1 May)",
+        ),
+        (
+            [tool_result("a", json.dumps({"case": "K-77", "state": "open"})), assistant("Case K-77 was closed.")],
+            "- Case K-77 was closed. (2 May; before: state: open, 1 May)",
+        ),
+        (
+            [user("Grandpa is in hospital."), user("Grandpa is home again.")],
+            "- Grandpa is home again. (2 May; before: “Grandpa is in hospital.”, 1 May)",
+        ),
+        ([user("空调坏了。"), user("空调修好了。")], "- 空调修好了。 (2 May; before: “空调坏了。”, 1 May)"),
+    ],
+    ids=["sentence", "JSON", "CSV", "table", "both", "no number", "Chinese"],
+)
+def test_the_last_state_stands_with_its_day_and_the_one_before(said: list[Message], line: str) -> None:
+    assert lines_of(*said) == [line]
+    first = carried([], [noted(said[0], at=MAY)], REDACT)
+    assert lines_of(assistant("Good."), said[1], before=first) == [line], "also if it was said before a compaction"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [assistant("T-40 is open."), assistant("T-41 is closed now.")],
+        [assistant("T-40 is open."), assistant("T-40 is open.")],
+        [user("Is T-40 open?"), user("Is T-40 closed?")],
+        [user("Thanks, that helps."), user("Thanks, that is all.")],
+        [user("We need 4 chairs."), user("We need 9 chairs.")],
+        [assistant("It costs $4100 with one bag."), assistant("The sum of $4100 was refunded.")],
+        [tool_result("a", '{"name": "Noah", "seat": "1A"}'), tool_result("b", '{"name": "Noah", "seat": "2B"}')],
+        [tool_result("a", "{broken"), tool_result("b", "[" * 5_000)],
+    ],
+)
+def test_what_is_of_different_things_is_not_put_together(said: list[Message]) -> None:
+    assert lines_of(*said) == []
+
+
+def test_two_sayings_of_a_day_have_their_times() -> None:
+    said = [noted(assistant(f"Job-7 is {state}."), at=MAY + 3_600 * hour) for hour, state in enumerate(("up", "down"))]
+    text = listed(changed(carried([], said, REDACT)), Days(MAY + 400 * DAY), room=500, counter=COUNTER)
+    assert "(1 May 2026, 01:00; before: “Job-7 is up.”, 1 May 2026, 00:00)" in text
+
+
+def test_the_list_keeps_to_its_room_and_credentials_stay_out() -> None:
+    said = [
+        noted(assistant(f"Job-{number} is {state}."), at=MAY + at)
+        for number in range(40)
+        for at, state in ((1, "up"), (2, "down"))
+    ]
+    rows = changed(carried([], said, REDACT))
+    assert len(rows) == 40
+    assert COUNTER.text(listed(rows, Days(MAY), room=200, counter=COUNTER)) <= 200
+    assert listed(rows, Days(MAY), room=20, counter=COUNTER) == ""
+    secret = noted(user("web-7 takes password=hunter2hunter2 today"), at=MAY)
+    assert MARK in carried([], [secret], REDACT)[0].text
+
+
+@pytest.mark.parametrize("note", [None, 3, [3], [{"of": "", "text": "x", "at": 1}], [{"of": "x", "text": "x"}]])
+def test_a_malformed_note_holds_nothing(note: object) -> None:
+    assert earlier({"timelines": note}) == []
+
+
+def test_facts_that_may_be_of_one_thing_are_related_and_others_are_not() -> None:
+    texts = ("My rent is $1,400.", "New lease signed, the rent is $1,525.", "We have two cats.", "I hate flying.")
+    assert related([Told.of(text, 1.0) for text in texts]) == [[1], [0], [], []]
+
+
+def test_a_line_that_repeats_a_saying_gets_its_day() -> None:
+    dating = Dating([[Told.of("The rent is 720 euros.", MAY), Told.of("The rent is 790 euros.", MAY + DAY)]], Days(MAY))
+    notes = "## Facts\n- The rent is 720 euros. (9 Apr)\n- Rent: 790 euros\n- The weather is fine."
+    once = "## Facts\n- The rent is 720 euros. (1 May)\n- Rent: 790 euros (2 May)\n- The weather is fine."
+    assert dating.marked(notes) == dating.marked(once) == once
+
+
+def dated(messages: list[Message], at: float) -> list[Message]:
+    return [noted(each, at=at) for each in stored(messages)]
+
+
+@pytest.mark.parametrize("summariser", [Extractive(60), None], ids=["a model", "by rule"])
+async def test_they_are_carried_from_summary_to_summary(summariser: Any) -> None:
+    messages = conversation(30)
+    told = [user("Any news?"), assistant("Ticket T-3301 is open.")]
+    later = [user("And now?"), assistant("Ticket T-3301 was closed.")]
+    engine = compressor(summariser, window=6_000)
+    said = dated([*messages[:5], *told, *messages[5:]], MAY)
+    once = await engine.compress(said, force=True)
+    assert HEADING not in text_of(summaries(once)[0])
+    twice = await engine.compress([*once, *dated([*later, *conversation(30)], MAY + DAY)], force=True)
+    text = text_of(summaries(twice)[0])
+    assert text.count(HEADING) == 1
+    assert "- Ticket T-3301 was closed. (" in text
+    assert [each["of"] for each in note_of(summaries(twice)[0])["timelines"]].count("T-3301") == 2
