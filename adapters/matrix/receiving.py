@@ -416,6 +416,8 @@ class Receiver:
         if not await self._admitted(where):
             return None
         asked = self._events.get(message) or await self._rooms.event(room.id, message)
+        if asked is not None:
+            self._events[message] = asked
         if asked is None or asked["sender"] != self._server.user:
             return None
         where, name = codec.source(room, event["sender"], codec.thread_of(asked)), codec.event_id(event)

@@ -41,6 +41,7 @@ class SlackHistory:
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._known: Recent[str, str] = Recent()  # names by id
         self._own: Recent[str, bool] = Recent()  # whether a thread is the bot's, by its cursor
+        self._places: Recent[tuple[str, str], codec.Place] = Recent()  # of messages with reactions
 
     # -- names ------------------------------------------------------------------------------
 
@@ -85,11 +86,12 @@ class SlackHistory:
 
     async def place_of(self, channel: str, message: str) -> codec.Place:
         """Where a message is whose thread is unknown."""
-        with suppress(AdapterError, TimeoutError):
-            async with self._clock.limit(_LOOK_SECONDS):
-                answer = await self._calls("conversations.replies", channel=channel, ts=message, limit=1)
-            return codec.place_of(answer["messages"][0], channel)
-        return codec.Place(channel=channel)
+        if (channel, message) not in self._places:
+            with suppress(AdapterError, TimeoutError):
+                async with self._clock.limit(_LOOK_SECONDS):
+                    answer = await self._calls("conversations.replies", channel=channel, ts=message, limit=1)
+                self._places[channel, message] = codec.place_of(answer["messages"][0], channel)
+        return self._places.get((channel, message)) or codec.Place(channel=channel)
 
     def note_thread(self, place: codec.Place, *, own: bool) -> None:
         """Whose a thread is, is known."""

@@ -187,8 +187,10 @@ class Receiver:
         if event.kind == "press":
             return codec.press_inbound(data, self._me)
         if event.kind == "reaction":
-            place = await self._history.place_of(data["item"]["channel"], data["item"]["ts"])
-            return reaction_inbound(data, place, self._me)
+            channel, message = data["item"]["channel"], data["item"]["ts"]
+            if not await self._is_admitted({**data, "ts": message}, codec.Place(channel=channel)):
+                return None
+            return reaction_inbound(data, await self._history.place_of(channel, message), self._me)
         if event.kind == "command":
             place = codec.Place(channel=data["channel_id"], name=str(data.get("channel_name") or ""))
             text = self._commands.typed(data)

@@ -55,3 +55,24 @@ async def test_a_person_is_told_what_to_do_about_an_encrypted_chat(tmp_path: Pat
             matrix.world.put(room, anna, "m.room.encrypted", sealed)
             await matrix.until(lambda: matrix.shown(room))
             assert [text_in(each["content"]) for each in matrix.shown(room)] == [ENCRYPTED]
+
+
+async def test_a_flood_of_reactions_asks_the_server_once(tmp_path: Path) -> None:
+    async with MatrixServer() as matrix:
+        anna = matrix.world.person("Anna")
+        room = matrix.world.room(anna, matrix.bot)
+        how: dict[str, Any] = {"account": matrix.bot, "anna": anna}
+        async with on_matrix(tmp_path, matrix, **how):
+            await matrix.until(lambda: matrix.connected)
+            matrix.world.say(room, anna, "When?")
+            await matrix.until(lambda: matrix.shown(room))
+        (answer,) = matrix.shown(room)
+        model = FakeModel()
+        async with on_matrix(tmp_path, matrix, model=model, **how):
+            for number in range(20):
+                relation = {"rel_type": "m.annotation", "event_id": answer["event_id"], "key": f"sign {number}"}
+                matrix.world.put(room, anna, "m.reaction", {"m.relates_to": relation})
+            matrix.world.say(room, anna, "Sure?")
+            await matrix.until(lambda: len(model.requests) == 1)
+            assert model.spoken()[-1][1].startswith("[Anna reacted sign to: ")
+            assert len([*matrix.journal.of("event")]) == 1

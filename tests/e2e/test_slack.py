@@ -320,6 +320,24 @@ async def test_reactions_go_both_ways_also_in_threads(tmp_path: Path, slack: Sla
         assert '[Anna reacted 👍 to: "Tuesday"]' in str(model.requests[1].messages[-1])
 
 
+async def test_a_flood_of_reactions_asks_slack_once_and_strangers_not_at_all(
+    tmp_path: Path, slack: SlackServer, anna: User
+) -> None:
+    eve, place = slack.people.person("Eve"), slack.people.channel("choir", anna)
+    async with on_slack(tmp_path, slack, anna) as bot:
+        asked = bot.says("@Legato When?", place)
+        await bot.until(lambda: slack.shown(place, asked))
+        await bot.quiet()
+        (answer,) = slack.shown(place, asked)
+        before = len([*slack.journal.of("conversations.replies")])
+        for number in range(40):
+            slack.people.react(answer, eve if number % 2 else anna, f"smile-{number}")
+        bot.says("Sure?", place, thread=asked)
+        await bot.until(lambda: len(bot.model.requests) == 2)
+        assert bot.model.spoken(1)[-1][1].count(":smile-") > 0
+        assert len([*slack.journal.of("conversations.replies")]) == before + 1
+
+
 async def test_the_home_tab_says_how_it_is_to_who_may_talk(tmp_path: Path, slack: SlackServer, anna: User) -> None:
     eve = slack.people.person("Eve")
     async with on_slack(tmp_path, slack, anna) as bot:
