@@ -16,7 +16,6 @@ from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.store.port import under
 from gateway.turns.delegated import PROMPT
 from tests.support.asking import Buttoned, results
 from tests.support.gateway import FakeModel, KillAt, Live, Say, config_in, echo, in_turn, running
@@ -254,13 +253,6 @@ async def test_a_link_in_a_workspace_is_not_followed(tmp_path: Path) -> None:
         (folder / "skills").rmdir()
         (folder / "skills").symlink_to(secret.parent)
         assert "sly" not in await live.ask("/skills")
-
-
-async def test_a_skill_that_the_first_version_kept_stays(tmp_path: Path) -> None:
-    async with running(tmp_path, config=settings(tmp_path), model=FakeModel()) as live:
-        kept = json.dumps({"text": plain("brew", "Brews tea."), "description": "Brews tea.", "by": "u", "at": 1.0})
-        await live.store.set_notes(under(HOME, "skills"), {"brew": kept})
-        assert "brew (this conversation): Brews tea." in await live.ask("/skills")
 
 
 async def test_a_proposal_is_kept_after_a_yes_that_shows_all_of_it(tmp_path: Path) -> None:

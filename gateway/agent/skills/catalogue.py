@@ -13,7 +13,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Final
 
 import structlog
-from msgspec import Struct, field, json
+from msgspec import Struct, field
 from pydantic import Field
 
 from gateway.agent.prompt import bent
@@ -83,7 +83,7 @@ class Skills(Struct, kw_only=True):
         """What was decided. What an admin switched off in a group is off in everybody's conversation there."""
         notes = await self.store.notes(_folder(key)) if self.enabled else {}
         group = await self.store.notes(_folder(replace(key, user=None))) if self.enabled and key.user else {}
-        own = {name: _text_in(note) for name, note in notes.items() if not name.startswith((_LEARNS, _OFF))}
+        own = {name: note for name, note in notes.items() if not name.startswith((_LEARNS, _OFF))}
         off = {name.removeprefix(_OFF) for name in (*notes, *group) if name.startswith(_OFF)}
         return Decided(own=own, off=off, learns=_LEARNS in notes)
 
@@ -194,8 +194,3 @@ def listing(described: Mapping[str, str], window: int, *, learns: bool = False) 
 
 def _folder(key: SessionKey) -> str:
     return under(key.caller, "skills")
-
-
-def _text_in(note: str) -> str:
-    """The SKILL.md in a note; early versions also wrote there who said yes, and when."""
-    return str(json.decode(note)["text"]) if note.startswith('{"') else note
