@@ -57,7 +57,6 @@ _SOON: Final = 0.5  # seconds that they wait at most
 _KEYS, _PAUSE = 16, 0.01  # as many keys at a time, and seconds between
 _LONG: Final = 16_384  # characters of the messages of a step, whose terms take some 10 ms
 _SHORT: Final = 1_024  # of one message, whose terms take no thread's while
-_NOWHERE: Final = 255  # the partition of a message that came from a SQLite store
 
 
 def owner_of(key: str, kind: Kind = "said") -> str:
@@ -127,7 +126,7 @@ def index(wire: Wire, key: SessionKey, messages: Iterable[New]) -> None:
 def _steps(owner: str, terms_of: Mapping[str, Sequence[str]], *, owed: bool) -> Iterator[list[str]]:
     """Yield the arguments of the steps that enter messages, whose terms are given by their ids. `owed`: only those that
     are not entered yet."""
-    ids = sorted(terms_of, key=_number)
+    ids = sorted(terms_of, key=int)
     for first in range(0, len(ids), _MOST_MESSAGES):
         some = ids[first : first + _MOST_MESSAGES]
         places = defaultdict[str, list[str]](list)
@@ -301,7 +300,7 @@ async def around(wire: Wire, key: SessionKey, message_id: str, reach: int) -> li
     if not stored or said_from(stored[0]).key != key:
         return []
     await _entered(wire, partition)
-    return await ranking.around(RedisIndex(wire, partition, owner_of(str(key))), _number(message_id), reach)
+    return await ranking.around(RedisIndex(wire, partition, owner_of(str(key))), _entry(int(message_id)), reach)
 
 
 async def _search_read(
@@ -321,14 +320,14 @@ async def _search_read(
 async def _pages_of(wire: Wire, partition: int, sessions: Iterable[str]) -> list[Sequence[str]]:
     """The ids of the messages of sessions, rising, in pages."""
     found = await wire.ask_all((partition, ("LRANGE", f"s:{each}", "0", "-1")) for each in sessions)
-    ids = sorted({name for some in found for name in some}, key=_number)
+    ids = sorted({name for some in found for name in some}, key=int)
     return [ids[first : first + _PAGE] for first in range(0, len(ids), _PAGE)]
 
 
 def _take(read: Unindexed, talks: Talks, texts: Iterable[str]) -> None:
     for text in texts:
         said = said_from(text)
-        read.take(_number(str(said.number)), talks.of(said.session_id), whole(said))
+        read.take(_entry(said.number), talks.of(said.session_id), whole(said))
 
 
 async def _keys_of(wire: Wire, partition: int) -> set[str]:
@@ -397,7 +396,7 @@ class RedisIndex:
     async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
         texts = await _stored(self._wire, self._partition, [*map(_message_id, numbers)])
         return {
-            _number(str(said.number)): Found(session_id=said.session_id, message=whole(said), at=said.at)
+            _entry(said.number): Found(session_id=said.session_id, message=whole(said), at=said.at)
             for said in map(said_from, texts)
         }
 
@@ -407,10 +406,13 @@ class RedisIndex:
         ids = [_message_id(number) for number in numbers]
         arguments = [self._owner, str(reach), *listed(ids)]
         runs = await self._wire.carry(self._partition, "around", arguments, writes=False).future
-        return {number: [*map(_number, run.split(" "))] for number, run in zip(numbers, runs, strict=True)}
+        return {
+            number: [_entry(int(name)) for name in run.split(" ")] for number, run in zip(numbers, runs, strict=True)
+        }
 
     async def nearest(self, meaning: Meaning) -> Sequence[int]:
-        return [*map(_number, await vectors.nearest_to(self._wire, self._partition, self._owner, meaning))]
+        near = await vectors.nearest_to(self._wire, self._partition, self._owner, meaning)
+        return [_entry(int(name)) for name in near]
 
     async def beside(self, work: Callable[[], T]) -> T:
         return await asyncio.to_thread(work)
@@ -421,7 +423,7 @@ class RedisIndex:
 
 def _texts(texts: Iterable[str]) -> dict[int, Text]:
     found = map(said_from, texts)
-    return {_number(str(said.number)): Text(said_in(whole(said)), said.at, said.session_id) for said in found}
+    return {_entry(said.number): Text(said_in(whole(said)), said.at, said.session_id) for said in found}
 
 
 def _with_all(sought: Question, sets: Mapping[str, frozenset[int]]) -> frozenset[int]:
@@ -439,14 +441,13 @@ def _numbers(entries: str) -> Sequence[int]:
     return found
 
 
-def _message_id(number: int) -> str:
-    message, partition = divmod(number, 256)
-    return str(message) if partition == _NOWHERE else f"{message}p{partition:02}"
+def _message_id(entry: int) -> str:
+    return str(entry >> 8)
 
 
-def _number(message_id: str) -> int:
-    number, mark, partition = message_id.partition("p")
-    return int(number) * 256 + (int(partition) if mark else _NOWHERE)
+def _entry(number: int) -> int:
+    """A message as its entries are read (see parts/terms.lua)."""
+    return number << 8 | 255
 
 
 def said_from(text: str) -> MessageRecord:

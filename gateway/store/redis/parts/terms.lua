@@ -1,25 +1,15 @@
--- The inverted index: `stem:<owner>:<term>` is a string of the ids of the messages that hold the
+-- The inverted index: `stem:<owner>:<term>` is a string of the numbers of the messages that hold the
 -- term, eight bytes each, rising: seven for the number (below 2^53), big-endian, so that entries
--- compare as their bytes do, and one for the message's partition (none: from a SQLite store). The
--- term `*` lists all messages of the owner. `words:<owner>` has the terms that are words, in order: a
--- search looks among them for what a slip of the pen may mean.
-
-local NOWHERE = 255
+-- compare as their bytes do, and one that is always 255. The term `*` lists all messages of the owner.
+-- `words:<owner>` has the terms that are words, in order: a search looks among them for what a slip of
+-- the pen may mean.
 
 local function term_at(owner, term) return P .. 'stem:' .. owner .. ':' .. term end
 local function words_at(owner) return P .. 'words:' .. owner end
 local function is_word(term) return #term > 3 and not string.find(term, '[%d%*%^]') end
 
-local function packed(id)
-  local number, partition = string.match(id, '^(%d+)p?(%d*)$')
-  return struct.pack('>I7B', tonumber(number), tonumber(partition) or NOWHERE)
-end
-
-local function message_of(entry)
-  local number, partition = struct.unpack('>I7B', entry)
-  local id = string.format('%.0f', number)
-  return partition == NOWHERE and id or id .. string.format('p%02d', partition)
-end
+local function packed(id) return struct.pack('>I7B', tonumber(id), 255) end
+local function message_of(entry) return string.format('%.0f', (struct.unpack('>I7', entry))) end
 
 -- A list of entries, asked for by place. A short list is read at once, a long one as needed.
 local AT_ONCE = 32768
