@@ -166,19 +166,17 @@ class SpaceStore(Store):
             self._process.time.learn(float(words[0]))
         elif topic == "missed":
             self._workers.look()
-            self._process.tell_rows()
-            self._process.tell_left()
+            self._process.tell("rows")
+            self._process.tell("left")
         elif topic == "ready":
             self._workers.look()
         elif topic == "rows" and self._process.sends.has_chat_of(words[0]):
-            self._process.tell_rows()
-        elif topic == "signal":
-            kind: Any = words[1]
-            self._process.tell_signal(SessionKey.parse(words[0]), kind)
-        elif topic == "decided":
-            self._process.tell_decided(SessionKey.parse(words[0]))
+            self._process.tell("rows")
+        elif topic in ("signal", "decided"):
+            lane, *kind = words
+            self._process.tell(topic, SessionKey.parse(lane), *kind)
         elif topic == "left":
-            self._process.tell_left()
+            self._process.tell("left")
 
     # -- receiving --------------------------------------------------------------------------
 
@@ -271,7 +269,7 @@ class SpaceStore(Store):
         return self._backend.listens and self._quiet.get(item.key.text) == item.id
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
-        self._process.signal_listeners.append(listener)
+        self._process.listeners["signal"].append(listener)
 
     # -- one turn ---------------------------------------------------------------------------
 
@@ -341,7 +339,7 @@ class SpaceStore(Store):
     approvals = _looks(turns.approvals)
 
     def on_decided(self, listener: Callable[[SessionKey], None]) -> None:
-        self._process.decided_listeners.append(listener)
+        self._process.listeners["decided"].append(listener)
 
     # -- several processes ------------------------------------------------------------------
 
@@ -349,13 +347,13 @@ class SpaceStore(Store):
         self._process.serve(runs=runs, sends=sends)
         self._nothing_due = False
         self._workers.look()
-        self._process.tell_rows()  # rows that an earlier process left may wait
+        self._process.tell("rows")  # rows that an earlier process left may wait
 
     def on_rows(self, listener: Callable[[], None]) -> None:
-        self._process.rows_listeners.append(listener)
+        self._process.listeners["rows"].append(listener)
 
     def on_left(self, listener: Callable[[], None]) -> None:
-        self._process.left_listeners.append(listener)
+        self._process.listeners["left"].append(listener)
 
     async def hold(self, name: str, holder: str, seconds: float) -> bool:
         return await self._fleet(pace.hold, name, holder, self._process.time.now(), seconds)
@@ -564,7 +562,7 @@ class SpaceStore(Store):
         """These rows were claimed for a caller that is gone: whoever claims next sends them."""
         if rows:
             self._unsent += rows
-            self._process.tell_rows()
+            self._process.tell("rows")
 
     async def _next_row(self, step: Callable[..., Outbound | None], *args: Any) -> Outbound | None:
         def abandoned(row: Outbound | None) -> None:

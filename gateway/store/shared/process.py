@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection
+from typing import Any
 
-from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
-from gateway.store.records import SignalKind
 from gateway.store.shared.platforms import Platforms
 from gateway.store.shared.transcripts import TranscriptCache
 
@@ -35,38 +35,20 @@ class SteadyTime:
 
 
 class Process:
-    """The platforms that this process serves, the transcripts that it has read, and the listeners."""
+    """The platforms that this process serves, the transcripts that it has read, and who listens to which news."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.time = SteadyTime(clock)
         self.transcripts = TranscriptCache()
         self.runs, self.sends = Platforms(), Platforms()
-        self.signal_listeners: list[Callable[[SessionKey, SignalKind], None]] = []
-        self.decided_listeners: list[Callable[[SessionKey], None]] = []
-        self.rows_listeners: list[Callable[[], None]] = []
-        self.left_listeners: list[Callable[[], None]] = []
+        self.listeners = defaultdict[str, list[Callable[..., None]]](list)
 
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
         """From now on this process runs lanes of some platforms, and sends to some."""
         self.runs, self.sends = Platforms(runs), Platforms(sends)
 
-    def tell_signal(self, key: SessionKey, kind: SignalKind) -> None:
-        """A signal was left for the item that runs under this key."""
-        for listener in self.signal_listeners:
-            listener(key, kind)
-
-    def tell_decided(self, key: SessionKey) -> None:
-        """A question of this key was decided."""
-        for listener in self.decided_listeners:
-            listener(key)
-
-    def tell_rows(self) -> None:
-        """There may be rows to claim that this process does not know of."""
-        for listener in self.rows_listeners:
-            listener()
-
-    def tell_left(self) -> None:
-        """Another process left items for `claim_bypassed` or `pending_hooks`."""
-        for listener in self.left_listeners:
-            listener()
+    def tell(self, topic: str, *words: Any) -> None:
+        """Whoever listens hears it."""
+        for listener in self.listeners[topic]:
+            listener(*words)
