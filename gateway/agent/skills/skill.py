@@ -19,6 +19,7 @@ LONGEST_NAME: Final = 64
 LONGEST_DESCRIPTION: Final = 1_024
 _LONGEST_FRONT: Final = 16_000  # characters; real ones have some hundred
 _DEEPEST: Final = 10  # levels of its values
+_TOO_DEEP: Final = "SKILL.md has front matter that is nested too deeply: write plain values"
 _LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # the one in C, where PyYAML was built with it
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PARTS: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$\n?(.*)\Z", re.DOTALL | re.MULTILINE)
@@ -94,9 +95,11 @@ def _front(text: str) -> Mapping[str, Any]:
                 )
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST:
-                raise UserError("SKILL.md has front matter that is nested too deeply: write plain values")
+                raise UserError(_TOO_DEEP)
         said = yaml.load(text, Loader=_LOADER)
     except yaml.YAMLError as error:
+        if "nesting depth" in str(error):  # newer builds of the loader in C look ahead, and have a limit of their own
+            raise UserError(_TOO_DEEP) from None
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 2})" if mark else ""
         raise UserError(
