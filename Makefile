@@ -36,6 +36,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(PROGRAM) ## talk to Legato in this terminal and in a browser; needs no key
+	@echo 'Where you read "legato" below, type $(BIN)/legato here.'
 	@$(BIN)/legato chat --page
 
 test: $(STAMP) ## run the tests
