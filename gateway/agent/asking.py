@@ -49,8 +49,8 @@ ENDED_EARLY: Mapping[StopReason, str] = {
     "length": "The answer reached the model's output limit. /continue makes me go on where it stopped.",
     "refused": "The model or its provider declined to say more. Put it differently, or try another model with /model.",
 }
-REPEATED = "I said the same again and again there, so I stopped. /retry makes me answer anew."
-NOT_TAKEN = "No model that could answer takes {names}: leave that out, or choose another model."
+REPEATED = "I said the same again and again there, so I stopped. /retry makes me answer again."
+NOT_TAKEN = "No model that could answer accepts {names}: leave that out, or choose another model."
 TOO_SMALL = "max_tokens leaves no room for an answer: raise it, or leave it out."
 SHORTENED = "A spend cap left no room for more of this answer; the operator can raise {key}."
 

@@ -33,8 +33,8 @@ DECLINED = (
     "another model with /model. If the next message is declined, too, /undo takes back what was said before."
 )
 DECLINED_LATER = (
-    "The model or its provider's content filter declined to go on. /undo takes your message back, and what came of it; "
-    "then put it differently, or try another model with /model."
+    "The model or its provider's content filter declined to go on. /undo takes back your message and what came of it. "
+    "Then put it differently, or try another model with /model."
 )
 _FINISHES: Final[Mapping[StopReason, Finish]] = {"length": "length", "refused": "content_filter"}
 TALKED: Final = "what others said in the group"

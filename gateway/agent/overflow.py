@@ -24,7 +24,7 @@ NO_WAY_OUT = (
 
 SWITCHED_OFF = (
     "This conversation no longer fits into the model's window, and automatic compression is switched off here. Send "
-    "/compress to make room now; the operator can set compression.enabled: true to have it done by itself."
+    "/compress to make room now; the operator can set compression.enabled: true to have this done automatically."
 )
 
 TOO_LARGE_ALONE = (

@@ -256,7 +256,7 @@ async def test_a_video_is_shown_by_its_preview_frame_and_nobody_is_told_otherwis
 async def test_a_video_without_a_preview_is_one_true_sentence(world: World) -> None:
     async with world.bot() as bot:
         world.sends("video", b"moving", name="a.mp4", mime_type="video/mp4")
-        await bot.until_shown('I cannot watch "a.mp4": no preview frame of it came along.', "seen")
+        await bot.until_shown('I cannot watch "a.mp4": it came without a preview frame.', "seen")
         assert "which you cannot watch" in words(world.heard())
     assert world.downloads() == 0
 

@@ -131,7 +131,7 @@ HTML = "<!doctype html><title>Welcome to nginx!</title>"
         (web.Response(status=404, text=HTML), "(404)"),
         (web.Response(status=301, headers={"Location": "https://elsewhere.example/"}), "(301)"),
         (web.Response(status=400, text="{}"), "does not take this search (400)"),
-        (web.Response(status=503, text=HTML), "trouble of its own (503)"),
+        (web.Response(status=503, text=HTML), "a problem (503)"),
     ],
 )  # fmt: skip
 async def test_what_is_no_answer_is_one_sentence(kind: Any, answer: Any, said: str) -> None:

@@ -243,7 +243,7 @@ class Attempt(Struct, eq=False, kw_only=True):
         found = {name: values[-1] for name, values in parse_qs(address.strip("<> ").partition("?")[2]).items()}
         state = parse_qs(urlsplit(self.link.result()).query)["state"][0]
         if not secrets.compare_digest(found.get("state", "").encode(), state.encode()):
-            raise UserError("That address is not the end of this login: copy the whole one from the last page.")
+            raise UserError("That address is not the end of this login: copy the whole address of the last page.")
         if "code" not in found:
             said = one_line(found.get("error_description") or found.get("error") or "no code", _LONGEST)
             raise UserError(f"The login was refused there: {said}.")

@@ -35,11 +35,11 @@ _LIMITER: Final = (
     "SearXNG takes this bot for a robot: whoever runs it must switch server.limiter off in its settings.yml, or let "
     "this machine through."
 )
-_ENGINES: Final = "SearXNG found nothing, and {engines} did not answer it: try again later, or other words."
-_USED_UP: Final = "What is paid for at {title} is used up: raise the plan there, or set another search in tools.search."
+_ENGINES: Final = "SearXNG found nothing, and {engines} did not answer it: try again later, or use other words."
+_USED_UP: Final = "The quota at {title} is used up: raise the plan there, or set another search in tools.search."
 _TOO_OFTEN: Final = "{title} is asked too often: try again {when}."
 _REFUSED: Final = "{title} does not take this search ({status}): put it in other words, without operators."
-_TROUBLE: Final = "{title} has trouble of its own ({status}): try again later."
+_TROUBLE: Final = "{title} has a problem ({status}): try again later."
 _AWAY: Final = "{title} did not answer at {address}: try again later, or have somebody see whether it runs there."
 _NO_PAGES: Final = (
     "What answers at {address} is not {title}, or not its right address ({status}): somebody who runs this bot "
