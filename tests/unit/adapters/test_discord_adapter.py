@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pydantic import SecretStr
@@ -10,7 +11,7 @@ from pydantic import SecretStr
 from adapters.discord.adapter import DiscordAdapter, account_of, components
 from adapters.discord.codec import snowflake
 from adapters.discord.commands import SlashCommands
-from adapters.discord.connection import CLOSING_SECONDS, SILENT_SECONDS
+from adapters.discord.connection import CLOSING_SECONDS, SILENT_SECONDS, DiscordClient
 from adapters.discord.platform import DiscordSettings
 from gateway.app.plugins import all_commands
 from gateway.domain.adapter import MenuEntry
@@ -104,3 +105,21 @@ def test_a_zombie_is_replaced_within_a_minute_and_no_slow_acknowledgement_is_tak
     heartbeat, handshake, pause = 41.25, 5.0, 1.0  # seconds between two that Discord asks for; of a slow connection
     assert heartbeat < SILENT_SECONDS
     assert SILENT_SECONDS + CLOSING_SECONDS + pause + handshake < 60.0
+
+
+@pytest.mark.parametrize(
+    ("sockets", "where", "socket"),
+    [
+        ("ab", {"guild_id": 1 << 22}, "b"),
+        ("ab", {"guild_id": 2 << 22}, "a"),
+        ("ab", {"guild_id": None}, "a"),
+        ("ab", {"shard_id": 1}, "b"),
+        (["a", None], {"shard_id": 1}, "own"),
+        ("", {"guild_id": 1 << 22}, "own"),
+    ],
+)
+def test_a_voice_channel_is_entered_over_the_socket_of_its_guild(
+    sockets: Any, where: dict[str, Any], socket: str
+) -> None:
+    client = SimpleNamespace(_shards=[SimpleNamespace(ws=each) for each in sockets], ws="own")
+    assert DiscordClient._get_websocket(cast(Any, client), **where) == cast(Any, socket)

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 
-from adapters.matrix.formatting import content, html, plain, split
+from adapters.matrix.formatting import content, html, load, plain, split
 from tests.support.markdown_pieces import BLOCKS, fuzzed, numbered, replies, shredded, words
 
 # https://spec.matrix.org/v1.15/client-server-api/#mroommessage-msgtypes
@@ -86,3 +86,11 @@ def test_elements() -> None:
     )
     assert content("Plain words.") == {"body": "Plain words."}
     assert not re.search("[\ud800-\udfff]", content("a \ud800 **b**")["formatted_body"])
+
+
+@pytest.mark.parametrize(
+    ("text", "full"), [("a" * 6_000, 0.5), ("a" * 12_000, 1.0), ("\u8a9e" * 12_000, 1.8), ("**a** " * 1_000, 0.625)]
+)
+def test_a_message_is_full_by_its_characters_or_by_the_bytes_of_both_forms(text: str, full: float) -> None:
+    assert load(text) == pytest.approx(full, abs=0.001)
+    assert all(load(each) <= 1.0 for each in split(text))

@@ -217,3 +217,25 @@ def test_no_secret_address_comes_into_the_words_of_an_error() -> None:
     about = aiohttp.RequestInfo(url=address, method="POST", headers=CIMultiDictProxy(CIMultiDict()))
     error = aiohttp.ClientResponseError(about, (), status=400, message="Bad Request")
     assert str(mapped(error)) == "Slack's answer was lost (400 Bad Request)."
+
+
+@pytest.mark.parametrize(
+    ("most", "kept", "more"), [(0, [], True), (2, ["2.0", "3.0"], True), (3, ["1.0", "2.0", "3.0"], False)]
+)
+async def test_of_several_pages_the_newest_messages_are_kept_oldest_first(
+    most: int, kept: list[str], more: bool
+) -> None:
+    pages = [
+        {"messages": [{"ts": "3.0"}, {"ts": "2.0"}], "response_metadata": {"next_cursor": "c"}},
+        {"messages": [{"ts": "1.0"}, {"ts": "0.5"}]},
+    ]
+    asked: list[str] = []
+
+    async def calls(method: str, **how: Any) -> Any:
+        asked.append(how["cursor"])
+        return pages[len(asked) - 1]
+
+    history = SlackHistory(cast(SlackCalls, calls), SystemClock())
+    found, left = await history._read("conversations.history", "C1", 500_000, most)
+    assert ([each["ts"] for each in found], left) == (kept, more)
+    assert asked == (["", "c"] if most > 1 else [""])

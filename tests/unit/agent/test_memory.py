@@ -224,6 +224,18 @@ def test_no_fact_can_look_like_anything_but_a_fact(forged: str) -> None:
     assert sum(line.startswith("- ") for line in shown.splitlines()) == 2
 
 
+@pytest.mark.parametrize(("spare", "shown"), [(0, 2), (-1, 1)])
+def test_what_finds_no_room_in_a_prompt_is_counted(spare: int, shown: int) -> None:
+    memory = remembering("Likes tea", "Owns a boat")
+    lines = [
+        line for line in snapshot(memory, MemorySettings(), str, None, alone=True).splitlines() if line[:2] == "- "
+    ]
+    settings = MemorySettings(person_chars=sum(len(line) + 1 for line in lines) + spare)
+    told = snapshot(memory, settings, str, None, alone=True)
+    assert sum(line in told for line in lines) == shown
+    assert told == snapshot_in(told)
+
+
 def test_a_review_begins_like_the_one_before_although_a_fact_came_and_one_was_used() -> None:
     def asked(memory: Memory, turns: str, now: float) -> str:
         review = Review(turns=turns, sources=(), read=(), is_trivial=False)

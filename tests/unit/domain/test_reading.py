@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from adapters.discord.codec import snowflake
-from gateway.domain.reading import Cursors, Doubts
+from gateway.domain.adapter import Accepted
+from gateway.domain.chat import Inbound, Source
+from gateway.domain.reading import Cursors, Doubts, stored
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
 from gateway.store.records import LEASE_SECONDS
@@ -146,3 +148,36 @@ async def test_a_row_is_in_doubt_before_another_process_may_take_over() -> None:
     await clock.advance(LEASE_SECONDS - 1.0)
 
     assert doubts.concern(outbound("1", created_at=NOW), NOW)
+
+
+class Pauses(ManualClock):
+    """A clock that only notes for how long it is asked to wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.asked.append(seconds)
+
+
+async def test_what_finds_no_room_waits_longer_and_longer_until_some_of_it_does() -> None:
+    batch = [
+        Inbound(event_id=name, source=Source(platform="p", chat="c", chat_type="direct", user="u"), text="")
+        for name in "abc"
+    ]
+    rooms: list[str | None] = ["", "", None, "a", "", "bc"]  # whose messages find room; None: the store is away
+    offered: list[str] = []
+
+    async def accept(given: Sequence[Inbound]) -> Sequence[Accepted]:
+        offered.append("".join(each.event_id for each in given))
+        room = rooms.pop(0)
+        if room is None:
+            raise StoreUnavailable("away")
+        return [Accepted(event_id=each.event_id, status="new" if each.event_id in room else "full") for each in given]
+
+    clock = Pauses()
+    found = await stored(clock, accept, batch)
+    assert [(each.event_id, each.status) for each in found] == [("a", "new"), ("b", "new"), ("c", "new")]
+    assert offered == ["abc", "abc", "abc", "abc", "bc", "bc"]
+    assert clock.asked == [0.1, 0.2, 0.4, 0.1, 0.2]
