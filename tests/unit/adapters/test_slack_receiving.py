@@ -21,12 +21,12 @@ from adapters.slack.adapter import SlackAdapter
 from adapters.slack.calls import SlackCalls, mapped
 from adapters.slack.codec import Me, Place
 from adapters.slack.commands import SlashCommands
-from adapters.slack.files import fetch
+from adapters.slack.files import fetch, upload
 from adapters.slack.history import SlackHistory
 from adapters.slack.platform import SlackSettings
 from adapters.slack.receiving import Receiver
 from gateway.domain.adapter import Accepted
-from gateway.domain.chat import Attachment, Inbound, Outbound, SessionKey
+from gateway.domain.chat import Attachment, Inbound, KeptFile, Outbound, SessionKey
 from gateway.domain.place import NOT_SAID
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
@@ -239,3 +239,32 @@ async def test_of_several_pages_the_newest_messages_are_kept_oldest_first(
     found, left = await history._read("conversations.history", "C1", 500_000, most)
     assert ([each["ts"] for each in found], left) == (kept, more)
     assert asked == (["", "c"] if most > 1 else [""])
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_a_file_is_shown_only_once_slack_has_it(status: int) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=status if await request.read() == b"content" else 400)
+
+    application, asked = web.Application(), list[tuple[str, Any]]()
+    application.router.add_post("/put", answer)
+    async with TestServer(application) as server, aiohttp.ClientSession() as http:
+
+        class Calls:
+            def __init__(self) -> None:
+                self.http, self.client = http, SimpleNamespace(proxy=None)
+
+            async def __call__(self, method: str, **how: Any) -> Any:
+                asked.append((method, how))
+                return {"upload_url": str(server.make_url("/put")), "file_id": "F1"}
+
+        file = KeptFile(ref="r", digest="", name="a.txt", mime="text/plain", size=7, at=0.0)
+        showing = upload(cast(SlackCalls, Calls()), file, b"content", channel_id="C1")
+        if status == 200:
+            assert await showing == "F1"
+        else:
+            with pytest.raises(AdapterError):
+                await showing
+    shown = ("files.completeUploadExternal", {"files": [{"id": "F1", "title": "a.txt"}], "channel_id": "C1"})
+    assert asked[0] == ("files.getUploadURLExternal", {"filename": "a.txt", "length": 7})
+    assert asked[1:] == ([shown] if status == 200 else [])
