@@ -78,12 +78,12 @@ class Chart:
             coverage.Coverage(data_file=folder / "data", config_file=False).combine(map(str, found))
         self._data.read()
 
-    def tests(self, file: str, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def tests(self, file: str, line: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """The tests that run a line: those nearest to it, with each file there that was changed since; and some of
         the others, the quickest of each file first, and first those that bear the name of the file, its room or its
-        platform."""
+        platform. Last, if none runs it, the files of tests that bear the file's name: some start programs."""
         near, others = [], defaultdict(list)
-        for test in self._running(file, line):
+        for test in (running := self._running(file, line)):
             if test.startswith(folders(file)):
                 near.append(test)
             else:
@@ -94,12 +94,13 @@ class Chart:
         rounds = zip_longest(
             *(others[each] for each in sorted(others, key=lambda test: not any(n in test for n in names)))
         )
-        return tuple(self._affordable(near)), tuple(self._affordable(test for each in rounds for test in each if test))
-
-    def named(self, file: str) -> tuple[str, ...]:
-        """The files of tests that bear a file's name: some start programs, whose lines nobody has seen."""
-        found = sorted(self._root.glob(f"tests/**/test_*{Path(file).stem}*.py"))
-        return tuple(str(each.relative_to(self._root)) for each in found)[:_MOST_FILES]
+        far = (test for each in rounds for test in each if test)
+        named = () if running else sorted(self._root.glob(f"tests/**/test_*{Path(file).stem}*.py"))[:_MOST_FILES]
+        return (
+            tuple(self._affordable(near)),
+            tuple(self._affordable(far)),
+            tuple(str(each.relative_to(self._root)) for each in named),
+        )
 
     def _affordable(self, tests: Iterable[str]) -> Iterator[str]:
         spent = 0.0
@@ -109,8 +110,7 @@ class Chart:
             yield test
 
     def _running(self, file: str, line: int) -> list[str]:
-        """The tests that run the statement at a line of today's file, the quickest first. If none does, those that run
-        another line of the file."""
+        """The tests that run the statement at a line of today's file, the quickest first."""
         source = (self._root / file).read_text(encoding="utf-8")
         began = max((each.lineno for each in ast.walk(ast.parse(source)) if _holds(each, line)), default=line)
         then = (self._folder / "source" / file).read_text(encoding="utf-8")
@@ -119,7 +119,6 @@ class Chart:
         known = self._data.contexts_by_lineno(file)
         lines = range(first, first + 1 + line - began)
         tests = {each for at in lines for each in known.get(at, ()) if each}  # "": as it is imported
-        tests = tests or {each for found in known.values() for each in found if each}
         return sorted(tests, key=self._seconds.__getitem__)
 
     @cached_property

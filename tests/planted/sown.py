@@ -43,13 +43,13 @@ def sow(root: Path, chart: Chart, number: int, seed: int) -> list[Bug]:
         if grown and len(bugs) < number:
             file, (line, old, new) = str(path.relative_to(root)), rng.choice(grown)
             name = f"{file}:{line} ({kind})"
-            near, others = chart.tests(file, line)
+            near, others, named = chart.tests(file, line)
             bugs[file, old] = Bug(
                 name=name,
                 file=file,
                 old=old,
                 new=new,
-                tests=chart.named(file),
+                tests=named,
                 near=near,
                 others=others,
                 sown=True,

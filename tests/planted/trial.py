@@ -57,7 +57,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         for bug in bugs:
             tests = list(dict.fromkeys(item for test in bug["tests"] for item in items[test]))
             found = _forked(session, tests, bug, known)
-            again = tests if found in (ENDLESS, CRASH) else [each for each in tests if each.nodeid == found]
+            ids = [each.nodeid for each in tests]
+            again = tests[: ids.index(found) + 1] if found in ids else tests  # one may fail because of those before it
             if found and _forked(session, again):
                 found = ""  # so do they without the bug
             print(json.dumps(found), file=results, flush=True)
