@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
+import pytest
 import yaml
 
 from adapters.slack import codec
 from adapters.slack.adapter import SCOPES, account_of
+from adapters.slack.calls import SlackCalls
 from adapters.slack.commands import SlashCommands
 from adapters.slack.platform import PLATFORM
-from gateway.domain.adapter import MenuEntry
+from adapters.slack.reactions import reaction_inbound, show
+from gateway.domain.adapter import MenuEntry, Sign
+from gateway.runtime.errors import DeliveryRefused
 
 ME = codec.Me(id="UBOT", bot="BBOT", team="T1", enterprise="E1")
 
@@ -66,3 +71,37 @@ def test_names_in_lists() -> None:
     assert PLATFORM.person_problem("anna") is not None
     assert [PLATFORM.place_problem(each) for each in ("C0456", "T1234", "E1234", "C0456/12.000034", "*")] == [None] * 5
     assert account_of("xoxb-11-22-secret") == "11-22"
+
+
+@pytest.mark.parametrize(
+    ("sign", "asked"),
+    [
+        ("taken", [("reactions.add", "eyes")]),
+        ("done", [("reactions.add", "white_check_mark"), ("reactions.remove", "eyes")]),
+        ("failed", [("reactions.add", "warning"), ("reactions.remove", "eyes")]),
+    ],
+)
+async def test_a_sign_stands_in_place_of_the_one_before(sign: Sign, asked: list[tuple[str, str]]) -> None:
+    heard: list[tuple[str, str]] = []
+
+    async def calls(method: str, **how: Any) -> None:
+        assert (how["channel"], how["timestamp"]) == ("C1", "1.0")
+        heard.append((method, how["name"]))
+        raise DeliveryRefused("already there, or never")
+
+    await show(cast(SlackCalls, calls), "C1", "1.0", sign)
+    assert heard == asked
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        ("+1", "reaction_added", "+👍"),
+        ("thumbsup::skin-tone-3", "reaction_removed", "-👍"),
+        ("choir", "reaction_added", "+:choir:"),
+    ],
+)
+def test_what_somebody_feels_is_about_a_message(name: str, kind: str, text: str) -> None:
+    event = {"type": kind, "reaction": name, "user": "U1", "event_ts": "2.0", "item": {"ts": "1.0"}}
+    inbound = reaction_inbound(event, codec.Place(channel="C1"), ME)
+    assert (inbound.kind, inbound.text, inbound.reply_to, inbound.source.user) == ("reaction", text, "1.0", "U1")
