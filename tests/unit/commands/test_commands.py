@@ -47,6 +47,8 @@ def test_what_must_reach_a_running_turn_or_only_looks_bypasses_its_lane_and_noth
         "voice": "bare",
         "files": "bare",
     }
+    urgent = {command.name for command in REGISTRY.commands if command.urgent}
+    assert urgent == {"stop", "approve", "deny", "answer"}, "however many commands came before it"
 
 
 @given(st.text(min_size=1, max_size=200))
