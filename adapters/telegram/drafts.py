@@ -47,4 +47,4 @@ class Drafts:
 
 def number_of(outbound_id: str) -> int:
     """The number of a reply's draft, the same after a crash: 31 bits, and never zero, which means no draft."""
-    return 1 + int.from_bytes(blake2s(outbound_id.encode(), digest_size=4).digest()) % (2**31 - 1)
+    return 1 + int.from_bytes(blake2s(outbound_id.encode()).digest()) % (2**31 - 1)

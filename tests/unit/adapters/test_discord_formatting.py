@@ -136,3 +136,9 @@ def test_formulas_are_code_and_names_keep_their_underscores(markdown: str, sent:
 def test_a_product_that_would_be_too_long_with_its_signs_is_shown_as_it_is() -> None:
     text = "2*3*4 " * 333
     assert shown(text) == text
+
+
+@pytest.mark.parametrize(("letters", "kept"), [(1_998, True), (1_999, False)])
+def test_signs_are_kept_from_meaning_something_as_long_as_that_fits(letters: int, kept: bool) -> None:
+    text = "a" * letters + "*"
+    assert plain(text) == ("a" * letters + r"\*" if kept else text)

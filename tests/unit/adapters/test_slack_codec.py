@@ -105,3 +105,17 @@ def test_what_somebody_feels_is_about_a_message(name: str, kind: str, text: str)
     event = {"type": kind, "reaction": name, "user": "U1", "event_ts": "2.0", "item": {"ts": "1.0"}}
     inbound = reaction_inbound(event, codec.Place(channel="C1"), ME)
     assert (inbound.kind, inbound.text, inbound.reply_to, inbound.source.user) == ("reaction", text, "1.0", "U1")
+
+
+def test_what_others_wrote_before_a_mention_is_quoted_with_its_writers() -> None:
+    before = [
+        {"type": "message", "user": "U2", "text": "The choir meets", "ts": "1.000001"},
+        {"type": "message", "subtype": "channel_join", "user": "U2", "text": "joined", "ts": "2.000001"},
+        {"type": "message", "user": "U3", "text": "", "ts": "3.000001"},
+        {"type": "message", "user": "U3", "text": "on Monday", "ts": "4.000001"},
+    ]
+    found = codec.quoted(before, codec.Place(channel="C1"), ME, {"U2": "Anna"})
+    assert [(each.source.user, each.source.user_name or "", each.text, each.at, each.place) for each in found] == [
+        ("U2", "Anna", "The choir meets", 1.000001, "1.000001"),
+        ("U3", "", "on Monday", 4.000001, "4.000001"),
+    ]

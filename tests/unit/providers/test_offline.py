@@ -13,6 +13,7 @@ from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.notes import SUMMARY_REQUEST
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta
 from gateway.providers.offline.model import Offline, words
+from gateway.providers.offline.notes import memories
 from gateway.providers.offline.replies import answer
 
 SPEC = ModelSpec(provider="offline", name="offline")
@@ -302,3 +303,16 @@ def test_it_has_an_answer_to_every_transcript(turns: list[tuple[Any, str]]) -> N
 def test_what_continue_sends_is_not_read_out() -> None:
     told = answer([SYSTEM, user(GO_ON)], TOOLS).text
     assert told == "My last answer was whole: I never stop in the middle of one."
+
+
+def test_only_news_is_to_be_remembered() -> None:
+    known = "<memory>\n- 2026-01-02: Cat: Minka\n- 2026-01-02: City: Graz\n</memory>"
+    said = (
+        "<conversation>\n[1] person: my cat is Minka. My city is Wien now, I think. My dog is Rex\n"
+        "[2] person: What is my bike is red?\n[3] assistant: my hat is old\n</conversation>"
+    )
+    person = {"action": "add", "about": "person"}
+    assert memories([user(known), user(said)]) == [
+        {"action": "replace", "fact": "City: Graz", "text": "City: Wien", "message": 1},
+        {**person, "text": "Dog: Rex", "message": 1},
+    ]
