@@ -171,7 +171,7 @@ def _takes_back(newer: str, older: str, one: _About, other: _About) -> bool:
         return own > 1 and 2 * own > len(rule)
     if _ALLOWS.search(newer):
         return 4 * own >= 3 * len(rule) > 0
-    return 2 * own > len(rule) or (own > 1 and asked <= rule)
+    return (2 * own > len(rule) and 2 * own >= len(asked)) or (own > 1 and asked <= rule)
 
 
 def _reversed(one: _About, other: _About) -> bool:
@@ -188,7 +188,7 @@ def _allowed(one: _About, other: _About, *, most: bool) -> bool:
     own = len(asked & rule)
     return (
         own > 0
-        and (asked <= rule | _begun(other.scope) or 4 * own >= 3 * len(rule))
+        and (asked <= rule | _begun(other.scope) or (4 * own >= 3 * len(rule) and 2 * own >= len(asked)))
         and (not most or 2 * own > len(rule))
     )
 
