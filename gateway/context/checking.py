@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, combinations
 from typing import Final, NamedTuple
+from unicodedata import normalize
 
 from gateway.context.statements import sentences
 from gateway.domain.message import Message, text_of
@@ -60,6 +61,9 @@ _VALUE: Final = late(
 )
 _TOKEN: Final = late(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _UNIT: Final = late(r"\s?([^\W\d_]+)")
+_CODE: Final = late(r"(?<![\w@/~.-])(?=\S*?(?:\d|[/@_]|\w\.\w))[~./]*\w(?:[\w@/.+#:-]*\w)?")
+_SPELT: Final = 3  # letters with which a translated name begins like the other
+_SIGNS: Final = re.compile(r"[\W_]+")
 _DIGITS: Final = re.compile(r"\d+")
 _ABOUT: Final = late(
     r"(?:\b(?:about|around|roughly|nearly|almost|some|over|up to|rund|etwa|circa|ca|environ|unos|más de)\b\.?|~|≈)\s*"
@@ -208,11 +212,16 @@ class _Said:
     def __init__(self, lines: Sequence[str], words: frozenset[str]) -> None:
         self._texts = [each for each in lines if 0 < len(each) <= _LONGEST]
         self._long = "\n".join(each for each in lines if len(each) > _LONGEST)
+        self._lines = lines
         self._known: dict[int, _Sentence] = {}
         self._by_word: Mapping[str, list[int]] = defaultdict(list)
         for place, text in enumerate(self._texts):
             for word in words.intersection(chain(map(_stem, _TOKEN.findall(text)), _DIGITS.findall(text))):
                 self._by_word[word].append(place)
+
+    @cached_property
+    def _plain(self) -> str:
+        return _plain("\n".join(self._lines))
 
     def _holding(self, words: Iterable[str]) -> Counter[int]:
         """Count for each sentence how many of the words it has."""
@@ -234,7 +243,12 @@ class _Said:
         half.sort(key=lambda place: (-shared[place], -numbers[place], place))
         alike = [self._sentence(place) for place in half[:_MOST]]
         known = frozenset(word for word in noted.words if word in self._by_word)
-        return self._values(noted, alike) or self._names(noted, alike, known) or self._negation(noted, alike)
+        return (
+            self._values(noted, alike)
+            or self._code(noted, alike)
+            or self._names(noted, alike, known)
+            or self._negation(noted, alike)
+        )
 
     def _values(self, noted: _Sentence, alike: Sequence[_Sentence]) -> str | None:
         """Correct values that differ from what was said with the same words around it."""
@@ -283,6 +297,22 @@ class _Said:
             return None
         return _quoted(said[0])
 
+    def _is_spelt_so(self, name: str, said: str) -> bool:
+        """Whether a name may be another spelling of one that was said, or stands in a long line."""
+        return _plain(name)[:_SPELT] == _plain(said)[:_SPELT] or name in self._long
+
+    def _code(self, noted: _Sentence, alike: Sequence[_Sentence]) -> str | None:
+        """Correct a code that nobody said: where it stands, another of its form was said."""
+        for code in _codes(noted.text):
+            if _plain(code).removeprefix("v") in self._plain:
+                continue
+            rest = frozenset(map(_stem, _TOKEN.findall(code)))
+            for each in alike[:_READ]:
+                left = [one for one in _codes(each.text) if _shape(one) == _shape(code) and one not in noted.text]
+                if len(left) == 1 and each.words - rest and noted.share_in(each, rest) >= _ALIKE:
+                    return noted.text.replace(code, left[0], 1)
+        return None
+
     def _around(self, said: _Sentence) -> list[_Sentence]:
         """A sentence with its neighbours."""
         first, last = max(0, said.place - _NEIGHBOURS), min(len(self._texts), said.place + _NEIGHBOURS + 1)
@@ -298,7 +328,8 @@ class _Said:
         return any(name in text for text in self._texts[said.place + 1 : said.place + 1 + _NEIGHBOURS])
 
     def _names(self, noted: _Sentence, alike: Sequence[_Sentence], known: frozenset[str]) -> str | None:
-        """Correct names: another `known` one in the same sentence, or two that were swapped."""
+        """Correct names: one in the place of another, or two that were swapped. One that is not `known` from elsewhere may
+        be a translation, which begins alike."""
         mine = [*noted.names, *([noted.opens] if noted.opens[:1].isupper() else [])]
         for sentence in alike:
             theirs = [*sentence.names, *([sentence.opens] if sentence.opens[:1].isupper() else [])]
@@ -317,13 +348,30 @@ class _Said:
             is_own = any(_stem(name) in each.words and noted.share_in(each, rest) >= 0.5 for each in alike)
             if (
                 both
-                and _stem(name) in known
+                and (_stem(name) in known or not self._is_spelt_so(name, said))
+                and f"{name}:" not in noted.text
                 and not is_own
                 and not self._takes_over(name, sentence)
                 and sentence.share_in(noted, frozenset([_stem(said)])) >= _ALIKE
             ):
                 return noted.text.replace(name, said, 1)
         return None
+
+
+def _plain(text: str) -> str:
+    """The letters and digits of a text, without accents, in lower case."""
+    return _SIGNS.sub("", normalize("NFKD", text.lower()))
+
+
+def _codes(text: str) -> list[str]:
+    """The codes, paths and addresses in a sentence: words with a digit in them that are no values, and those with a
+    mark inside that joins no ordinary words."""
+    values = {place for each in _VALUE.finditer(text) for place in range(*each.span())}
+    return [each[0] for each in _CODE.finditer(text) if not values.issuperset(range(*each.span()))]
+
+
+def _shape(code: str) -> str:
+    return re.sub(r"\d+", "9", re.sub(r"[^\W\d_]+", "a", code))
 
 
 def _in_order_of(values: Iterable[_Value], said: Iterable[_Value]) -> bool:
