@@ -328,8 +328,8 @@ class _Said:
         return any(name in text for text in self._texts[said.place + 1 : said.place + 1 + _NEIGHBOURS])
 
     def _names(self, noted: _Sentence, alike: Sequence[_Sentence], known: frozenset[str]) -> str | None:
-        """Correct names: one in the place of another, or two that were swapped. One that is not `known` from elsewhere may
-        be a translation, which begins alike."""
+        """Correct names: one in the place of another, or two that were swapped. One that is not `known` from elsewhere
+        may be a translation."""
         mine = [*noted.names, *([noted.opens] if noted.opens[:1].isupper() else [])]
         for sentence in alike:
             theirs = [*sentence.names, *([sentence.opens] if sentence.opens[:1].isupper() else [])]

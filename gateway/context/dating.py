@@ -30,7 +30,9 @@ _SAYS_NOTHING: Final = frozenset({
     "the", "and", "but", "this", "that", "there", "they", "she", "you", "has", "have", "had", "was", "were", "are",
     "will", "from", "with", "when", "what", "now", "yes", "new", "also", "only", "just", "der", "die", "das", "und",
     "aber", "ich", "wir", "sie", "ist", "sind", "war", "les", "des", "elle", "nous", "vous", "los", "las", "una",
-    "uno", "para",
+    "uno", "para", "bei", "für", "mit", "von", "nach", "seit", "pour", "chez", "avec", "dans", "con", "por", "desde",
+    "for", "since", "after", "before", "during", "until", "last", "next", "today", "yesterday", "gestern", "heute",
+    "hier", "ayer", "hoy", "please", "bitte",
 })  # fmt: skip
 _LEAST: Final = 2  # letters of such a word
 _ENOUGH: Final = 2  # other words that few sayings have, shared by two that may be about the same
@@ -106,7 +108,8 @@ def telling(text: str) -> frozenset[str]:
 def subject(text: str) -> str:
     """The word with which a sentence says what it is about, if it begins with that; "" if it does not."""
     if dense := DENSE.search(text):
-        return _FIRST.sub("", text[dense.start() :])[:2] if dense.start() < 2 else ""
+        said = _FIRST.sub("", text[dense.start() :])
+        return said[:2] if dense.start() < 2 and all(map(DENSE.match, said[:3])) else ""
     found = _SUBJECT.match(text)
     named = found is not None and text[found.end() : found.end() + 1] == " "  # "Thanks, …" names nothing
     word = (found[1] or found[3] or "").lower() if found and named else ""

@@ -239,6 +239,7 @@ class _Notes:
             chars=None if chars is None else int(chars * timelines.SHARE),
             counter=self.counter,
         )
+        changed = statements.marked(changed, self._outdated.present, self._outdated.about)
         return Lists(
             standing=listed(self.plan.standing, self.redact, room=int(room * SHARE), counter=self.counter, chars=most),
             facts=facts.listed(

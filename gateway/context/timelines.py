@@ -60,6 +60,7 @@ _ANEW: Final = 600.0  # seconds after which a sentence does not just repeat a re
 _NUMBERED: Final = re.compile(r"\s#?[A-Za-z-]{0,4}\d[\w-]*")  # behind the word for a thing: which one it is
 _ASKS: Final = re.compile(r"[?？؟]\W*\Z")
 _ROW: Final = re.compile(r"\s*[|,;\t]\s*")
+_HEAD: Final = re.compile(r"[^\W\d][\w .%/-]{0,24}")  # of a column
 _RULE: Final = re.compile(r"[\s|:-]+")
 
 
@@ -157,10 +158,11 @@ def _told(text: str) -> Iterator[tuple[str, str, str]]:
     lines = [line for line in text.splitlines()[: _ROWS + 2] if not _RULE.fullmatch(line)]
     rows = [_ROW.split(line.strip(" |")) for line in lines]
     head = rows[0] if rows else []
-    if len(head) > 1 and len(rows) > 1 and not any(map(_THING.search, head)):
+    if len(rows) > 1 and len(head) > 1 and {*map(len, rows)} == {len(head)} and all(map(_HEAD.fullmatch, head)):
         for row in rows[1:]:
-            if len(row) == len(head) and row[0]:
-                yield from ((row[0], name, value) for name, value in zip(head[1:], row[1:], strict=True) if value)
+            yield from (
+                (row[0], name, value) for name, value in zip(head[1:], row[1:], strict=True) if row[0] and value
+            )
 
 
 def _says(value: str) -> bool:
