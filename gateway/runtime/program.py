@@ -20,6 +20,7 @@ from gateway.runtime.tasks import comes_within
 _KEPT: Final = 12_000  # bytes of output at its beginning, and as many at its end
 _LAST_WORDS: Final = 1.0  # seconds in which output from before a program's end is still read
 _ROUNDS: Final = 20  # of looking for processes that a program left: they may start others meanwhile
+_INPUT: Final = 0
 _ERRORS: Final = 2  # the number of stderr
 _LOOKS: Final = 0.25  # seconds between two looks of a watch
 _PAUSES: Final = 10  # times as long as a look took, at least
@@ -47,11 +48,13 @@ async def run(
     own: bool = False,
     watch: Callable[[int], str] | None = None,
     hear: Callable[[bytes], None] | None = None,
+    answer: bytes = b"",
 ) -> ProgramResult:
     """Run a program, and end everything that it started. `apart`: its stderr is no part of its output. `own`: it is a
     command of Legato's. `watch` looks at its process, in a thread, and gives a reason to end it, or "". `hear` is given
-    the whole output as it comes. Raises OSError if it cannot be started."""
-    written = _Written(2 if apart else 1, hear)
+    the whole output as it comes. `answer` comes on its stdin when it has said something. Raises OSError if it cannot be
+    started."""
+    written = _Written(2 if apart else 1, hear, answer)
     transport = await _started(argv, folder, environment if own else marked(environment), written, apart=apart)
     try:
         late, excess = await _over(transport.get_pid(), written, watch, seconds, clock)
@@ -111,18 +114,23 @@ class _BoundedOutput:
 class _Written(asyncio.SubprocessProtocol):
     """The output of a program, and whether the program may still write."""
 
-    def __init__(self, pipes: int, hear: Callable[[bytes], None] | None) -> None:
+    def __init__(self, pipes: int, hear: Callable[[bytes], None] | None, answer: bytes) -> None:
         self.exited = asyncio.Event()
         self.closed = asyncio.Event()  # nobody can write any more
         self.output, self.errors = _BoundedOutput(), _BoundedOutput()
         self._hear = hear
         self._open = pipes
+        self.answer = answer
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._transport = transport
 
     def process_exited(self) -> None:
         self.exited.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._open -= 1
+        self._open -= fd != _INPUT
         if self._open == 0:
             self.closed.set()
 
@@ -131,6 +139,10 @@ class _Written(asyncio.SubprocessProtocol):
         (self.errors if fd == _ERRORS else self.output).add(data)
         if self._hear is not None:
             self._hear(data)
+        stdin = self._transport.get_pipe_transport(_INPUT) if self.answer else None
+        if isinstance(stdin, asyncio.WriteTransport):
+            stdin.write(self.answer)
+            self.answer = b""
 
 
 def _decoded(written: bytes) -> str:
@@ -147,7 +159,7 @@ async def _started(
         loop.subprocess_exec(
             lambda: written,
             *argv,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE if written.answer else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE if apart else asyncio.subprocess.STDOUT,
             cwd=folder,

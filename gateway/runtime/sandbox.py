@@ -40,12 +40,14 @@ STANDS: Final = ".\n"  # the first line on stderr: the sandbox stands, and what 
 Network = Literal["none", "listed", "public"]
 
 # A gateway that is killed while the sandbox is set up must leave nothing of it. Process 1 asks the kernel to end with
-# its parent, and has a filter of calls after that; who reads STANDS lived until then.
+# its parent, and has a filter of calls after that; who answers STANDS lived until then. (To be able to read it is not
+# enough: of a program that is killed, one thread may have ended and another still hold the pipe open.)
 _STARTED: Final = """
 asked() { while read -r name value; do test "$name$value" = Seccomp:2 && return; done </proc/1/status; return 1; }
 until asked; do :; done
-echo . >&2 && exec "$@"
+echo . >&2 && {answered}exec "$@"
 """
+_ANSWERED: Final = "read -r _ && exec </dev/null && "
 
 _FILES: Final = Path(__file__).with_name("sandbox_files")
 _FILTERS: Final = {"x86_64": "x86_64.bpf", "aarch64": "aarch64.bpf"}
@@ -178,13 +180,14 @@ async def run(
     """Run a command in a sandbox to its end, or until it meets a limit. `hear` gets its whole output as it comes.
     Raises ToolError if the sandbox cannot be set up, and OSError if nothing can be started."""
     ended = await program.run(
-        argv(sandbox, command),
+        argv(sandbox, command, answered=True),
         folder=Path("/"),
         environment={"PATH": _PATH},  # process 1 of the sandbox shows it
         seconds=seconds,
         clock=clock,
         watch=lambda pid: excess(pid, sandbox.folder, sandbox.limits),
         hear=_after_start(hear) if hear else None,
+        answer=b"\n",
     )
     output = f"{ended.output}\n"  # which was without its last line's end
     if not output.startswith(STANDS) and not ended.late:
@@ -205,15 +208,17 @@ def _after_start(hear: Callable[[bytes], None]) -> Callable[[bytes], None]:
     return heard
 
 
-def argv(sandbox: Sandbox, command: Sequence[str]) -> list[str]:
+def argv(sandbox: Sandbox, command: Sequence[str], *, answered: bool = False) -> list[str]:
     """Return what to start, so that a command runs in a sandbox. The first line on stderr is STANDS. What is started
-    ends with the process that starts it, and all in the sandbox with it."""
+    ends with the process that starts it, and all in the sandbox with it. `answered`: the command begins when a line
+    comes on stdin, which it does not see."""
+    started = _STARTED.replace("{answered}", _ANSWERED if answered else "")
     filter_ = _FILES / _FILTERS.get(platform.machine(), "none")
     counted = f'echo $$ >"{group}/cgroup.procs" && ' if (group := _group()) else ""
     opened = f'{counted}exec "$@" 3<"{_quoted(filter_)}"'
     return [
         *("/bin/sh", "-c", opened, "sh", "bwrap", *_arguments(sandbox), "--seccomp", "3", "--"),
-        *("prlimit", *_rlimits(sandbox.limits), "--", "/bin/sh", "-c", _STARTED, "sh", *command),
+        *("prlimit", *_rlimits(sandbox.limits), "--", "/bin/sh", "-c", started, "sh", *command),
     ]
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from gateway.agent.background import RESTARTED, BackgroundCommands
 from gateway.domain.chat import SessionKey, Source
+from gateway.runtime import sandbox
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.tasks import Background
 from tests.support.source_tree import ROOT
@@ -86,6 +87,23 @@ async def test_nothing_is_left_of_a_gateway_that_is_killed(tmp_path: Path, runs:
     await after.recover()
     (text,) = told
     assert RESTARTED in text
+
+
+@pytest.mark.parametrize("answers", [False, True])
+async def test_a_command_waits_until_its_gateway_answers(tmp_path: Path, answers: bool) -> None:
+    """The sandbox of a gateway that is just being killed can still write, but nobody answers it."""
+    command = sandbox.argv(sandbox.Sandbox(folder=tmp_path), ["/bin/sh", "-c", "cat; touch ran"], answered=True)
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stderr=pipe, env={"PATH": os.defpath})
+    assert process.stdin is not None
+    assert process.stderr is not None
+    assert await process.stderr.readline() == sandbox.STANDS.encode()
+    if answers:
+        process.stdin.write(b"\n")
+        await process.wait()
+    process.stdin.close()
+    await process.wait()
+    assert (tmp_path / "ran").exists() is answers
 
 
 def _first(pid: int) -> bytes:
