@@ -64,7 +64,7 @@ def rehearsal_text(found: Rehearsal) -> str:
     if found.needed_bytes > found.free_bytes:
         lines.append("THE DISK IS TOO SMALL: make room first.")
     if is_fit(found):
-        lines.append(f"All of its {sum(found.rows.values()):,} rows arrived.")
+        lines.append(f"All {sum(found.rows.values()):,} rows of the store arrived.")
     return "\n".join(lines)
 
 
