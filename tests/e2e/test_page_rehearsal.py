@@ -87,7 +87,7 @@ async def test_ones_own_conversation_is_played_with_its_buttons(tmp_path: Path) 
     model = FakeModel(in_turn(payments(50), Say(text="**done**")))
     async with page(tmp_path, model=model, tools=[Payment()]) as live:
         await live.me.say("pay <b>me</b> & them")
-        await live.me.until("Approve")
+        await live.me.until("Allow once")
         shown = (await live.me.get("/as/telegram"))[1]
         assert "pay <b>me</b> & them" in bubbles(shown)
         assert re.search(r'<div class="buttons"><span>[^<]*Approve', shown)
@@ -105,7 +105,7 @@ async def test_a_decided_question_stands_once_as_it_is_now(tmp_path: Path) -> No
     model = FakeModel(in_turn(payments(50), Say(text="**done**")))
     async with page(tmp_path, model=model, tools=[Payment()]) as live:
         await live.me.say("pay them")
-        await live.me.until("Approve")
+        await live.me.until("Allow once")
         before = (await live.me.get("/as/telegram"))[1]
         assert 'class="buttons"' in before
         await live.me.say("/approve")

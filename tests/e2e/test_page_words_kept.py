@@ -125,7 +125,7 @@ async def test_a_button_that_did_nothing_says_so_and_can_be_pressed_again(tmp_pa
     model = FakeModel(in_turn(payments(50), Say(text="paid")))
     async with page(tmp_path, model=model, tools=[Payment()]) as live, refused(chromium, live) as me:
         await live.me.say("pay")
-        approve = me.get_by_role("button", name="Approve")
+        approve = me.get_by_role("button", name="Allow once")
         await expect(approve).to_be_enabled()
         await approve.click()
         await expect(me.locator("#problem")).to_have_text("This form is too old: load the page again.")
