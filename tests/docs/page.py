@@ -21,7 +21,7 @@ from tests.support.waiting import eventually
 SAID: Final = (  # what the owner says, and what is shown then
     ("Add buy milk to my to-do list", "[ ] buy milk"),
     ("Write a file shopping.txt: milk, eggs, bread", "Here is"),
-    ("run echo $((6 * 7))", "Approve"),
+    ("run echo $((6 * 7))", "Allow once"),
 )
 _WAIT, _READ = 1.0, 2.5  # seconds before an answer, and to read it
 _PACKED: Final = """async address => {
