@@ -444,8 +444,10 @@ class Server(Struct, kw_only=True):
     async def _before(self, source: Source, state: State) -> Child:
         """The conversation to which a chat went back, as it was then; None: it begins anew, or with its first words."""
         begun = next((each for each in reversed(state.entries) if each.place.endswith(BEGINNINGS)), None)
+        if begun is None or not begun.place.endswith(BEGINNINGS[1]):
+            return None
         present = next((each.id for each in await self.views.sessions(source) if each.present), None)
-        if begun is None or not begun.place.endswith(BEGINNINGS[1]) or present is None:
+        if present is None:
             return None
         found = [each for each in (await self.views.words(source, present))[1] if each.at < begun.at]
         return pages.words(await self.log.words(found[-MOST_WORDS:]))
