@@ -79,6 +79,10 @@ def test_few_short_answers_are_buttons_and_others_a_list() -> None:
     ]
     assert messages.with_buttons("Pay?", few)["interactive"]["type"] == "button"
     assert messages.with_buttons("Pay? " * 300, few)["interactive"]["type"] == "list"
+    edges = [("x" * 1_024, 3, "Y" * 20, "button"), ("x" * 1_025, 3, "Y", "list"), ("x", 4, "Y", "list")]
+    for text, count, label, kind in [*edges, ("x", 3, "Y" * 21, "list")]:
+        rows = [[Button(label=label, token=f"{number}")] for number in range(count)]
+        assert messages.with_buttons(text, rows)["interactive"]["type"] == kind
     (section,) = messages.with_buttons("Who?", [[Button(label="Somebody with a long name", token="s")]])["interactive"][
         "action"
     ]["sections"]
