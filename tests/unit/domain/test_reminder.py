@@ -62,7 +62,8 @@ def test_a_late_one_is_left_out_where_that_was_asked_for():
     assert (once.shown, once.after.state, once.after.fired) == (False, "missed", 0)
     daily = firing(made("2026-11-20T09:00", rule="1 day", when_late="skip"), at("2026-11-24T12:00"), "o1")
     assert (daily.shown, daily.after.state, daily.after.due_at) == (False, "waiting", at("2026-11-25T09:00"))
-    assert firing(made("2026-11-24T09:00", when_late="skip"), at("2026-11-24T09:01"), "o1").shown
+    for late, expected in ((60.0, True), (119.9, True), (120.0, False)):
+        assert firing(made("2026-11-24T09:00", when_late="skip"), at("2026-11-24T09:00") + late, "o1").shown is expected
 
 
 def test_a_snooze_comes_between_two_times_of_a_rule():
