@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.console.interactive import styled
+from adapters.console.rendering import _lines_in_colours
 
 
 def test_an_answer_is_laid_out_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,3 +16,9 @@ def test_an_answer_is_laid_out_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -
     assert "\x1b[0;1mBold" in shown
     assert "\x1b[2J" not in shown
     assert shown.endswith("one\x1b[0m")
+
+
+@pytest.mark.parametrize("language", ["python", None, "no language"])
+def test_code_keeps_its_empty_lines(language: str | None) -> None:
+    rows = ["".join(text for _, text in row) for row in _lines_in_colours("\n\nx = 1\n\n", language)]
+    assert rows == ["", "", "x = 1", "", ""]
