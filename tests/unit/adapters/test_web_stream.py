@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from adapters.web.adapter import WebAdapter
 from adapters.web.log import Entry, State
 from adapters.web.markup import Html
+from adapters.web.platform import WebSettings
 from adapters.web.stream import Page
-from tests.support.fakes import ManualClock
+from gateway.domain.chat import ChatAddress, Source
+from gateway.domain.platform import AdapterHost
+from tests.support.fakes import ManualClock, SequentialIds
 
 
 async def test_a_turn_that_waits_for_somebody_does_not_hold_the_list_back_for_long() -> None:
@@ -41,3 +49,32 @@ async def test_a_turn_that_waits_for_somebody_does_not_hold_the_list_back_for_lo
     await clock.advance(1.5)
     await page.look(stored=False)
     assert b"one talk" in b"".join(sent)
+
+
+@pytest.mark.parametrize(("doing", "stored"), [("thinking", False), ("running tools (clock)", True)])
+async def test_a_page_looks_into_the_store_after_a_turn_that_did_more_than_ask(
+    doing: str, stored: bool, tmp_path: Path
+) -> None:
+    async def said(_: Source) -> str:
+        return ""
+
+    host = AdapterHost(
+        clock=ManualClock(),
+        ids=SequentialIds(),
+        home=tmp_path,
+        menu=(),
+        admins=(),
+        model="m",
+        model_in_full="m",
+        turns_running=lambda: 1,
+        greeting=said,
+        farewell=said,
+        model_of=said,
+    )
+    page, anna = WebAdapter(WebSettings(), host), ChatAddress(platform="web", chat="anna")
+    with page._bells.heard("anna") as bell:
+        await page.typing(anna, True)
+        page.working(anna, doing, 0.0)
+        bell.stored.clear()
+        await page.typing(anna, False)
+        assert (bell.rung.is_set(), bell.stored.is_set()) == (True, stored)
