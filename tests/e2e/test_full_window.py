@@ -147,3 +147,16 @@ async def test_a_system_prompt_that_fills_the_window_is_no_fault_of_the_message(
         said = await live.ask("hello")
     assert said.startswith("The system prompt and the tools alone take about ")
     assert "the model's window has 4,000: choose a model with a larger window (/model)" in said
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+async def test_the_last_step_of_a_turn_is_for_words_alone(tmp_path: Path, steps: int) -> None:
+    def restless(spec: ModelSpec, request: ModelRequest) -> Say:
+        if request.tool_choice == "none":
+            return Say(text="That is all I have.", prompt=None)
+        return Say(calls=[("look", '{"path": "a"}')], prompt=None)
+
+    config, model = config_in(tmp_path, turns=TurnSettings(max_steps=steps)), FakeModel(restless)
+    async with running(tmp_path, config=config, model=model, tools=[Look()]) as live:
+        assert await live.ask("Look.") == "That is all I have."
+    assert [request.tool_choice for request in model.requests] == ["auto"] * (steps - 1) + ["none"]

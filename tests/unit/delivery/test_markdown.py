@@ -129,3 +129,16 @@ def test_an_escaped_character_keeps_its_backslash() -> None:
 def test_columns_become_dashes() -> None:
     text = "Conversation\n  /new          start afresh\n\n[██░░] 2%  ~636 of 32,000 tokens\n  one word"
     assert without_columns(text) == ("Conversation\n/new — start afresh\n\n[██░░] 2% — ~636 of 32,000 tokens\none word")
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("[a]: note for later", "[a]: note for later"),
+        ("text\n\n[1]: the first source", "text\n\n[1]: the first source"),
+        ("See [a].\n\n[a]: https://x.y", "See a (https://x.y)."),
+        ("See [a].\n\n[a]: nowhere", "See [a].\n\n[a]: nowhere"),
+    ],
+)
+def test_a_definition_that_no_link_needs_is_shown(written: str, shown: str) -> None:
+    assert laid_out(written, NARROW)[0] == shown
