@@ -85,10 +85,14 @@ def stands(said: str) -> bool:
 
 def _forbids(clause: str, said: str) -> bool:
     """Whether a clause of a sentence is a ban for good."""
-    certain, good = _CERTAIN.search(said), _FOR_GOOD.search(said)
-    if good is not None and (certain is None or good.start() < certain.end()):
-        return any(one.match(clause) for one in (*_FORBIDDEN, *_BANS))
-    return certain is None and any(one.match(clause) for one in _FORBIDDEN)
+    forbids = any(one.match(clause) for one in _FORBIDDEN)
+    if not forbids and not any(one.match(clause) for one in _BANS):
+        return False
+    certain = _CERTAIN.search(said)
+    if forbids and certain is None:
+        return True
+    good = _FOR_GOOD.search(said)
+    return good is not None and (certain is None or good.start() < certain.end())
 
 
 def _clauses(said: str) -> Iterator[str]:
