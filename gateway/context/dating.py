@@ -33,6 +33,8 @@ _SAYS_NOTHING: Final = frozenset({
     "uno", "para", "bei", "für", "mit", "von", "nach", "seit", "pour", "chez", "avec", "dans", "con", "por", "desde",
     "for", "since", "after", "before", "during", "until", "last", "next", "today", "yesterday", "gestern", "heute",
     "hier", "ayer", "hoy", "please", "bitte",
+    "it's", "that's", "he's", "she's", "there's", "aus", "name",
+    "nombre", "nom",
 })  # fmt: skip
 _LEAST: Final = 2  # letters of such a word
 _ENOUGH: Final = 2  # other words that few sayings have, shared by two that may be about the same

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from gateway.context.dating import Days, Told, subject, telling
+from gateway.context.instructions import stands
 from gateway.context.personal import asserts
 from gateway.context.readable import well_formed
 from gateway.context.statements import sentences
@@ -30,7 +31,7 @@ from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(CHANGED, "").rstrip()
 MOST: Final = 128  # sentences that are kept, and twice as many fields
-SHARE: Final = 0.1  # of a summary's room: the most that the list takes
+SHARE: Final = 0.06  # of a summary's room: the most that the list takes
 _SAID: Final = (
     "The last that was said of each, and its day; then what was said before, perhaps of another of that name."
 )
@@ -57,7 +58,7 @@ _NAMES: Final = re.compile(
 _NUMBER: Final = re.compile(r"[\W\d_]+")
 _SAYS: Final = re.compile(r"[^\W\d_]{3}|[^\W\d_]{2}\W+[^\W\d_]{2}|[\u3400-\u9fff]{2}")  # beside the name
 _ANEW: Final = 600.0  # seconds after which a sentence does not just repeat a result
-_NUMBERED: Final = re.compile(r"\s#?[A-Za-z-]{0,4}\d[\w-]*")  # behind the word for a thing: which one it is
+_WHICH: Final = re.compile(r"\s(?:#?[A-Za-z-]{0,4}\d[\w-]*|[A-ZÀ-Þ][\w’'-]+)")  # behind the word for a thing: which one
 _ASKS: Final = re.compile(r"[?？؟]\W*\Z")
 _ROW: Final = re.compile(r"\s*[|,;\t]\s*")
 _HEAD: Final = re.compile(r"[^\W\d][\w .%/-]{0,24}")  # of a column
@@ -125,13 +126,14 @@ def _of(message: Message) -> Iterator[Saying]:
     for line in (own_words(message) if person else text_of(message)).splitlines():
         for sentence in sentences(line):
             said = " ".join(sentence.split()).lstrip("-*•– ")
-            if len(said) <= _LONGEST and (of := _subject_of(said) if person else _thing_in(said)):
+            if len(said) <= _LONGEST and (of := _subject_of(said) if person else _thing_in(said, person=False)):
                 yield Saying(of=of, text=said, at=at)
 
 
-def _thing_in(said: str) -> str:
-    """The first name with a digit, or of two words, in a sentence that says more than the name; "" for none."""
-    named = _THING.search(said) or _NAME.search(said)
+def _thing_in(said: str, *, person: bool) -> str:
+    """The first name with a digit in a sentence that says more than the name, or of two words if no person says it; ""
+    for none."""
+    named = _THING.search(said) or (None if person else _NAME.search(said))
     if named is None or _DATE.fullmatch(named[0]) or _ASKS.search(said):
         return ""
     return named[0] if _SAYS.search(said.replace(named[0], "")) else ""
@@ -139,12 +141,12 @@ def _thing_in(said: str) -> str:
 
 def _subject_of(said: str) -> str:
     """What a person's sentence is about: a name, or the word with which a short one begins; "" if it states nothing."""
-    thing = _thing_in(said)
+    thing = _thing_in(said, person=True)
     if thing and not thing.isdigit():
         return thing
-    word = subject(said) if len(said) <= _SHORT and asserts(said) else ""
-    numbered = _NUMBERED.match(said.lower().partition(word)[2]) if word else None
-    return f"{word}{numbered[0]}" if numbered else word
+    word = subject(said) if len(said) <= _SHORT and asserts(said) and not stands(said) else ""
+    which = _WHICH.match(said, said.lower().find(word) + len(word)) if word else None
+    return f"{word}{which[0]}" if which else word
 
 
 def _told(text: str) -> Iterator[tuple[str, str, str]]:
@@ -205,8 +207,12 @@ def changed(sayings: Iterable[Saying]) -> list[list[Saying]]:
         spoken = rows.pop("", [])
         if len(spoken) == 1 and len(rows) <= _EACH:
             spoken = [row[-1] for row in rows.values() if row[-1].at < spoken[0].at - _ANEW] + spoken
-        found += [row for row in (*rows.values(), spoken) if len(row) > 1]
+        found += [row for row in (*rows.values(), spoken) if len(row) > 1 and not _only_repeats(row[-1], row[-2])]
     return found
+
+
+def _only_repeats(last: Saying, before: Saying) -> bool:
+    return not last.field and telling(last.text) <= telling(before.text)
 
 
 def listed(

@@ -69,7 +69,7 @@ class Lists(Struct, frozen=True):
     @property
     def text(self) -> str:
         """All of them."""
-        return "\n\n".join(filter(None, (self.changed, self.facts, self.standing)))
+        return "\n\n".join(filter(None, (self.facts, self.changed, self.standing)))
 
 
 def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter, spoken: str = "") -> str:

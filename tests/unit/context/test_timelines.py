@@ -131,7 +131,7 @@ async def test_they_are_carried_from_summary_to_summary(summariser: Any) -> None
     messages = conversation(30)
     told = [user("Any news?"), assistant("Ticket T-3301 is open.")]
     later = [user("And now?"), assistant("Ticket T-3301 was closed.")]
-    engine = compressor(summariser, window=6_000)
+    engine = compressor(summariser, window=32_000)
     said = dated([*messages[:5], *told, *messages[5:]], MAY)
     once = await engine.compress(said, force=True)
     assert HEADING not in text_of(summaries(once)[0])
