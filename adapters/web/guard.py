@@ -55,7 +55,7 @@ class Login(Struct, frozen=True, kw_only=True):
     @property
     def csrf(self) -> str:
         """Return the token of this login's forms."""
-        return hmac.new(self.cookie.encode(), b"form", "sha256").hexdigest()[:40]
+        return hmac.digest(self.cookie.encode(), b"form", "sha256").hex()[:40]
 
 
 class Lockout(Struct, kw_only=True):
@@ -203,7 +203,7 @@ class Guard:
         if (person := self._settings.people.get(name)) is None:
             return ""
         key, password = cookie.encode(errors="surrogateescape"), person.password.get_secret_value().encode()
-        return hmac.new(key, password, "sha256").hexdigest()
+        return hmac.digest(key, password, "sha256").hex()
 
     def _is_somebody(self, person: str) -> bool:
         return person in self._settings.people or (person == OWNER and self._file is not None)
