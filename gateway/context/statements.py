@@ -56,6 +56,8 @@ _RULED_OUT: Final = late(_TABLE["ruled_out"], re.IGNORECASE)
 _RULED_OUT_AFTER: Final = late(_TABLE["ruled_out_after"], re.IGNORECASE)
 _PAST: Final = late(_TABLE["past"], re.IGNORECASE)
 _MARK: Final = re.compile(r" \(no longer ([^()\n]+?)(?:, now ([^()\n]+))?\)")
+# A day behind a line, and perhaps what was said before (`dating`, `timelines`): no value of the line.
+_DAY_AT_END: Final = re.compile(r" \(\d{1,2} [A-Z][a-z]{2}\b[^()\n]*\)$")
 _MARKS_AT_END: Final = late(rf"(?:{_MARK.pattern})+$")
 _ASKS: Final = late(r"[?？][\s)\"'”’»」）]*$")
 _WORD: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")  # with vowel signs, without the full stop
@@ -168,7 +170,7 @@ def marked(notes: str, gone: Mapping[str, str], about: Mapping[str, frozenset[st
 
 
 def _marked(line: str, gone: Mapping[str, str], about: Mapping[str, frozenset[str]]) -> str:
-    bare = _unmarked(line)
+    bare = _MARKS_AT_END.sub("", line)
     replaced = {value: gone.get(present, present) for value, present in _MARK.findall(line[len(bare) :])}
     words = _subject(bare)
     for value, present in gone.items():
@@ -183,8 +185,8 @@ def _marked(line: str, gone: Mapping[str, str], about: Mapping[str, frozenset[st
 
 
 def _unmarked(line: str) -> str:
-    """Return a line of notes without the marks at its end."""
-    return _MARKS_AT_END.sub("", line) if line.endswith(")") else line
+    """Return a line of notes without the marks and the day at its end."""
+    return _DAY_AT_END.sub("", _MARKS_AT_END.sub("", line)) if line.endswith(")") else line
 
 
 def _subject(line: str) -> frozenset[str]:
