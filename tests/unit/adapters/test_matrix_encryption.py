@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from vodozemac import Account
 
 from adapters.matrix import sealing
 from adapters.matrix.codec import Room
@@ -218,3 +219,20 @@ async def test_what_a_member_makes_up_neither_ends_the_reading_nor_passes_for_th
     monkeypatch.setattr("adapters.matrix.encryption.json.loads", json.loads, raising=False)
     assert await read("m.room.message", SAID) == "m.room.encrypted", "nobody reads so deep"
     assert await read("m.room.message", SAID) == "m.room.encrypted", "its new key is in a letter of the same kind"
+
+
+def test_a_signature_holds_for_one_thing_of_one_person_by_one_key() -> None:
+    mine, other = Account(), Account()
+    signs = mine.ed25519_key.to_base64()
+    thing = sealing.signed({"key": "a", "unsigned": {"age": 1}}, ANNA, "A", mine)
+    assert sealing.is_signed(thing, ANNA, "A", signs)
+    assert sealing.is_signed({**thing, "unsigned": {"age": 2}}, ANNA, "A", signs), "the server may add to that"
+    for forged, user, key, by in (
+        ({**thing, "key": "b"}, ANNA, "A", signs),
+        (thing, BEN, "A", signs),
+        (thing, ANNA, "B", signs),
+        (thing, ANNA, "A", other.ed25519_key.to_base64()),
+        (sealing.signed(thing, ANNA, "A", other), ANNA, "A", signs),
+        ({"key": "a"}, ANNA, "A", signs),
+    ):
+        assert not sealing.is_signed(forged, user, key, by)
