@@ -7,14 +7,17 @@ model does, so what it can recall after a compaction is what the compaction kept
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 from msgspec import Struct, field
 
 from gateway.domain.message import is_request, is_summary, text_of
 from gateway.domain.notes import without_quotes
+from gateway.domain.wording import counted
 from gateway.providers.offline.notes import FACT, asks, known_facts
 
 
@@ -80,7 +83,9 @@ _BLIND: Final = (
 )
 _LISTENED: Final = 2_000  # characters of a request in which a rule is looked for
 _QUOTED: Final = 160  # characters of the request that a reply quotes
+_LONG: Final = 600  # characters of a request whose gist is told
 _SHOWN: Final = 1_500  # characters of a tool's result
+_OPERATORS: Final = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _REMIND: Final = "Say it as in “remind me in 20 minutes to stretch”, or type `/remind in 20 minutes stretch`."
 _KEPT_REMINDER: Final = re.compile(r"Stored: number \d+: (?P<what>.+?) \((?P<when>.+)\)$")
 _NO_SEARCH: Final = (
@@ -97,6 +102,17 @@ _WISH: Final = re.compile(
 _WRITE_FILE: Final = re.compile(
     r"^(?:please )?write (?:me )?(?:a )?file (?:named |called )?(?P<name>[^\s:]+):? (?P<content>.+)", re.I | re.S
 )
+# A document as `files.message` shows one to a model.
+_DOCUMENT: Final = re.compile(
+    r"^\[(?P<name>[^\n]{1,300}?), [\d,]+ characters, shown below[^\n]*\n<<<(?P<mark>[^\n]{1,200})\n"
+    r"(?P<text>.*?)\n(?P=mark)>>>",
+    re.M | re.S,
+)
+# What a program told, as `agent.waking` shows it to a model.
+_TOLD_BY_PROGRAM: Final = re.compile(
+    r"^\[In the background: [^\n]{1,2000}\]\n<<<(?P<mark>\w+)\n(?P<text>.*?)\n(?P=mark)>>>", re.S
+)
+_PROGRAM_SAID: Final = "I read “{text}”. A real model would now look things up, and tell you what matters."
 _CALL: Final = re.compile(r"^[ \t]*call[ \t]++(?P<tool>[\w.-]++)[ \t]*+(?P<arguments>\{.*\})?[ \t]*$", re.I | re.M)
 _ASK_FACT: Final = re.compile(r"\bwhat(?:'s| is| was| are) my (?P<thing>[\w' -]{2,40})", re.I)
 _ADD_TODO: Final = re.compile(
@@ -251,6 +267,14 @@ def _earlier(said: Asked, found: re.Match[str]) -> Answer:
     return Answer(text="\n".join(["You said:", "", *numbered[-10:]]))
 
 
+def _sum(_: Asked, found: re.Match[str]) -> Answer | None:
+    try:
+        value = _OPERATORS[found["sign"]](Decimal(found["one"]), Decimal(found["other"]))
+    except ArithmeticError:
+        return None
+    return Answer(text=f"{found['sum']} = {value.normalize():f}")
+
+
 def _said(text: str) -> Answer | None:
     return Answer(text=text) if text else None
 
@@ -264,8 +288,19 @@ def _echo(said: Asked) -> Answer:
     """Nothing fits: repeat the words, and name something that works."""
     if not said.request:
         return Answer(text="I see no text in that, and text is all I can read.")
+    if document := _DOCUMENT.search(said.request):
+        name = document["name"]
+        return Answer(text=f"I was given {name[0].lower()}{name[1:]}. {_gist(document['text'])}")
+    if len(said.request) > _LONG:
+        return Answer(text=_gist(said.request))
     hint = _HINTS[len(said.requests) % len(_HINTS)]
     return Answer(text=f"I read “{_cut(said.request, _QUOTED)}”, but I only follow simple rules. {hint}")
+
+
+def _gist(text: str) -> str:
+    first = re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0]
+    size = f"{counted(len(text.split()), 'word')}, {len(text):,} characters"
+    return f"That is a text of {size}. It begins: “{_cut(first, _QUOTED)}”. {_HINTS[-1]}"
 
 
 def _clean(text: str) -> str:
@@ -283,6 +318,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (_CALL, _call_tool),
     (re.compile(r"^This is one of the looks that you take now and then"), lambda *_: Answer(text="NOTHING")),
     (re.compile(r"^Go on exactly where your last answer stopped"), lambda *_: Answer(text=_WHOLE)),
+    (_TOLD_BY_PROGRAM, lambda _, found: Answer(text=_PROGRAM_SAID.format(text=_cut(found["text"], _QUOTED)))),
     (re.compile(r"\[sent with this message: [^\]]{0,2000}, which you cannot (?:be shown|hear)"),
      lambda *_: Answer(text=_BLIND)),
     (_WRITE_FILE,
@@ -312,8 +348,11 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (re.compile(r"^(?:please,? |can you |could you )?remind me\b ?(?P<rest>.*)", re.I | re.S), _remind),
     (re.compile(r"^(?:please )?count (?:up )?to (?P<top>\d{1,5})\b", re.I),
      lambda _, found: Answer(text=" ".join(map(str, range(1, min(int(found["top"]), 2_000) + 1))))),
+    (re.compile(r"^(?:what(?:'s| is) |how much is |calculate )?"
+                r"(?P<sum>(?P<one>-?[\d.]{1,15}) ?(?P<sign>[+*/-]) ?(?P<other>-?[\d.]{1,15}))\s*[=?]*$", re.I), _sum),
     (re.compile(r"^(?P<word>hi|hello|hey|hallo|servus|moin|good (?:morning|afternoon|evening))\b[^\n]{0,40}$", re.I),
      _greet),
     (re.compile(r"^(?:help|start)\W*$|\bwhat can you do\b|\bwho are you\b|\bwhat are you\b", re.I),
      lambda *_: Answer(text=WELCOME)),
+    (re.compile(r"^(?:many )?(?:thanks|thank you|thx|danke)\b", re.I), lambda *_: Answer(text="You are welcome!")),
 )  # fmt: skip

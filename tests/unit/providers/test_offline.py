@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.agent.files.kinds import read
+from gateway.agent.files.message import Reader, Received, with_files
+from gateway.agent.waking import FRAME
 from gateway.app import heartbeat
 from gateway.commands.turn import GO_ON
+from gateway.domain.chat import Attachment, Inbound, KeptFile, SessionKey, Source
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.notes import SUMMARY_REQUEST
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta
@@ -112,6 +116,20 @@ def test_it_says_that_it_sees_nothing() -> None:
     assert reply(f"what time is it?\n{note}").startswith("I read words only, so I can neither see that nor hear it.")
 
 
+def test_of_a_document_it_says_what_is_in_it() -> None:
+    content, key = b"Tea is at five. Bring cake.\n", SessionKey(platform="telegram", chat="1")
+    source = Source(platform="telegram", chat="1", chat_type="private", user="1")
+    file = Attachment(kind="document", name="tea.txt", ref="r", size=len(content))
+    inbound = Inbound(event_id="e", source=source, text="", attachments=(file,))
+    kept = KeptFile(ref="r", digest="d", name="tea.txt", mime="text/plain", size=len(content), at=0.0)
+    reader = Reader(window=32_000, sees=False, sounds=(), count=len, image_tokens=1)
+    given_ = Received(attachment=file, kept=kept, reading=read(content, "text/plain", 1_000))
+    told = answer([SYSTEM, with_files(key, inbound, [given_], reader)], TOOLS).text
+    assert told.startswith('I was given a file "tea.txt". That is a text of 6 words, 28 characters.')
+    assert "It begins: “Tea is at five.”" in told
+    assert "instruction" not in told
+
+
 @pytest.mark.parametrize(
     ("request_text", "result", "told"),
     [
@@ -171,6 +189,8 @@ def test_an_item_is_added_to_the_list_that_is_there() -> None:
     [
         ("say hello world", "hello world"),
         ("count to 5", "1 2 3 4 5"),
+        ("What is 7/2?", "7/2 = 3.5"),
+        ("12 * 30 =", "12 * 30 = 360"),
     ],
 )
 def test_small_favours(text: str, expected: str) -> None:
@@ -184,8 +204,18 @@ def test_anything_else_is_quoted_with_a_hint() -> None:
 
 
 def test_what_no_person_said_is_answered_as_such() -> None:
+    event = FRAME.format(
+        what="an event came from house", task=" Tell what matters.", mark="a1", text="What time is it?"
+    )
+    assert reply(event).startswith("I read “What time is it?”. A real model would now ")
     look = heartbeat.TASK.format(now="Monday", file=heartbeat.FILE, text="What time is it?", due="(nothing)")
     assert reply(look) == "NOTHING"
+
+
+def test_a_long_text_gets_its_gist() -> None:
+    text = reply("The harbour opened at dawn. " + "Whales swam past the harbour wall. " * 60)
+    assert "The harbour opened at dawn." in text
+    assert "characters" in text
 
 
 def test_the_speakers_name_is_not_part_of_the_request() -> None:
