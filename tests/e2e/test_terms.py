@@ -127,7 +127,7 @@ async def test_settings_hold_for_one_turn(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     async with running(tmp_path / "b") as live:
         refused = await answered(live, "JSON", Terms(settings={"stop": ["END"], "seed": 1}))
-        assert (refused.kind, "takes stop:" in refused.text) == ("error", True)
+        assert (refused.kind, "accepts stop:" in refused.text) == ("error", True)
 
 
 async def test_each_request_of_a_program_has_an_answer_of_its_own(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ MODEL = {"where": "model", "provider": "own", "name": " m ", "address": " http:/
             [("add_key", "anna", "person", "2", True)],
             "Copy this key now. It is never shown again: sk-1",
         ),
-        ({"where": "keys", "name": "anna", "verb": "remove"}, [("remove_key", "anna")], "anna is taken back"),
+        ({"where": "keys", "name": "anna", "verb": "remove"}, [("remove_key", "anna")], "anna is removed"),
     ],
 )
 async def test_each_form_asks_the_desk_for_one_thing(
@@ -162,9 +162,9 @@ LATE = {"reader": "reads", "last_update": "2026-01-02T03:04:05+00:00"}
 @pytest.mark.parametrize(
     ("served", "step", "opens"),
     [
-        (None, "Chat is served from the next start on. Start again now", True),
-        ({"reader": "gone", "last_update": None}, "Chat is not connected yet (gone): Check says why.", True),
-        ({"reader": "reads", "last_update": None}, "Connected. Write to the bot on Chat now; this page notices.", True),
+        (None, "Chat works from the next start on. Start again now", True),
+        ({"reader": "gone", "last_update": None}, "Chat is not connected yet (gone). Press Check to see why.", True),
+        ({"reader": "reads", "last_update": None}, "Connected. Write to the bot on Chat now; this page will notice.", True),
         (LATE, "Messages come in; the last one 2026-01-02 03:04 UTC .", False),
     ],
 )

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from gateway.domain.chat import ChatAddress, Inbound, Source
-from gateway.store.shared import documents
-from gateway.store.shared.documents import (
-    dumps,
-    inbound_from,
-    parsed,
-    storable,
-)
+from gateway.store.shared.documents import dumps, inbound_from, storable
 from gateway.store.shared.platforms import chat_name
 
 
@@ -36,11 +28,3 @@ def test_threads_of_a_chat_share_its_outbox_lane() -> None:
     one, two = (ChatAddress(platform="p", chat="c", thread=thread) for thread in ("1", None))
     assert chat_name(one) == chat_name(two)
     assert chat_name(one) != chat_name(ChatAddress(platform="p", chat="c/thread=1"))
-
-
-def test_documents_that_are_parsed_together_are_those_that_are_parsed_alone() -> None:
-    half = "中" * (documents._AT_ONCE // 2)
-    values: list[Any] = [{"n": 1}, half, [], half, None, 'a "quoted", 好', half, half, {}]
-    assert parsed(map(dumps, values)) == values
-    assert parsed([dumps(half)] * 3) == [half] * 3
-    assert parsed([]) == []
