@@ -23,6 +23,7 @@ from gateway.context.instructions import stands
 from gateway.context.personal import asserts
 from gateway.context.readable import well_formed
 from gateway.context.statements import sentences
+from gateway.domain.chat import in_a_line
 from gateway.domain.message import Message, note_of, own_words, text_of
 from gateway.domain.notes import CHANGED, section
 from gateway.runtime.redaction import Redact
@@ -38,7 +39,7 @@ _SAID: Final = (
 _READ: Final = 400  # newest messages of a middle that are read
 _LONGEST: Final = 160  # characters of a sentence; a longer one tells of more than a state
 _SHORT: Final = 60  # characters of a sentence that tells of a state and of nothing else
-_VALUE: Final = 48  # characters of a field's value
+_VALUE: Final = 48  # characters of a field's name or value
 _RESULT: Final = 20_000  # characters of a result; a longer one is a dump
 _ROWS: Final = 40  # things of one result
 _FEW: Final = 3  # things of a result that is no list
@@ -120,7 +121,10 @@ def _of(message: Message) -> Iterator[Saying]:
         text = text_of(message)
         if len(text) <= _RESULT and not note_of(message).get("recalled"):
             for of, field, value in _told(text.strip()):
-                yield Saying(of=of, field=field, text=value, at=at)
+                # A result is foreign: what is more than a line would read as lines of the notes.
+                of, field, value = (in_a_line(each, _VALUE + 1) for each in (of, field, value))
+                if all(0 < len(each) <= _VALUE for each in (of, field, value)):
+                    yield Saying(of=of, field=field, text=value, at=at)
         return
     person = message.get("role") == "user"
     for line in (own_words(message) if person else text_of(message)).splitlines():
