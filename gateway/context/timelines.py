@@ -61,7 +61,7 @@ _SAYS: Final = re.compile(r"[^\W\d_]{3}|[^\W\d_]{2}\W+[^\W\d_]{2}|[\u3400-\u9fff
 _ANEW: Final = 600.0  # seconds after which a sentence does not just repeat a result
 _WHICH: Final = re.compile(r"\s(?:#?[A-Za-z-]{0,4}\d[\w-]*|[A-ZÀ-Þ][\w’'-]+)")  # behind the word for a thing: which one
 _ASKS: Final = re.compile(r"[?？؟]\W*\Z")
-_ROW: Final = re.compile(r"\s*[|,;\t]\s*")
+_ROW: Final = re.compile(r"[|,;\t]")
 _HEAD: Final = re.compile(r"[^\W\d][\w .%/-]{0,24}")  # of a column
 _RULE: Final = re.compile(r"[\s|:-]+")
 
@@ -162,7 +162,7 @@ def _told(text: str) -> Iterator[tuple[str, str, str]]:
                 yield from ((of, name, value) for name, value in fields.items() if len(things) <= _FEW or _says(value))
         return
     lines = [line for line in text.splitlines()[: _ROWS + 2] if not _RULE.fullmatch(line)]
-    rows = [_ROW.split(line.strip(" |")) for line in lines]
+    rows = [[cell.strip() for cell in _ROW.split(line.strip(" |"))] for line in lines]
     head = rows[0] if rows else []
     if len(rows) > 1 and len(head) > 1 and {*map(len, rows)} == {len(head)} and all(map(_HEAD.fullmatch, head)):
         for row in rows[1:]:

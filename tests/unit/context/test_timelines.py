@@ -11,6 +11,7 @@ from gateway.context.dating import Dating, Days, Told, related
 from gateway.context.timelines import HEADING, Saying, carried, changed, earlier, listed
 from gateway.domain.message import Message, assistant, note_of, noted, text_of, tool_result, user
 from gateway.runtime.redaction import MARK, Redactor
+from tests.support.hostile import SECONDS, within
 from tests.support.transcripts import COUNTER, Extractive, compressor, conversation, stored, summaries
 
 DAY = 86_400.0
@@ -103,6 +104,13 @@ def test_the_list_keeps_to_its_room_and_credentials_stay_out() -> None:
     assert listed(rows, Days(MAY), room=20, counter=COUNTER) == ""
     secret = noted(user("web-7 takes password=hunter2hunter2 today"), at=MAY)
     assert MARK in carried([], [secret], REDACT)[0].text
+
+
+@pytest.mark.parametrize("gap", [" ", " \t", "a |"])
+def test_a_hostile_result_is_read_quickly(gap: str) -> None:
+    told = noted(tool_result("a", f"api-1{gap * 6_600}up"), at=MAY)
+    with within(SECONDS):
+        carried([], [told] * 5, REDACT)
 
 
 @pytest.mark.parametrize(
