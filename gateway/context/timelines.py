@@ -91,11 +91,15 @@ def carried(before: Iterable[Saying], middle: Sequence[Message], redact: Redact)
     rather those of which several were said."""
     kept: dict[tuple[str, str], list[Saying]] = defaultdict(list)
     fresh = [said for message in middle[-_READ:] for said in _of(message)]
-    clean = redact("\n".join(said.text for said in fresh)).split("\n") if fresh else []
-    if len(clean) == len(fresh):  # otherwise a credential seemed to reach over two of them
-        fresh = [replace(said, text=text or said.of) for said, text in zip(fresh, clean, strict=True)]
-    else:
-        fresh = [replace(said, text=redact(said.text)) for said in fresh]
+    lines = [f"{said.of} {said.field}: {said.text}" if said.field else said.text for said in fresh]
+    clean = redact("\n".join(lines)).split("\n") if fresh else []
+    if len(clean) != len(fresh):  # a credential seemed to reach over two of them
+        clean = [redact(line) for line in lines]
+    fresh = [
+        said if line == shown else replace(said, text=shown or said.of)
+        for said, line, shown in zip(fresh, lines, clean, strict=True)
+        if line == shown or not said.field  # a field with a credential is not kept
+    ]
     for said in (*before, *fresh):
         row = kept[said.of, said.field]
         if row and _is_same(row[-1], said):

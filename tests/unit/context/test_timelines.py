@@ -106,6 +106,14 @@ def test_the_list_keeps_to_its_room_and_credentials_stay_out() -> None:
     assert MARK in carried([], [secret], REDACT)[0].text
 
 
+@pytest.mark.parametrize(
+    "fields", [{"password": "hunter2xyz9"}, {"api_key": f"sk-proj-{'a1B2c3D4' * 4}", "state": "up"}]
+)
+def test_a_field_that_holds_a_credential_is_not_kept(fields: dict[str, str]) -> None:
+    told = json.dumps({"host": "db-1", **fields} if "password" in fields else fields)
+    assert carried([], [noted(tool_result("a", told), at=MAY)], REDACT) == []
+
+
 @pytest.mark.parametrize("gap", [" ", " \t", "a |"])
 def test_a_hostile_result_is_read_quickly(gap: str) -> None:
     told = noted(tool_result("a", f"api-1{gap * 6_600}up"), at=MAY)
