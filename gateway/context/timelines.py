@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from gateway.context.dating import Days, Told, subject, telling
-from gateway.context.instructions import stands
+from gateway.context.instructions import parted, stands
 from gateway.context.personal import asserts
 from gateway.context.readable import well_formed
 from gateway.context.statements import sentences
@@ -130,11 +130,16 @@ def _of(message: Message) -> Iterator[Saying]:
                 if all(0 < len(each) <= _VALUE for each in (of, field, value)):
                     yield Saying(of=of, field=field, text=value, at=at)
         return
-    person = message.get("role") == "user"
+    person, by = message.get("role") == "user", ""
     for line in (own_words(message) if person else text_of(message)).splitlines():
+        speaker, line = parted(line) if person else ("", line)
+        by = speaker or by
         for sentence in sentences(line):
             said = " ".join(sentence.split()).lstrip("-*•– ")
-            if len(said) <= _LONGEST and (of := _subject_of(said) if person else _thing_in(said, person=False)):
+            of = "" if len(said) > _LONGEST else _subject_of(said) if person else _thing_in(said, person=False)
+            if of and by:  # what two people call alike may be two things, unless it has a name with a digit
+                of, said = of if _THING.search(of) else f"[{by}] {of}", f"[{by}] {said}"
+            if of:
                 yield Saying(of=of, text=said, at=at)
 
 
