@@ -367,7 +367,11 @@ def _codes(text: str) -> list[str]:
     """The codes, paths and addresses in a sentence: words with a digit in them that are no values, and those with a
     mark inside that joins no ordinary words."""
     values = {place for each in _VALUE.finditer(text) for place in range(*each.span())}
-    return [each[0] for each in _CODE.finditer(text) if not values.issuperset(range(*each.span()))]
+    return [
+        each[0]
+        for each in _CODE.finditer(text)
+        if not values.issuperset(range(*each.span())) and not _EMPTY.issuperset(re.split(r"\W", each[0].lower()))
+    ]  # "and/or" is no path
 
 
 def _shape(code: str) -> str:

@@ -198,6 +198,7 @@ REWORDED = [
     ("The car is registered as KR-AB 4417.", "License plate KR-AB 4417."),
     ("The db is postgres in frankfurt.", "The DB is PostgreSQL in Frankfurt."),
     ("I was born in the GDR.", "Born in East Germany."),
+    ("Tim/Tom will bring the cake on Friday.", "Tim and/or Tom will bring the cake on Friday."),
     ("My boss is Ms. Tanaka.", "Boss: Tanaka."),
     ("Flight LH 441 goes to Denver.", "Flight LH441 goes to Denver, Colorado."),
     ("My landlord is a jerk and his name is Bill.", "Landlord named Bill."),
