@@ -63,7 +63,11 @@ Bitte keine Emojis.
 Verwende keine Fremdwörter mehr.
 Pas d'émojis, s'il te plaît.
 Non usare emoji.
-이모티콘 쓰지 마세요."""
+이모티콘 쓰지 마세요.
+Don't move money without asking me.
+Don't start the server without my permission.
+Do not invite anyone without asking.
+Ne réserve rien sans me demander."""
 
 OTHERS = """\
 I always get an error when I ask for it.
@@ -114,6 +118,8 @@ N'envoie pas encore le message.
 Don't pay the invoice yet, I want to check it first.
 Avoid the city centre this afternoon, there's a march.
 Don't wake me before eight tomorrow.
+Don't move the sofa without me.
+Don't leave without your coat.
 Please do not reply to Oskar until Monday.
 Don't touch the second server while the backup is running.
 Never seen anything like it.
