@@ -597,7 +597,7 @@ class Server(Struct, kw_only=True):
                 if await self.views.title(source, back) is None:
                     raise Problem(409, FORGOTTEN)
                 went = await self._take(source, f"{login.person}:{id_}.back", f"/resume {back[:200]}")
-                await self._until_ended(source, went.event_id)
+                await self._done(source, went)
             kept = [await self._kept(source, id_, *file) for file in form.files]
             if text.strip() or kept:
                 # Pages without the script give all their buttons one id.
@@ -621,15 +621,17 @@ class Server(Struct, kw_only=True):
         if not instead:
             return
         if count := await self.views.since(source, instead):
-            await self._take(source, event, f"/undo {count}")
-            await self._until_ended(source, event)
+            await self._done(source, await self._take(source, event, f"/undo {count}"))
         elif not await self.views.ended(source, event):
             raise Problem(409, GONE)
 
-    async def _until_ended(self, source: Source, event: str) -> None:
-        """Wait for the turn of a command, but not long: what is said then is told to nobody as having to wait."""
+    async def _done(self, source: Source, command: Accepted) -> None:
+        """Wait for the turn of a command, but not long: what is said then is told to nobody as having to wait. Raises
+        Problem if it was not taken: what should follow it must go nowhere else."""
+        if command.status == "refused":
+            raise Problem(409, command.told)
         for _ in range(_LOOKS):
-            if await self.views.ended(source, event):
+            if await self.views.ended(source, command.event_id):
                 break
             await self.clock.sleep(_LOOK)
 

@@ -15,7 +15,9 @@ from pydantic import SecretStr
 
 from adapters.web.log import Entry
 from adapters.web.platform import WebPerson, WebSettings
+from adapters.web.server import Server, source_of
 from gateway.app.views import StoreViews
+from gateway.domain.adapter import Accepted
 from gateway.domain.chat import Outbound, SessionKey, Source
 from gateway.domain.message import assistant, user
 from gateway.domain.session import Session
@@ -353,3 +355,27 @@ async def test_words_that_go_on_from_a_deleted_conversation_go_nowhere_else(tmp_
         answer = await live.me.post("/say", {"id": "event0001", "text": "and then?", "back": "s_deleted"})
         assert (answer.status, "was deleted" in await answer.text()) == (409, True)
         assert "and then?" not in (await live.me.shown()).text
+
+
+@pytest.mark.parametrize("ahead", ["back", "instead"])
+async def test_words_whose_command_is_not_taken_are_not_taken_either(
+    tmp_path: Path, ahead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = Server._take
+
+    async def full(self: Server, source: Source, event: str, text: str, **more: Any) -> Accepted:
+        if text.startswith(("/resume", "/undo")):
+            return Accepted(event_id=event, status="refused", told="Too many wait.")
+        return await take(self, source, event, text, **more)
+
+    async with page(tmp_path, model=FakeModel(in_turn(Say(text="hi"), Say(text="lost")))) as live:
+        await live.me.say("hello")
+        await live.me.until("hi")
+        assert live.adapter.views is not None
+        (said,) = await live.adapter.views.said(source_of("owner"), 1)
+        (session,) = await live.adapter.views.sessions(source_of("owner"))
+        monkeypatch.setattr(Server, "_take", full)
+        named = {"back": session.id, "instead": said.event_id}[ahead]
+        answer = await live.me.post("/say", {"id": "event0001", "text": "and then?", ahead: named})
+        assert (answer.status, "Too many wait." in await answer.text()) == (409, True)
+        assert len(live.model.requests) == 1
