@@ -102,6 +102,8 @@ def carried(before: Iterable[Saying], middle: Sequence[Message], redact: Redact)
     ]
     for said in (*before, *fresh):
         row = kept[said.of, said.field]
+        if row and said.at < row[-1].at:  # the clock was set back: what was said last is the last
+            said = replace(said, at=row[-1].at)
         if row and _is_same(row[-1], said):
             row.pop()
         row.append(said)

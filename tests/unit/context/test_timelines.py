@@ -86,6 +86,13 @@ def test_what_is_of_different_things_is_not_put_together(said: list[Message]) ->
     assert lines_of(*said) == []
 
 
+def test_what_was_said_last_is_the_last_also_if_the_clock_was_set_back() -> None:
+    said = [noted(assistant(f"Job-7 is {state}."), at=at) for state, at in (("up", MAY + DAY), ("down", MAY))]
+    ((*_, last),) = changed(carried([], said, REDACT))
+    assert last.text == "Job-7 is down."
+    assert changed(carried(carried([], said[:1], REDACT), said[1:], REDACT))[0][-1] == last
+
+
 def test_who_said_it_stands_with_what_is_said_in_a_shared_chat() -> None:
     flats = [user("[Anna] Hello all. The flat is cold."), user("[Ben] Hi. The flat is warm now.")]
     assert lines_of(*flats) == []
