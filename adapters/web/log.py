@@ -232,11 +232,12 @@ class Log(Struct, kw_only=True):
         kind, file = row.kind, None
         if row.file is not None:
             kind, file = "reply", _link(row.file.ref, row.file.name, row.file.mime, row.file.size)
+        state = " draft" if draft else " open" if kind == "question" and row.buttons else ""
         return Entry.of(
             row.id,
             _LAST if draft else _place(after, row.created_at, 1, row.id),
             _article(
-                f"{kind} draft" if draft else kind,
+                f"{kind}{state}",
                 _WHO[kind],
                 None if draft else row.created_at,
                 [body if row.text.strip() else None, file, el("p", buttons, class_="buttons") if buttons else None],

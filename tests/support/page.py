@@ -129,13 +129,13 @@ class Visitor:
             assert answer.status == 200, await answer.text()
         return id_
 
-    async def until(self, words: str) -> Shown:
-        """The page, once it shows these words and nothing is being written."""
+    async def until(self, words: str, *, quiet: bool = True) -> Shown:
+        """The page, once it shows these words, and, if `quiet`, nothing is being written."""
         async with asyncio.timeout(PATIENCE):
             pause = pauses()
             while True:
                 shown = await self.shown()
-                if words in shown.text and shown.is_quiet:
+                if words in shown.text and (shown.is_quiet or not quiet):
                     return shown
                 await asyncio.sleep(next(pause))
 
