@@ -37,7 +37,7 @@ _MARKDOWN: Final = ("reply", "remark", "reminder")
 _COLUMNS: Final = re.compile(r"\S {2,}\S")
 _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
 _AGAIN: Final = re.compile(r"\s*/retry\b", re.IGNORECASE)
-UNSEEN: Final = (".undo", ".branch", ".name")  # ends of the events of commands that the page itself gives
+UNSEEN: Final = (".undo", ".branch", ".name", ".stop")  # ends of the events of commands that the page itself gives
 _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
 _SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
 _MOST_DEEDS: Final = 60
@@ -204,7 +204,7 @@ class Log(Struct, kw_only=True):
         body: list[Child] = [shown] if said.text.strip() else []
         return Entry.of(
             said.event_id,
-            f"{_place(after, said.at, 0, said.event_id)}{_begins(said.text)}",
+            f"{_place(after, said.at, 0, said.event_id)}{begins(said.text)}",
             _article("said", "You", said.at, [*body, [_file(each) for each in said.files]], _versions(branch)),
             (said, after, branch),
         )
@@ -289,7 +289,8 @@ def _place(after: int, at: float, rank: int, id_: str) -> str:
     return f"{after} {at:017.6f} {rank} {id_}"
 
 
-def _begins(text: str) -> str:
+def begins(text: str) -> str:
+    """Which of the `BEGINNINGS` a command is; "": none."""
     return next((end for pattern, end in _BEGINS if pattern.match(text)), "")
 
 

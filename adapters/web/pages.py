@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from adapters.web.charts import bar, columns, lineage, meter
 from adapters.web.icons import icon
-from adapters.web.log import MOST_SHOWN, Entry, State, change, cut, joined_entries, moment
+from adapters.web.log import BEGINNINGS, MOST_SHOWN, Entry, State, change, cut, joined_entries, moment
 from adapters.web.markup import Child, Html, el, hidden, joined
 from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import verbatim
@@ -43,6 +43,7 @@ from gateway.runtime.structs import replace
 
 Role = Literal["reader", "person", "admin"]
 _NOT_SHOWN: Final = "a link that was shown when it was made, and is not kept · "
+_STILL: Final = "Legato is still working on your last message. Stop it and"
 _CUT: Final = 600  # characters of an original in a list
 _EARLIER: Final = "None since /resume or /branch. Earlier compactions are in the session that this one was copied from."
 _CHANGED: Final = "another text, another time, or both"
@@ -196,6 +197,12 @@ _SEND: Final = el("button", icon("send"), type="submit", aria_label="Send", titl
 # What the script puts beside messages and code.
 _DOES: Final = (("copy", "Copy"), ("edit", "Edit"), ("again", "Answer again"), ("wrap", "Wrap lines"))
 _ACTIONS: Final = el("template", [_pictured(does, label, data_do=does) for does, label in _DOES], id="actions")
+# What is asked before an answer that is being made is stopped, and the yes, by how another conversation begins.
+STOPS: Final = {
+    BEGINNINGS[0]: (f"{_STILL} begin a new chat?", "Stop and begin"),
+    BEGINNINGS[1]: (f"{_STILL} go on in that chat?", "Stop and go on"),
+}
+WAITS: Final = "Keep waiting"
 REFUSED: Final = "You may read here. To write, ask the operator to add you to access.allow."
 
 
@@ -210,7 +217,7 @@ def _of_sessions(frame: Frame) -> list[Html]:
 
 
 def _hidden(frame: Frame) -> list[Html]:
-    return hidden(csrf=frame.csrf, id=frame.fresh_id)
+    return hidden(csrf=frame.csrf, id=frame.fresh_id, ask="1")  # before an answer is stopped
 
 
 def _status(work: str, problem: str) -> Html:
@@ -1042,6 +1049,12 @@ def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str
 def told(assets: Mapping[str, str], title: str, text: str) -> bytes:
     """A page with one sentence."""
     return _card(assets, f"{title} · Legato", title, [el("p", text), el("p", el("a", "To the chat", href="/"))])
+
+
+def asked(assets: Mapping[str, str], question: str, yes: str, no: str, action: str, fields: Mapping[str, str]) -> bytes:
+    """A page with one question, for who has no script. A yes sends the fields."""
+    form = el("form", hidden(**fields), el("button", yes, type="submit"), method="post", action=action)
+    return _card(assets, "Legato", "Legato", [el("p", question), form, el("p", el("a", no, href=_CHAT))])
 
 
 def _card(assets: Mapping[str, str], window: str, title: str, body: Child) -> bytes:

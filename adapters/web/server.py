@@ -40,7 +40,7 @@ from msgspec import Struct, field
 
 from adapters.web import pages, rehearsal, settings
 from adapters.web.guard import DAYS, LOOK, Guard, Login
-from adapters.web.log import BEGINNINGS, MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log, State
+from adapters.web.log import BEGINNINGS, MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log, State, begins
 from adapters.web.markup import Child, Html, el
 from adapters.web.platform import LARGEST_FILE, NAME, OWNER, WebSettings
 from adapters.web.stream import DRAFTS, Bells, Page
@@ -63,6 +63,7 @@ _PATIENCE: Final = 30.0  # seconds for a form without files
 _UPLOAD: Final = 300.0  # seconds for one with files
 _LOOKS: Final = 20
 _LOOK: Final = 0.05  # seconds
+_ABOUT_TO_END: Final = 6  # looks
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _COST_DAYS: Final = 14
 _YEAR: Final = 365 * 86_400  # seconds
@@ -588,12 +589,20 @@ class Server(Struct, kw_only=True):
         problem, status = "", 200
         if not _EVENT.fullmatch(id_):
             raise Problem(400, "The message has no id: load the page again.")
+        back = form.fields.get("back", "")  # an earlier conversation, from which these words go on
+        beginning = BEGINNINGS[1] if back else begins(text)
+        asks = "ask" in form.fields and (_wants_json(request) or not form.files)  # which a page cannot ask for again
+        if beginning and asks and (await self._works(login.person) or await self._waits(source)):
+            return self._asked_first(request, form, login, text, beginning)
         try:
+            if beginning and "stop" in form.fields:
+                stopped = await self._take(source, f"{login.person}:{id_}.stop", "/stop")
+                await self._until_ended(source, stopped.event_id)
             if branch:
                 branched = await self._take(source, f"{login.person}:{id_}.branch", f"/resume {branch[:200]}")
                 problem = branched.told if branched.status == "refused" else ""
                 status = 409 if problem else 200
-            if back := form.fields.get("back", ""):  # an earlier conversation, from which these words go on
+            if back:
                 if await self.views.title(source, back) is None:
                     raise Problem(409, FORGOTTEN)
                 went = await self._take(source, f"{login.person}:{id_}.back", f"/resume {back[:200]}")
@@ -615,6 +624,29 @@ class Server(Struct, kw_only=True):
         if _wants_json(request):
             return web.json_response({"problem": problem}, status=status)
         return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect(END)
+
+    async def _works(self, person: str) -> bool:
+        """Whether an answer is being made, and is not about to end."""
+        for _ in range(_ABOUT_TO_END):
+            if person not in self.work:
+                break
+            await self.clock.sleep(_LOOK)
+        return person in self.work
+
+    async def _waits(self, source: Source) -> bool:
+        """Whether a question waits for the person."""
+        return any(row.kind == "question" and row.buttons for row in await self.views.shown(source, _LOOKS))
+
+    def _asked_first(
+        self, request: web.BaseRequest, form: Form, login: Login, text: str, beginning: str
+    ) -> web.Response:
+        """Ask whether the answer that is being made may be stopped for another conversation."""
+        question, yes = pages.STOPS[beginning]
+        if _wants_json(request):
+            return web.json_response({"ask": question, "yes": yes, "no": pages.WAITS})
+        kept = {name: form.fields.get(name, "") for name in ("id", "back", "instead")}
+        fields = {"csrf": login.csrf, "text": text, "stop": "1", **kept}
+        return _page(pages.asked(self._paths, question, yes, pages.WAITS, "/say", fields))
 
     async def _take_back(self, source: Source, event: str, instead: str) -> None:
         """Take back the message `instead` and all that followed, once for this `event`. Raises Problem."""

@@ -72,6 +72,17 @@
     clearTimeout(toast.timer);
     toast.timer = setTimeout(() => { place.hidden = true; }, 2500);
   }
+  // A question in a dialog; whether it is answered with yes. Whatever else closes it is a no.
+  function ask(question, yes, no) {
+    const box = document.createElement("dialog");
+    box.innerHTML = "<p></p><form method=dialog class=buttons><button value=yes></button><button autofocus></button></form>";
+    box.setAttribute("aria-label", question);
+    box.querySelector("p").textContent = question;
+    [yes, no].forEach((words, at) => { box.querySelectorAll("button")[at].textContent = words; });
+    document.body.append(box);
+    box.showModal();
+    return new Promise((answer) => box.addEventListener("close", () => { box.remove(); answer(box.returnValue === "yes"); }));
+  }
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-do]");
     if (!button) return;
@@ -134,12 +145,16 @@
     const first = unsent[0];
     let again = false;
     try {
-      const { id, text: words, files, instead = "", back = "" } = first;
-      const response = await post(command, { id, text: words, instead, back }, files);
+      const { id, text: words, files, instead = "", back = "", stop } = first;
+      const response = await post(command, { id, text: words, instead, back, ...(stop ? { stop } : { ask: 1 }) }, files);
       const answer = (response.headers.get("Content-Type") || "").includes("json") ? await response.json() : {};
       if (response.status === 401) return void location.reload();
       again = response.status >= 500;
-      if (!again) {
+      if (answer.ask && await ask(answer.ask, answer.yes, answer.no)) first.stop = 1;
+      else if (answer.ask) {
+        unsent.shift();
+        if (back) { text.value = words; pick(files); grow(); }
+      } else if (!again) {
         unsent.shift();
         problem(response.ok ? "" : answer.problem || "The message was not taken: load the page again.");
         if (response.ok && instead && live && $("before").firstChild) document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));
