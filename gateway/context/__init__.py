@@ -17,7 +17,7 @@ host). The gateway calls an engine through its `guard` (`threads`). A pass of th
                                 fallback      without a usable answer: notes made by rule
                                 standing      the list of instructions that hold for good (instructions)
                                 facts         the list of what people said of themselves (personal)
-                                timelines     the last state of each thing (dating: days)
+                                timelines     the list of what changed, with its days (dating)
                                 listing       the list of identifiers that the notes lack
           notes ─▶ plan         assembly      head, notes and tail become a valid transcript again
          result ─▶ budgeted     state         was it worth it? strikes, cooldown, the tokenizer's ratio
