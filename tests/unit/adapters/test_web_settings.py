@@ -164,7 +164,11 @@ LATE = {"reader": "reads", "last_update": "2026-01-02T03:04:05+00:00"}
     [
         (None, "Chat works from the next start on. Start again now", True),
         ({"reader": "gone", "last_update": None}, "Chat is not connected yet (gone). Press Check to see why.", True),
-        ({"reader": "reads", "last_update": None}, "Connected. Write to the bot on Chat now; this page will notice.", True),
+        (
+            {"reader": "reads", "last_update": None},
+            "Connected. Write to the bot on Chat now; this page will notice.",
+            True,
+        ),
         (LATE, "Messages come in; the last one 2026-01-02 03:04 UTC .", False),
     ],
 )
