@@ -37,7 +37,13 @@ _MARKDOWN: Final = ("reply", "remark", "reminder")
 _COLUMNS: Final = re.compile(r"\S {2,}\S")
 _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
 _AGAIN: Final = re.compile(r"\s*/retry\b", re.IGNORECASE)
-UNSEEN: Final = (".undo", ".branch", ".name", ".stop")  # ends of the events of commands that the page itself gives
+UNSEEN: Final = (
+    ".undo",
+    ".branch",
+    ".name",
+    ".stop",
+    ".delete",
+)  # ends of the events of commands that the page itself gives
 _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
 _SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
 _MOST_DEEDS: Final = 60

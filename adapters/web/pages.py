@@ -197,12 +197,28 @@ _SEND: Final = el("button", icon("send"), type="submit", aria_label="Send", titl
 # What the script puts beside messages and code.
 _DOES: Final = (("copy", "Copy"), ("edit", "Edit"), ("again", "Answer again"), ("wrap", "Wrap lines"))
 _ACTIONS: Final = el("template", [_pictured(does, label, data_do=does) for does, label in _DOES], id="actions")
-# What is asked before an answer that is being made is stopped, and the yes, by how another conversation begins.
-STOPS: Final = {
-    BEGINNINGS[0]: (f"{_STILL} begin a new chat?", "Stop and begin"),
-    BEGINNINGS[1]: (f"{_STILL} go on in that chat?", "Stop and go on"),
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What is asked before something ends, with the words for yes and no. `bad`: a yes destroys something."""
+
+    question: str
+    yes: str
+    no: str = "Keep waiting"
+    bad: bool = False
+
+
+STOPS: Final = {  # before an answer that is being made is stopped, by how another conversation begins
+    BEGINNINGS[0]: Asked(question=f"{_STILL} begin a new chat?", yes="Stop and begin"),
+    BEGINNINGS[1]: Asked(question=f"{_STILL} go on in that chat?", yes="Stop and go on"),
 }
-WAITS: Final = "Keep waiting"
+
+
+def delete(title: str) -> Asked:
+    """What is asked before a conversation goes for good."""
+    return Asked(question=f"Delete “{title}”? This cannot be undone.", yes="Delete", no="Cancel", bad=True)
+
+
 REFUSED: Final = "You may read here. To write, ask the operator to add you to access.allow."
 
 
@@ -401,7 +417,7 @@ def _about_session(each: SessionLine) -> Html:
             words("Folder", "folder", each.folder, "move", "Move"),
             button("Take the pin away", "unpin") if each.pinned else button("Pin", "pin"),
             share("Share", each.id),
-            _command("Delete", f"/forget session {each.id}", class_="bad"),
+            button("Delete", "delete", class_="bad"),
             class_="menu",
         ),
         class_="menus",
@@ -517,7 +533,7 @@ def shares(made: Sequence[tuple[Share, str]], address: str) -> Child:
         )
         for each, title in made
     ]
-    return el("ul", items, class_="facts") if items else None
+    return el("ul", items, class_="facts", id="links") if items else None
 
 
 def shared(assets: Mapping[str, str], title: str, body: Child) -> bytes:
@@ -1051,10 +1067,12 @@ def told(assets: Mapping[str, str], title: str, text: str) -> bytes:
     return _card(assets, f"{title} · Legato", title, [el("p", text), el("p", el("a", "To the chat", href="/"))])
 
 
-def asked(assets: Mapping[str, str], question: str, yes: str, no: str, action: str, fields: Mapping[str, str]) -> bytes:
+def asked(assets: Mapping[str, str], what: Asked, action: str, fields: Mapping[str, str]) -> bytes:
     """A page with one question, for who has no script. A yes sends the fields."""
-    form = el("form", hidden(**fields), el("button", yes, type="submit"), method="post", action=action)
-    return _card(assets, "Legato", "Legato", [el("p", question), form, el("p", el("a", no, href=_CHAT))])
+    yes = el("button", what.yes, type="submit", class_="bad" if what.bad else None)
+    form = el("form", hidden(**fields), yes, method="post", action=action, class_="buttons")
+    body = [el("p", what.question, dir="auto"), form, el("p", el("a", what.no, href=_CHAT))]
+    return _card(assets, "Legato", "Legato", body)
 
 
 def _card(assets: Mapping[str, str], window: str, title: str, body: Child) -> bytes:

@@ -529,7 +529,7 @@ class Server(Struct, kw_only=True):
             title, body = await self._as(source, request.path.removeprefix("/as/"), login, text)
             return await self._whole(frame, source, title, body)
         if request.path in ("/share", "/session") and await self.views.role(source) != "reader":
-            return await (self._share if request.path == "/share" else self._shelved)(form, login, source)
+            return await (self._share if request.path == "/share" else self._shelved)(request, form, login, source)
         if request.path == "/look":
             response = _redirect(_own_path(request.headers.get("Referer", "")))
             look = form.fields.get("look", "")[:9]
@@ -554,7 +554,7 @@ class Server(Struct, kw_only=True):
             return await self._whole(frame, source, "Operator", body)
         raise Problem(404, "There is no such page.")
 
-    async def _share(self, form: Form, login: Login, source: Source) -> web.Response:
+    async def _share(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
         """Make a link to a conversation, or take one back."""
         if name := form.fields.get("end", ""):
             await self.guard.shares.take_back(login.person, name)
@@ -562,12 +562,14 @@ class Server(Struct, kw_only=True):
         id_ = form.fields.get("session", "")
         if await self.views.title(source, id_) is None:
             raise SessionNotFound(f"There is no session {id_[:40]}.")
-        if await self.guard.shares.make(login.person, id_) is None:
+        if (made := await self.guard.shares.make(login.person, id_)) is None:
             raise Problem(409, "You already have as many links as are allowed: take one back first.")
-        return _redirect(f"/s/{quote(id_, safe='')}")
+        if _wants_json(request):
+            return web.json_response({"link": f"{self.guard.address}{made.path}"})
+        return _redirect(f"/s/{quote(id_, safe='')}#links")
 
-    async def _shelved(self, form: Form, login: Login, source: Source) -> web.Response:
-        """Rename or pin a conversation, or put it into a folder."""
+    async def _shelved(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
+        """Rename or pin a conversation, put it into a folder, or delete it."""
         verb, _, id_ = form.fields.get("order", "").partition(" ")
         title = form.fields.get(f"title {id_}", "").strip()
         if verb == "rename" and title:
@@ -579,8 +581,16 @@ class Server(Struct, kw_only=True):
             await self.views.shelve(source, id_, folder=form.fields.get(f"folder {id_}", ""))
         elif verb in ("pin", "unpin"):
             await self.views.shelve(source, id_, pinned=verb == "pin")
+        elif verb == "delete":
+            lines = {each.id: each.title for each in await self.views.sessions(source)}
+            named = lines.get(id_) or await self.views.title(source, id_)
+            if named is None:
+                raise SessionNotFound(f"There is no session {id_[:40]}.")
+            if "sure" not in form.fields:
+                return self._ask(request, login, pages.delete(named), {"order": f"delete {id_}", "sure": "1"})
+            await self._take(source, f"{login.person}:{self.ids.new('n')}.delete", f"/forget session {id_} yes")
         self.bells.ring(login.person)
-        return _redirect(END)
+        return web.json_response({}) if _wants_json(request) else _redirect(END)
 
     async def _said(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
         more = (form.fields.get("text", ""), form.fields.get("more", ""))  # the words that a command takes
@@ -593,7 +603,8 @@ class Server(Struct, kw_only=True):
         beginning = BEGINNINGS[1] if back else begins(text)
         asks = "ask" in form.fields and (_wants_json(request) or not form.files)  # which a page cannot ask for again
         if beginning and asks and (await self._works(login.person) or await self._waits(source)):
-            return self._asked_first(request, form, login, text, beginning)
+            again = {name: form.fields.get(name, "") for name in ("id", "back", "instead")}
+            return self._ask(request, login, pages.STOPS[beginning], {"text": text, "stop": "1", **again})
         try:
             if beginning and "stop" in form.fields:
                 stopped = await self._take(source, f"{login.person}:{id_}.stop", "/stop")
@@ -637,16 +648,13 @@ class Server(Struct, kw_only=True):
         """Whether a question waits for the person."""
         return any(row.kind == "question" and row.buttons for row in await self.views.shown(source, _LOOKS))
 
-    def _asked_first(
-        self, request: web.BaseRequest, form: Form, login: Login, text: str, beginning: str
+    def _ask(
+        self, request: web.BaseRequest, login: Login, asked: pages.Asked, fields: Mapping[str, str]
     ) -> web.Response:
-        """Ask whether the answer that is being made may be stopped for another conversation."""
-        question, yes = pages.STOPS[beginning]
+        """Ask the person first; a yes sends the form again with these fields."""
         if _wants_json(request):
-            return web.json_response({"ask": question, "yes": yes, "no": pages.WAITS})
-        kept = {name: form.fields.get(name, "") for name in ("id", "back", "instead")}
-        fields = {"csrf": login.csrf, "text": text, "stop": "1", **kept}
-        return _page(pages.asked(self._paths, question, yes, pages.WAITS, "/say", fields))
+            return web.json_response({"ask": asked.question, "yes": asked.yes, "no": asked.no, "bad": asked.bad})
+        return _page(pages.asked(self._paths, asked, request.path, {"csrf": login.csrf, **fields}))
 
     async def _take_back(self, source: Source, event: str, instead: str) -> None:
         """Take back the message `instead` and all that followed, once for this `event`. Raises Problem."""

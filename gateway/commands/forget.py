@@ -50,7 +50,7 @@ _WAITING: Final = (
 )
 _MOST_WAITING: Final = 1_000  # messages that are looked at
 _MOST: Final = 10  # exchanges in a list
-_SESSION: Final = re.compile(r"session (s_\w+)")
+_SESSION: Final = re.compile(r"session (s_\w+)( yes)?")  # a page has asked already
 _NUMBERS: Final = re.compile(r"\d{1,2}(?:[\s,]+\d{1,2})*")
 
 
@@ -82,7 +82,9 @@ async def forget(ctx: CommandContext) -> str:
         return chosen
     ids = {name for exchange in chosen for name in exchange.ids}
     deed = await ctx.agents.forgetter.deed(contents, ctx.key, deed_of(ctx.item), ids, ctx.item.id, held=held)
-    if not await ctx.owned().confirm(_question(ctx, chosen, deed), _LABELS):
+    session = _SESSION.fullmatch(argument)
+    is_sure = session is not None and session[2] is not None
+    if not is_sure and not await ctx.owned().confirm(_question(ctx, chosen, deed), _LABELS):
         return _KEPT
     of_list = listed is not None and held is None and _NUMBERS.fullmatch(argument) is not None
     told = _with_copies(ctx, _told(await ctx.agents.forgetter.do(ctx.owned().lease, contents, deed, of_list=of_list)))

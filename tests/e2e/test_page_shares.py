@@ -20,7 +20,7 @@ PASSWORD = "a password of twelve"
 async def shared(live: LivePage, who: Visitor) -> str:
     """Share the present conversation; the link's path."""
     (present,) = re.findall(r'name="session" value="([^"]+)">Share this', (await who.get("/window"))[1])
-    assert (await who.post("/share", {"session": present})).status == 303
+    assert (await who.post("/share", {"session": present})).status == 200
     (path,) = re.findall(r'href="(/shared/[^"]+)"', (await who.get("/window"))[1])
     return str(path)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 
 from adapters.web.server import source_of
-from tests.support.browser import equals_reload, person, say
+from tests.support.browser import equals_reload, person, say, tab
 from tests.support.gateway import Say, in_turn
 from tests.support.model import FakeModel
 from tests.support.page import LivePage, page
@@ -64,6 +66,7 @@ async def test_a_new_chat_asks_before_it_stops_what_waits(tmp_path: Path, chromi
         await expect(me.locator(".question .buttons")).to_be_visible()
         await me.locator(".sessions a", has_text="tides").click()
         await say(me, "And at night?")
+        await expect(me.get_by_role("dialog")).to_be_visible()
         await me.keyboard.press("Escape")
         await expect(me.locator("#text")).to_have_value("And at night?")
         await me.keyboard.press("Enter")
@@ -90,3 +93,63 @@ async def test_without_a_script_a_page_asks_that(tmp_path: Path, chromium: Brows
         await me.get_by_role("button", name="Stop and go on").click()
         await live.me.until("It is paid.")
         assert "twice a day" in str(live.model.requests[-1].messages)
+
+
+async def test_a_link_is_shown_where_it_is_made(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live:
+        context = await chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+        me = await tab(context, wrong := [])
+        await me.goto(live.adapter.guard.link)
+        await say(me, "\n\n".join(f"line {number}" for number in range(80)))
+        await more(me, "line 0")
+        await me.get_by_role("button", name="Share").click()
+        link = await me.get_by_role("textbox", name="Link").input_value()
+        assert not (await Axe().run(me)).response["violations"]
+        await me.get_by_role("dialog").get_by_role("button", name="Copy").click()
+        await expect(me.locator("#toast")).to_have_text("Copied")
+        assert await me.evaluate("navigator.clipboard.readText()") == link
+        async with live.visitor() as stranger:
+            assert "line 79" in (await stranger.get(link.removeprefix(live.adapter.at)))[1]
+        await context.close()
+        assert wrong == []
+        async with person(chromium, live, java_script_enabled=False) as other:
+            await more(other, "line 0")
+            await other.get_by_role("button", name="Share").click()
+            await expect(other.get_by_text(link)).to_be_in_viewport()
+
+
+async def test_a_conversation_is_deleted_by_its_title_and_leaves_nothing_in_the_chat(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    async with (
+        page(tmp_path) as live,
+        person(chromium, live) as me,
+        person(chromium, live, java_script_enabled=False) as other,
+    ):
+        for words in ("about apples", "/new", "about <b>pears", "/new", "about plums"):
+            await live.me.say(words)
+            await live.me.until("fresh session" if words == "/new" else f"echo: {escape(words)}")
+        await expect(me.locator(".sessions li:not(.day)")).to_have_count(3)
+        for answer in ("Cancel", "Delete"):
+            await more(me, "about apples")
+            await me.locator(".sessions").get_by_role("button", name="Delete").click()
+            await expect(me.get_by_role("dialog")).to_contain_text("Delete “about apples”? This cannot be undone.")
+            assert not (await Axe().run(me)).response["violations"]
+            await me.get_by_role("dialog").get_by_role("button", name=answer).click()
+        await expect(me.locator("#toast")).to_have_text("Deleted")
+        await expect(me.locator(".sessions li:not(.day)")).to_have_count(2)
+        await other.goto(live.adapter.at)
+        await more(other, "pears")
+        await other.get_by_role("button", name="Delete").click()
+        await expect(other.locator("main")).to_contain_text("Delete “about <b>pears”? This cannot be undone.")
+        await other.get_by_role("button", name="Delete").click()
+        await expect(me.locator(".sessions li:not(.day)")).to_have_count(1)
+        assert "/forget session" not in await me.content()
+        assert not re.search("apples|pears", await me.content())
+        await equals_reload(me)
+
+
+async def more(me: Page, title: str) -> None:
+    """Open the menu of a conversation."""
+    await me.locator(".sessions li", has_text=title).hover()
+    await me.locator(".sessions li", has_text=title).locator("summary").click()

@@ -73,12 +73,15 @@
     toast.timer = setTimeout(() => { place.hidden = true; }, 2500);
   }
   // A question in a dialog; whether it is answered with yes. Whatever else closes it is a no.
-  function ask(question, yes, no) {
+  function ask({ ask: question, yes, no, bad, link }) {
     const box = document.createElement("dialog");
-    box.innerHTML = "<p></p><form method=dialog class=buttons><button value=yes></button><button autofocus></button></form>";
+    box.innerHTML = "<p dir=auto></p><input readonly aria-label=Link><form method=dialog class=buttons><button value=yes></button><button autofocus></button></form>";
     box.setAttribute("aria-label", question);
     box.querySelector("p").textContent = question;
     [yes, no].forEach((words, at) => { box.querySelectorAll("button")[at].textContent = words; });
+    box.querySelector("button").classList.toggle("bad", Boolean(bad));
+    box.querySelector("input").hidden = !link;
+    box.querySelector("input").value = link || "";
     document.body.append(box);
     box.showModal();
     return new Promise((answer) => box.addEventListener("close", () => { box.remove(); answer(box.returnValue === "yes"); }));
@@ -91,12 +94,38 @@
     if (button.dataset.do === "again") say("/retry");
     if (button.dataset.do === "edit") document.dispatchEvent(new CustomEvent("edit", { detail: button.closest("article") }));
     if (button.dataset.do !== "copy") return;
-    const from = code ? code.querySelector("code") : button.closest("article").querySelector(".body");
+    copy(code ? code.querySelector("code").textContent : button.closest("article").querySelector(".body").innerText.trim());
+  });
+  async function copy(words) {
     try {
-      await navigator.clipboard.writeText(code ? from.textContent : from.innerText.trim());
+      await navigator.clipboard.writeText(words);
       toast("Copied");
     } catch {
       toast("This browser does not let the page copy: select the words instead.");
+    }
+  }
+
+  // A link is shown where its button was pressed, and what is deleted asked for.
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button[form=share][name=session], button[form=session][value^='delete ']");
+    if (!button) return;
+    event.preventDefault();
+    const fields = { [button.name]: button.value }, form = button.form, send = async (more) => {
+      const response = await post(form, { ...fields, ...more });
+      return response.status === 401 ? location.reload() : response.json();
+    };
+    button.closest("details.menus")?.removeAttribute("open");
+    try {
+      const answer = await send();
+      if (answer.problem) toast(answer.problem);
+      if (answer.link && await ask({ ask: "Whoever has this link may read the chat.", yes: "Copy", no: "Close", link: answer.link })) await copy(answer.link);
+      if (answer.link && !composer) location.reload();  // the list of links
+      if (!answer.ask || !await ask(answer)) return;
+      await send({ sure: 1 });
+      toast("Deleted");
+      if (location.pathname !== "/") location.assign("/#end");
+    } catch {
+      toast("Legato does not answer right now. Try again in a moment.");
     }
   });
 
@@ -150,7 +179,7 @@
       const answer = (response.headers.get("Content-Type") || "").includes("json") ? await response.json() : {};
       if (response.status === 401) return void location.reload();
       again = response.status >= 500;
-      if (answer.ask && await ask(answer.ask, answer.yes, answer.no)) first.stop = 1;
+      if (answer.ask && await ask(answer)) first.stop = 1;
       else if (answer.ask) {
         unsent.shift();
         if (back) { text.value = words; pick(files); grow(); }
@@ -247,7 +276,7 @@
   }
   dress($("main"));
   offerLast();
-  if (live || !location.search) toEnd();  // once everything is there: before, all would be laid out twice
+  if (live || !(location.search || location.hash)) toEnd();  // once everything is there: before, all would be laid out twice
   document.addEventListener("shown", ({ detail }) => { localise(detail); dress(detail); offerLast(); if (follows) toEnd(); });
 
   function put({ id, place, html }) {
