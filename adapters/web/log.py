@@ -8,7 +8,7 @@ that is of a beginning of the present entries, it is sent the rest, and else all
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -59,6 +59,9 @@ _ONCE: Final = "Allow once"
 _LAST: Final = "~"  # sorts a draft behind every time
 _SOUNDS: Final = ("audio/mpeg", "audio/ogg", "audio/webm", "audio/mp4")
 _PICTURES: Final = re.compile(r"image/(png|jpeg|gif|webp)\Z")
+WHO: Final = {"user": "You", "assistant": "Legato", "tool": "Tool", "note": "Notes"}
+_KINDS: Final = {"user": "said", "assistant": "reply", "tool": "tool", "note": "notice"}
+_CALLS: Final = re.compile(r"(?:\A|\n\n)→ [^\n]+\Z")  # the names of tools below what was said before they ran
 _WHO: Final = {
     "reply": "Legato",
     "remark": "Legato",
@@ -252,16 +255,39 @@ class Log(Struct, kw_only=True):
             made_of,
         )
 
-    async def words(self, found: Sequence[Word]) -> list[tuple[Word, Html]]:
-        """Stored messages, each with what is shown of it. All of them are read in one call."""
-        texts = tuple(cut(each.text, LARGEST) for each in found if each.role == "assistant")
+    async def words(self, found: Sequence[Word], deeds: Mapping[str, Sequence[Deed]], *, own: bool = True) -> Html:
+        """Stored messages as the chat shows them; what tools did for each (`deeds`, by its event) is folded. `own`: the
+        person may ask what an answer took. All texts are read in one call."""
+        kept, event, last = list[tuple[Word, str]](), "", dict[str, str]()
+        for each in found:
+            event = each.event or event
+            folded = event in deeds
+            text = _CALLS.sub("", each.text) if folded and each.role == "assistant" else each.text
+            if (folded and each.role == "tool") or (each.role == "assistant" and not text.strip()):
+                continue
+            kept.append((replace(each, text=text), event))
+            if each.role == "assistant" and own:
+                last[event] = each.id
+        parts = [_without_sources(cut(each.text, LARGEST)) for each, _ in kept if each.role == "assistant"]
+        read = await self._all_markdown([text for text, _ in parts])
+        answers = iter([[each, below] for each, (_, below) in zip(read, parts, strict=True)])
+        items = list[Html]()
+        for each, event in kept:
+            body: Child = next(answers) if each.role == "assistant" else verbatim(cut(each.text, _LONGEST))
+            if each.role == "tool":
+                body = el("details", el("summary", "Result of a tool"), body)
+            about = event if last.get(event) == each.id else None
+            article = _article(_KINDS[each.role], WHO[each.role], each.at or None, body, about=about)
+            items.append(el("li", article, id=f"m-{each.id}", data_event=each.event or None))
+            if each.event in deeds:
+                items.append(el("li", _worked(Worked(id=each.event, deeds=deeds[each.event]), "", None).html))
+        return el("ol", items, class_="log")
+
+    async def _all_markdown(self, texts: Sequence[str]) -> list[Html]:
         try:
-            answers = iter([Html(each) for each in await self.aside(all_rendered, texts)])
+            return [Html(each) for each in await self.aside(all_rendered, tuple(texts))]
         except TookTooLong:
-            answers = iter([verbatim(each) for each in texts])
-        return [
-            (each, next(answers) if each.role == "assistant" else verbatim(cut(each.text, _LONGEST))) for each in found
-        ]
+            return [verbatim(each) for each in texts]
 
     async def _markdown(self, text: str) -> Html:
         try:
@@ -324,10 +350,11 @@ def _question(text: str) -> Child:
 
 
 def _article(kind: str, who: str, at: float | None, body: Child, below: Child = None, about: str | None = None) -> Html:
-    """`at` None: it is being written, and a screen reader waits for its end. `about`: the message that it answers."""
+    """A draft is being written, and a screen reader waits for its end. `at` None: nobody knows when. `about`: the
+    message that it answers."""
     took = _about(about) if about else ""
     head = f'<header><span class="who">{who}</span>{moment(at) if at is not None else ""}{took}</header>'
-    busy = ' aria-busy="true"' if at is None else ""
+    busy = ' aria-busy="true"' if kind.endswith(" draft") else ""
     return Html(f'<article class="{kind}"{busy}>{head}<div class="body">{joined(body)}</div>{joined(below)}</article>')
 
 
@@ -366,9 +393,12 @@ def _worked(worked: Worked, place: str, known: Entry | None) -> Entry:
     runs = [each.tool for each in worked.deeds if each.result is None]
     told = f"Runs {', '.join(runs)}" if runs else f"Used {', '.join(names)}"
     count = f" · {len(worked.deeds)} calls" if len(worked.deeds) > len(names) else ""
-    alone = el("code", _brief(worked.deeds[0])) if len(worked.deeds) == 1 else None
-    deeds = [el("li", _deed(each)) for each in worked.deeds[-_MOST_DEEDS:]]
-    fold = el("details", el("summary", icon("tool"), el("span", told, count), alone), el("ol", deeds))
+    summary = [icon("tool"), el("span", told, count)]
+    if len(worked.deeds) == 1:
+        fold = el("details", el("summary", summary, el("code", _brief(worked.deeds[0]))), _given(worked.deeds[0]))
+    else:
+        deeds = [el("li", _deed(each)) for each in worked.deeds[-_MOST_DEEDS:]]
+        fold = el("details", el("summary", summary), el("ol", deeds))
     return Entry.of(worked.id, place, el("article", fold, class_="deeds"), worked)
 
 
@@ -380,14 +410,16 @@ def _brief(deed: Deed) -> str:
 
 def _deed(deed: Deed) -> Html:
     brief = _brief(deed)
+    summary = el("summary", el("b", deed.tool), " ", el("code", brief) if brief else None)
+    return el("details", summary, _given(deed))
+
+
+def _given(deed: Deed) -> Child:
+    """What a tool was given, and what it gave."""
     result = "It runs." if deed.result is None else deed.result
-    is_change = result.startswith("--- ")
-    return el(
-        "details",
-        el("summary", el("b", deed.tool), " ", el("code", brief) if brief else None),
-        None if is_change else el("pre", deed.arguments, tabindex=0),
-        change(result) if is_change else el("pre", result, tabindex=0, dir="auto"),
-    )
+    if result.startswith("--- "):
+        return change(result)
+    return [el("pre", deed.arguments, tabindex=0), el("pre", result, tabindex=0, dir="auto")]
 
 
 def change(text: str) -> Html:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from adapters.web.charts import bar, columns, lineage, meter
 from adapters.web.icons import icon
-from adapters.web.log import BEGINNINGS, MOST_SHOWN, Entry, State, change, cut, joined_entries, moment
+from adapters.web.log import BEGINNINGS, MOST_SHOWN, WHO, Entry, State, change, cut, joined_entries, moment
 from adapters.web.markup import Child, Html, el, hidden, joined
 from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import verbatim
@@ -50,7 +50,6 @@ _CHANGED: Final = "another text, another time, or both"
 _FIGURES: Final = tuple("$0123456789")
 _NO_FILES: Final = "Send a file in the chat, or ask me to write one. I keep it, and you can undo every change."
 _SKILLS: Final = "A skill says how a certain kind of work is done. I read it when I have to do such work."
-_WHO: Final = {"user": "You", "assistant": "Legato", "tool": "Tool", "note": "Notes"}
 _SNIPPET: Final = 260  # characters of what was found
 _BEFORE: Final = 70  # of them at most before the first word that was asked for
 _SIGNS: Final = re.compile(r"[*`#>|~]+|[-=:]{3,}")  # of Markdown, which mean nothing in a line
@@ -450,18 +449,6 @@ def bare(picture: str, told: str, hint: str, action: Child = None) -> Html:
     return el("div", icon(picture), el("p", told), el("small", hint), action, class_="bare")
 
 
-def words(found: Sequence[tuple[Word, Html]]) -> Html:
-    """Original messages with what is shown of each, to be read."""
-    kinds = {"user": "said", "assistant": "reply", "tool": "tool", "note": "notice"}
-    items = []
-    for each, shown in found:
-        body = el("details", el("summary", "Result of a tool"), shown) if each.role == "tool" else shown
-        head = el("header", el("span", _WHO[each.role], class_="who"), moment(each.at) if each.at else None)
-        article = el("article", head, el("div", body, class_="body"), class_=kinds[each.role])
-        items.append(el("li", article, id=f"m-{each.id}", data_event=each.event or None))
-    return el("ol", items, class_="log")
-
-
 def _address(each: Word) -> str:
     """The place of a message in its conversation."""
     return f"/s/{quote(each.session_id, safe='')}?at={quote(each.id, safe='')}#m-{each.id}"
@@ -543,13 +530,12 @@ def shared(assets: Mapping[str, str], title: str, body: Child) -> bytes:
     return document(f"{title} · Legato", main, assets=assets, body_class="shared")
 
 
-def session(found: Sequence[tuple[Word, Html]], begins: int, whole: int) -> Child:
-    """A part of one conversation, which begins with its message `begins` of `whole`."""
-    ends = begins + len(found)
-    earlier = el("a", "Earlier", href=f"?from={max(0, begins - len(found))}") if begins else None
+def session(shown: Html, begins: int, ends: int, whole: int) -> Child:
+    """A part of one conversation: its messages from `begins` to `ends` of `whole`."""
+    earlier = el("a", "Earlier", href=f"?from={max(0, 2 * begins - ends)}") if begins else None
     later = el("a", "Later", href=f"?from={ends}") if ends < whole else None
     where = el("p", f"{begins + 1:,} to {ends:,} of {whole:,} messages ", earlier, " ", later, class_="earlier")
-    return [where if earlier or later else None, words(found), where if later else None]
+    return [where if earlier or later else None, shown, where if later else None]
 
 
 def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
@@ -564,7 +550,7 @@ def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
     items = [
         el(
             "a",
-            el("span", el("b", title, dir="auto"), el("small", f"{_WHO[each.role]} · ", near, moment(each.at))),
+            el("span", el("b", title, dir="auto"), el("small", f"{WHO[each.role]} · ", near, moment(each.at))),
             el("span", snippet, dir="auto"),
             href=_address(each),
         )
@@ -688,7 +674,7 @@ def _pass(made: Pass, *, writes: bool) -> Html:
 
 def _original(each: Word) -> Child:
     text = cut(each.text, _CUT)
-    link = el("a", _WHO[each.role], href=_address(each))
+    link = el("a", WHO[each.role], href=_address(each))
     return [link, ": ", el("span", text, dir="auto")]
 
 

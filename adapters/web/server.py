@@ -48,7 +48,7 @@ from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Attachment, Inbound, InboundKind, KeptFile, Outbound, Source
 from gateway.domain.platform import Bubble
 from gateway.domain.settings import is_loopback
-from gateway.domain.views import Inside, Said, SettingUp, Views, Word
+from gateway.domain.views import Inside, Said, SettingUp, Story, Views, Word
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.door import Door
 from gateway.runtime.errors import AdapterError, ConfigError, FileRefused, SessionNotFound, StoreUnavailable
@@ -348,13 +348,15 @@ class Server(Struct, kw_only=True):
         share = self.guard.shares.at(token)
         if share is None:
             raise Problem(404, "This link is wrong, or was taken back.")
-        title, body = await self._session(source_of(share.person), share.session, query)
+        title, body = await self._session(source_of(share.person), share.session, query, own=False)
         response = _page(pages.shared(self._paths, title, body))
         response.headers["X-Robots-Tag"] = "noindex, nofollow"
         response.headers["Referrer-Policy"] = "no-referrer"
         return response
 
-    async def _session(self, source: Source, session_id: str, query: Mapping[str, str]) -> tuple[str, Child]:
+    async def _session(
+        self, source: Source, session_id: str, query: Mapping[str, str], *, own: bool = True
+    ) -> tuple[str, Child]:
         """A part of an earlier conversation: its end, that with the message `at`, or the one that begins at `from`."""
         title, found = await self.views.words(source, session_id)
         ids = [each.id for each in found]
@@ -363,8 +365,13 @@ class Server(Struct, kw_only=True):
             begins = ids.index(at) // MOST_WORDS * MOST_WORDS
         elif (number := query.get("from", "")).isascii() and number.isdigit() and len(number) < 9:
             begins = min(begins, int(number))
-        shown = await self.log.words(found[begins : begins + MOST_WORDS])
-        return title, pages.session(shown, begins, len(found))
+        ends = min(len(found), begins + MOST_WORDS)
+        shown = await self._words(source, found[begins:ends], own=own)
+        return title, pages.session(shown, begins, ends, len(found))
+
+    async def _words(self, source: Source, found: Sequence[Word], *, own: bool = True) -> Html:
+        story = await self.views.story(source, found[0].at) if found else Story()
+        return await self.log.words(found, story.deeds, own=own)
 
     async def _as(self, source: Source, name: str, login: Login, text: str) -> tuple[str, Child]:
         """The last messages of the chat, and a text, as a platform would show them."""
@@ -451,7 +458,7 @@ class Server(Struct, kw_only=True):
         if present is None:
             return None
         found = [each for each in (await self.views.words(source, present))[1] if each.at < begun.at]
-        return pages.words(await self.log.words(found[-MOST_WORDS:]))
+        return await self._words(source, found[-MOST_WORDS:])
 
     async def _frame(self, login: Login, source: Source) -> pages.Frame:
         role = await self.views.role(source)

@@ -315,7 +315,6 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
         gate.open()
         await expect(me.locator(".sources a")).to_have_attribute("href", "https://history.example.org/rome")
         await expect(me.locator(".sources")).to_contain_text("1 · history.example.org")
-        await fold.locator("li summary").click()
         assert await fold.locator("pre").all_inner_texts() == [
             "path: list.md\ncontent: tent <b>",
             "Wrote list.md (8 bytes).",
@@ -325,6 +324,17 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
         assert not (await Axe().run(me)).response["violations"]
         await me.reload()
         await equals_reload(me)
+        (present,) = [each.id for each in await live.adapter.views.sessions(source_of("owner"))]
+        await me.goto(f"{live.adapter.at}/s/{present}")  # which shows it alike
+        await expect(me.locator(".log .sources")).to_contain_text("1 · history.example.org")
+        await me.locator(".deeds summary").click()
+        await expect(me.locator(".deeds pre").last).to_have_text("Wrote list.md (8 bytes).")
+        assert "Result of a tool" not in await me.locator("main").inner_text()
+        assert "→" not in await me.locator("main").inner_text()
+        await me.get_by_label("What this answer took").click()
+        await expect(me.locator(".spent")).to_contain_text("Calls of a model")
+        assert not (await Axe().run(me)).response["violations"]
+        await me.goto(live.adapter.at)
         await me.locator("#models summary").click()
         await me.locator("#models .menu").get_by_role("button", name="fake ✓").first.click()
         await expect(me.locator("#log")).to_contain_text("/model fake")

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")  # as the browser's
 
 
 @asynccontextmanager
-async def asked(folder: Path, chromium: Browser, **how: bool) -> AsyncIterator[tuple[LivePage, Page, str]]:
+async def asked(folder: Path, chromium: Browser, **how: Any) -> AsyncIterator[tuple[LivePage, Page, str]]:
     """A chat in which a question waits, and the id of an earlier conversation."""
     script = in_turn(
         Say(text="Tides come twice a day."), payments(50), Say(text="It is paid."), Say(text="At night, too.")
@@ -32,6 +33,7 @@ async def asked(folder: Path, chromium: Browser, **how: bool) -> AsyncIterator[t
         for words, answer in (("How do tides work?", "twice"), ("/new", "fresh session"), ("pay it", "Pay 50")):
             await live.me.say(words)
             await live.me.until(answer, quiet=False)
+        assert live.adapter.views is not None
         (other,) = [each.id for each in await live.adapter.views.sessions(source_of("owner")) if not each.present]
         await me.goto(live.adapter.at)
         yield live, me, other
@@ -56,7 +58,7 @@ async def test_a_question_that_waits_is_seen_whatever_is_said_meanwhile(tmp_path
 
 
 async def test_a_new_chat_asks_before_it_stops_what_waits(tmp_path: Path, chromium: Browser) -> None:
-    async with asked(tmp_path, chromium) as (live, me, other):
+    async with asked(tmp_path, chromium) as (live, me, _):
         await me.locator(".fresh").click()
         await expect(me.get_by_role("dialog")).to_contain_text("still working on your last message")
         assert not (await Axe().run(me)).response["violations"]
@@ -98,7 +100,8 @@ async def test_without_a_script_a_page_asks_that(tmp_path: Path, chromium: Brows
 async def test_a_link_is_shown_where_it_is_made(tmp_path: Path, chromium: Browser) -> None:
     async with page(tmp_path) as live:
         context = await chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
-        me = await tab(context, wrong := [])
+        wrong: list[str] = []
+        me = await tab(context, wrong)
         await me.goto(live.adapter.guard.link)
         await say(me, "\n\n".join(f"line {number}" for number in range(80)))
         await more(me, "line 0")

@@ -126,7 +126,7 @@ def test_a_reader_is_shown_the_same_and_offered_nothing() -> None:
     [(0, 2, []), (0, 5, ["?from=2"]), (2, 5, ["?from=0", "?from=4"]), (3, 5, ["?from=1"]), (1, 3, ["?from=0"])],
 )
 def test_a_part_of_a_conversation_leads_to_the_others_and_no_further(begins: int, whole: int, links: list[str]) -> None:
-    html = joined(session([(LOST, Html("a")), (LOST, Html("b"))], begins, whole))
+    html = joined(session(Html("a, b"), begins, begins + 2, whole))
     assert list(dict.fromkeys(re.findall(r'href="(\?from=\d+)"', html))) == links
     assert (f"{begins + 1} to {begins + 2} of {whole} messages" in html) is bool(links)
 
