@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from adapters.web.charts import bar, columns, lineage, meter
 from adapters.web.icons import icon
-from adapters.web.log import BEGINNINGS, MOST_SHOWN, WHO, Entry, State, change, cut, joined_entries, moment
+from adapters.web.log import BEGINNINGS, WHO, Entry, State, change, cut, joined_entries, moment
 from adapters.web.markup import Child, Html, el, hidden, joined
 from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import verbatim
@@ -104,11 +104,7 @@ def chat(
 ) -> bytes:
     """The chat. `before`: the earlier conversation that it goes on from. `full`: there is more than `most` entries.
     `text` and `problem`: what was not taken, and why."""
-    earlier = el(
-        "p",
-        el("a", "Show earlier messages", href=f"?n={2 * most}"),
-        class_="earlier" if full else "earlier before",
-    )
+    earlier = el("p", el("a", "Show earlier messages", href=f"?n={2 * most}"), class_="earlier") if full else None
     newest = el("noscript", el("p", el("a", "To the newest message", href="#end"), class_="earlier"))
     shown = {entry.id for entry in state.entries}
     log = el(
@@ -123,7 +119,7 @@ def chat(
     main = el(
         "main",
         el("h1", "Chat", class_="vh"),
-        [newest, earlier if most < MOST_SHOWN else None],
+        [newest, earlier],
         el("div", before, id="before"),
         log,
         _beginning(frame, commands),
@@ -392,7 +388,9 @@ def side_list(sessions: Sequence[SessionLine], shares: WindowShares | None, *, w
         for each in sessions
     ]
     new = _command([icon("plus"), "New chat"], "/new", class_="fresh") if writes else None
-    return joined([new, _bar_line(shares), el("ul", lines, class_="sessions")])
+    names = dict.fromkeys(each.folder for each in sessions if each.folder)
+    folders = el("datalist", [el("option", value=each) for each in names], id="folders") if writes else None
+    return joined([new, _bar_line(shares), el("ul", lines, class_="sessions"), folders])
 
 
 def _about_session(each: SessionLine) -> Html:
@@ -401,8 +399,8 @@ def _about_session(each: SessionLine) -> Html:
     def button(label: str, verb: str, **more: str) -> Html:
         return el("button", label, type="submit", form="session", name="order", value=f"{verb} {each.id}", **more)
 
-    def words(label: str, name: str, value: str, verb: str, does: str) -> Html:
-        told = {"aria_label": label, "placeholder": label, "dir": "auto"}
+    def words(label: str, name: str, value: str, verb: str, does: str, **more: str) -> Html:
+        told = {"aria_label": label, "placeholder": label, "dir": "auto", **more}
         field = el("input", type="text", name=f"{name} {each.id}", value=value, form="session", **told)
         return el("p", field, button(does, verb), class_="name")
 
@@ -413,7 +411,7 @@ def _about_session(each: SessionLine) -> Html:
         el(
             "div",
             words("Name", "title", each.title, "rename", "Rename"),
-            words("Folder", "folder", each.folder, "move", "Move"),
+            words("Folder", "folder", each.folder, "move", "Move", list="folders"),
             button("Take the pin away", "unpin") if each.pinned else button("Pin", "pin"),
             share("Share", each.id),
             button("Delete", "delete", class_="bad"),
@@ -426,7 +424,7 @@ def _about_session(each: SessionLine) -> Html:
 def _bar_line(shares: WindowShares | None) -> Child:
     if shares is None:
         return None
-    told = f"Window {min(100, 100 * shares.used / shares.window):.0f}% full"
+    told = f"Context {min(100, 100 * shares.used / shares.window):.0f}% full"
     parts = " · ".join(f"{name} {tokens:,}" for name, tokens in shares.parts)
     return el("a", bar(shares), el("small", told), href="/window", class_="window", title=parts)
 
@@ -468,7 +466,7 @@ def spent(took: Spent | None) -> Child:
     """What an answer took."""
     if took is None:
         return el("p", "The details of this answer are no longer kept.")
-    price = "no price is known" if took.usd is None else f"${took.usd:,.4f}"
+    price = "no price is known" if took.usd is None else f"${took.usd:,.4f}" if took.usd else "free"
     rows = [
         ("Model", ", ".join(took.models) or "none was asked"),
         ("Cost", price),
@@ -487,10 +485,12 @@ def models(found: Sequence[ModelLine], frame: Frame) -> Child:
         for each in found
         for on in [" ✓" if each.name == frame.model else None]
     ]
-    return [
-        el("ul", items, class_="choices", id="choices") if items else el("p", "There is no other model.", id="choices"),
+    return el(
+        "div",
+        el("ul", items, class_="choices") if items else el("p", "There is no other model."),
         el("p", el("a", "Connect another", href="/settings")) if frame.settings else None,
-    ]
+        id="choices",
+    )
 
 
 def _about_model(each: ModelLine) -> str:
@@ -916,7 +916,7 @@ def _tiles(seen: Seen) -> list[Html]:
     share = 100 * fullest.used / max(1, fullest.window) if fullest else 0
     return [
         _tile("Answers in 24 hours", f"{sum(each.turns for each in hours):,}", turns),
-        _tile("95 of 100 answers within", _within(latest.within) if latest else "–", times),
+        _tile("Almost all answers within", _within(latest.within) if latest else "–", times),
         _tile("Spent today", f"${per_day[-1].usd:.2f}", by_day)
         if in_usd
         else _tile("Tokens today", f"{per_day[-1].tokens:,}", by_day),

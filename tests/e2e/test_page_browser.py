@@ -242,7 +242,7 @@ async def test_conversations_are_renamed_pinned_and_deleted_in_the_list(tmp_path
         await expect(me.locator(".sessions .day").first).to_have_text("Pinned")
         assert not (await Axe().run(me)).response["violations"]
         await more(me, "about pears")
-        await me.get_by_role("textbox", name="Folder").fill("2027 & <plans>")
+        await me.get_by_role("combobox", name="Folder").fill("2027 & <plans>")
         await me.keyboard.press("Enter")
         await expect(me.locator(".sessions .day").nth(1)).to_have_text("2027 & <plans>")
         await expect(lines.nth(1)).to_contain_text("about pears")
@@ -251,7 +251,8 @@ async def test_conversations_are_renamed_pinned_and_deleted_in_the_list(tmp_path
         await me.get_by_role("searchbox").fill("")
         await expect(me.locator(".sessions li:visible")).to_have_count(6)
         await more(me, "about pears")
-        await me.get_by_role("textbox", name="Folder").fill("")
+        assert await me.locator("#folders option").evaluate_all("all => all.map(e => e.value)") == ["2027 & <plans>"]
+        await me.get_by_role("combobox", name="Folder").fill("")
         await me.keyboard.press("Enter")
         await expect(me.locator(".sessions .day")).to_have_count(2)
         await more(me, "about pears")
@@ -360,6 +361,8 @@ async def test_a_model_is_found_by_its_name_and_says_its_window_and_price(
     monkeypatch.setattr(Models, "offered", offered)
     async with page(tmp_path) as live, person(chromium, live) as me:
         await me.locator("#models summary").click()
+        menu, field = [await me.locator(each).bounding_box() for each in ("#models .menu", "#text")]
+        assert menu["y"] + menu["height"] <= field["y"], "what is being written is seen beside the menu"
         await expect(me.locator("#models li:visible").last).to_have_text("small-8free")
         await me.get_by_role("searchbox", name="Find a model").fill("BIG")
         (choice,) = await me.locator("#models li:visible").all()
@@ -396,6 +399,12 @@ async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_t
         await me.get_by_role("button", name="Shortcuts").click()
         await expect(me.locator("dialog")).to_contain_text("searches all chats")
         await me.keyboard.press("Escape")
+        await me.locator("#show-keys").focus()
+        await me.keyboard.press("c")
+        await expect(me.locator("#toast")).to_have_text("Copied")
+        assert await me.evaluate("navigator.clipboard.readText()") == "another answer"
+        await me.keyboard.press("Control+Shift+O")
+        await expect(me.locator("#empty")).to_be_visible()
         await context.close()
         assert wrong == []
 
@@ -453,7 +462,8 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await expect(me.locator("#log")).to_contain_text("Started a fresh session")
         await expect(me.locator("#empty")).to_be_visible()  # what was said before is out of the way
         await expect(me.locator("#log .said").first).to_be_hidden()
-        await me.get_by_role("link", name="Show earlier messages").click()
+        await expect(me.get_by_role("link", name="Show earlier messages")).to_have_count(0)  # which is of other chats
+        await me.goto(f"{live.adapter.at}/?n=160")
         await expect(me.locator("#log .said").first).to_be_visible()
         await me.goto(live.adapter.at)
         await say(me, "something else entirely")

@@ -27,6 +27,11 @@
     }
   }, true);
 
+  // What opens at the edge of a small screen is brought into it.
+  document.addEventListener("toggle", ({ target }) => {
+    if (target.matches("details.menus[open]")) target.querySelector(".menu").scrollIntoView({ block: "nearest" });
+  }, true);
+
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     if (!event.target.closest(".menu .name")) return;

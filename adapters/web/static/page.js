@@ -450,6 +450,8 @@
       box.id = "keys";
       box.innerHTML = "<h2>Shortcuts</h2><dl><dt><kbd>Enter</kbd></dt><dd>sends, Shift-Enter begins a new line</dd>"
         + "<dt><kbd>/</kbd></dt><dd>commands</dd><dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>searches all chats</dd>"
+        + "<dt><kbd>Ctrl</kbd> <kbd>Shift</kbd> <kbd>O</kbd></dt><dd>begins a new chat</dd>"
+        + "<dt><kbd>C</kbd></dt><dd>outside the field: copies the last answer</dd>"
         + "<dt><kbd>↑</kbd></dt><dd>in an empty field: your last message again</dd>"
         + "<dt><kbd>Esc</kbd></dt><dd>closes what is open, stops an answer</dd></dl>"
         + "<form method=dialog><button>Close</button></form>";
@@ -466,8 +468,13 @@
       if (fold) fold.open = true;
       return document.querySelector("nav [type=search]").focus();
     }
+    if ((event.ctrlKey || event.metaKey) && event.shiftKey && event.key.toLowerCase() === "o") {
+      event.preventDefault();
+      return document.querySelector(".fresh")?.click();
+    }
     if (event.target.closest("input, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "?") keys();
+    if (event.key === "c" && !getSelection().toString()) [...log.querySelectorAll(".reply > .acts [data-do=copy]")].at(-1)?.click();
     if (event.key === "/") { event.preventDefault(); text.focus(); text.value = text.value || "/"; complete(); }
   });
 

@@ -195,7 +195,7 @@ def test_the_operator_sees_four_figures_and_each_platform() -> None:
     figures = re.findall(r"<small>([^<]+)</small><strong>([^<]+)</strong>", told)
     assert figures == [
         ("Answers in 24 hours", "4"),
-        ("95 of 100 answers within", "longer than 5 minutes"),
+        ("Almost all answers within", "longer than 5 minutes"),
         ("Spent today", "$2.00"),
         ("Fullest window", "0%"),
     ]
