@@ -27,6 +27,7 @@ _OPENS: Final = late(_TABLE["opens"], re.IGNORECASE)
 _CLOSES: Final = late(_TABLE["closes"], re.IGNORECASE)
 _TODAY: Final = late(_TABLE["today"], re.IGNORECASE)
 _ASKS: Final = late(r"[?？؟;][\s)\"'”’»」）]*\Z|\A\W*(?:could|can|would|will|do|does) (?:you|we|i)\b", re.IGNORECASE)
+_ASKED: Final = late("哪|什么|几点|多少|谁|怎么")  # in a clause of a question: what is asked
 # What is asked for, and what only keeps a talk going.
 _REQUESTS: Final = late(_TABLE["requests"], re.IGNORECASE)
 _MOMENT: Final = late(_TABLE["moment"], re.IGNORECASE)
@@ -64,7 +65,9 @@ def told(said: str) -> Said | None:
     if worth:
         whole = not asks and len(said) <= _WHOLE and not _MOMENT.match(said)
         text = said if whole else _clause(said, -start)
-        return Said(text, min(worth, NAMED) if _TODAY.search(text) else worth) if _enough(text, dense=dense) else None
+        if not _enough(text, dense=dense) or (asks and _ASKED.search(text)):
+            return None
+        return Said(text, min(worth, NAMED) if _TODAY.search(text) else worth)
     if len(said) > LONGEST or not asserts(said):
         return None
     if dense:
@@ -106,7 +109,8 @@ def _clause(said: str, start: int) -> str:
         (each.start() for each in _CLOSES.finditer(said, start) if _enough(said[start : each.start()], dense=None)),
         len(said),
     )
-    return said[start:end].strip(" .")
+    clause = said[start:end].strip(" .")
+    return "" if clause.endswith(("'s", "’s")) else clause  # whose, and not what
 
 
 def _enough(text: str, *, dense: bool | None) -> bool:

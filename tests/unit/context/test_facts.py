@@ -43,6 +43,8 @@ PARTS = [
     ("Qu'est-ce que je peux cuisiner, ma fille est allergique aux noix ?", "ma fille est allergique aux noix"),
 ]
 NONE = [
+    "When is my cousin's, again?",
+    "我弟弟的婚礼是哪天？",
     "I'm not sure about that.",
     "I think we should try the second one.",
     "I have a question about the invoice.",
