@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from gateway.context.statements import DENSE
+from gateway.runtime.patterns import late
 
 _COMMON: Final = 6  # sayings that may share a word which still tells what they are about
 # Words that may name what a sentence is about: the first one, those behind an article, and names.
@@ -24,7 +25,9 @@ _SUBJECT: Final = re.compile(
     rf"(?:\A\W*(?:{_ARTICLE}\s)?|\b{_ARTICLE}\s|\b[ld]['’])([^\W\d_][\w’'-]{{2,}})"
     r"|(?<=[^\W\d_,]\s)([A-ZÀ-ÞА-Я][\w’-]{2,})|((?=[A-Za-z_-]*\d)(?=\d*[A-Za-z])[A-Za-z0-9_-]{3,})"
 )
-_FIRST: Final = re.compile(r"(?:[我你您他她它咱这那们的]|[昨今明]天|现在)+")  # at the beginning of a sentence
+# At the beginning of a sentence.
+_FIRST: Final = re.compile(r"(?:[我你您他她它咱这那们的]|[昨今明][天晚早年]|现在|\w{1,3}[之以]后)+")
+_PARTICLE: Final = re.compile("[我你您他她它咱这那们的是了在把从到]")  # in a pair of characters that tells of nothing
 _LATIN: Final = re.compile(r"[a-zß-ɏ]+(?!['’](?:m|ve|d|ll|re)\b)[\w’'-]*$")  # other scripts may begin with the verb
 _SAYS_NOTHING: Final = frozenset({
     "the", "and", "but", "this", "that", "there", "they", "she", "you", "has", "have", "had", "was", "were", "are",
@@ -36,6 +39,8 @@ _SAYS_NOTHING: Final = frozenset({
     "it's", "that's", "he's", "she's", "there's", "aus", "name",
     "nombre", "nom",
 })  # fmt: skip
+_INTRODUCES: Final = re.compile(r"\b(?i:my name|mein name|mi nombre|mon nom)\b|我(?:叫|是(?=[A-Z]))|名是")
+_DENSE: Final = late(rf"{DENSE.pattern}+")
 _LEAST: Final = 2  # letters of such a word
 _ENOUGH: Final = 2  # other words that few sayings have, shared by two that may be about the same
 _ALIKE: Final = 0.6  # of the words of a saying are in a line that repeats it
@@ -53,12 +58,14 @@ class Told(NamedTuple):
 
     @classmethod
     def of(cls, text: str, at: float) -> Told:
-        """A sentence, taken apart."""
+        """A sentence, taken apart. An introduction is about nothing: a name in it is what it tells."""
+        if _INTRODUCES.search(text):
+            return cls(frozenset(), frozenset(), at)
         words = telling(text)
         about = {
             word.lower().removesuffix("'s").removesuffix("’s") for found in _SUBJECT.findall(text) for word in found
         }
-        dense = (word for word in words if DENSE.search(word))
+        dense = (word for word in words if DENSE.search(word) and not _PARTICLE.search(word))
         return cls(words, frozenset([*about, *dense]) - _SAYS_NOTHING - {""}, at)
 
 
@@ -82,11 +89,11 @@ class Days:
         return f"{when.day} {when:%b}" if when.year == self._year else f"{when.day} {when:%b %Y}"
 
     def pair(self, later: float, before: float) -> tuple[str, str]:
-        """Two days, with the time if they are the same."""
+        """Two days; if they are the same, the first with its time, and only the time of the other."""
         one, other = self.of(later), self.of(before)
         if one != other:
             return one, other
-        return f"{one}, {time_of(later):%H:%M}", f"{other}, {time_of(before):%H:%M}"
+        return f"{one}, {time_of(later):%H:%M}", f"{time_of(before):%H:%M}"
 
 
 def time_of(at: float) -> datetime:
@@ -100,15 +107,16 @@ def telling(text: str) -> frozenset[str]:
     """The words of a text; pairs of characters where it is written without spaces."""
     words = set[str]()
     for run in _WORD.findall(text.lower()):
-        if DENSE.search(run):
-            words.update(run[place : place + 2] for place in range(len(run) - 1))
-        else:
-            words.add(run)
+        dense = _DENSE.findall(run)
+        words.update(part[place : place + 2] for part in dense for place in range(len(part) - 1))
+        words.update(_DENSE.sub(" ", run).split() if dense else [run])
     return frozenset(words)
 
 
 def subject(text: str) -> str:
     """The word with which a sentence says what it is about, if it begins with that; "" if it does not."""
+    if _INTRODUCES.search(text):
+        return ""
     if dense := DENSE.search(text):
         said = _FIRST.sub("", text[dense.start() :])
         return said[:2] if dense.start() < 2 and all(map(DENSE.match, said[:3])) else ""
@@ -126,7 +134,8 @@ def related(told: Sequence[Told]) -> list[list[int]]:
         for word in each.about:
             named[word].append(place)
         for word in each.words:
-            having[word].append(place)
+            if not _PARTICLE.search(word):
+                having[word].append(place)
     found = [Counter[int]() for _ in told]
     for rows, weight in ((named, _ENOUGH), (having, 1)):
         for word, places in rows.items():
@@ -151,6 +160,11 @@ class Dating:
                 dated = _Dated(told.words, told.words - rest, told.at)
                 for word in dated.own or dated.words:
                     self._by_word[word].append(dated)
+
+    @staticmethod
+    def unmarked(line: str) -> str:
+        """A line of notes without the day at its end."""
+        return _MARK.sub("", line)
 
     def marked(self, notes: str) -> str:
         """Notes in which each line that repeats a saying has its day at its end."""

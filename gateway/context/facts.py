@@ -11,7 +11,7 @@ decided; among equals, the older ones go first."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Annotated, Any, Final, NamedTuple
 
 from msgspec import Meta, Struct
@@ -142,7 +142,7 @@ def threads(facts: Sequence[PersonalFact]) -> list[list[Told]]:
 def listed(
     facts: Sequence[PersonalFact],
     days: Days,
-    changed: str = "",
+    changed: Set[str] = frozenset(),
     *,
     room: int,
     counter: TokenCounter,
@@ -150,7 +150,7 @@ def listed(
 ) -> str:
     """The section of a summary with these facts, oldest first, at most `room` tokens and `chars` characters long; "" if
     there are none. If not all fit, the best stay. Facts that may be about the same thing have their
-    day. What the section `changed` shows is left out, unless it says who somebody is."""
+    day. What was `changed`, which another section shows, is left out, unless it says who somebody is."""
     room -= counter.constant(f"{HEADING}\n{_SAID}") + 2
     left = MOST * LONGEST if chars is None else chars - len(HEADING) - len(_SAID) - 2
     lines: dict[int, str] = {}
@@ -162,10 +162,9 @@ def listed(
     for place, each in enumerate(told):
         for older in (other for other in others[place] if other < place):
             worth[place] = max(NAMED, worth[place])
-            if _ALIKE * len(told[older].words) <= len(told[older].words & each.words):
-                worth[place] = max(worth[place], worth[older])
-                if facts[older].weight < LASTING:
-                    worth[older] /= 2
+            alike = len(told[older].words & each.words) >= _ALIKE * len(told[older].words)
+            if alike and facts[older].weight < LASTING:
+                worth[older] /= 2
     facts = [replace(each, weight=worth[place]) for place, each in enumerate(facts)]
     for place in _by_worth(facts):
         fact = facts[place]

@@ -232,7 +232,7 @@ class _Notes:
     def lists(self, room: int, chars: int | None = None) -> Lists:
         """Return the lists of what people said for notes of `room` tokens and `chars` characters."""
         most = None if chars is None else int(chars * SHARE)
-        changed = timelines.listed(
+        changed, shown = timelines.listed(
             self._changed,
             self._days,
             room=int(room * timelines.SHARE),
@@ -245,7 +245,7 @@ class _Notes:
             facts=facts.listed(
                 self._facts,
                 self._days,
-                changed,
+                shown,
                 room=int(room * facts.SHARE),
                 chars=None if chars is None else int(chars * facts.SHARE),
                 counter=self.counter,

@@ -22,10 +22,11 @@ from gateway.context.dating import Days, Told, subject, telling
 from gateway.context.instructions import parted, stands
 from gateway.context.personal import asserts
 from gateway.context.readable import well_formed
-from gateway.context.statements import sentences
+from gateway.context.statements import DENSE, sentences
 from gateway.domain.chat import in_a_line
 from gateway.domain.message import Message, note_of, own_words, text_of
 from gateway.domain.notes import CHANGED, section
+from gateway.runtime.patterns import late
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
@@ -33,9 +34,7 @@ from gateway.runtime.tokens import TokenCounter
 HEADING: Final = section(CHANGED, "").rstrip()
 MOST: Final = 128  # sentences that are kept, and twice as many fields
 SHARE: Final = 0.06  # of a summary's room: the most that the list takes
-_SAID: Final = (
-    "The last that was said of each, and its day; then what was said before, perhaps of another of that name."
-)
+_SAID: Final = "The last that was said of each, its day, and what was said before, perhaps of another."
 _READ: Final = 400  # newest messages of a middle that are read
 _LONGEST: Final = 160  # characters of a sentence; a longer one tells of more than a state
 _SHORT: Final = 60  # characters of a sentence that tells of a state and of nothing else
@@ -61,6 +60,8 @@ _SAYS: Final = re.compile(r"[^\W\d_]{3}|[^\W\d_]{2}\W+[^\W\d_]{2}|[\u3400-\u9fff
 _ANEW: Final = 600.0  # seconds after which a sentence does not just repeat a result
 _WHICH: Final = re.compile(r"\s(?:#?[A-Za-z-]{0,4}\d[\w-]*|[A-ZÀ-Þ][\w’'-]+)")  # behind the word for a thing: which one
 _ASKS: Final = re.compile(r"[?？؟]\W*\Z")
+# Of a sentence: a word with what is behind it.
+_PIECE: Final = late(rf"{DENSE.pattern}|(?:(?!{DENSE.pattern})\S)+\s*|\s+")
 _ROW: Final = re.compile(r"[|,;\t]")
 _HEAD: Final = re.compile(r"[^\W\d][\w .%/-]{0,24}")  # of a column
 _RULE: Final = re.compile(r"[\s|:-]+")
@@ -232,21 +233,23 @@ def _only_repeats(last: Saying, before: Saying) -> bool:
 
 def listed(
     rows: Iterable[Sequence[Saying]], days: Days, *, room: int, counter: TokenCounter, chars: int | None = None
-) -> str:
+) -> tuple[str, frozenset[str]]:
     """The section of the notes with what `changed`, at most `room` tokens and `chars` characters long, the first if
-    not all fit; "" if nothing changed."""
+    not all fit; "" if nothing changed. And the sentences that it shows."""
     room -= counter.constant(f"{HEADING}\n{_SAID}") + 2
     left = MOST * _LONGEST if chars is None else chars - len(HEADING) - len(_SAID) - 2
     lines: list[str] = []
+    shown = set[str]()
     for row in rows:
         line = _line(row, days)
         size = counter.text(line) + 1
         if size <= room and len(line) < left:
             lines.append(line)
+            shown.update(said.text for said in row[-2:] if not said.field)
             room, left = room - size, left - len(line) - 1
         elif room < _LEAST:
             break
-    return "\n".join([HEADING, _SAID, *lines[::-1]]) if lines else ""
+    return "\n".join([HEADING, _SAID, *lines[::-1]]) if lines else "", frozenset(shown)
 
 
 def _line(row: Sequence[Saying], days: Days) -> str:
@@ -254,5 +257,15 @@ def _line(row: Sequence[Saying], days: Days) -> str:
     now, then = days.pair(last.at, before.at)
     if last.field:
         return f"- {last.of} {last.field}: {last.text} ({now}; before: {before.text}, {then})"
-    former = f"{before.field}: {before.text}" if before.field else f"“{before.text}”"
+    former = f"{before.field}: {before.text}" if before.field else _differing(before.text, last.text)
     return f"- {last.text} ({now}; before: {former}, {then})"
+
+
+def _differing(text: str, other: str) -> str:
+    """What a sentence says that another does not, without what both begin and end with; all of it if that is
+    nothing."""
+    words, others = (_PIECE.findall(each) for each in (text, other))
+    most = min(len(words), len(others))
+    first = next((place for place in range(most) if words[place] != others[place]), most)
+    end = next((place for place in range(most - first) if words[-1 - place] != others[-1 - place]), most - first)
+    return "".join(words[first : len(words) - end]).strip(" .。") or text

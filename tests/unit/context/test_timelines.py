@@ -22,7 +22,7 @@ REDACT = Redactor(())
 def lines_of(*said: Message, before: list[Saying] | None = None) -> list[str]:
     """The lines about messages of which each is said a day after the other, from 1 May on."""
     sayings = carried(before or [], [noted(each, at=MAY + DAY * place) for place, each in enumerate(said)], REDACT)
-    text = listed(changed(sayings), Days(MAY), room=500, counter=COUNTER)
+    text, _ = listed(changed(sayings), Days(MAY), room=500, counter=COUNTER)
     return text.splitlines()[2:]
 
 
@@ -31,7 +31,7 @@ def lines_of(*said: Message, before: list[Saying] | None = None) -> list[str]:
     [
         (
             [assistant("Order A-123 is packed."), assistant("Order A-123 has been shipped.")],
-            "- Order A-123 has been shipped. (2 May; before: “Order A-123 is packed.”, 1 May)",
+            "- Order A-123 has been shipped. (2 May; before: is packed, 1 May)",
         ),
         (
             [
@@ -57,9 +57,9 @@ def lines_of(*said: Message, before: list[Saying] | None = None) -> list[str]:
         ),
         (
             [user("Grandpa is in hospital."), user("Grandpa is home again.")],
-            "- Grandpa is home again. (2 May; before: “Grandpa is in hospital.”, 1 May)",
+            "- Grandpa is home again. (2 May; before: in hospital, 1 May)",
         ),
-        ([user("空调坏了。"), user("空调修好了。")], "- 空调修好了。 (2 May; before: “空调坏了。”, 1 May)"),
+        ([user("空调坏了。"), user("空调修好了。")], "- 空调修好了。 (2 May; before: 坏, 1 May)"),
     ],
     ids=["sentence", "JSON", "CSV", "table", "both", "no number", "Chinese"],
 )
@@ -79,6 +79,8 @@ def test_the_last_state_stands_with_its_day_and_the_one_before(said: list[Messag
         [user("We need 4 chairs."), user("We need 9 chairs.")],
         [assistant("It costs $4100 with one bag."), assistant("The sum of $4100 was refunded.")],
         [tool_result("a", '{"name": "Noah", "seat": "1A"}'), tool_result("b", '{"name": "Noah", "seat": "2B"}')],
+        [user("Guten Tag, mein Name ist Mei."), user("Guten Tag, mein Name ist Raj.")],
+        [user("改动之后Cork从54元变成66元。"), user("改动之后水壶从49元变成86元。")],
         [tool_result("a", "{broken"), tool_result("b", "[" * 5_000)],
     ],
 )
@@ -107,8 +109,8 @@ def test_who_said_it_stands_with_what_is_said_in_a_shared_chat() -> None:
 
 def test_two_sayings_of_a_day_have_their_times() -> None:
     said = [noted(assistant(f"Job-7 is {state}."), at=MAY + 3_600 * hour) for hour, state in enumerate(("up", "down"))]
-    text = listed(changed(carried([], said, REDACT)), Days(MAY + 400 * DAY), room=500, counter=COUNTER)
-    assert "(1 May 2026, 01:00; before: “Job-7 is up.”, 1 May 2026, 00:00)" in text
+    text, _ = listed(changed(carried([], said, REDACT)), Days(MAY + 400 * DAY), room=500, counter=COUNTER)
+    assert "(1 May 2026, 01:00; before: up, 00:00)" in text
 
 
 def test_the_list_keeps_to_its_room_and_credentials_stay_out() -> None:
@@ -119,8 +121,8 @@ def test_the_list_keeps_to_its_room_and_credentials_stay_out() -> None:
     ]
     rows = changed(carried([], said, REDACT))
     assert len(rows) == 40
-    assert COUNTER.text(listed(rows, Days(MAY), room=200, counter=COUNTER)) <= 200
-    assert listed(rows, Days(MAY), room=20, counter=COUNTER) == ""
+    assert COUNTER.text(listed(rows, Days(MAY), room=200, counter=COUNTER)[0]) <= 200
+    assert listed(rows, Days(MAY), room=20, counter=COUNTER) == ("", frozenset())
     secret = noted(user("web-7 takes password=hunter2hunter2 today"), at=MAY)
     assert MARK in carried([], [secret], REDACT)[0].text
 
@@ -171,6 +173,11 @@ def test_a_malformed_note_holds_nothing(note: object) -> None:
 def test_facts_that_may_be_of_one_thing_are_related_and_others_are_not() -> None:
     texts = ("My rent is $1,400.", "New lease signed, the rent is $1,525.", "We have two cats.", "I hate flying.")
     assert related([Told.of(text, 1.0) for text in texts]) == [[1], [0], [], []]
+
+
+def test_introductions_are_not_related() -> None:
+    texts = ("My name is Lucas Li.", "My name is Lucas Ito.", "我的用户名是mei_li_7。", "我的用户名是mei_ito_9。")
+    assert related([Told.of(text, 1.0) for text in texts]) == [[], [], [], []]
 
 
 def test_a_line_that_repeats_a_saying_gets_its_day() -> None:
