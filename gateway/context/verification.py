@@ -152,14 +152,14 @@ def completed(
 
 
 def _without_told(notes: str, standing: str) -> str:
-    """Notes without lines that the list of instructions repeats word for word, and without headings that then have
+    """Notes without lines that the lists repeat word for word but for a day, and without headings that then have
     nothing below them."""
-    told = {line for line in standing.splitlines() if line.startswith("- ")}
+    told = {Dating.unmarked(line) for line in standing.splitlines() if line.startswith("- ")}
     if not told or not any(line in notes for line in told):
         return notes
     kept: list[str] = []
     for title, text in sections_of(notes).items():
-        lines = [line for line in text.splitlines() if line not in told]
+        lines = [line for line in text.splitlines() if Dating.unmarked(line) not in told]
         if lines or not text:
             kept.append(section(title, "\n".join(lines)) if title else "\n".join(lines))
     return "\n\n".join(kept)

@@ -124,6 +124,8 @@ def test_a_sentence_of_the_list_of_instructions_is_not_said_twice() -> None:
     assert more == f"## Constraints & Preferences\n- Prefers tea.\n\n{standing}"
     assert _completed(f"## Goal\nx\n{ruled.strip()}", [], lists=Lists(standing, "")) == f"## Goal\nx\n\n{standing}"
     assert _completed(ruled, []) == ruled
+    dated = f"{facts.HEADING}\n- We own a boat. (3 May)"
+    assert _completed("## Goal\nx\n- We own a boat. (2 May)", [], lists=Lists("", dated)) == f"## Goal\nx\n\n{dated}"
 
 
 def test_nothing_is_appended_to_notes_that_hold_everything() -> None:
