@@ -99,11 +99,11 @@ def test_who_said_it_stands_with_what_is_said_in_a_shared_chat() -> None:
     flats = [user("[Anna] Hello all. The flat is cold."), user("[Ben] Hi. The flat is warm now.")]
     assert lines_of(*flats) == []
     assert lines_of(*flats, user("[Anna] The flat is cosy now.")) == [
-        "- [Anna] The flat is cosy now. (3 May; before: “[Anna] The flat is cold.”, 1 May)"
+        "- [Anna] The flat is cosy now. (3 May; before: cold, 1 May)"
     ]
     assert lines_of(user("[Anna Lee] The car is red."), user("[Anna Lee] I like tea very much.")) == []
     assert lines_of(user("[Anna] web-7 is down."), user("[Ben] web-7 is up again.")) == [
-        "- [Ben] web-7 is up again. (2 May; before: “[Anna] web-7 is down.”, 1 May)"
+        "- [Ben] web-7 is up again. (2 May; before: [Anna] web-7 is down, 1 May)"
     ]
 
 
