@@ -26,7 +26,7 @@ from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(IDENTIFIERS, "").rstrip()
 # Of the room, for bare values: the days and what changed say more than the words around a value.
-_BARE_SHARE: Final = 0.99
+_BARE_SHARE: Final = 0.97
 _SAID: Final = 32  # of the best, for whose sentences the messages are read
 _AT_ONCE: Final = 64  # identifiers that are checked together
 _NEAR: Final = 300  # characters around an identifier in which redaction looks for a credential
