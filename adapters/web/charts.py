@@ -44,7 +44,11 @@ def _strip(parts: Sequence[Html], label: str, class_: str) -> Html:
 def columns(values: Sequence[float], told: Sequence[str], label: str) -> Html:
     """Small columns, each with its own words."""
     most, places = max([*values, 1e-9]), max(14, len(values))  # the first hour of a program is no wall
-    parts, step = [], 100 / places
+    step = 100 / places
+    parts = [
+        el("rect", x=f"{(number + 0.1) * step:.2f}", y=27, width=f"{0.8 * step:.2f}", height=1, class_="ground")
+        for number in range(places - len(values))
+    ]
     for number, (value, words) in enumerate(zip(values, told, strict=True), places - len(values)):
         high = max(1.0, 26 * value / most) if value else 1.0
         at = {"x": f"{number * step + 0.1 * step:.2f}", "y": f"{28 - high:.2f}"}

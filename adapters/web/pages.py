@@ -331,7 +331,12 @@ def side(frame: Frame, inner: Html) -> Html:
     new = el("button", icon("plus"), type="submit", form="command", name="text", value="/new", aria_label="New chat")
     return el(
         "nav",
-        el("details", el("summary", icon("menu"), el("span", "Menu", class_="vh"), "Legato"), class_="fold", id="fold"),
+        el(
+            "details",
+            el("summary", icon("menu"), el("span", "Menu", class_="vh"), el("span", "Legato", id="title")),
+            class_="fold",
+            id="fold",
+        ),
         new if frame.role != "reader" else None,
         el("div", el("p", logo, class_="brand"), search, el("div", inner, id="side"), _me(frame), class_="panel"),
         aria_label="Sessions and pages",

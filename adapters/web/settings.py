@@ -379,6 +379,9 @@ def _button(label: str, verb: str = "save") -> Html:
     return el("button", label, type="submit", name="verb", value=verb, class_="send" if verb == "save" else None)
 
 
+_SAYS_NOTHING: Final = "use it"  # beside "Switched on"
+
+
 def _asked(blank: Blank, example: str = "") -> Child:
     """A field of a section, by its name, its key and what it means; and beside it what it holds now, so that only what
     somebody changes is written."""
@@ -387,7 +390,8 @@ def _asked(blank: Blank, example: str = "") -> Child:
     hint = hints.get(blank.name.partition(".")[0], usual)
     said, more = blank.label, None
     if "." not in blank.name:
-        said, more = _CALLED["labels"].get(blank.name) or _said(blank.name), el("small", _coded(blank.label))
+        said = _CALLED["labels"].get(blank.name) or _said(blank.name)
+        more = None if blank.label == _SAYS_NOTHING else el("small", _coded(blank.label))
     name = el("span", said, " ", el("code", blank.name), class_="named")
     if blank.kind == "secret":
         return _secret(f"{_SAID}{blank.name}", [name, more], is_set=blank.is_set, shown=usual)

@@ -107,8 +107,10 @@ async def test_a_phone_that_slept_shows_what_it_missed_and_sends_what_it_kept(
         await expect(me.locator("#unsent li")).to_have_count(0)
         await equals_reload(me)
         assert (await me.evaluate("document.documentElement.scrollWidth")) <= 390
+        await expect(me.locator("#title")).to_have_text("written under way")  # as in the list
         await me.click("#fold summary")
         await me.click(".me summary")
+        await expect(me.get_by_role("button", name="Log out everywhere")).to_be_in_viewport(ratio=0.9)
         await expect(me.get_by_role("link", name="Window and memory")).to_be_visible()
         lists = [await me.locator(each).bounding_box() for each in ("#side", ".me")]
         assert lists[0]["y"] + lists[0]["height"] <= lists[1]["y"], "nothing of the menu lies over something else"

@@ -64,6 +64,8 @@ async def test_a_new_chat_asks_before_it_stops_what_waits(tmp_path: Path, chromi
         assert not (await Axe().run(me)).response["violations"]
         await me.get_by_role("button", name="Keep waiting").click()
         await expect(me.get_by_role("dialog")).to_have_count(0)
+        dot = "getComputedStyle(document.querySelector('.sessions .present > a'), '::before').content"
+        assert await me.evaluate(dot) == '""'
         await expect(me.locator("#unsent li")).to_have_count(0)
         await expect(me.locator(".question .buttons")).to_be_visible()
         await me.locator(".sessions a", has_text="tides").click()

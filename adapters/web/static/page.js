@@ -29,8 +29,14 @@
       each.before(head);
     }
   }
+  // On a telephone the bar above says which chat this is.
+  function titled() {
+    const named = live ? document.querySelector(".sessions .present a") : document.querySelector("h1");
+    if ($("title")) $("title").textContent = named?.textContent || "Legato";
+  }
   localise(document);
   grouped(document);
+  titled();
   for (const each of document.querySelectorAll(".pages a, .sessions a")) {
     if (each.pathname === location.pathname) each.setAttribute("aria-current", "page");
   }
@@ -344,6 +350,7 @@
       $("side").innerHTML = html;
       localise($("side"));
       grouped($("side"));
+      titled();
     });
     source.onopen = () => document.body.classList.remove("away");
     source.onerror = () => {

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from adapters.web.charts import bar, lineage
+from adapters.web.charts import bar, columns, lineage
 from adapters.web.markup import Html, joined
 from adapters.web.pages import Frame, Role, Seen, inside, login, search, session, side, window
 from gateway.domain.views import Coming, Cost, Filled, Hour, LineageLink, Memo, Pass, WindowShares, Word
@@ -240,3 +240,9 @@ def test_the_fullest_window_is_a_share_of_its_own_window() -> None:
     assert "<strong>50%</strong>" in told
     assert "Telegram · 1</td>" in told
     assert "<strong>0%</strong>" in joined(inside(seen(), ""))
+
+
+def test_hours_before_the_first_are_drawn_empty() -> None:
+    html = columns([3.0], ["09:00 UTC: 3 turns"], "Turns")
+    assert html.count('class="ground"') == 13
+    assert html.count('class="part"') == 1

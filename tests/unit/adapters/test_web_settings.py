@@ -270,3 +270,9 @@ def test_only_the_owner_makes_keys(owner: bool, end: str) -> None:
     there = shown(keys_page(SETTINGS, "t", Done(), owner=owner))
     assert "anna: a person Take back" in there
     assert there.removesuffix(" The server that takes them").endswith(end)
+
+
+@pytest.mark.parametrize(("told", "shown_times"), [("use it", 0), ("answer calls", 1)])
+def test_a_hint_that_only_repeats_its_label_is_left_out(told: str, shown_times: int) -> None:
+    part = Part(at="tools.web", about="", fields=[Blank(name="enabled", label=told, kind="flag")])
+    assert joined(part_page(part, SETTINGS, "", Done())).count(told) == shown_times
