@@ -24,6 +24,8 @@ _ENVIRONMENTS: Final = re.compile(
 _ALIKE: Final = ("split", "matrix", "cases")  # one for each group of them
 _BELOW: Final = {"msub": "munder", "msup": "mover", "msubsup": "munderover"}
 _LIMITS: Final = frozenset((*"⋃⋂⋁⋀⨁⨂", "lim", "max", "min", "sup", "inf", "det", "gcd", "Pr", "argmax", "argmin"))
+_OPENS: Final = frozenset(("(", "[", "{", "|", "‖", "∥"))
+_CLOSES: Final = frozenset((")", "]", "}", "|", "‖", "∥"))
 ELEMENTS: Final = frozenset((
     "math", "menclose", "mfrac", "mi", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow", "mspace", "msqrt",
     "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover",
@@ -65,13 +67,38 @@ def _known(found: re.Match[str]) -> str:
 def _built(tree: Element) -> Html:
     if tree.tag not in ELEMENTS:
         raise ValueError(tree.tag)
-    tag, text = tree.tag, unescape(tree.text or "")
-    if tag in _BELOW and (unescape(tree[0].text or "") in _LIMITS or tree[0].get("movablelimits") == "true"):
+    tag, text = tree.tag, _sign(tree)
+    if tag in _BELOW and (_sign(tree[0]) in _LIMITS or tree[0].get("movablelimits") == "true"):
         tree[0].set("movablelimits", "true")
         tag = _BELOW[tag]
     elif tag == "mover" and tree.get("accent") == "true":
         tree[1].set("stretchy", "false")  # \hat; \widehat is no accent
     elif tag == "mi" and len(text) > 1 and text.isascii():  # sin, log: with room for what they are of
         tag, tree.attrib["lspace"], tree.attrib["rspace"] = "mo", "0.1em", "0.1em"
+    elif text == "∞":  # a quantity: an operator has room at its sides
+        tag = "mi"
     attributes: dict[str, Any] = {name: value for name, value in tree.attrib.items() if name in ATTRIBUTES}
-    return el(tag, text, [_built(each) for each in tree], **attributes)
+    return el(tag, text, [_built(each) for each in _fenced(list(tree))], **attributes)
+
+
+def _sign(element: Element) -> str:
+    return unescape(element.text or "")
+
+
+def _lacks_end(row: Element) -> bool:
+    return row.tag == "mrow" and len(row) == 2 and row[1].tag == "mtable"
+
+
+def _fenced(children: list[Element]) -> list[Element]:
+    """Each table in one row with its brackets: they grow with all that is in their row."""
+    found = list[Element]()
+    for each in children:
+        before = found[-1] if found else None
+        if each.tag == "mtable" and before is not None and _sign(before) in _OPENS:
+            found[-1] = row = Element("mrow")
+            row.extend((before, each))
+        elif before is not None and _lacks_end(before) and _sign(each) in _CLOSES:
+            before.append(each)
+        else:
+            found.append(each)
+    return found if len(found) > 1 else children  # they are such a row

@@ -52,6 +52,11 @@ from tests.support.markdown_pieces import replies, shredded
         ("$$\\operatorname*{argmax}_x^y$$", '<munderover><mo movablelimits="true">argmax</mo>'),
         ("$\\sin x$", '<mo lspace="0.1em" rspace="0.1em">sin</mo><mi>x</mi>'),
         ("$\\hat{x}$", '<mo stretchy="false">^</mo></mover>'),
+        (
+            "$(\\begin{matrix} a \\end{matrix})\\begin{bmatrix} b \\end{bmatrix} c$",  # each grows with its own table
+            "<mrow><mo>[</mo><mtable><mtr><mtd><mi>b</mi></mtd></mtr></mtable><mo>]</mo></mrow><mi>c</mi>",
+        ),
+        ("$n\\to\\infty$", "<mo>→</mo><mi>∞</mi>"),
         ("$a^b^c$", '<code class="math" dir="ltr">'),  # nobody can set that
         ("$\\href{javascript:alert(1)}{x^2}$", "<mrow><mrow><msup>"),
         ("$\\text{<b>hi</b>} x^2$", "<mtext>&lt;b&gt;hi&lt;/b&gt;</mtext>"),
