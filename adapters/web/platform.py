@@ -42,8 +42,8 @@ class WebPerson(Section):
 
 
 class WebSettings(AdapterSettings):
-    """The page in a browser. On this machine a link opens it (docs/web.md); elsewhere it needs `people`, and a proxy
-    with TLS in front.
+    """The page in a browser. On this machine a link opens the page (docs/web.md); elsewhere the page needs `people`
+    and a proxy with TLS in front.
 
         people: {anna: {password: "${ANNA_PASSWORD}"}}
     """
