@@ -63,7 +63,7 @@ class ApiAdapter:
             self.at = server.at
             self.listens.set()
             log.info("api_listens", at=self.at)
-            self._host.tell(f"The API is at {self.at}/v1. It needs a key: `legato keys add NAME` makes one.")
+            self._host.tell(f"The API is at {self.at}/v1. The API needs a key: `legato keys add NAME` makes a key.")
             try:
                 while True:
                     await self._host.clock.sleep(_BEAT)

@@ -24,11 +24,11 @@ _MOST_SIGNATURES: Final = 8  # in one header; Stripe sends two while a secret is
 _LONGEST_NAME: Final = 200  # characters
 
 NO_HEADER: Final = (
-    "The header {name} is missing, or came twice: give the sender this hook's secret, so that it can sign."
+    "The header {name} is missing, or came twice: give the sender this hook's secret, so that the sender can sign."
 )
 NOT_SIGNED: Final = "The signature in {name} is wrong: the sender and this hook must have the same secret."
 TOO_OLD: Final = (
-    "The time in {name} is more than 5 minutes off this machine's clock: set both clocks, and send it again."
+    "The time in {name} is more than 5 minutes off this machine's clock: set both clocks, and send the request again."
 )
 NOT_A_TIME: Final = "{name} must be a time in seconds, such as 1767225600."
 NOT_BEARER: Final = "The secret is missing or wrong: send `Authorization: Bearer SECRET`, with the secret of this hook."

@@ -24,7 +24,8 @@ Unreadable = (*UNREADABLE, DiscordException)
 
 PORTAL: Final = "https://discord.com/developers/applications"
 UNKNOWN_TOKEN: Final = (
-    f"Discord does not know this bot's token. Reset it at {PORTAL} (page Bot), and put the new one into config.yaml."
+    f"Discord does not know this bot's token. Reset the token at {PORTAL} (page Bot), and put the new token into "
+    f"config.yaml."
 )
 UNKNOWN_CHANNEL: Final = 10003
 UNKNOWN_MESSAGE: Final = 10008
@@ -62,7 +63,7 @@ def mapped(error: BaseException) -> AdapterError:
         case HTTPException(status=413) | HTTPException(code=40005):
             return DeliveryRefused("it is too large")
         case DiscordServerError():
-            return Ambiguous(f"Discord did not say whether it worked ({error.status}).")
+            return Ambiguous(f"Discord did not say whether the request worked ({error.status}).")
         case HTTPException():
             return DeliveryRefused(error.text or f"Discord says {error.status}")
     if isinstance(error, NEVER_LEFT):

@@ -34,8 +34,12 @@ _PRIVATE: Final = 1 << 6  # flags of messages
 _LOADING: Final = 1 << 7
 
 PASSED_ON: Final = "Noted."
-NOT_TAKEN: Final = "I could not store this command, so nothing was done. Send it again, or type it as a message."
-NOT_KNOWN: Final = "I did nothing, because I do not know you or cannot read this. Ask the person who runs this bot."
+NOT_TAKEN: Final = (
+    "I could not store this command, so nothing was done. Send the command again, or type it as a message."
+)
+NOT_KNOWN: Final = (
+    "I did nothing, because I do not know you or cannot read the command. Ask the person who runs this bot."
+)
 TOO_LATE: Final = "the answer was for one person alone, and Discord takes it no more; give the command again"
 
 

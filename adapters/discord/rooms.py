@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-NO_SERVER: Final = "Send that on the server where I should join a voice channel."
+NO_SERVER: Final = "Send this command on the server where I should join a voice channel."
 NOWHERE: Final = "Join a voice channel first, then say /voice join again."
 ELSEWHERE: Final = (
-    "Send that in the text chat of {name} itself, so that everybody in the voice channel sees that I listen."
+    "Send this command in the text chat of {name} itself, so that everybody in the voice channel sees that I listen."
 )
 NO_RIGHT: Final = "I need the permissions View Channel, Connect and Speak in {name}."
 UNREACHED: Final = "I could not join {name}: Discord's voice server did not let me in. Try again in a minute."

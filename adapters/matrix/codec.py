@@ -20,8 +20,8 @@ PLATFORM: Final = "matrix"
 BUTTONS: Final = "org.legato.buttons"  # of a message: the tokens of its buttons, by the reactions that press them
 
 KEYLESS: Final = (
-    "I cannot read your message, because its key did not reach me. Please write it again. If that does not help, write "
-    "to me in a room without encryption."
+    "I cannot read your message, because its key did not reach me. Please write your message again. If I still cannot "
+    "read it, write to me in a room without encryption."
 )
 ENCRYPTED: Final = (
     "This chat is encrypted, and I cannot read encrypted messages. Make a room without encryption, invite me and write "

@@ -126,7 +126,7 @@ def _refusal(error: SlackApiError) -> AdapterError:
         wait = seconds_in(response.headers, _REST)
         return RateLimited(f"Slack asks to wait {wait:.0f} s", retry_after=max(1.0, wait))
     if status >= 500 or not code or code in _FAILED:
-        return Ambiguous(f"Slack did not say whether it worked ({code or status}).")
+        return Ambiguous(f"Slack did not say whether the request worked ({code or status}).")
     if code == "missing_scope":
         needed = str(response.data.get("needed", "")).replace(",", ", ")
         return DeliveryRefused(

@@ -72,6 +72,9 @@ PLATFORM = Platform(
     place_problem=matching(r"[CDGTE][A-Z0-9]{2,}(/\d+\.\d+)?|\*", _NO_PLACE),
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.slack.limits:STAGE",
-    guide="At api.slack.com/apps, choose Create New App, then From a manifest, and paste the one from docs/slack.md. "
-    "Install the app to get the bot's token. Under Basic Information, make an app token with connections:write.",
+    guide=(
+        "At api.slack.com/apps, choose Create New App, then From a manifest, and paste the manifest from "
+        "docs/slack.md. Install the app to get the bot's token. Under Basic Information, make an app token with "
+        "connections:write."
+    ),
 )

@@ -101,7 +101,7 @@ def _of_network(error: NetworkError) -> AdapterError:
         cause = None
     if cause is not None or _LOST_ON_THE_WAY in error.message.lower():
         return Ambiguous(f"Telegram's answer was lost ({error.message}).")
-    return AdapterError(f"Telegram refused this ({error.message}).")  # an answer that says so
+    return AdapterError(f"Telegram refused the request ({error.message}).")  # an answer that says so
 
 
 def is_chat_gone(error: TelegramError) -> bool:

@@ -107,5 +107,5 @@ PLATFORM = Platform(
     place_problem=matching(r"-?\d+(/p?\d+)?|\*", _NO_PLACE),
     listens=("mention", "free", "off"),
     rehearse="adapters.telegram.limits:STAGE",
-    guide="Send /newbot to @BotFather on Telegram. It asks for two names, then gives you the token.",
+    guide="Send /newbot to @BotFather on Telegram. BotFather asks for two names, then gives you the token.",
 )

@@ -45,11 +45,13 @@ Role = Literal["reader", "person", "admin"]
 _NOT_SHOWN: Final = "a link that was shown when it was made, and is not kept · "
 _STILL: Final = "Legato is still working on your last message. Stop it and"
 _CUT: Final = 600  # characters of an original in a list
-_EARLIER: Final = "None since /resume or /branch. Earlier compactions are in the session that this one was copied from."
+_EARLIER: Final = (
+    "No compaction since /resume or /branch. Earlier compactions are in the session that this session was copied from."
+)
 _CHANGED: Final = "another text, another time, or both"
 _FIGURES: Final = tuple("$0123456789")
-_NO_FILES: Final = "Send a file in the chat, or ask me to write one. I keep it, and you can undo every change."
-_SKILLS: Final = "A skill says how a certain kind of work is done. I read it when I have to do such work."
+_NO_FILES: Final = "Send a file in the chat, or ask me to write one. I keep the file, and you can undo every change."
+_SKILLS: Final = "A skill says how a certain kind of work is done. I read a skill when I have to do such work."
 _SNIPPET: Final = 260  # characters of what was found
 _BEFORE: Final = 70  # of them at most before the first word that was asked for
 _SIGNS: Final = re.compile(r"[*`#>|~]+|[-=:]{3,}")  # of Markdown, which mean nothing in a line
@@ -285,7 +287,7 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str)
     attach = el("label", icon("clip"), el("span", "Add files", class_="vh"), files, class_="attach", title="Add files")
     hint = el(
         "p",
-        "Sending makes a new version of that message. ‹ brings back the old one and what followed it. Esc cancels.",
+        "Sending makes a new version of that message. ‹ brings back the old version and what followed it. Esc cancels.",
         id="editing",
         hidden=True,
     )
@@ -530,7 +532,11 @@ def shares(made: Sequence[tuple[Share, str]], address: str) -> Child:
 
 def shared(assets: Mapping[str, str], title: str, body: Child) -> bytes:
     """A conversation for somebody who has a link to it: nothing can be done here."""
-    told = el("p", "Somebody shares this conversation with you. You can read it, but not write in it.", class_="notice")
+    told = el(
+        "p",
+        "Somebody shares this conversation with you. You can read this conversation, but not write in it.",
+        class_="notice",
+    )
     main = el("main", el("h1", title, dir="auto"), told, body, class_="reading shared", id="main")
     return document(f"{title} · Legato", main, assets=assets, body_class="shared")
 
@@ -636,7 +642,7 @@ def _shares(shares: WindowShares | None) -> Child:
     ]
     whole = el("tr", el("th", "together"), el("th", f"{shares.used:,} of {shares.window:,}", class_="right"))
     left = max(0, shares.threshold - shares.used)
-    when = f"It is compressed at {shares.threshold:,} tokens, about {left:,} from now."
+    when = f"The conversation is compressed at {shares.threshold:,} tokens, about {left:,} from now."
     if not (shares.threshold and shares.automatic):
         when = "Nothing is compressed automatically here."
     return [bar(shares), el("table", rows, whole), el("p", when)]
@@ -796,7 +802,7 @@ def _branch(files: Sequence[tuple[Sequence[str], FileLine]]) -> Child:
 
 def _file_change(each: FileChange) -> Html:
     counts = f" +{each.came} −{each.went}" if each.came or each.went else ""
-    shown = change(each.diff) if each.diff else el("p", "This is no text.")
+    shown = change(each.diff) if each.diff else el("p", "This file is no text.")
     return el("details", el("summary", f"{each.path} ({each.how}){counts}", dir="auto"), shown, class_="pass")
 
 
@@ -860,7 +866,7 @@ def inside(seen: Seen, told: str) -> Child:
             "details",
             el("summary", "Settings that differ from the defaults"),
             _table(("Key", "Value"), [(key, el("code", value)) for key, value in seen.settings])
-            or el("p", "All are at their defaults."),
+            or el("p", "All settings are at their defaults."),
             class_="all",
         ),
         el(

@@ -104,7 +104,7 @@ _HEADERS: Final = {
 _FILE_POLICY: Final = "default-src 'none'; sandbox"
 GONE: Final = "That message was taken back or compressed, so you cannot send it again from here. Nothing was sent."
 FORGOTTEN: Final = "That conversation was deleted. Nothing was sent."
-AWAY: Final = "Messages cannot be stored right now. Yours is still in the field: send it again in a moment."
+AWAY: Final = "Messages cannot be stored right now. Your message is still in the field: send it again in a moment."
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -178,7 +178,7 @@ class Server(Struct, kw_only=True):
 
     async def _judged(self, request: web.BaseRequest) -> web.StreamResponse:
         if not self.guard.knows_host(request):
-            raise Problem(421, "The page does not answer at this address. Use the one that Legato printed.")
+            raise Problem(421, "The page does not answer at this address. Use the address that Legato printed.")
         if request.method not in ("GET", "HEAD", "POST"):
             raise Problem(405, "Use GET to read this page, or POST to change it.")
         path = request.path
@@ -225,7 +225,7 @@ class Server(Struct, kw_only=True):
             if key is None or self.guard.login_of(request) is not None:
                 return _redirect("/")
             login = await self.guard.by_link(key)
-            problem = "This link was already used, or comes from before the last start."
+            problem = "This link was already used, or was made before the last start."
         else:
             self._not_locked(f"at {remote}")
             form = await self._form(request, stranger=True)
@@ -743,7 +743,7 @@ class Server(Struct, kw_only=True):
         if not multipart and kind != "application/x-www-form-urlencoded":
             raise Problem(415, "This is not a form.")
         if (request.content_length or 0) > most:
-            raise Problem(413, "That is too large.")
+            raise Problem(413, "What you sent is too large.")
         try:
             async with self.clock.limit(_UPLOAD if multipart else _PATIENCE):
                 return await (self._parts(request) if multipart else self._fields(request, most))
@@ -757,7 +757,7 @@ class Server(Struct, kw_only=True):
         async for chunk in request.content.iter_chunked(65_536):
             body += chunk
             if len(body) > most:
-                raise Problem(413, "That is too large.")
+                raise Problem(413, "What you sent is too large.")
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
         return Form(fields=dict(reversed(pairs)))  # of two fields with one name the first counts
 
@@ -775,7 +775,9 @@ class Server(Struct, kw_only=True):
             while chunk := await part.read_chunk(65_536):
                 content += chunk
                 if len(content) > most:
-                    raise Problem(413, f"That is too large: {LARGEST_FILE // 1_000_000} MB fit into one message.")
+                    raise Problem(
+                        413, f"Your files are too large: {LARGEST_FILE // 1_000_000} MB fit into one message."
+                    )
             if part.filename is None:
                 found.setdefault(part.name or "", content.decode())
             elif part.filename:

@@ -100,7 +100,7 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
 async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, name: str, *, owner: bool) -> Child:
     if verb == "remove":
         there = await desk.remove_key(name)
-        told = f"{name} is removed. Within ten seconds, nobody can use it." if there else "There is no such key."
+        told = f"{name} is removed, and stops working within ten seconds." if there else "There is no such key."
         return el("p", told, class_="well", role="status")
     made, told = await desk.add_key(name, fields.get("kind", ""), fields.get("cap", "").strip(), owner=owner)
     if not made:
@@ -270,7 +270,7 @@ def keys_page(settings: Settings, csrf: str, last: Done, *, owner: bool) -> Chil
     fields = [
         _text("name", "Name", "", hint="such as anna"),
         el("label", "For", choice),
-        _text("cap", "What its answers may cost in a day, in US dollars", "", hint="no limit of its own"),
+        _text("cap", "What answers to this key may cost in a day, in US dollars", "", hint="no limit of its own"),
     ]
     items = [
         el("li", el("span", line), _form("keys", csrf, hidden(name=name), _button("Take back", "remove")))

@@ -31,11 +31,11 @@ _SERVER: Final = "https://graph.facebook.com/v25.0/"
 _FILES: Final = ("fbsbx.com", "facebook.com", "whatsapp.net")  # hosts that have files, and may see the token
 _TOKEN: Final = (0, 190, 463, 467)
 _UNKNOWN_TOKEN: Final = (
-    "Meta rejects the token of adapters.whatsapp ({}). Make one for a system user at "
+    "Meta rejects the token of adapters.whatsapp ({}). Make a token for a system user at "
     "https://business.facebook.com/settings/system-users, and put it into the configuration."
 )
 _NO_RIGHT: Final = (
-    "The token of adapters.whatsapp lacks a permission ({}). Make one with whatsapp_business_messaging and "
+    "The token of adapters.whatsapp lacks a permission ({}). Make a token with whatsapp_business_messaging and "
     "whatsapp_business_management at https://business.facebook.com/settings/system-users."
 )
 _CLOSED: Final[Mapping[int, str]] = {
@@ -49,7 +49,7 @@ _CLOSED: Final[Mapping[int, str]] = {
 _LOCKED: Final[Mapping[int, str]] = {
     368: "Meta has blocked the account for a breach of its rules; see https://business.facebook.com/accountquality.",
     131031: "Meta has locked the account; see https://business.facebook.com/accountquality.",
-    131042: "The account has no means of payment. Add one at https://business.facebook.com/billing_hub.",
+    131042: "The account has no means of payment. Add a means of payment at https://business.facebook.com/billing_hub.",
     133010: f"The number is not registered; register it at {APPS}, WhatsApp, API Setup.",
 }
 _RESTS: Final[Mapping[int, float]] = {4: 60.0, 80007: 60.0, 130429: 2.0, 131048: 600.0, 131056: 6.0, 131064: 60.0}
@@ -89,8 +89,8 @@ class GraphCalls:
         status, told = answer.status, answer.told
         if not told:
             if status < httpx.codes.INTERNAL_SERVER_ERROR and status != httpx.codes.OK:
-                raise AdapterError(f"Something between here and Meta answered {status}.")
-            raise Ambiguous(f"Meta did not say whether it worked ({status}).")
+                raise AdapterError(f"Something between this machine and Meta answered {status}.")
+            raise Ambiguous(f"Meta did not say whether the request worked ({status}).")
         if status != httpx.codes.OK or "error" in told:
             refuse(told.get("error") or {}, status)
         return told

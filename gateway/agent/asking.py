@@ -47,7 +47,7 @@ NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. 
 
 ENDED_EARLY: Mapping[StopReason, str] = {
     "length": "The answer reached the model's output limit. /continue makes me go on where it stopped.",
-    "refused": "The model or its provider declined to say more. Put it differently, or try another model with /model.",
+    "refused": "The model or its provider declined to say more. Put your message differently, or try another /model.",
 }
 REPEATED = "I said the same again and again there, so I stopped. /retry makes me answer again."
 NOT_TAKEN = "No model that could answer accepts {names}: leave that out, or choose another model."

@@ -24,17 +24,18 @@ NO_WAY_OUT = (
 
 SWITCHED_OFF = (
     "This conversation no longer fits into the model's window, and automatic compression is switched off here. Send "
-    "/compress to make room now; the operator can set compression.enabled: true to have this done automatically."
+    "/compress to make room now; the operator can set compression.enabled: true to have conversations compressed "
+    "automatically."
 )
 
 TOO_LARGE_ALONE = (
-    "This message is too large for the model, and there is nothing before it to compress. Send less of it at once, or "
+    "This message is too large for the model, and there is nothing before it to compress. Send less text at once, or "
     "fewer and smaller files."
 )
 
 NO_ROOM = (
-    "The model's output limit is too small for what it was about to do. Ask for it in smaller parts, or the operator "
-    "can raise model.max_output_tokens."
+    "The model's output limit is too small for what it was about to do. Ask for the work in smaller parts, or the "
+    "operator can raise model.max_output_tokens."
 )
 
 

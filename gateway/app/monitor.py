@@ -77,7 +77,8 @@ class Monitor(Struct, kw_only=True):
             return web.Response(status=405, headers={"Allow": "GET, HEAD"})
         if not (self.public or is_loopback(request.host.rpartition(":")[0] or request.host)):
             return web.Response(
-                status=403, text="This is not a name of this machine: use one of its own, such as 127.0.0.1.\n"
+                status=403,
+                text="The address is not a name of this machine: use a name of this machine, such as 127.0.0.1.\n",
             )
         match request.path:
             case "/healthz":
@@ -94,9 +95,9 @@ class Monitor(Struct, kw_only=True):
             case "/reload" if self.reloader is not None and request.method == "POST":
                 # A browser here sends no such header for a stranger's page, and a stranger comes from elsewhere.
                 if not (is_loopback(request.remote or "") and request.headers.get(OWN) == "reload"):
-                    return web.Response(status=403, text="Only `legato reload` on this machine may ask for that.\n")
+                    return web.Response(status=403, text="Only `legato reload` on this machine may ask for a reload.\n")
                 return await _reloaded(self.reloader, widens=not await asyncio.to_thread(_comes_from_inside, request))
-        return web.Response(status=404, text="Here are /healthz, /readyz, /statusz and /metrics.\n")
+        return web.Response(status=404, text="This server has /healthz, /readyz, /statusz and /metrics.\n")
 
 
 def _comes_from_inside(request: web.BaseRequest) -> bool:

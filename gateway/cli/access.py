@@ -47,7 +47,7 @@ def list_(config: ConfigOption = None) -> None:
 
 @access_app.command()
 def confirm(
-    code: Annotated[str, typer.Argument(metavar="CODE", help="The code that they told you.")],
+    code: Annotated[str, typer.Argument(metavar="CODE", help="The code that the person told you.")],
     config: ConfigOption = None,
 ) -> None:
     """Let somebody in by the code that the bot gave them."""
@@ -57,7 +57,7 @@ def confirm(
         verdict, guest = await _pairing(store).confirm(code)
         if guest is None:
             raise UserError(refused(verdict, _words()))
-        return f"Let in: {named(guest)}. The gateway tells them within ten seconds, or as soon as it runs."
+        return f"Let in: {named(guest)}. The gateway tells this person within ten seconds, or as soon as Legato runs."
 
     show(ask_store(config, look))
 
@@ -95,8 +95,8 @@ def link(config: ConfigOption = None) -> None:
     links = [file.read_text(encoding="utf-8").strip() for file in files if file.exists()]
     if not (found := next(filter(_answers, links), None)):
         fail(
-            "no page is open here: `legato chat --page` opens one. So does `legato run`, if adapters.web.enabled is "
-            "true. A page for other people has no link: they log in with a name and a password."
+            "no page is open here: `legato chat --page` opens the page, and so does `legato run` if "
+            "adapters.web.enabled is true. A page for other people has no link: they log in with a name and a password."
         )
     show(found)
 
@@ -113,7 +113,7 @@ def _answers(address: str) -> bool:
 
 @access_app.command()
 def logout(
-    who: Annotated[str, typer.Argument(metavar="NAME", help='Their name on the page, or "owner".')],
+    who: Annotated[str, typer.Argument(metavar="NAME", help="A name on the page, or `owner`.")],
     config: ConfigOption = None,
 ) -> None:
     """Log a person out of the page everywhere, within ten seconds."""
@@ -131,7 +131,7 @@ def logout(
             count += len(ended)
         if not count:
             return f"{name} is not logged in."
-        return f"{name}: {count} {'login' if count == 1 else 'logins'} ended. The page knows within ten seconds."
+        return f"{name}: {count} {'login' if count == 1 else 'logins'} ended. The page follows within ten seconds."
 
     show(ask_store(config, look))
 
@@ -163,11 +163,12 @@ def add_key(
         bool, typer.Option("--front-end", help="The program may speak for several people, and names them.")
     ] = False,
     cap: Annotated[
-        float | None, typer.Option(metavar="USD", min=0.0, help="What its answers may cost in a day, in US dollars.")
+        float | None,
+        typer.Option(metavar="USD", min=0.0, help="The most that the key may cost in a day, in US dollars."),
     ] = None,
     person: Annotated[
         str,
-        typer.Option("--for", metavar="PLATFORM:USER", help="Whose direct chat it may see and write to over MCP."),
+        typer.Option("--for", metavar="PLATFORM:USER", help="The person whose direct chat the key opens over MCP."),
     ] = "",
     config: ConfigOption = None,
 ) -> None:
@@ -189,7 +190,7 @@ def add_key(
     show(ask_store(config, look))
     platform, served = keyed_platform(), settings_of(config).adapters
     if platform not in served or not served[platform].enabled:
-        complain(f"No program can use it yet: set adapters.{platform}.enabled to true in config.yaml.")
+        complain(f"No program can use this key yet: set adapters.{platform}.enabled to true in config.yaml.")
 
 
 @keys_app.command("list")
@@ -200,7 +201,7 @@ def list_keys(config: ConfigOption = None) -> None:
 
     async def look(store: Documents) -> str:
         return (
-            "\n".join(map(line_of, await _keys(store).all())) or "There are no keys. `legato keys add NAME` makes one."
+            "\n".join(map(line_of, await _keys(store).all())) or "There are no keys: `legato keys add NAME` makes one."
         )
 
     show(ask_store(config, look))

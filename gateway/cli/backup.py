@@ -54,12 +54,12 @@ def rehearsal_text(found: Rehearsal) -> str:
         lines = [
             f"A start would bring the store from version {found.version} to {found.known} in {found.seconds:.1f} "
             "seconds.",
-            f"It needs {_mb(found.needed_bytes)} of room beside the store's {_mb(found.bytes)}; the disk has "
+            f"The update needs {_mb(found.needed_bytes)} of room beside the store's {_mb(found.bytes)}; the disk has "
             f"{_mb(found.free_bytes)}.",
         ]
     if found.unindexed:
         lines.append(
-            f"After that, while it runs, Legato indexes {counted(found.unindexed, 'message')} for searches again."
+            f"After that start, Legato indexes {counted(found.unindexed, 'message')} for searches again while it runs."
         )
     if found.needed_bytes > found.free_bytes:
         lines.append("THE DISK IS TOO SMALL: make room first.")

@@ -333,7 +333,10 @@ async def of_embeddings(embeddings: Embeddings) -> Finding:
     try:
         length = await embeddings.probe()
     except (ProviderError, TimeoutError) as error:
-        detail = f"{embeddings.spec.name}: {str(error) or 'it does not answer'} Searches go by words alone until then."
+        detail = (
+            f"{embeddings.spec.name}: {str(error) or 'it does not answer'} Without the embedding model, searches go "
+            f"by words alone."
+        )
         return Finding(what="search.embeddings", ok=False, detail=detail)
     return Finding(what="search.embeddings", ok=True, detail=f"{embeddings.spec.name}, {length:,} numbers a text")
 

@@ -112,7 +112,9 @@ class Desk(Struct, kw_only=True):
         if vendor is None:
             return Tried(ok=False, told="There is no such provider.")
         if not all(map(fits, (chosen.name, chosen.address, key))):
-            return Tried(ok=False, told="It holds characters that cannot be typed, or is too long: copy it again.")
+            return Tried(
+                ok=False, told="The name, the address or the key holds characters that cannot be typed, or is too long."
+            )
         new = {vendor.key: key} if key and vendor.key else {}
         try:
             now = await self._present()
@@ -136,7 +138,9 @@ class Desk(Struct, kw_only=True):
                 if offered and not known.get(vendor.key):
                     self._tried |= new  # only what was taken may take the place of a key that works
                 if not chosen.name:
-                    return Tried(ok=True, told=f"It offers {len(offered):,} models: choose one.", offered=offered)
+                    return Tried(
+                        ok=True, told=f"The provider offers {len(offered):,} models: choose one.", offered=offered
+                    )
                 await models.learn_windows()
                 found = await of_model("model", models, models.main)
                 self._tried |= new if found.ok else {}
@@ -160,7 +164,7 @@ class Desk(Struct, kw_only=True):
                     await adapter.aclose()
         except GatewayError as error:
             found.append(Tried(ok=False, told=_sentence(error)))
-        return found or [Tried(ok=False, told="It is not switched on.")]
+        return found or [Tried(ok=False, told="This platform is not switched on.")]
 
     async def save_model(self, chosen: Chosen, key: str, *, owner: bool) -> Saved:
         plugin = providers().get(chosen.provider)
@@ -235,7 +239,9 @@ class Desk(Struct, kw_only=True):
             return SetupChanges(settings={("adapters", name, "enabled"): True for name in names})
 
         if self.again is None:
-            return Saved(problems=("Another program, such as systemd, started Legato: use that to start it again.",))
+            return Saved(
+                problems=("Another program, such as systemd, started Legato: start Legato again with that program.",)
+            )
         try:
             wanted = (await self._present()).setup.config
         except ConfigError as error:

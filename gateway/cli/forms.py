@@ -65,12 +65,12 @@ ELSEWHERE: Final = (
 )
 _NO_PROGRAMS: Final = (
     "{key} can start programs on this machine, show its files, or move stored data. Only somebody who logged in by a "
-    "link of this machine (`legato access link`) can change that here. You can write it into {file}."
+    "link of this machine (`legato access link`) can change this setting here. You can write the setting into {file}."
 )
 
 NO_PEOPLE: Final = (
     "{key} decides who is an admin, or who gets in. Only somebody who logged in by a link of this machine "
-    "(`legato access link`) can change that here. In a shell, {way} does it, too."
+    "(`legato access link`) can change this setting here. In a shell, {way} makes this change, too."
 )
 
 
@@ -171,7 +171,7 @@ class Present(Struct, frozen=True, kw_only=True):
         """What is to be written of the section at `path`. Raises UserError."""
         draft = SetupChanges()
         if self._several(path):
-            raise UserError("Give it a name first.")
+            raise UserError("Give the new entry a name first.")
         self._refuse_taken(path, shown)
         for name, was in shown.items():
             where, text = (*path, *name.split(".")), said.get(name, "false" if was in ("true", "false") else "")
@@ -252,7 +252,7 @@ def _read(where: KeyPath, kind: Any, text: str) -> Any:
     with suppress(yaml.YAMLError):  # of names with commas, one of them a star
         is_nested = "*" in text and isinstance(value, dict | list)
         if is_nested and any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text)):
-            raise UserError(f"{dotted(where)} holds YAML aliases (*name): write out what they stand for.")
+            raise UserError(f"{dotted(where)} holds YAML aliases (*name): write out what the aliases stand for.")
     return value
 
 
@@ -350,7 +350,7 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
             if not fits(text, lines=path[0] != "model" and text in texts):
                 raise UserError(f"{dotted(path)} holds characters that cannot be typed, or is too long.")
             if "${" in text and text not in before and not (is_reference(text) and text[2:-1] in draft.secrets):
-                raise UserError(f"{dotted(path)} can name a variable only in {FILE} itself: write it there.")
+                raise UserError(f"A ${{VARIABLE}} for {dotted(path)} can be written only in {FILE}, not here.")
 
 
 def _addresses(path: KeyPath, value: Any) -> set[str]:

@@ -280,9 +280,12 @@ def report_text(report: ImportReport) -> str:
     if report.grown:
         lines.append(f"{report.grown:,} of them have grown or changed since the last import.")
     if report.known:
-        lines.append(f"{counted(report.known, 'conversation')} had come before.")
+        lines.append(f"{counted(report.known, 'conversation')} had been imported before.")
     if report.left_out:
         lines += ["Left out:", *(f"{count:>9,}  {why}" for why, count in report.left_out.items())]
     if report.sessions and not report.dry_run:
-        lines.append("/recall finds what was said in them; `legato sessions list` has the ids for /resume ID.")
+        lines.append(
+            "/recall finds what was said in the imported conversations; `legato sessions list` has the ids for "
+            "/resume ID."
+        )
     return "\n".join(lines)

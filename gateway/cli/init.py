@@ -159,7 +159,7 @@ def _ask_model(talk: Dialogue, draft: SetupChanges, setup: Setup, known: dict[st
     usual = (present.name if is_present else None) or plugin.vendor.example
     if offered:
         near = get_close_matches(usual, offered, n=_SHOWN, cutoff=0.0)
-        talk.tell(f"It offers {counted(len(offered), 'model')}, such as {', '.join(near)}.")
+        talk.tell(f"This provider offers {counted(len(offered), 'model')}, such as {', '.join(near)}.")
         usual = usual if usual in offered or is_present else near[0]
     name = talk.ask("Model", usual)
     if section | {"name": name} != {"provider": present.provider, "name": present.name}:
@@ -327,7 +327,8 @@ def _ask_people(talk: Dialogue, draft: SetupChanges, config: Config) -> None:
     example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if tokens_of(each)), "")
     present = ", ".join(config.access.allow)
     talk.tell(
-        "Nobody else can use the bot unless you let them in. Whoever writes to it gets a code that they can show you."
+        "Nobody else can use the bot unless you let them in. Whoever writes to the bot gets a code that they can show "
+        "you."
     )
     said = talk.ask(f"Who may talk, such as {example}, several with commas (- for nobody yet)", present or "-")
     allowed = [each.strip() for each in said.split(",") if each.strip() not in ("", "-")]

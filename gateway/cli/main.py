@@ -81,7 +81,9 @@ def root(
 
 @app.command()
 def chat(
-    question: Annotated[list[str] | None, typer.Argument(metavar="QUESTION", help="Ask only this, and leave.")] = None,
+    question: Annotated[
+        list[str] | None, typer.Argument(metavar="QUESTION", help="Ask only this question, and leave.")
+    ] = None,
     json_lines: Annotated[bool, typer.Option("--json", help="Read and write JSON lines.")] = False,
     going_on: Annotated[bool, typer.Option("--continue", help="Go on with the last session.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Begin a new session.")] = False,
@@ -205,7 +207,7 @@ def mcp(
         typer.Option(
             "--for",
             metavar="PLATFORM:USER",
-            help="The person whose direct chat it sees (default: you, in this terminal).",
+            help="The person whose direct chat the program sees (default: you, in this terminal).",
         ),
     ] = "",
     config: ConfigOption = None,
@@ -257,7 +259,7 @@ def run(
         for line in announcement(settings, workers):
             tell(redact(line))
         if sys.stderr.isatty():
-            tell("Ctrl-C ends it, after the answers that it is writing.")
+            tell("Ctrl-C ends Legato, after the answers that it is writing.")
 
     serve: Callable[[], Awaitable[int]] = Workers(
         command=[*_own("run", config), "--worker"], size=workers, clock=SystemClock()
@@ -293,7 +295,7 @@ def init(
     base_url: Annotated[str, typer.Option(metavar="URL", help="The address of your own server.")] = "",
     allow: Annotated[
         list[str] | None,
-        typer.Option(metavar="PLATFORM:PERSON", help="Who may talk to the bot. Repeat it for more people."),
+        typer.Option(metavar="PLATFORM:PERSON", help="Who may talk to the bot. Repeat the option for more people."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; use only flags and variables.")] = False,
     config: ConfigOption = None,
@@ -351,7 +353,7 @@ def doctor(
     report: Annotated[
         bool,
         typer.Option(
-            "--report", help="Print a report for an issue. It contains nobody's names, ids, secrets or words."
+            "--report", help="Print a report for an issue. The report contains nobody's names, ids, secrets or words."
         ),
     ] = False,
     config: ConfigOption = None,
@@ -439,7 +441,7 @@ def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 
     settings = settings_of(config)
     if not (answers := reloaded(settings.monitor)):
-        fail(f"{nobody(settings)} A restart uses all of them.")
+        fail(f"{nobody(settings)} The next start takes up all changed settings.")
     redact = redactor(settings)
     show_rows(answers, as_json, lambda rows: redact(reload_text(rows)))
     raise typer.Exit(2 if any("problems" in each for each in answers) else int(any(SILENT in each for each in answers)))
@@ -491,7 +493,7 @@ def config_set(
     wanted = setup_of(config).config
     waits = differences(taken_up(found.config, wanted), wanted)
     when = "at its next start" if waits else "by `legato reload`, or at its next start"
-    show(f"{key} is set in {file}. A running gateway uses it {when}.")
+    show(f"{key} is set in {file}. A running gateway uses the new value {when}.")
 
 
 @app.command()
@@ -753,7 +755,9 @@ def import_(
     person: Annotated[
         str,
         typer.Option(
-            "--for", metavar="PLATFORM:USER", help="Whose they will be here (default: yours, in this terminal)."
+            "--for",
+            metavar="PLATFORM:USER",
+            help="The person who gets the conversations (default: you, in this terminal).",
         ),
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; show what would be imported.")] = False,

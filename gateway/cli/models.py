@@ -71,7 +71,7 @@ def vendors_text(rows: Sequence[Row]) -> str:
     for row in rows:
         key = f"{row['key']}{' (set)' if row['set'] else ''}" if row["key"] else "none"
         lines.append(f"{row['name']:<17} {row['title']:<21} {key:<26} {row['keys_at']}".rstrip())
-    return "\n".join([*lines, "`legato models PROVIDER` lists the models of one."])
+    return "\n".join([*lines, "`legato models PROVIDER` lists the models of one provider."])
 
 
 def asked_of(named: str, setup: Setup, environ: Mapping[str, str], *, anew: bool = False, **more: str) -> Config:
@@ -105,7 +105,8 @@ def models_text(rows: Sequence[Row]) -> str:
     """A table of the models that a server offers."""
     if not rows:
         return (
-            "The server does not list its models. Look at its own pages; `legato check` tries the model that you name."
+            "The server does not list its models. Look at the server's own pages; `legato check` tries the model that "
+            "you name."
         )
     wide = min(_WIDEST, max(len(str(row["name"])) for row in rows))
     lines = [f"{'model':<{wide}} {'window':>9} {'pictures':>8} {'tools':>5}  {'$ read':>8} {'$ written':>9}"]

@@ -80,7 +80,7 @@ def refuse_inside() -> None:
     if is_inside():
         fail(
             "a gateway started this, for its model or as an MCP server. Legato's own commands are for people: "
-            "type it in a shell of your own."
+            "type this command in a shell of your own."
         )
 
 
@@ -136,8 +136,8 @@ def served_from(path: Path | None) -> Config:
     if found.earlier and sys.stderr.isatty():
         used = " and ".join(str(each) for each in found.earlier)
         complain(
-            f"Legato uses {used} in this folder, as earlier versions did. Its own folder is {found.folder}: "
-            "docs/operations.md (Upgrade) says how to move them there."
+            f"Legato uses {used} in this folder, as earlier versions did. Legato's own folder is {found.folder}: "
+            "docs/operations.md (Upgrade) says how to move the files there."
         )
     return found.config
 
@@ -214,12 +214,12 @@ def give(path: Path | None, orders: list[Order]) -> str:
                 await carry_out(store, order, SystemClock(), dead)
         finally:
             await store.aclose()
-        return "Done." if settings.database is None else "Done: it takes effect as soon as Legato runs."
+        return "Done." if settings.database is None else "Done: the change takes effect as soon as Legato runs."
 
     if said := guarded(run, settings):
         return said
     ask_store(path, lambda store: leave(store, orders))
-    return "The running gateway does it within ten seconds."
+    return "The running gateway carries the change out within ten seconds."
 
 
 # -- options that many commands share ------------------------------------------------------------------

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-AllOption = Annotated[bool, typer.Option("--all", help="Also those that were shown.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Also messages that were shown.")]
 LimitOption = Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="How many at most.")]
-IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID", help="As `list` names them.")]
+IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID", help="The ids, as `list` prints them.")]
 ChatOption = Annotated[str | None, typer.Option(metavar="PLATFORM:CHAT", help="All messages of this chat.")]
 AgeOption = Annotated[float | None, typer.Option(min=0, metavar="HOURS", help="All messages older than this.")]
 DryOption = Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be done.")]
@@ -137,7 +137,7 @@ _add_order(
     "retry",
     _outbox,
     lambda row: row["state"] in ("refused", "withheld"),
-    "Try again to show messages that were given up. Waiting ones are tried anyway.",
+    "Try again to show messages that were given up. Waiting messages are tried anyway.",
 )
 _add_order(
     outbox_app,
@@ -153,6 +153,6 @@ _add_order(
     "replay",
     _dead,
     lambda row: row["kind"] == "message",
-    "Have them answered after all. Each is answered once, after whatever waits in its conversation.",
+    "Have messages answered after all. Each message is answered once, after whatever waits in its conversation.",
 )
-_add_order(dead_app, "drop", "bury", _dead, lambda _: True, "Take them off the list. Their senders know already.")
+_add_order(dead_app, "drop", "bury", _dead, lambda _: True, "Take messages off the list. The senders know already.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, str]
 
-_TAKEN: Final = "A running bot uses it after `legato reload`, or from its next start."
+_TAKEN: Final = "A running bot uses the skill after `legato reload`, or from its next start."
 
 skills_app = Commands(help="Skills that tell the bot how to do some kind of work.")
 
@@ -26,7 +26,7 @@ skills_app = Commands(help="Skills that tell the bot how to do some kind of work
 def list_(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """List your skills and those of packages."""
     settings = settings_of(config)
-    none = f"There are none. `legato skills add FOLDER` copies one into {_folder(settings)}."
+    none = f"There are none. `legato skills add FOLDER` copies a skill into {_folder(settings)}."
     show_rows(_rows(settings), as_json, lambda rows: "\n".join(map(_line, rows)) or none)
 
 
@@ -62,7 +62,8 @@ def add(
 @skills_app.command()
 def check(
     sources: Annotated[
-        list[Path] | None, typer.Argument(metavar="SOURCE", help="Folders or archives (default: what you have).")
+        list[Path] | None,
+        typer.Argument(metavar="SOURCE", help="Folders or archives (default: the skills that you have)."),
     ] = None,
     config: ConfigOption = None,
 ) -> None:

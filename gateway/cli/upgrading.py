@@ -78,7 +78,9 @@ def plan(found: Installed) -> Plan:
     """What brings a newer version."""
     by, source = found.by, found.source
     if by == "image":
-        advice = "Start a container of the newer image on the same volume. When it starts, it upgrades the store."
+        advice = (
+            "Start a container of the newer image on the same volume. When the container starts, it upgrades the store."
+        )
         return Plan(installed=found, advice=advice)
     if by == "uvx":
         return Plan(
@@ -92,7 +94,9 @@ def plan(found: Installed) -> Plan:
             return Plan(installed=found, commands=(pull, ("make", "-C", str(source), ".venv/.installed")))
         return Plan(installed=found, commands=(pull, (*_FROM[by], str(source))))
     again = shlex.join([*_FROM[by], "FILE"])
-    return Plan(installed=found, advice=f"It came from the file {source.name}. Fetch the newer file and run `{again}`.")
+    return Plan(
+        installed=found, advice=f"The program came from the file {source.name}. Fetch the newer file and run `{again}`."
+    )
 
 
 def told(made: Plan) -> str:
@@ -116,7 +120,10 @@ def carry_out(made: Plan, options: Sequence[str]) -> str:
     went wrong, for people, or nothing."""
     for command in made.commands:
         if _status(command):
-            return f"This did not work: {shlex.join(command)}. No later command was run, and the store is unchanged."
+            return (
+                f"This command did not work: {shlex.join(command)}. No later command was run, and the store is "
+                f"unchanged."
+            )
     if _status((sys.executable, "-m", "gateway", "upgrade", "--store", *options)):
         return "The program is upgraded. The next start upgrades the store."
     return ""

@@ -10,13 +10,15 @@ from gateway.people.approvals import listed, standing, take_back
 from gateway.runtime.errors import UserError
 
 _NONE = "Nothing waits for your yes or no here."
-_WORDS = "Answer this one in your own words: just write, or send /answer and the words."
+_WORDS = "Answer this question in your own words: just write your answer, or send /answer and the words."
 _WORDLESS = "Write your answer after it, for example: /answer the blue one"
 _TOO_NEW = "I asked this only as you wrote, so nothing was decided; read it, then answer again:\n{questions}"
 
 
 _NONE_STAND = "You have given me no lasting permission here: I ask every time."
-_STAND = "I may do these without asking, exactly as shown:\n{yeses}\n/approvals remove <n> (or all) takes it back."
+_STAND = (
+    "I may do these without asking, exactly as shown:\n{yeses}\n/approvals remove <n> (or all) takes a permission back."
+)
 
 
 @command(
@@ -50,7 +52,7 @@ async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
     which, _, last = ctx.argument.strip().lower().rpartition(" ")
     lasts: Lasts = "session" if last == "session" else "always" if last == "always" else "once"
     if lasts != "once" and verdict == "approved" and not any(each.deed for each in there):
-        raise UserError("This can only be allowed once: send /approve.")
+        raise UserError("This call can only be allowed once: send /approve.")
     chosen = _chosen(which if lasts != "once" else f"{which} {last}".strip(), there, name, ctx.inbound.source.user)
     if unread := [each for each in chosen if approvals.came_before(ctx.inbound, each)]:
         raise UserError(_TOO_NEW.format(questions=listed(unread)))
@@ -69,7 +71,9 @@ def _chosen(argument: str, there: Sequence[Approval], name: str, user: str) -> S
     if len(numbered) == 1:
         return numbered
     if len(numbered) > 1:  # only an admin sees questions of several people at once
-        raise UserError(f"Several people have a question with the number {argument}. Press the button below yours.")
+        raise UserError(
+            f"Several people have a question with the number {argument}. Press the button below your question."
+        )
     unknown = f"There is no question with the number {argument[:9]} here. " if argument.isdecimal() else ""
     raise UserError(f"{unknown}Say which one, as in /{name} {there[0].number}, or /{name} all:\n{listed(there)}")
 
@@ -92,13 +96,13 @@ async def approvals(ctx: CommandContext) -> str:
         chosen = held if which == "all" else [each for number, each in enumerate(held, 1) if str(number) == which]
         if not chosen:
             raise UserError(
-                f"Nothing there has the number {which[:9]}; /approvals lists all." if which else "Say which number."
+                f"No permission has the number {which[:9]}; /approvals lists them." if which else "Say which number."
             )
         for each in chosen:
             await take_back(ctx.store, ctx.key, each)
         return "I ask about this again:\n" + "\n".join(f"- {each.question}" for each in chosen)
     if verb:
-        raise UserError("/approvals lists what you allowed, /approvals remove <n> takes one back.")
+        raise UserError("/approvals lists what you allowed, /approvals remove <n> takes a permission back.")
     asked = await ctx.people.approvals.answerable(ctx.inbound.source)
     lasts = ("always", "in this session")
     yeses = "\n".join(f"{at}. {each.question} ({lasts[bool(each.session)]})" for at, each in enumerate(held, 1))

@@ -27,7 +27,9 @@ LONGEST_PERSONA: Final = 2_000  # characters
 _BUTTONS: Final = 8
 _NAMED: Final = 30  # models in one message
 _BRIEF: Final = 60  # characters of a persona in a line
-_NOT_YOURS: Final = "In a group only an admin of this bot can choose that. In a private chat with me, you can."
+_NOT_YOURS: Final = (
+    "In a group only an admin of this bot can change this; in a private chat with me, you can change it yourself."
+)
 _IDENTITY: Final = "I am Legato, an assistant."
 
 
@@ -98,7 +100,10 @@ async def _to_be_compressed(ctx: CommandContext) -> list[str]:
     tokens = conversation.prompt_tokens()
     if not threshold or tokens < threshold:
         return []
-    return [f"Our conversation (~{tokens:,} tokens) is long for that model, so I compress it before my next answer."]
+    return [
+        f"Our conversation (~{tokens:,} tokens) is long for the new model, so I compress our conversation before my "
+        f"next answer."
+    ]
 
 
 _LONGEST_NAME: Final = 200  # characters of a model's name; those of registries have 100 at most
@@ -127,8 +132,8 @@ async def persona(ctx: CommandContext) -> Answer | str:
             own = ctx.sessions.prompts.settings.persona
             shown = f"My persona is that of config.yaml:\n{own}" if own else _IDENTITY
             return f"{shown}\n/persona <text> gives me another persona here."
-        back = " /persona off goes back to the configured one." if held.choice else ""
-        text = f"My persona here, {_origin(ctx, held)}:\n{held.value}\n/persona <text> changes it.{back}"
+        back = " /persona off goes back to the configured persona." if held.choice else ""
+        text = f"My persona here, {_origin(ctx, held)}:\n{held.value}\n/persona <text> changes this persona.{back}"
         may = held.choice is not None and _may_choose(ctx)
         return Answer(text=text, choices=await _no_persona(ctx) if may else ())
     _refuse_others(ctx)
@@ -138,7 +143,10 @@ async def persona(ctx: CommandContext) -> Answer | str:
     if refusal := _refusal(ctx, text, ctx.sessions.models.of(await _session(ctx))):
         raise UserError(refusal)
     await _choose(ctx, "persona", text)
-    return "From your next message on, this is my persona in all sessions of this chat. /persona off takes it back."
+    return (
+        "From your next message on, this is my persona in all sessions of this chat. /persona off takes this persona "
+        "back."
+    )
 
 
 async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:
@@ -208,7 +216,8 @@ def _refusal(ctx: CommandContext, text: str, spec: ModelSpec) -> str | None:
         return f"A persona may have at most {LONGEST_PERSONA:,} characters, but this one has {len(text):,}. Shorten it."
     if ctx.redact(text) != text:
         return (
-            "It seems to hold a password or a key, and a persona goes to the model with every message. Leave that out."
+            "This persona seems to hold a password or a key, and a persona goes to the model with every message. "
+            "Leave that out."
         )
     tokens, room = ctx.sessions.counter.text(text), int(PINS_SHARE * spec.context_length)
     if tokens > room:
@@ -267,7 +276,7 @@ async def voice(ctx: CommandContext) -> str:
         chosen = held((await ctx.sessions.choices(session)).voice, {}, ctx.key.platform, session.places)
         usual = f"{_VOICE[ctx.program.speaks]} here, as config.yaml says."
         told = usual if chosen is None else f"My voice is {chosen.value} here. /voice auto goes back to config.yaml."
-        return f"{told} /voice on or /voice off changes it."
+        return f"{told} /voice on and /voice off switch my voice."
     if wanted not in ("on", "off", "auto"):
         raise UserError("Say /voice on, /voice off or /voice auto.")
     _refuse_others(ctx)
@@ -279,7 +288,9 @@ async def voice(ctx: CommandContext) -> str:
 async def _room(ctx: CommandContext, wanted: str) -> str:
     rooms, to = ctx.program.rooms.get(ctx.key.platform), ctx.inbound.source.address
     if rooms is None:
-        raise UserError("I cannot join voice channels here: that is switched off, or this platform has none for bots.")
+        raise UserError(
+            "I cannot join a voice channel here: voice channels are switched off, or this platform lets no bots in."
+        )
     if wanted == "leave":
         return "I left the voice channel." if await rooms.leave(to) else "I am in no voice channel for this chat."
     if wanted == "listen" and not ctx.program.writes_down:
@@ -289,8 +300,9 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
     name = await rooms.join(to, ctx.inbound.source.user, listens=wanted == "listen")
     if wanted == "listen":
         return (
-            f"🎙 I listen in {name} from now on. When somebody who may talk to me speaks there, I write it down "
-            "here, and answer aloud and in writing. /voice join ends that, and /voice leave sends me away."
+            f"🎙 I listen in {name} from now on. When somebody who may talk to me speaks there, I write their "
+            "words down here, and answer aloud and in writing. /voice join ends the listening, and /voice leave sends "
+            "me away."
         )
     return (
         f"I am in {name}, and speak my answers from this chat there. /stop silences me, and /voice leave sends me away."

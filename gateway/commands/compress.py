@@ -28,11 +28,13 @@ _USAGE = (
     "Write /compress [--preview] [--keep <exchanges>] [a topic to keep in detail], or /compress undo. "
     "For example: /compress --keep 5 the budget"
 )
-_NOT_COMPRESSED = "There is nothing to take back: this was not compressed. /resume goes back to an earlier session."
-_LEFT = "I left it as it is: everything here is recent, or would be no shorter as notes. Just write on."
+_NOT_COMPRESSED = (
+    "There is nothing to take back: this conversation was not compressed. /resume goes back to an earlier session."
+)
+_LEFT = "I left the conversation as it is: everything here is recent, or would be no shorter as notes. Just write on."
 _UNDONE = (
-    "Took that back: this conversation has {count:,} messages again. "
-    "If they fill too much of the window, I compress them again."
+    "I took the compaction back: this conversation has {count:,} messages again. "
+    "If the messages fill too much of the window, I compress them again."
 )
 
 
@@ -142,7 +144,7 @@ async def _price(
     """A sentence about what the notes would cost and how long they would take: by the price list, and by the passes of
     the same model in this conversation."""
     if not isinstance(conversation.engine.engine, Compressor):
-        return "This context engine does not say what that would cost, or how long it would take."
+        return "This context engine does not say what a compaction would cost, or how long it would take."
     models = ctx.sessions.models
     spec = models.helpers("compression", conversation.spec)[0]
     gone = {note_of(each).get("id") for each in folded} - {note_of(each).get("id") for each in after}
@@ -192,13 +194,13 @@ def _described(
     """Describe a compaction. `count` says how often the lineage was compressed; 0: nothing changed."""
     told = [*summarize_manual_compression(before, after, tokens_before, tokens_after), *remarks(outcome)]
     if outcome.error and not (outcome.aborted or outcome.fallback):
-        told.append(f"I cannot make it any shorter: {outcome.error}.")
+        told.append(f"I cannot make the conversation any shorter: {outcome.error}.")
     elif not count and not outcome.aborted:
         told.append(_LEFT)
     if count >= 2:
         told.append(aging(count))
     if count:
-        told.append("/compress undo takes it back.")
+        told.append("/compress undo takes the compaction back.")
     return "\n".join(told)
 
 

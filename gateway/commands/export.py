@@ -44,7 +44,9 @@ async def export(ctx: CommandContext) -> str:
         await files.show()
     except ToolError as error:  # this platform shows no files, or none so large
         if len(text) > _SHOWN:
-            raise UserError(f"{error} `legato sessions show {session.id}` in a shell prints all of it.") from None
+            raise UserError(
+                f"{error} `legato sessions show {session.id}` in a shell prints the whole conversation."
+            ) from None
         return text
     return f"That is “{title}”, {counted(len(messages), 'message')}. {_USAGE}"
 

@@ -54,13 +54,13 @@ async def workspace_view(ctx: CommandContext, most: int) -> WorkspaceView:
 
 def _shown(report: WorkspaceView) -> str:
     if not report.count and not report.changes:
-        return "There are no files here yet. Send me one, or ask me to write one."
+        return "There are no files here yet. Send me a file, or ask me to write one."
     lines = [f"I work on {counted(report.count, 'file')} here ({report.size:,} bytes):"]
     lines += [f"  {one_line(each.path)} ({each.size:,} bytes)" for each in report.files]
     if report.count > len(report.files):
         lines.append(f"  and {report.count - len(report.files):,} more")
     if not report.changes:
-        return "\n".join([*lines, "I have changed none of them in this session."])
+        return "\n".join([*lines, "I have changed no file in this session."])
     lines.append("Changed in this session:")
     lines += [f"  {_change(each)}" for each in report.changes[:_SHOWN]]
     if len(report.changes) > _SHOWN:

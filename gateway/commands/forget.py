@@ -27,12 +27,12 @@ _USAGE: Final = (
     "/forget everything forgets everything I have from you. Or answer a message with /forget."
 )
 _NONE: Final = "I found nothing of yours with these words."
-_OTHERS: Final = "Somebody else said these words, too; an admin can forget those."
+_OTHERS: Final = "Somebody else said these words, too; an admin can forget their messages."
 _SOME_WORDS: Final = "No message has all of these words. These have some of them:"
 _COPIES: Final = "The words are also in {copies}; /forget all removes everything."
 _NOTED: Final = "The words are in my own notes of earlier conversations."
 _NOT_THERE: Final = "I can no longer find that message here. Try /forget <words>."
-_NOT_YOURS: Final = "Somebody else said that. I forget it only if they or an admin ask me."
+_NOT_YOURS: Final = "Somebody else said that. I forget that message only if its writer or an admin asks me."
 _EVERYTHING: Final = (
     "Forget everything that you said {places}, with all my answers, sessions, files and pinned rules? In conversations "
     "with several people, what the others said stays. This cannot be undone."
@@ -46,7 +46,8 @@ _ENGINE: Final = (
     "The context engine {engine} may keep a copy that I cannot reach: ask the operator, who knows where it is."
 )
 _WAITING: Final = (
-    "The words are also in {waiting} of this chat that I have not answered yet. Once I have, send /forget again."
+    "The words are also in {waiting} of this chat that I have not answered yet. Once I have answered, send /forget "
+    "again."
 )
 _MOST_WAITING: Final = 1_000  # messages that are looked at
 _MOST: Final = 10  # exchanges in a list

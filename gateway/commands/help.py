@@ -13,7 +13,7 @@ async def start(ctx: CommandContext) -> str:
     """Welcome a newcomer."""
     return (
         "Hello! Write to me as you would to a person. I remember our conversations, however long they get. "
-        "/new starts a fresh one, /help lists what else I can do."
+        "/new starts a fresh conversation, /help lists what else I can do."
     )
 
 
@@ -28,7 +28,7 @@ async def help_(ctx: CommandContext) -> str:
         daily = _lines(
             [(f"/{command.name}", command.help) for command in map(ctx.program.registry.get, _DAILY) if command]
         )
-        return f"Just write to me. Commands begin with a slash:\n\n{daily}\n\n/help all lists the others."
+        return f"Just write to me. Commands begin with a slash:\n\n{daily}\n\n/help all lists the other commands."
     admin = ctx.people.pairing.access.is_admin(ctx.inbound.source)
     known = (*ctx.program.registry.commands, *ctx.program.registry.more)
     commands = [each for each in known if admin or each.audience != "admins"]

@@ -22,11 +22,11 @@ _NONE: Final = (
     "I remember nothing here yet. Tell me something that should last, such as: remember that I prefer metric units."
 )
 _HOW: Final = (
-    "/memory forget <n> removes one, /memory correct <n> <words> corrects one, /memory search <words> looks for some."
+    "/memory forget <n> removes a fact, /memory correct <n> <words> corrects one, /memory search <words> finds some."
 )
 _WHICH: Final = "Say which one to forget by its number, for example: /memory forget 2"
-_SURE: Final = "That removes everything that I remember here: {what}. To do it, send: /memory forget all yes"
-_STILL_SAID: Final = "What was said about it is still in the conversation; /forget <words> removes that, too."
+_SURE: Final = "This command removes everything that I remember here: {what}. To do it, send: /memory forget all yes"
+_STILL_SAID: Final = "The words are still in the conversation; /forget <words> removes them there, too."
 _MOST_LISTED: Final = 60
 _MOST_FOUND: Final = 10
 _FORGET: Final = re.compile(r"(?:forget|remove|delete)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
@@ -159,8 +159,8 @@ def _listed(ctx: CommandContext, facts: Sequence[Fact]) -> str:
             lines.append(heading if alone else "What I remember of this conversation:")
         lines.append(_line(ctx, fact))
     if len(facts) > _MOST_LISTED:
-        lines.append(f"There are {len(facts) - _MOST_LISTED} more.")
-    whose = "" if alone else " Everybody here sees it."
+        lines.append(f"There are {len(facts) - _MOST_LISTED} more facts.")
+    whose = "" if alone else " Everybody here sees these facts."
     return "\n".join([*lines, f"{_HOW}{whose}"])
 
 

@@ -42,7 +42,7 @@ async def pair(ctx: CommandContext) -> str:
     if guest is None:
         raise UserError(refused(verdict, words))
     await ctx.people.welcome.greet()
-    return f"Let in: {named(guest)}. /pair remove {guest.platform}:{guest.user} shows them out again."
+    return f"Let in: {named(guest)}. /pair remove {guest.platform}:{guest.user} shows this person out again."
 
 
 class Words(Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ _REFUSED: Final[dict[Verdict, str]] = {
         "get a new code by writing to the bot again."
     ),
     "locked": (
-        "There were five wrong codes in a row, so I accept none for an hour. Until then, you can let people in with "
+        "There were five wrong codes in a row, so I accept no code for an hour. Until then, you can let people in with "
         "access.allow in config.yaml."
     ),
 }
@@ -108,7 +108,7 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
             lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}{place}")
     if not lines:
         return "Nobody was let in with a code, and nobody is asking."
-    return "\n".join([*lines, f"{words.confirm} lets in whoever told you that code."])
+    return "\n".join([*lines, f"{words.confirm} lets in the person who told you the code."])
 
 
 @command("home [off]", "About", "make this the home chat (admins)", audience="admins", elsewhere=("sethome",))

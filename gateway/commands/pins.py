@@ -68,7 +68,7 @@ async def _add(ctx: CommandContext, text: str) -> str:
     known = [rule.text for rule in pins.rules]
     if pins.set_by != item.id:
         if text in known:
-            return f"That is pinned already, as number {known.index(text) + 1}."
+            return f"That rule is pinned already, as number {known.index(text) + 1}."
         present = await ctx.present()
         shared = is_shared(ctx.key, ctx.inbound.source)
         if shared:
@@ -106,7 +106,7 @@ def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:
     lines = [f"{number}. {rule.signed}" for number, rule in enumerate(rules, 1)]
     whose = " and hold for everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
     tokens = pins_tokens(ctx, rules)
-    lines.append(f"They take ~{tokens:,} tokens of every prompt{whose}. /unpin <number> removes one.")
+    lines.append(f"The pins take ~{tokens:,} tokens of every prompt{whose}. /unpin <number> removes a pin.")
     return "\n".join(lines)
 
 
@@ -118,7 +118,10 @@ def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str 
     if len(text) > LONGEST_PIN:
         return f"a pin may have at most {LONGEST_PIN} characters, but this one has {len(text):,}. Shorten or split it."
     if ctx.redact(text) != text:
-        return "it seems to hold a password or a key, and pins go to the model with every message. Leave that out."
+        return (
+            "this rule seems to hold a password or a key, and pins go to the model with every message. Leave the "
+            "secret out."
+        )
     tokens, room = pins_tokens(ctx, rules), pins_room(spec)
     if tokens > room:
         return (

@@ -34,7 +34,9 @@ _DO: Final[dict[ReminderKind, str]] = {
     "ask": "schedule this prompt for yourself (kind `ask`)",
 }
 _HOW_TO: Final = "What should I {verb}, and when? For example:\n{examples}"
-_ZONE_UNKNOWN: Final = "I used the time zone {zone}. To set yours, send /timezone <city>, for example /timezone Berlin."
+_ZONE_UNKNOWN: Final = (
+    "I used the time zone {zone}. To set your time zone, send /timezone <city>, for example /timezone Berlin."
+)
 _STAY: Final = "Your earlier reminders keep the time zone they were made in; /reminders shows them: {numbers}."
 _NONE: Final = "Nothing waits here. For example:\n{examples}"
 _CALLS: Final = re.compile(
@@ -90,7 +92,7 @@ async def timezone(ctx: CommandContext) -> str:
     """Show or set the time zone of the person."""
     own = ctx.people.reminders.of(ctx.item)
     name = await own.set_zone(ctx.argument) if ctx.argument.strip() else await own.zone()
-    told = f"Your time zone is {name}. There, it is {written(own.now(), name, said=name)}."
+    told = f"Your time zone is {name}. In this time zone it is {written(own.now(), name, said=name)}."
     mine = [each for each in await own.listed() if each.is_open and each.belongs_to(ctx.inbound.source)]
     if elsewhere := [f"{each.number}" for each in mine if each.zone != name]:
         return f"{told}\n{_STAY.format(numbers=', '.join(elsewhere))}"

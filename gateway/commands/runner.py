@@ -35,9 +35,9 @@ from gateway.store.records import InboxItem
 
 log = structlog.get_logger(__name__)
 
-FILES_LEFT = "I did not look at the file that came with this command. Send it again without a command."
+FILES_LEFT = "I did not look at the file that came with this command. Send the file again without a command."
 UNREACHABLE = "I cannot reach my model right now; /retry tries again."
-BROKEN = "Something went wrong on my side while answering; it is logged. Please send your message again."
+BROKEN = "Something went wrong on my side while answering; the error is in the log. Please send your message again."
 TURNS: Final = "page "  # begins the token of a button that turns the page
 _PAGE: Final = 8  # choices
 _LONGEST_TOKEN: Final = 64  # bytes that platforms let a button carry

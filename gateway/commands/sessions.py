@@ -43,7 +43,7 @@ async def new(ctx: CommandContext) -> str:
         if present is None or present.message_count == 0:
             return "This is already a fresh session."
         await ctx.sessions.reset(ctx.owned().lease, present, session_id=ctx.session_id)
-    return "Started a fresh session. The one before is kept: /sessions lists it, /resume goes back."
+    return "Started a fresh session. The session before is kept: /sessions lists it, /resume goes back to it."
 
 
 async def _overview(ctx: CommandContext) -> Answer | str:
@@ -54,7 +54,9 @@ async def _overview(ctx: CommandContext) -> Answer | str:
     names = [await heading(ctx.store, session) for session in listed]
     told = enumerate(listed[:_LISTED], 1)
     lines = [await _line(ctx, number, session, names[:_LISTED]) for number, session in told]
-    text = "\n".join([*([here] if here else []), *lines, "/resume <number> goes on from one of them, as in /resume 1."])
+    text = "\n".join(
+        [*([here] if here else []), *lines, "/resume <number> goes on from one of these sessions, as in /resume 1."]
+    )
     # By their ids: the numbers may be other ones by the time that somebody presses.
     choices = [Proposal(value=f"/resume {each.id}", label=name) for each, name in zip(listed, names, strict=True)]
     return Answer(text=text, choices=tuple(choices))
@@ -116,7 +118,7 @@ async def branch(ctx: CommandContext) -> str:
         await ctx.switch(
             present, present, await ctx.messages(present), "switched", shown_in_a_list(ctx.argument) or None
         )
-    return "You are in a branch now. The original is kept: /sessions lists it."
+    return "You are in a branch now. The original session is kept: /sessions lists it."
 
 
 @command("undo [n]", "Conversation", "take back your last message and my answer")
@@ -147,7 +149,7 @@ async def title(ctx: CommandContext) -> str:
     if not name and not present.title and not present.message_count:
         return "This session has no name yet; /title <name> gives it one."
     if not name:
-        return f"This session is “{await heading(ctx.store, present)}”. /title <name> changes that."
+        return f"This session is “{await heading(ctx.store, present)}”. /title <name> changes its name."
     await ctx.store.update_session(ctx.owned().lease, present.ref, title=name)
     return f"This session is now “{name}”."
 
@@ -205,8 +207,8 @@ async def farewell(store: Store, key: SessionKey) -> str:
     tokens = f", {spent.usage.total_tokens:,} tokens" if spent.calls else ""  # none since /resume
     said = f"{counted(session.message_count, 'message')}{tokens}{cost}"
     return (
-        f"“{await heading(store, session)}”: {said}. `legato chat` goes on with it. In another session, "
-        f"/resume {session.id} comes back to it."
+        f"“{await heading(store, session)}”: {said}. `legato chat` goes on with this session. "
+        f"In another session, /resume {session.id} comes back to this one."
     )
 
 
@@ -251,7 +253,7 @@ async def _find(ctx: CommandContext, wanted: str) -> Session:
         lineage = []
     if not lineage or lineage[-1].key != ctx.key:
         # The same sentence for no session and for another person's: ids reveal nothing.
-        raise UserError(f"There is no session {wanted[:40]} here; /sessions lists yours.")
+        raise UserError(f"There is no session {wanted[:40]} here; /sessions lists your sessions.")
     return lineage[-1]
 
 

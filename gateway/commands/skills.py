@@ -18,11 +18,13 @@ from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 
 _NONE: Final = (
-    "There are no skills here. `legato skills add FOLDER` in a shell brings some for everybody, and /skills learn has "
-    "me write down what we have just done."
+    "There are no skills here. `legato skills add FOLDER` in a shell brings skills for everybody, and /skills learn "
+    "has me write down what we have just done."
 )
-_HOW: Final = "/skills on NAME and /skills off NAME switch one here; /skills learn has me write a new one."
-_NOT_YOURS: Final = "In a group only an admin of this bot can choose that. In a private chat with me, you can."
+_HOW: Final = "/skills on NAME and /skills off NAME switch a skill here; /skills learn has me write a new one."
+_NOT_YOURS: Final = (
+    "In a group only an admin of this bot can change this; in a private chat with me, you can change it yourself."
+)
 _LEARN: Final = (
     "Make a skill of what you have just done{what}, for the next time: call `skill` with a short `name`, and as `text` "
     "a whole SKILL.md, that is front matter with `name` and `description` (what it does, and when it helps) between "
@@ -113,7 +115,7 @@ async def _off(ctx: CommandContext, known: Skills, name: str) -> str:
     if name not in known.described(await known.decided(ctx.key)):
         raise UserError(f"No skill named {name} is on here; /skills lists them.")
     await known.switch(_chooses(ctx), name, on=False)
-    return f"{name} is off here. /skills on {name} switches it on again."
+    return f"{name} is off here. /skills on {name} switches the skill on again."
 
 
 async def _remove(ctx: CommandContext, known: Skills, name: str) -> str:
@@ -131,12 +133,12 @@ async def _share(ctx: CommandContext, known: Skills, name: str) -> str:
         return "Nothing has changed."
     await asyncio.to_thread(known.share, name, text)
     await known.drop(ctx.key, name)
-    return f"Everybody can use {name}, from their next session at the latest. It is in {known.folder / name}."
+    return f"Everybody can use {name}, from their next session at the latest. The skill is in {known.folder / name}."
 
 
 async def _own(ctx: CommandContext, known: Skills, name: str) -> str:
     if (text := (await known.decided(ctx.key)).own.get(name)) is None:
-        raise UserError(f"{name} is not a skill of this conversation alone; /skills lists those.")
+        raise UserError(f"{name} is not a skill of this conversation alone; /skills lists the skills.")
     return text
 
 

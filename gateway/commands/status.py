@@ -56,7 +56,7 @@ async def status(ctx: CommandContext) -> str:
     ]
     if running := await ctx.running_turns.background.running(ctx.key):
         named = (f"{each.name}, for {lasting(ctx.clock.now() - each.at, short=True)}" for each in running)
-        lines.append(f"In the background: {'; '.join(named)}. /stop all ends it.")
+        lines.append(f"In the background: {'; '.join(named)}. /stop all ends what runs there.")
     if waiting:
         lines.append(f"Waiting: {counted(len(waiting), 'message')}.")
     if session is None:

@@ -15,7 +15,7 @@ _LOOKED_AT = 200  # rows: an answer has a few
 _AT_ONCE = 20  # rows
 NOT_SHOWN = "This could not be shown before:"
 MORE = " (then {messages} more: /last again)"
-_NOT_YOURS = "Somebody else asked that, so only they can repeat it. Ask in your own words."
+_NOT_YOURS = "Somebody else sent that message, so only they can repeat it. Ask in your own words."
 GO_ON = "Go on exactly where your last answer stopped, without repeating any of it."
 
 
@@ -36,7 +36,7 @@ async def stop(ctx: CommandContext) -> str:
         said = (
             "Stopping. In the background goes on" if stopped else "No answer is being written. In the background runs"
         )
-        return f"{said}: {named}. /stop all ends it."
+        return f"{said}: {named}. /stop all ends that, too."
     return "Stopping." if stopped else "Nothing is running."
 
 

@@ -18,8 +18,8 @@ FALLBACK = (
 )
 OTHER_MODEL = "The auxiliary model {model} could not be used; the main model wrote the summary."
 RESCUED = (
-    "The context engine {name} could not make room in this conversation, so the built-in one does. The operator finds "
-    "the reason in the log."
+    "The context engine {name} could not make room in this conversation, so the built-in engine does. The operator "
+    "finds the reason in the log."
 )
 BLOCKED = (
     "Compressing this conversation no longer makes it shorter, so I stopped trying by myself. "
@@ -46,7 +46,7 @@ def remarks(outcome: Outcome, *, details: bool = True) -> list[str]:
 def aging(count: int) -> str:
     """A warning for a conversation that was compressed `count` times (at least two)."""
     return (
-        f"That makes {count} times, so my memory of its early parts may be less exact; "
+        f"I have now compressed this conversation {count} times, so my memory of its early parts may be less exact; "
         "/new starts fresh, /recall finds anything that was said."
     )
 

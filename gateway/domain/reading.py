@@ -241,7 +241,7 @@ def absence(away: float | None, looked_at: int | None) -> str:
         return ""
     told = f"I was away for {roughly(away)}; now I answer what was written here meanwhile."
     if looked_at is not None:
-        told += f" That was a lot: I looked only at the last {looked_at:,} messages."
+        told += f" There were many messages: I looked only at the last {looked_at:,} messages."
     return told
 
 

@@ -38,7 +38,7 @@ ASKED: Final = "{question}\n\n{how}Without an answer within {span} I take it as 
 DECIDED: Final[dict[Verdict, str]] = {
     "approved": "Approved.",
     "denied": "Denied.",
-    "expired": "Nobody answered in time, so it was not done.",
+    "expired": "Nobody answered in time, so nothing was done.",
 }
 _WORDS: Final = "Your {next} is the answer{answer}. "
 _CHOICE: Final = "Press a button or {send} the number{refuse}. "
@@ -59,18 +59,18 @@ _MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
 }
 _LASTING: Final = "{yes} {lasting} also allows exactly this in the future."
 KEPT: Final[dict[Lasts, str]] = {
-    "session": "Approved. I will not ask about exactly this again in this session; /approvals takes that back.",
-    "always": "Approved. I will not ask about exactly this again here; /approvals takes that back.",
+    "session": "Approved. I will not ask about exactly this again in this session; /approvals takes your yes back.",
+    "always": "Approved. I will not ask about exactly this again here; /approvals takes your yes back.",
 }
-WITHDRAWN: Final = "No longer needed: it was not done."
-NOT_YOURS: Final = "This is for somebody else; nothing was done."
+WITHDRAWN: Final = "This is no longer needed, and was not done."
+NOT_YOURS: Final = "This question is for somebody else; nothing was done."
 GONE: Final = "This question is already closed, so your answer changed nothing."
 CHOSEN: Final = "{label} was chosen."  # of a question whose buttons have labels of their own
 CHOSEN_BEFORE: Final = "{label} was chosen before."
 BEFORE: Final[dict[Verdict, str]] = {
     "approved": "This was approved before.",
     "denied": "This was denied before.",
-    "expired": "This came too late: I had already taken your silence as a no.",
+    "expired": "Your answer came too late: I had already taken your silence as a no.",
 }
 
 

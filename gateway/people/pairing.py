@@ -53,16 +53,17 @@ ASK = (
 )
 
 ASKS_IN_GROUP = (
-    "{name} ({platform}:{user}) wrote to me in {place}. I did not answer, because nobody let them in yet. "
-    "/pair {code} lets them in, within an hour."
+    "{name} ({platform}:{user}) wrote to me in {place}. I did not answer, because nobody has let this person in yet. "
+    "/pair {code} lets this person in, within an hour."
 )
 STRANGER = "I do not know you yet, so I did nothing."
 NAMELESS = (
-    "Somebody wrote in the name of this group. I cannot see who it was, so I did nothing. Write to me as yourself, or "
+    "Somebody wrote in the name of this group. I cannot see who wrote, so I did nothing. Write to me as yourself, or "
     "ask the person who runs this bot to put {platform}:*@{chat} into access.allow of config.yaml."
 )
 WRITE_TO_ME = (
-    "Write me a direct message, and I will give you a code. With it, the person who runs this bot can let you in."
+    "Write me a direct message, and I will give you a code. With this code, the person who runs this bot can let you "
+    "in."
 )
 ASK_THEM = "Ask the person who runs this bot to let you in."
 _MOST_GROUPS: Final = 10_000  # remembered

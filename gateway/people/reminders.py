@@ -53,10 +53,8 @@ NOT_YOURS: Final = "This reminder is somebody else's; nothing was done."
 GONE: Final = "This reminder is not there any more; nothing was done."
 OVER: Final = "That does not work for this reminder at the moment. /reminders shows it."
 OVER_BEFORE: Final = "Reminder {number} is over already; nothing was done."
-TOO_MANY: Final = (
-    "You already have {most} here, and that is the limit. /reminders lists them, /reminders cancel <n> removes one."
-)
-CHAT_FULL: Final = "{most} are waiting in this chat. There is room for more when some are over or cancelled."
+TOO_MANY: Final = "You already have {most} here, and that is the limit. /reminders cancel <n> removes a reminder."
+CHAT_FULL: Final = "{most} are waiting in this chat. There is room for more reminders when some are over or cancelled."
 TOO_OFTEN: Final = "That is too often. There must be at least {least} between two times."
 EMPTY: Final = "Say also what the reminder is about, for example: /remind in 20 minutes tea"
 TOO_LONG: Final = "A reminder may have at most {most:,} characters, but this text has {size:,}. Shorten it."
@@ -65,9 +63,9 @@ NO_ZONE: Final = (
 )
 UNREACHED: Final = (
     "I can write to you here only for {hours} after your last message. If you have not written in that time, this "
-    "waits until you do."
+    "reminder waits until you write."
 )
-NO_NUMBER: Final = "There is no reminder {number} here. /reminders lists yours."
+NO_NUMBER: Final = "There is no reminder {number} here. /reminders lists your reminders."
 
 Decide = Callable[[Reminder], Reminder | None]
 
@@ -200,7 +198,11 @@ class Reminders(Struct, kw_only=True):
         later = await self.change(reminder.key, reminder.id, lambda each: _snoozed(each, until), said)
         if later is None:
             return OVER
-        return said if later.due_at == until else f"It comes before that: {later.local(later.due_at or 0.0)}."
+        return (
+            said
+            if later.due_at == until
+            else f"The reminder comes before that time: {later.local(later.due_at or 0.0)}."
+        )
 
 
 def _done(reminder: Reminder) -> Reminder:

@@ -244,7 +244,7 @@ def stop_reason(word: str | None) -> StopReason:
     if known in _OVERFLOWS:
         raise ContextOverflow(
             "The answer did not fit into what the conversation leaves of the model's window. "
-            "Use /compress to shorten it or /new to start fresh."
+            "Use /compress to shorten the conversation or /new to start fresh."
         )
     if known in _BROKEN:
         raise ProviderUnavailable("The model's answer broke off. Try again.", malformed=True)

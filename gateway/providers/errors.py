@@ -99,7 +99,7 @@ def _no_credit(refusal: _Refusal) -> ProviderError | None:
         if is_rate or not _QUOTA.search(refusal.lowered):
             return None
     return QuotaExceeded(
-        f"The provider says the account has no credit left{refusal.detail}. Top it up, or change the model."
+        f"The provider says the account has no credit left{refusal.detail}. Top up the account, or change the model."
     )
 
 
@@ -176,7 +176,7 @@ def _not_served_here(refusal: _Refusal) -> ProviderError | None:
         return None
     return ProviderRejected(
         f"The provider does not serve the country or region that it is called from{refusal.detail}. "
-        "Choose another provider, or reach it from elsewhere (model.base_url).",
+        "Choose another provider, or reach this provider from elsewhere (model.base_url).",
         away=True,
     )
 
@@ -206,7 +206,8 @@ def _model_gone(refusal: _Refusal) -> ProviderError | None:
     if refusal.status not in _GONE_STATUS or not _GONE.search(refusal.lowered):
         return None
     text = (
-        f"The provider does not have this model{refusal.detail}. Check model.name: `legato models` lists what it has."
+        f"The provider does not have this model{refusal.detail}. Check model.name: `legato models` lists what the "
+        f"provider has."
     )
     return ProviderRejected(text, away=True)
 
@@ -225,7 +226,7 @@ def _too_long(refusal: _Refusal) -> ProviderError | None:
     window = f" of {length.limit:,} tokens" if length.limit else ""
     return ContextOverflow(
         f"The conversation is longer than the model's window{window}. "
-        "Use /compress to shorten it or /new to start fresh.",
+        "Use /compress to shorten the conversation or /new to start fresh.",
         limit=length.limit,
         bulky=refusal.status == 413 and length.limit is None,
         because=length.because,

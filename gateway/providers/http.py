@@ -31,7 +31,7 @@ KEEPALIVE: Final = 15.0  # seconds; shorter than the servers', or a POST meets a
 
 _SCHEMES: Final = ("http", "https")
 _NO_PROXY_HERE: Final = (
-    "The environment names a proxy that models cannot be reached by ({kind}): name an http:// one in HTTPS_PROXY or "
+    "The environment names a proxy that models cannot be reached by ({kind}): name an http:// proxy in HTTPS_PROXY or "
     "ALL_PROXY, or the model's host in NO_PROXY."
 )
 _NO_PROXY_THERE: Final = (
@@ -170,7 +170,8 @@ def transport_error(error: BaseException, redact: Callable[[str], str] = str) ->
         return ProviderUnavailable(_NO_PROXY_THERE.format(cause=cause))
     if isinstance(error.__cause__, aiohttp.ClientConnectorError):  # nothing was there to answer: often a mistake
         return ProviderUnavailable(
-            f"The model cannot be reached ({cause}). Try again later, or check that its server runs at model.base_url."
+            f"The model cannot be reached ({cause}). Try again later, or check that the model's server runs at "
+            f"model.base_url."
         )
     return ProviderUnavailable(f"The model cannot be reached ({cause}); try again later.")
 

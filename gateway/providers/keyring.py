@@ -96,7 +96,9 @@ class Keyring:
         """As the inner provider's, if it gives vectors. The next key is taken as for a stream."""
         inner, tried = self._provider, set[str]()
         if not isinstance(inner, Embeds):
-            raise ProviderRejected(f"{spec.provider} gives no vectors. Name another one in search.embeddings.provider.")
+            raise ProviderRejected(
+                f"{spec.provider} gives no vectors. Name another provider in search.embeddings.provider."
+            )
         while True:
             chosen = await self._with_key(spec, tried)
             try:
@@ -166,7 +168,7 @@ class Keyring:
         if ended.code or not key or len(key.split()) > 1:
             said = " ".join(ended.errors.split())[-200:]
             raise ProviderUnavailable(
-                f"{failed} gave none (exit code {ended.code}): {said or 'it printed no single word'}."
+                f"{failed} gave no key (exit code {ended.code}): {said or 'it printed no single word'}."
             )
         return key
 

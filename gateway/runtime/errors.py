@@ -191,7 +191,7 @@ class EmptyAnswer(ProviderUnavailable):
     """The model ended its answer before it said anything: no word, no call."""
 
     def __init__(self) -> None:
-        super().__init__("The model gave an empty answer; /retry asks it once more.", malformed=True)
+        super().__init__("The model gave an empty answer; /retry asks the model once more.", malformed=True)
 
 
 class NoModelThere(ProviderUnavailable):

@@ -33,7 +33,10 @@ _MINUTE: Final = 60.0
 _SHARES: Final = 4  # where several people share a lane, nobody's messages take more than one place in so many
 _BYPASSES: Final = attrgetter("bypass")
 
-FULL = "Too many messages are already waiting here, so I did not take yours. Send it again when I have answered some."
+FULL = (
+    "Too many messages are already waiting here, so I did not take yours. Send your message again when I have "
+    "answered some messages."
+)
 
 
 class Admission(Struct, kw_only=True):

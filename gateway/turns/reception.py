@@ -55,12 +55,12 @@ _AFTERWARDS = 5.0
 _UNREAD_EVERY = 600.0  # seconds between two sentences about what the bot cannot read
 _NEWS: Final = ("left", "joined", "renamed")  # what a platform tells about a chat; nobody said it
 
-GIVEN_UP = "Something on my side kept me from reading your last message. Please say it in another way."
-BUSY = "I am still working on your earlier message; this one comes right after it."
-ASKING = "I am still waiting for your yes or no: answer y or n. This message comes after it."
-ASKING_IN_GROUP = "I am still waiting for your yes or no: /approve or /deny. This message comes after it."
-ASKING_WORDS = "I am still waiting for your answer in words: write it, or send /deny. This message comes after it."
-PASSED_ON = "Noted: I use it in what I am doing right now, or right after that."
+GIVEN_UP = "Something on my side kept me from reading your last message. Please say the same in another way."
+BUSY = "I am still working on your earlier message; your new one comes next."
+ASKING = "I am still waiting for your yes or no: answer y or n. Your new message waits for your answer."
+ASKING_IN_GROUP = "I am still waiting for your yes or no: /approve or /deny. Your new message waits for your answer."
+ASKING_WORDS = "I am still waiting for your answer: write it, or send /deny. Your new message waits for your answer."
+PASSED_ON = "Noted: I use your message in what I am doing right now, or right after that."
 
 
 class Reception(Struct, kw_only=True):

@@ -143,7 +143,7 @@ async def test_a_press_after_the_deadline_is_too_late_even_if_nobody_has_noticed
         question = await here.adapter.question()
         clock.jump(301)
         accepted = await here.adapter.press(question, "Approve")
-        assert accepted.told == "This came too late: I had already taken your silence as a no."
+        assert accepted.told == "Your answer came too late: I had already taken your silence as a no."
         await live.answer(event)
         assert here.tool.paid == []
 

@@ -30,7 +30,7 @@ async def test_help_fits_a_telephone_and_names_the_way_to_the_rest(tmp_path: Pat
         listed = (await live.ask("/help")).splitlines()
     assert sum(1 + len(line) // 40 for line in listed) <= 20, "rows of a narrow screen"
     assert sum(line.startswith("/") for line in listed) == 11
-    assert listed[-1] == "/help all lists the others."
+    assert listed[-1] == "/help all lists the other commands."
 
 
 async def test_a_help_that_is_longer_than_a_message_comes_in_several_of_whole_lines(tmp_path: Path) -> None:

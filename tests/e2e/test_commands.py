@@ -72,8 +72,8 @@ async def test_who_comes_back_is_told_where_they_are(tmp_path: Path) -> None:
         assert await greeting(live.store, key) == "Going on with “Towers”; /new starts fresh."
         last = await farewell(live.store, key)
         found = re.fullmatch(
-            r"“Towers”: 2 messages, [\d,]+ tokens\. `legato chat` goes on with it\. In another session, (/resume \S+)"
-            r" comes back to it\.",
+            r"“Towers”: 2 messages, [\d,]+ tokens\. `legato chat` goes on with this session\. In another session,"
+            r" (/resume \S+) comes back to this one\.",
             last,
         )
         assert found is not None
@@ -231,7 +231,8 @@ async def test_title_names_the_session_and_sessions_lists_it(tmp_path: Path) -> 
         assert await live.ask("/title") == "This session has no name yet; /title <name> gives it one."
         listed = await live.ask("/sessions")
         assert listed == (
-            "1. Trip to Brittany (2 messages, just now)\n/resume <number> goes on from one of them, as in /resume 1."
+            "1. Trip to Brittany (2 messages, just now)\n/resume <number> goes on from one of these sessions, as in "
+            "/resume 1."
         )
 
 
@@ -267,7 +268,7 @@ async def test_sessions_marks_the_present_one_and_tells_those_of_one_name_apart(
             "   last: or by bus?",
             "2. Plan a trip to the coast (6 messages, just now)",
             "   last: and by train?",
-            "/resume <number> goes on from one of them, as in /resume 1.",
+            "/resume <number> goes on from one of these sessions, as in /resume 1.",
         ]
 
 
@@ -389,7 +390,8 @@ async def test_compress_condenses_with_the_real_engine_and_says_how_far(tmp_path
         parent = await live.tip()
         answer = await live.ask("/compress words")
         assert re.search(
-            r"^Compressed: 24 → \d+ messages\n~[\d,]+ → ~[\d,]+ tokens\n(?:.*\n)?/compress undo takes it back\.$",
+            r"^Compressed: 24 → \d+ messages\n~[\d,]+ → ~[\d,]+ tokens\n(?:.*\n)?"
+            r"/compress undo takes the compaction back\.$",
             answer,
         )
         child = await live.tip()
@@ -488,7 +490,7 @@ async def test_nobody_retries_under_their_own_name_what_another_said(tmp_path: P
     async with running(tmp_path, config=config) as live:
         place = {"chat": "g", "chat_type": "group"}
         await live.ask("I am allergic to plums", user="anna", **place)
-        assert (await live.ask("/retry", user="bob", **place)).startswith("Somebody else asked that")
+        assert (await live.ask("/retry", user="bob", **place)).startswith("Somebody else sent that message")
         assert await live.ask("/retry", user="anna", **place) == "echo: [anna] I am allergic to plums"
         await live.ask("and I to nuts", user="bob", **place)
         assert await live.ask("/retry", user="bob", **place) == "echo: [bob] and I to nuts"

@@ -148,7 +148,7 @@ async def test_too_much_is_cut_and_that_is_said(
     async with on_discord(tmp_path, discord, anna, rules=rules) as bot:
         await bot.until(lambda: {"echo: 128", "echo: 129"} <= set(bot.shown(place)))
         await bot.quiet()
-        told = AWAY.format("10 minutes") + " That was a lot: I looked only at the last 2 messages."
+        told = AWAY.format("10 minutes") + " There were many messages: I looked only at the last 2 messages."
         assert set(bot.shown(place)) == {"echo: first", told, "echo: 128", "echo: 129"}
 
 

@@ -124,7 +124,7 @@ async def test_without_the_setting_it_asks_for_nothing_and_comes_nowhere(
     async with MediaServer() as speaker:
         speech = SpeechSettings(model="tts-1", base_url=speaker.url, when="asked")
         async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}, speech=speech) as bot:
-            assert (await ask(bot, place, "/voice join")).startswith("I cannot join voice channels here")
+            assert (await ask(bot, place, "/voice join")).startswith("I cannot join a voice channel here")
             (session,) = discord.cloud.sessions.values()
             assert not session.intents & Intent.GUILD_VOICE_STATES
 

@@ -85,4 +85,4 @@ async def test_where_no_files_are_shown_the_text_is(tmp_path: Path) -> None:
 async def test_what_is_too_large_says_where_it_is(tmp_path: Path) -> None:
     async with running(tmp_path, adapter=Filing(size=1_000)) as live:
         await live.ask("word " * 3_000)
-        assert "in a shell prints all of it" in await live.ask("/export")
+        assert "in a shell prints the whole conversation" in await live.ask("/export")

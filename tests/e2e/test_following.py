@@ -175,7 +175,9 @@ async def test_a_smaller_model_is_met_by_a_compaction_before_its_first_call(tmp_
             await live.ask(f"message {number} {WORDS}")
         told = await live.ask("/model small-2")
         assert told.startswith("This session now uses small-2 (9,000 tokens of window). Our conversation (~")
-        assert told.endswith(" tokens) is long for that model, so I compress it before my next answer.")
+        assert told.endswith(
+            " tokens) is long for the new model, so I compress our conversation before my next answer."
+        )
         assert await live.ask("hello") == "echo: hello"
         assert called(live)[-1] == "small-2"
         assert (tip := await live.tip()) is not None

@@ -282,7 +282,7 @@ async def test_what_waits_with_the_words_is_told_of(tmp_path: Path) -> None:
         await live.tell("y")
         assert (await live.answer(event)).text.endswith(
             "The words are also in 1 later message of this chat that I have not answered yet. "
-            "Once I have, send /forget again."
+            "Once I have answered, send /forget again."
         )
         await live.answer(later)
         assert await said(live) == [f"and {WORD} again", "echo: and quizzaciously again"]
@@ -483,12 +483,12 @@ async def test_in_a_group_everybody_forgets_what_they_said(tmp_path: Path) -> No
     async with running(tmp_path, config=shared, adapter=FakeAdapter(limits=Limits())) as live:
         await say(live, f"{WORD} of Anna", user="anna", **group)
         await live.ask(f"/pin {WORD} for all", user="anna", **group)
-        assert (await live.ask(f"/forget {WORD}", user="ben", **group)).endswith("an admin can forget those.")
+        assert (await live.ask(f"/forget {WORD}", user="ben", **group)).endswith("an admin can forget their messages.")
         await say(live, f"{WORD} of Ben", user="ben", **group)
         listed = await live.ask(f"/forget {WORD}", user="ben", **group)
         assert "of Ben" in listed
         assert "of Anna" not in listed
-        assert "an admin can forget those." in listed
+        assert "an admin can forget their messages." in listed
         assert "pinned rule" not in listed
         assert (await forget(live, "1", user="ben", **group)).startswith("Forgot 2 messages")
         assert [text for text in await said(live, user="ben", **group) if WORD in text] == [f"[anna] {WORD} of Anna"]

@@ -270,7 +270,7 @@ async def test_as_a_person_types_it(tmp_path: Path) -> None:
     assert out.startswith("1 conversation would come with 2 messages, for console:local.\nLeft out:\n        1  instr")
     assert not (tmp_path / "legato.db").exists()
     status, out, _ = await legato(tmp_path, "import", "jsonl", str(file))
-    assert "/recall finds what was said in them" in out
+    assert "/recall finds what was said in the imported" in out
     foreign = tmp_path / "notes.json"
     foreign.write_text('[{"note": "buy milk"}]', encoding="utf-8")
     for arguments, told in (
@@ -300,7 +300,7 @@ def test_the_report_names_what_was_left_out() -> None:
     for part in (
         "2 conversations came with 9 messages",
         "1 of them have grown or changed",
-        "1 conversation had come before",
+        "1 conversation had been imported before",
         "1,234  th",
     ):
         assert part in text

@@ -109,7 +109,7 @@ async def test_it_is_served_without_a_terminal_by_the_link_in_its_file(tmp_path:
         assert process.returncode == 0
     status, _, told = await legato(tmp_path, "access", "link")
     assert (status, file.exists()) == (1, True)
-    assert told.startswith("legato: no page is open here: `legato chat --page` opens one")
+    assert told.startswith("legato: no page is open here: `legato chat --page` opens the page")
 
 
 async def test_a_shell_ends_the_logins_of_a_running_page(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ async def test_a_shell_ends_the_logins_of_a_running_page(tmp_path: Path) -> None
             assert 'aria-label="Sessions and pages"' in await answer.text()
         assert await legato(tmp_path, "access", "logout", "anna") == (0, "anna is not logged in.\n", "")
         status, out, _ = await legato(tmp_path, "access", "logout", "web:owner")
-        assert (status, out) == (0, "owner: 1 login ended. The page knows within ten seconds.\n")
+        assert (status, out) == (0, "owner: 1 login ended. The page follows within ten seconds.\n")
 
         async def ended() -> bool:
             async with http.get(link.partition("/login")[0]) as answer:

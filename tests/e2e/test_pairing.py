@@ -243,7 +243,10 @@ async def test_an_admin_lets_somebody_in_from_a_shell_while_the_gateway_runs(
         # Somebody of a platform that is installed, whichever comes first.
         assert re.search(r"for example: legato access remove (discord|telegram):\d{8,}\n\Z", errors)
         status, out, _ = await legato(tmp_path, "access", "confirm", code_in(bot.shown(his)[0]))
-        told = f"Let in: telegram:{bob.id} “Bob”. The gateway tells them within ten seconds, or as soon as it runs.\n"
+        told = (
+            f"Let in: telegram:{bob.id} “Bob”. The gateway tells this person within ten seconds, or as soon as Legato "
+            f"runs.\n"
+        )
         assert (status, out) == (0, told)
         await bot.gateway.people.welcome.pairing.book()  # a stranger is looked up once a second: that second is over
         telegram.people.say(his, bob, "hello!")  # he does not wait for it, and is told all the same, first

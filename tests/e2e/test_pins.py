@@ -60,7 +60,7 @@ async def test_a_rule_holds_from_the_next_turn_on_until_it_is_taken_away(tmp_pat
         assert told(live) == ["1. never push to  main", "2. 永远用中文"]
         assert await live.ask("/unpin 1") == (
             "Took pin 1 away. Left are:\n1. 永远用中文\n"
-            "They take ~75 tokens of every prompt. /unpin <number> removes one."
+            "The pins take ~75 tokens of every prompt. /unpin <number> removes a pin."
         )
         await live.ask("now?")
         assert told(live) == ["1. 永远用中文"]
@@ -142,7 +142,7 @@ async def test_what_cannot_be_pinned_is_refused_with_the_reason_and_changes_noth
             assert answer.kind == "error"
             assert re.search(reason, answer.text)
             assert secret not in answer.text
-        assert await live.ask("/pin be brief") == "That is pinned already, as number 1."
+        assert await live.ask("/pin be brief") == "That rule is pinned already, as number 1."
         assert (await live.ask("/unpin 2")).startswith("There is no pin number 2")
         assert (await live.ask("/pin remove 1 0")).startswith("There is no pin number 0")
         assert await live.store.pins(HERE) == before
@@ -225,7 +225,7 @@ async def test_a_rule_that_cannot_be_pinned_is_answered_all_the_same(tmp_path: P
         assert (await live.ask("Never tell anybody that password: hunter2")).startswith("echo: ")
         assert await rules(live) == []
         (notice,) = live.adapter.shown("c", "notice")
-        assert notice.startswith("I did not pin that: it seems to hold a password or a key")
+        assert notice.startswith("I did not pin that: this rule seems to hold a password or a key")
 
 
 @pytest.mark.parametrize(

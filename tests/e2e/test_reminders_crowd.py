@@ -118,4 +118,7 @@ async def test_the_caps_are_said_in_plain_sentences(tmp_path: Path) -> None:
             assert "I will say this" in await live.ask("/remind every 5 minutes tea", user=user, **group)
         assert "You already have 2 reminders here" in await live.ask("/remind in 5 minutes tea", user="anna", **group)
         full = await live.ask("/remind in 5 minutes tea", user="bob", **group)
-        assert full == "3 reminders are waiting in this chat. There is room for more when some are over or cancelled."
+        assert (
+            full
+            == "3 reminders are waiting in this chat. There is room for more reminders when some are over or cancelled."
+        )

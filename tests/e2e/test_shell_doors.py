@@ -169,7 +169,7 @@ async def test_stop_names_what_goes_on_and_stop_all_ends_it(tmp_path: Path) -> N
         assert await live.ask("go") == "it runs"
         named = "command 1 (sleep 1000)"
         assert await live.ask("/stop") == (
-            f"No answer is being written. In the background runs: {named}. /stop all ends it."
+            f"No answer is being written. In the background runs: {named}. /stop all ends that, too."
         )
         assert f"In the background: {named}, for " in await live.ask("/status")
         assert await live.ask("/stop all") == f"Ended in the background: {named}."

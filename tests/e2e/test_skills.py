@@ -171,7 +171,7 @@ async def test_a_skill_is_switched_off_and_on_in_one_conversation(tmp_path: Path
     async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script)) as live:
         assert "Begin with" in await live.ask("go")
         assert await live.ask("/skills off weekly-report") == (
-            "weekly-report is off here. /skills on weekly-report switches it on again."
+            "weekly-report is off here. /skills on weekly-report switches the skill on again."
         )
         assert "weekly-report: off here" in await live.ask("/skills")
         assert "There is no skill" in await live.ask("go")

@@ -70,7 +70,7 @@ async def test_no_title_is_asked_for_twice_after_a_kill_or_where_none_is_wanted(
         await live.ask("hello there, my friend")
         await live.ask("how are you?")
         await killed.until(lambda: killed.titles)
-        assert await live.ask("/title") == "This session is “hello there, my friend”. /title <name> changes that."
+        assert await live.ask("/title") == "This session is “hello there, my friend”. /title <name> changes its name."
     silent = naming()
     async with running(tmp_path, config=settings(tmp_path), model=silent) as live:
         await live.ask("and now?")

@@ -34,4 +34,4 @@ async def test_it_says_what_it_would_do_and_does_it_after_a_yes(tmp_path: Path) 
     (tools / "git").write_text("#!/bin/sh\nexit 1\n")
     status, out, err = await legato(tmp_path, "upgrade", "--yes", PATH=path)
     assert status == 1
-    assert "This did not work: git -C" in err
+    assert "This command did not work: git -C" in err

@@ -130,7 +130,7 @@ async def test_what_changed_is_shown_and_the_last_turn_is_taken_back(tmp_path: P
     )
     model = FakeModel(in_turn(calls(*one), Say(text="one"), calls(*two), Say(text="two"), then=echo))
     async with running(tmp_path, config=config, model=model, store=reopened()) as live:
-        assert await live.ask("/files") == "There are no files here yet. Send me one, or ask me to write one."
+        assert await live.ask("/files") == "There are no files here yet. Send me a file, or ask me to write one."
         assert await live.ask("begin") == "one"
         assert await live.ask("go on") == "two"
         place = await folder(live, config)
@@ -156,7 +156,7 @@ async def test_what_changed_is_shown_and_the_last_turn_is_taken_back(tmp_path: P
         assert list(place.iterdir()) == []
         assert await live.ask("/files undo") == "There is nothing to take back: I have changed no file here."
         await live.ask("/new")
-        assert await live.ask("/files") == "There are no files here yet. Send me one, or ask me to write one."
+        assert await live.ask("/files") == "There are no files here yet. Send me a file, or ask me to write one."
 
 
 async def test_what_is_forgotten_is_in_no_file_and_no_earlier_version(tmp_path: Path, reopened: Opened) -> None:

@@ -532,6 +532,7 @@ async def test_it_begins_with_how_prompts_are_cached_and_ends_with_what_was_spen
             terminal.types(CTRL_D)
             assert await terminal.left() == 0
     last = (
-        r"“thank you”: 2 messages, [\d,]+ tokens.*?`legato chat` goes on with it\..*?/resume\s+s_\w+ comes back to it\."
+        r"“thank you”: 2 messages, [\d,]+ tokens.*?`legato chat` goes on with this session\..*?"
+        r"/resume\s+s_\w+ comes back to\s+this one\."
     )
     assert re.search(last, terminal.text, re.DOTALL)

@@ -69,9 +69,9 @@ async def test_what_a_variable_holds_is_neither_shown_nor_fetched(tmp_path: Path
     assert 'user: "@${PASSWORD}:example.org"' in (tmp_path / "config.yaml").read_text()
     for name, address in (("${PASSWORD}", seen.model.address), ("any-model", "http://${LITELLM_API_KEY}.example/")):
         saved = await desk.save_model(Chosen(provider="litellm", name=name, address=address), "", owner=True)
-        assert "can name a variable only in config.yaml" in saved.problems[0]
+        assert "can be written only in config.yaml" in saved.problems[0]
     saved = await allow(desk, "telegram:${PASSWORD}")
-    assert "can name a variable only" in saved.problems[0]
+    assert "can be written only in" in saved.problems[0]
     assert HIDDEN not in shown(await desk.seen())
     assert (tmp_path / "config.yaml").read_text().startswith(text.partition("\n")[0])
 
@@ -165,7 +165,7 @@ async def test_each_section_makes_its_form_and_is_written_as_it_was_changed(tmp_
     assert not (await save("tools.web", "", {"timeout": ""})).problems
     assert not (await save("adapters.api.hooks", "deploys", {"secret": "long-enough-secret", "chat": "home"})).problems
     assert "must be a number" in (await save("tools.web", "", {"timeout": "soon"})).problems[0]
-    assert "Give it a name" in (await save("tools.mcp", "", {"url": "https://a.example"})).problems[0]
+    assert "Give the new entry a name" in (await save("tools.mcp", "", {"url": "https://a.example"})).problems[0]
     written, secrets = (tmp_path / "config.yaml").read_text(), (tmp_path / ".env").read_text()
     assert written.startswith("# mine\ntools:\n  # the server of the office\n  mcp:\n    office: {")
     for line in (
@@ -365,7 +365,10 @@ async def test_a_variable_in_a_list_stays_a_variable(tmp_path: Path, desk: Desk)
     assert HIDDEN not in (tmp_path / "config.yaml").read_text()
     people = ("telegram:1", f"matrix:@{HIDDEN}:example.org", "telegram:2")
     assert set_up(None, os.environ).config.access.allow == people
-    assert "name a variable" in (await allow(desk, f"{was}, matrix:@${{LITELLM_API_KEY}}:example.org", was)).problems[0]
+    assert (
+        "can be written only in"
+        in (await allow(desk, f"{was}, matrix:@${{LITELLM_API_KEY}}:example.org", was)).problems[0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ class DailyBackups(Struct, kw_only=True):
         except OSError as error:
             return {}, f"Its process cannot be started ({error.strerror})."
         if ended.late:
-            return {}, f"It had not finished after {_LONGEST / 3_600:g} hours, and was stopped."
+            return {}, f"The backup had not finished after {_LONGEST / 3_600:g} hours, and was stopped."
         if ended.code:
             lines = ended.errors.strip().splitlines() or [f"exit status {ended.code}"]
             return {}, lines[-1].removeprefix("legato: ")

@@ -24,7 +24,7 @@ _MARK: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[][{}]', re.DOTALL)
 _AFTER: Final = re.compile(rb'[][{}",\s]')  # the first byte behind a number or a word
 NO_CONVERSATION: Final = "entries that are no conversations"
 _OVERSIZE: Final = "conversations larger than {most} MB"
-_CUT: Final = "The file ends in the middle of a conversation: it was cut off; get a whole one."
+_CUT: Final = "The file was cut off in the middle of a conversation: get a complete export."
 _DAMAGED: Final = "conversations that are damaged"
 
 
@@ -79,7 +79,7 @@ class _Scan:
             else:
                 self._skip()
         if firsts and not firsts & {b"{", b"["}:
-            raise UserError("The file is a JSON array, but not one of conversations.")
+            raise UserError("The file is a JSON array, but not an array of conversations.")
 
     def _more(self) -> bool:
         """Read on; False at the end. A longer text is read in longer strides, so that it is not searched too often."""

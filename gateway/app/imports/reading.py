@@ -133,7 +133,9 @@ def opened(form: str, path: Path) -> Iterator[list[Opened]]:
             if not found:
                 raise UserError(f"{path} holds no {one.named}, as {one.whose} would.")
             if any(each.flag_bits & _SECRET or each.compress_type not in _PACKED for each in found):
-                raise UserError(f"{path} is packed with a password, or in a rare way: unpack it first.")
+                raise UserError(
+                    f"{path} is encrypted, or compressed in a way that Legato cannot read: unpack it first."
+                )
             yield [Opened(stack.enter_context(archive.open(each)), each.filename, each.file_size) for each in found]  # type: ignore[arg-type]
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise UserError(f"{path} is a damaged archive ({error}): get it again.") from error

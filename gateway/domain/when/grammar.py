@@ -325,7 +325,7 @@ def _zone(parts: TimeParts, found: re.Match[str]) -> bool:
     if "place" in said:
         parts.zone = zone_named(found["place"])
         if parts.zone is None:
-            raise BadTime(f'There is no time zone "{found["place"]}". An example of one is Europe/Berlin.')
+            raise BadTime(f'There is no time zone "{found["place"]}". Europe/Berlin is an example of a time zone.')
         return True
     hours, minutes = int(said.get("hours", 0)), int(said.get("minutes", 0))
     if hours > 14 or minutes > 59:

@@ -14,7 +14,7 @@ from gateway.runtime.structs import replace
 
 _FURTHEST: Final = 50 * 366 * 86_400.0  # seconds
 _MORNING: Final = time(9)  # of a day without a time
-_TOO_FAR: Final = "That is too far away: I remind of what comes within 50 years."
+_TOO_FAR: Final = "This time is too far away: I can remind you of what comes within 50 years."
 
 
 class When(Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ def repeated(rule: Rule, start: datetime, now: float, zone: tzinfo) -> When:
         each = Timetable(start=start, zone=zone, rule=replace(rule, interval=1, times=None))
         start = local_of(each.after(max(now, utc_of(start, zone) - 1)) or now, zone)
     if zone_named(str(zone)) is None:
-        raise BadTime(f"What comes again needs a place in the stead of {zone}, such as: every day at 9 Asia/Kolkata.")
+        raise BadTime(f"A reminder that repeats needs a place instead of {zone}, such as: every day at 9 Asia/Kolkata.")
     due = rule.table(start, zone).after(now)
     if due is None:
         raise BadTime("This rule has no time that is yet to come.")

@@ -49,7 +49,7 @@ class Offline:
         if prompt > spec.context_length:
             raise ContextOverflow(
                 f"The conversation is longer than the model's window of {spec.context_length:,} tokens. "
-                "Use /compress to shorten it or /new to start fresh.",
+                "Use /compress to shorten the conversation or /new to start fresh.",
                 limit=spec.context_length,
             )
         reply = self._reply(request)

@@ -78,7 +78,7 @@ _HINTS: Final = (
     "For real answers, set `model` in ~/.legato/config.yaml; everything else stays as it is.",
 )
 _BLIND: Final = (
-    "I read words only, so I can neither see that nor hear it. A real model may; set `model` in "
+    "I read words only, so I can neither see nor hear your file. A real model may; set `model` in "
     "~/.legato/config.yaml. Documents that are plain text I can read."
 )
 _LISTENED: Final = 2_000  # characters of a request in which a rule is looked for

@@ -53,7 +53,9 @@ class ServerConnection(ServerEntries):
                 self.connection.execute(sql(each))
             self.connection.execute("INSERT INTO meta VALUES ('layout', %s)", (_LAYOUT,))
         if self.all("SELECT value FROM meta WHERE name = 'layout'") != [_LAYOUT]:
-            raise StoreUnavailable("The PostgreSQL database was laid out by another version of Legato: run that one.")
+            raise StoreUnavailable(
+                "The PostgreSQL database was laid out by another version of Legato: run that version."
+            )
         self.connection.execute("SELECT pg_advisory_unlock_all()")
         self.connection.commit()
 

@@ -75,7 +75,9 @@ async def bring(
                 await attempt.make(alone)
             else:
                 if look == 0:
-                    told(f"Another process brings the database at {endpoint} to this version; I wait for that.")
+                    told(
+                        f"Another process brings the database at {endpoint} to this version; I wait until that is done."
+                    )
                 await clock.sleep(_LOOK_AGAIN)
     finally:
         await attempt.aclose()

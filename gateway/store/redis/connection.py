@@ -312,10 +312,12 @@ def _failure(job: Job, error: RedisError) -> GatewayError:
     """The meaning of a server's refusal. A server refuses a whole script or no part of it."""
     text = str(error)
     if "OOM" in text or "maxmemory" in text:
-        return StoreUnavailable("The Redis server is out of memory: raise its maxmemory, nothing was stored.")
+        return StoreUnavailable("The Redis server is out of memory: nothing was stored; raise its maxmemory.")
     if "MISCONF" in text:
-        return StoreUnavailable("The Redis server cannot write to its disk: free some space, nothing was stored.")
+        return StoreUnavailable("The Redis server cannot write to its disk: nothing was stored; free some space.")
     if isinstance(error, NoPermissionError):
-        return StoreUnavailable(f"The Redis server does not let this user do that, give it the right: {_said(error)}.")
+        return StoreUnavailable(
+            f"The Redis server does not let this user do what the store needs; give the user the right: {_said(error)}."
+        )
     what = job.script.name if job.script else str(job.arguments[0])
     return StoreError(f"The store's step {what!r} failed: {text}.")

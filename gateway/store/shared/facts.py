@@ -115,7 +115,8 @@ def in_pages(records: Iterable[T], size_of: Callable[[T], int]) -> Iterator[Sequ
 def damaged(what: str, error: Exception) -> StoreError:
     """The error for a fact that cannot be read."""
     return StoreError(
-        f"The store is damaged: {what} cannot be read ({type(error).__name__}: {error}). Nothing of it was changed: "
+        f"The store is damaged: {what} cannot be read ({type(error).__name__}: {error}). Nothing in the store was "
+        f"changed: "
         "use the earlier version, or restore a backup."
     )
 
@@ -123,7 +124,8 @@ def damaged(what: str, error: Exception) -> StoreError:
 def incomplete(what: str, why: str) -> StoreError:
     """The error for an upgrade after which something is missing, or is not as it was."""
     return StoreError(
-        f"{what} cannot be brought to this version: {why}. Nothing of it was changed: use the earlier version, and "
+        f"{what} cannot be brought to this version: {why}. Nothing in the store was changed: use the earlier version, "
+        f"and "
         "report this."
     )
 
@@ -132,5 +134,5 @@ def lost(message: int | str, session_id: str) -> StoreError:
     """The error for a transcript that names a message which is not there."""
     return StoreError(
         f"The store is damaged: message {message} of session {session_id} is missing; "
-        "restore a backup, then migrate that."
+        "restore a backup, then migrate the restored store."
     )

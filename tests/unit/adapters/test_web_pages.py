@@ -100,7 +100,7 @@ def test_an_empty_window_says_how_it_is_filled() -> None:
 
 def test_a_copy_of_a_compacted_session_says_where_its_compactions_are() -> None:
     copied = joined(window(replace(shares(50), compactions=1), [], [], [], [], None, frame("person")))
-    assert "None since /resume or /branch." in copied
+    assert "No compaction since /resume or /branch." in copied
     assert "None so far." not in copied
 
 

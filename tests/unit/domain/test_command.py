@@ -56,7 +56,7 @@ def test_a_megabyte_is_judged_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("/new starts a fresh one, /help lists more.", "!new starts a fresh one, !help lists more."),
+        ("/new starts a fresh conversation, /help lists more.", "!new starts a fresh conversation, !help lists more."),
         ("Send: /new", "Send: !new"),
         ("(`/new`) “/new” /new. /new.txt", "(`!new`) “!new” !new. /new.txt"),
         (

@@ -71,7 +71,7 @@ def test_a_text_without_a_time(text: str):
         ("tomorrow at 9 central time call", '"central time" may mean several'),
         ("tomorrow at 9 Mars/Base call", 'There is no time zone "Mars/Base".'),
         ("tomorrow at 9 UTC+15 call", '"UTC+15" is no distance from UTC'),
-        ("every day at 9:00 +05:30 pills", "What comes again needs a place in the stead of UTC+05:30"),
+        ("every day at 9:00 +05:30 pills", "A reminder that repeats needs a place instead of UTC+05:30"),
     ],
 )
 def test_a_time_that_cannot_be_says_why(text: str, sentence: str):

@@ -91,7 +91,7 @@ def test_an_address_where_nobody_listens_is_named_in_plain_words() -> None:
     text = str(transport_error(refused))
     assert text == (
         "The model cannot be reached (127.0.0.1:9: connection refused). "
-        "Try again later, or check that its server runs at model.base_url."
+        "Try again later, or check that the model's server runs at model.base_url."
     )
 
 

@@ -113,7 +113,7 @@ async def test_tools_on_request(request_text: str, expected: tuple[str, dict[str
 
 def test_it_says_that_it_sees_nothing() -> None:
     note = '[sent with this message: a picture "a.jpg", which you cannot be shown: this model takes no pictures]'
-    assert reply(f"what time is it?\n{note}").startswith("I read words only, so I can neither see that nor hear it.")
+    assert reply(f"what time is it?\n{note}").startswith("I read words only, so I can neither see nor hear your file.")
 
 
 def test_of_a_document_it_says_what_is_in_it() -> None:

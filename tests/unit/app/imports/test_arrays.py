@@ -106,7 +106,7 @@ def test_an_entry_that_is_no_object_costs_itself_alone(other: str, drip: int) ->
 
 @pytest.mark.parametrize("data", [b"[1, 2]", b'["text"]', b"[null]"])
 def test_an_array_of_something_else_is_refused(data: bytes) -> None:
-    with pytest.raises(UserError, match="not one of conversations"):
+    with pytest.raises(UserError, match="not an array of conversations"):
         elements(data)
 
 
