@@ -615,7 +615,7 @@ class Server(Struct, kw_only=True):
         try:
             if beginning and "stop" in form.fields:
                 stopped = await self._take(source, f"{login.person}:{id_}.stop", "/stop")
-                await self._until_ended(source, stopped.event_id)
+                await self._done(source, stopped)
             if branch:
                 branched = await self._take(source, f"{login.person}:{id_}.branch", f"/resume {branch[:200]}")
                 problem = branched.told if branched.status == "refused" else ""
