@@ -29,6 +29,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from importlib.resources import files
+from math import inf
 from socket import AF_INET, AF_INET6, create_server, socket
 from typing import Final, Literal, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -450,15 +451,21 @@ class Server(Struct, kw_only=True):
         return _page(body, status)
 
     async def _before(self, source: Source, state: State) -> Child:
-        """The conversation to which a chat went back, as it was then; None: it begins anew, or with its first words."""
+        """What came before the entries of a chat: the conversation to which it went back, or whose rows went with
+        a deleted one; None: it begins anew, or with its first words."""
         begun = next((each for each in reversed(state.entries) if each.place.endswith(BEGINNINGS)), None)
-        if begun is None or not begun.place.endswith(BEGINNINGS[1]):
+        if state.more if begun is None else not begun.place.endswith(BEGINNINGS[1]):
             return None
+        first = begun.at if begun is not None else state.entries[0].at if state.entries else inf
         present = next((each.id for each in await self.views.sessions(source) if each.present), None)
         if present is None:
             return None
-        found = [each for each in (await self.views.words(source, present))[1] if each.at < begun.at]
-        return await self._words(source, found[-MOST_WORDS:])
+        found = [
+            each
+            for each in (await self.views.words(source, present))[1]
+            if each.at < first and (begun is not None or each.at)
+        ]
+        return await self._words(source, found[-MOST_WORDS:]) if found else None
 
     async def _frame(self, login: Login, source: Source) -> pages.Frame:
         role = await self.views.role(source)
@@ -595,7 +602,8 @@ class Server(Struct, kw_only=True):
                 raise SessionNotFound(f"There is no session {id_[:40]}.")
             if "sure" not in form.fields:
                 return self._ask(request, login, pages.delete(named), {"order": f"delete {id_}", "sure": "1"})
-            await self._take(source, f"{login.person}:{self.ids.new('n')}.delete", f"/forget session {id_} yes")
+            gone = await self._take(source, f"{login.person}:{self.ids.new('n')}.delete", f"/forget session {id_} yes")
+            await self._until_ended(source, gone.event_id)
         self.bells.ring(login.person)
         return web.json_response({}) if _wants_json(request) else _redirect(END)
 

@@ -135,6 +135,7 @@ async def test_a_conversation_is_deleted_by_its_title_and_leaves_nothing_in_the_
             await live.me.say(words)
             await live.me.until("fresh session" if words == "/new" else f"echo: {escape(words)}")
         await expect(me.locator(".sessions li:not(.day)")).to_have_count(3)
+        await expect(me.locator("#before")).to_be_empty()
         for answer in ("Cancel", "Delete"):
             await more(me, "about apples")
             await me.locator(".sessions").get_by_role("button", name="Delete").click()
@@ -149,6 +150,9 @@ async def test_a_conversation_is_deleted_by_its_title_and_leaves_nothing_in_the_
         await expect(other.locator("main")).to_contain_text("Delete “about <b>pears”? This cannot be undone.")
         await other.get_by_role("button", name="Delete").click()
         await expect(me.locator(".sessions li:not(.day)")).to_have_count(1)
+        for _ in range(2):  # the present one is there, also after a reload
+            await expect(me.locator("main")).to_contain_text("echo: about plums")
+            await me.reload()
         assert "/forget session" not in await me.content()
         assert not re.search("apples|pears", await me.content())
         await equals_reload(me)

@@ -129,7 +129,8 @@
       if (!answer.ask || !await ask(answer)) return;
       await send({ sure: 1 });
       toast("Deleted");
-      if (location.pathname !== "/") location.assign("/#end");
+      if (!live) location.assign("/#end");
+      else document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));  // its rows may be gone, too
     } catch {
       toast("Legato does not answer right now. Try again in a moment.");
     }
@@ -223,7 +224,7 @@
       list.id = "unsent";
       $("problem").before(list);
     }
-    list.replaceChildren(...unsent.map((each) => {
+    list.replaceChildren(...unsent.filter((each) => each.text !== "/new").map((each) => {
       const item = document.createElement("li");
       item.textContent = each.text || each.files.map((file) => file.name).join(", ");
       item.dir = "auto";
