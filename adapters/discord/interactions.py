@@ -38,7 +38,7 @@ NOT_TAKEN: Final = (
     "I could not store this command, so nothing was done. Send the command again, or type it as a message."
 )
 NOT_KNOWN: Final = (
-    "I did nothing, because I do not know you or cannot read the command. Ask the person who runs this bot."
+    "I did nothing, because I do not know you or cannot read the command. Ask the person who runs this bot for help."
 )
 TOO_LATE: Final = "the answer was for one person alone, and Discord takes it no more; give the command again"
 

@@ -21,7 +21,7 @@ BUTTONS: Final = "org.legato.buttons"  # of a message: the tokens of its buttons
 
 KEYLESS: Final = (
     "I cannot read your message, because its key did not reach me. Please write your message again. If I still cannot "
-    "read it, write to me in a room without encryption."
+    "read your message, write to me in a room without encryption."
 )
 ENCRYPTED: Final = (
     "This chat is encrypted, and I cannot read encrypted messages. Make a room without encryption, invite me and write "

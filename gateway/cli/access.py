@@ -131,7 +131,10 @@ def logout(
             count += len(ended)
         if not count:
             return f"{name} is not logged in."
-        return f"{name}: {count} {'login' if count == 1 else 'logins'} ended. The page follows within ten seconds."
+        return (
+            f"{name}: {count} {'login' if count == 1 else 'logins'} ended. The browsers are logged out within ten "
+            f"seconds."
+        )
 
     show(ask_store(config, look))
 

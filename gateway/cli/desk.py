@@ -295,7 +295,8 @@ def _refuse_overruled(secrets: Mapping[str, str]) -> None:
     """Raise UserError for a secret that would have no effect: what reads its variable would get the other value."""
     if fixed := [name for name, secret in secrets.items() if os.environ.get(name, secret) != secret]:
         raise UserError(
-            f"{fixed[0]} is set in the environment that Legato was started in, which wins over .env: change it there."
+            f"{fixed[0]} is set in the environment that Legato was started in, which wins over .env: change the "
+            f"variable there."
         )
 
 

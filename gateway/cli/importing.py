@@ -278,7 +278,7 @@ def report_text(report: ImportReport) -> str:
         f"for {report.owner}."
     ]
     if report.grown:
-        lines.append(f"{report.grown:,} of them have grown or changed since the last import.")
+        lines.append(f"{counted(report.grown, 'conversation')} had grown or changed since the last import.")
     if report.known:
         lines.append(f"{counted(report.known, 'conversation')} had been imported before.")
     if report.left_out:

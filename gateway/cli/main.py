@@ -289,7 +289,7 @@ def run(
 @app.command()
 def init(
     provider: Annotated[
-        str, typer.Option(metavar="NAME", help="The vendor or server; `legato models --providers` lists them.")
+        str, typer.Option(metavar="NAME", help="The vendor or server; `legato models --providers` lists all.")
     ] = "",
     model: Annotated[str, typer.Option(metavar="NAME", help="The model.")] = "",
     base_url: Annotated[str, typer.Option(metavar="URL", help="The address of your own server.")] = "",

@@ -88,7 +88,7 @@ def check(
 
 @skills_app.command()
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As `legato skills list` names it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The skill, as `legato skills list` names it.")],
     config: ConfigOption = None,
 ) -> None:
     """Delete a skill from your folder."""

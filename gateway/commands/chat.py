@@ -67,7 +67,7 @@ async def model(ctx: CommandContext) -> Answer | str:
     pinned = pins_tokens(ctx, (await ctx.store.pins(ctx.key)).rules)
     if pinned > pins_room(spec):
         raise UserError(
-            f"{name} has room for {pins_room(spec):,} tokens of pins, but yours take {pinned:,}: /pin lists them, "
+            f"{name} has room for {pins_room(spec):,} tokens of pins, but your pins take {pinned:,}: /pin lists them, "
             "/unpin <number> makes room."
         )
     chosen_at = None if name == home.name else home.provider
@@ -245,7 +245,7 @@ def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec)
         return names.get(wanted.lower(), wanted)
     near = get_close_matches(wanted.lower(), names, n=1)
     hint = f" Did you mean {names[near[0]]}?" if near else ""
-    raise UserError(f"The provider has no model {wanted[:40]}.{hint} /model lists them.")
+    raise UserError(f"The provider has no model {wanted[:40]}.{hint} /model lists the models.")
 
 
 _DEAF: Final = "I cannot listen, because I have no transcription. The operator can set `transcription` in config.yaml."

@@ -87,8 +87,8 @@ def shown_out(guest: Guest | None, words: Words) -> str:
     """The answer to a removal. Raises UserError if there was no such guest."""
     if guest is None:
         raise UserError(
-            f"Nobody of that name was let in by a code. {words.look} shows the people who were; access.allow in "
-            "config.yaml may name others."
+            f"Nobody of that name was let in by a code. {words.look} shows the people who were let in; "
+            "access.allow in config.yaml may name other people."
         )
     return f"Shown out: {named(guest)}."
 

@@ -94,7 +94,7 @@ async def _remove(ctx: CommandContext, which: str) -> str:
     if pins.set_by != ctx.item.id:
         for number in numbers:
             if not 1 <= number <= len(pins.rules):
-                raise UserError(f"There is no pin number {number}; /pin lists them.")
+                raise UserError(f"There is no pin number {number}; /pin lists the pins.")
         left = tuple(rule for number, rule in enumerate(pins.rules, 1) if numbers and number not in numbers)
         present = await ctx.present()
         await ctx.sessions.set_pins(ctx.owned().lease, present, Pins(rules=left, set_by=ctx.item.id))
@@ -126,7 +126,7 @@ def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str 
     if tokens > room:
         return (
             f"all pins together may take {room:,} tokens of this model's window, but with this one they would take "
-            f"{tokens:,}. Shorten it, or make room with /unpin <number>."
+            f"{tokens:,}. Shorten the pin, or make room with /unpin <number>."
         )
     return None
 

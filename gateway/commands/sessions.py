@@ -245,7 +245,7 @@ async def _find(ctx: CommandContext, wanted: str) -> Session:
     if wanted.isdecimal() and len(wanted) <= _DIGITS:
         listed = await earlier(ctx)
         if not 1 <= int(wanted) <= len(listed):
-            raise UserError(f"There is no session number {wanted}; /sessions lists them.")
+            raise UserError(f"There is no session number {wanted}; /sessions lists your sessions.")
         return listed[int(wanted) - 1]
     try:
         lineage = await ctx.store.lineage(wanted)

@@ -64,7 +64,7 @@ async def skills(ctx: CommandContext) -> Answer | str:
             raise UserError(f"Say which one, for example: /skills {verb.lower()} weekly-report")
         said = await run(ctx, known, named(name.strip()))
     else:
-        raise UserError(f"/skills lists them. {_HOW}")
+        raise UserError(f"/skills lists the skills. {_HOW}")
     if (present := await ctx.present()) is not None:
         await ctx.sessions.show_anew(ctx.owned().lease, present)
     return said
@@ -105,7 +105,7 @@ async def _on(ctx: CommandContext, known: Skills, name: str) -> str:
     try:
         text = await asyncio.to_thread(known.lying, ctx.key, name)
     except UserError as error:
-        raise UserError(f"There is no skill {name} here ({error}); /skills lists them.") from None
+        raise UserError(f"There is no skill {name} here ({error}); /skills lists the skills.") from None
     if not await _agreed(ctx, "Follow this skill in this conversation from now on?", text):
         return "Nothing has changed."
     return await known.keep(ctx.key, text)
@@ -113,7 +113,7 @@ async def _on(ctx: CommandContext, known: Skills, name: str) -> str:
 
 async def _off(ctx: CommandContext, known: Skills, name: str) -> str:
     if name not in known.described(await known.decided(ctx.key)):
-        raise UserError(f"No skill named {name} is on here; /skills lists them.")
+        raise UserError(f"No skill named {name} is on here; /skills lists the skills.")
     await known.switch(_chooses(ctx), name, on=False)
     return f"{name} is off here. /skills on {name} switches the skill on again."
 

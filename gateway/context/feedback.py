@@ -46,7 +46,7 @@ def remarks(outcome: Outcome, *, details: bool = True) -> list[str]:
 def aging(count: int) -> str:
     """A warning for a conversation that was compressed `count` times (at least two)."""
     return (
-        f"I have now compressed this conversation {count} times, so my memory of its early parts may be less exact; "
+        f"This conversation has now been compressed {count} times, so my memory of its early parts may be less exact; "
         "/new starts fresh, /recall finds anything that was said."
     )
 

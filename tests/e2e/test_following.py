@@ -158,7 +158,7 @@ async def test_a_model_is_checked_against_the_providers_list(tmp_path: Path) -> 
         first = await live.ask("/model")
         assert first.startswith("Your first session will use fake (32,000 tokens of window).")
         await live.ask("hello")
-        assert await live.ask("/model nonexist-9") == "The provider has no model nonexist-9. /model lists them."
+        assert await live.ask("/model nonexist-9") == "The provider has no model nonexist-9. /model lists the models."
         assert "Did you mean small-2?" in await live.ask("/model small2")
         assert (await live.ask("/model")).splitlines() == [
             "This session uses fake (32,000 tokens of window).",

@@ -299,7 +299,7 @@ def test_the_report_names_what_was_left_out() -> None:
     text = report_text(report)
     for part in (
         "2 conversations came with 9 messages",
-        "1 of them have grown or changed",
+        "1 conversation had grown or changed",
         "1 conversation had been imported before",
         "1,234  th",
     ):

@@ -122,7 +122,7 @@ async def test_a_shell_ends_the_logins_of_a_running_page(tmp_path: Path) -> None
             assert 'aria-label="Sessions and pages"' in await answer.text()
         assert await legato(tmp_path, "access", "logout", "anna") == (0, "anna is not logged in.\n", "")
         status, out, _ = await legato(tmp_path, "access", "logout", "web:owner")
-        assert (status, out) == (0, "owner: 1 login ended. The page follows within ten seconds.\n")
+        assert (status, out) == (0, "owner: 1 login ended. The browsers are logged out within ten seconds.\n")
 
         async def ended() -> bool:
             async with http.get(link.partition("/login")[0]) as answer:

@@ -355,10 +355,10 @@ async def test_each_compaction_is_one_notice_that_counts_from_the_second_time_on
         assert await triggers(live) == ["hygiene"] * 3
         first, second, third = live.adapter.shown("c", "notice")
         assert first == COMPRESSING
-        assert "That makes 2 times" in second
-        assert "That makes 3 times" in third
+        assert "compressed 2 times" in second
+        assert "compressed 3 times" in third
         assert "/new starts fresh" in third
-        assert "That makes 4 times" in await live.ask("/compress")
+        assert "compressed 4 times" in await live.ask("/compress")
 
 
 async def test_hygiene_fires_at_the_hard_count_of_messages(tmp_path: Path) -> None:

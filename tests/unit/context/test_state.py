@@ -144,7 +144,7 @@ def test_fewer_messages_with_more_tokens_are_explained() -> None:
 
 def test_from_the_second_compaction_on_a_person_reads_its_price() -> None:
     assert "nothing that was said is lost" in compressing(1)
-    assert "That makes 2 times" in compressing(2)
+    assert "has now been compressed 2 times" in compressing(2)
 
 
 def test_remarks_say_only_what_is_less_than_a_person_may_expect() -> None:
