@@ -241,7 +241,8 @@ def run(
         ),
     ] = 1,
     worker: Annotated[
-        int | None, typer.Option("--worker", hidden=True, help="Started by another `run`, as this number.")
+        int | None,
+        typer.Option("--worker", hidden=True, help="The number of this worker, which another `run` started."),
     ] = None,
     config: ConfigOption = None,
 ) -> None:

@@ -188,7 +188,7 @@ def protected_told(count: int, budget: int, wanted: int) -> str:
         why = f"compression.protect_last_n is {wanted}"
     else:
         why = f"they fit into {budget:,} tokens"
-    stays = f"If I compressed this on my own now, the last {last} would stay word for word: {why}."
+    stays = f"If I compressed this conversation on my own now, the last {last} would stay word for word: {why}."
     return f"{stays} /compress may keep fewer; /compress --preview says how many."
 
 

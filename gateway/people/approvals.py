@@ -62,7 +62,7 @@ KEPT: Final[dict[Lasts, str]] = {
     "session": "Approved. I will not ask about exactly this again in this session; /approvals takes your yes back.",
     "always": "Approved. I will not ask about exactly this again here; /approvals takes your yes back.",
 }
-WITHDRAWN: Final = "This is no longer needed, and was not done."
+WITHDRAWN: Final = "The answer is no longer needed; nothing was done."
 NOT_YOURS: Final = "This question is for somebody else; nothing was done."
 GONE: Final = "This question is already closed, so your answer changed nothing."
 CHOSEN: Final = "{label} was chosen."  # of a question whose buttons have labels of their own
