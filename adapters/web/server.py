@@ -603,7 +603,7 @@ class Server(Struct, kw_only=True):
             if "sure" not in form.fields:
                 return self._ask(request, login, pages.delete(named), {"order": f"delete {id_}", "sure": "1"})
             gone = await self._take(source, f"{login.person}:{self.ids.new('n')}.delete", f"/forget session {id_} yes")
-            await self._until_ended(source, gone.event_id)
+            await self._done(source, gone)
         self.bells.ring(login.person)
         return web.json_response({}) if _wants_json(request) else _redirect(END)
 
