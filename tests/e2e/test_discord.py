@@ -407,7 +407,7 @@ async def test_a_check_of_a_token_that_is_wrong(tmp_path: Path, discord: Discord
     async with on_discord(tmp_path, discord, anna, connected=False, token=f"{discord.token}x") as bot:
         (finding,) = await bot.adapter.probe()
         assert not finding.ok
-        assert "Reset it at https://discord.com/developers/applications (page Bot)" in finding.detail
+        assert "Reset the token at https://discord.com/developers/applications (page Bot)" in finding.detail
         await bot.until_ended()  # it has tried the token, too
         discord.journal.violations.clear()
 

@@ -267,11 +267,13 @@ async def test_the_commands_from_an_empty_folder_to_an_answer(tmp_path: Path) ->
         status, out, _ = await legato(tmp_path, "ask", "hello")
         assert (status, out.strip()) == (0, "ready, and glad to be")
         status, out, _ = await legato(tmp_path, "config", "set", "sessions.busy_mode", "collect")
-        assert (status, "uses it at its next start" in out) == (0, True)
+        assert (status, "uses the new value at its next start" in out) == (0, True)
         assert (await legato(tmp_path, "config", "get", "sessions.busy_mode"))[1] == "collect\n"
         rows = json.loads((await legato(tmp_path, "config", "show", "--json"))[1])
         assert [row["key"] for row in rows] == ["model.provider", "model.name", "model.base_url", "sessions.busy_mode"]
-        assert "uses it by `legato reload`" in (await legato(tmp_path, "config", "set", "log.level", "info"))[1]
+        assert (
+            "uses the new value by `legato reload`" in (await legato(tmp_path, "config", "set", "log.level", "info"))[1]
+        )
         status, _, err = await legato(tmp_path, "init")
         assert status == 2
         assert "there is nobody to ask" in err

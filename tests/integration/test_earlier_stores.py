@@ -252,7 +252,7 @@ async def test_a_long_upgrade_says_how_far_it_is(path: Path, monkeypatch: pytest
 def test_an_upgrade_that_would_lose_something_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(moving._PUT, "outbox", lambda *_: None)
     before = rows(path, "SELECT count(*) FROM outbox")
-    with closing(connect_writer(path)) as connection, pytest.raises(StoreError, match=r"outbox became 0\. Nothing of"):
+    with closing(connect_writer(path)) as connection, pytest.raises(StoreError, match=r"outbox became 0\. Nothing in"):
         migrate(connection, path)
     assert rows(path, "SELECT count(*) FROM outbox") == before
 
