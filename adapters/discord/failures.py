@@ -25,7 +25,7 @@ Unreadable = (*UNREADABLE, DiscordException)
 PORTAL: Final = "https://discord.com/developers/applications"
 UNKNOWN_TOKEN: Final = (
     f"Discord does not know this bot's token. Reset the token at {PORTAL} (page Bot), and put the new token into "
-    f"config.yaml."
+    "config.yaml."
 )
 UNKNOWN_CHANNEL: Final = 10003
 UNKNOWN_MESSAGE: Final = 10008

@@ -133,7 +133,7 @@ def logout(
             return f"{name} is not logged in."
         return (
             f"{name}: {count} {'login' if count == 1 else 'logins'} ended. The browsers are logged out within ten "
-            f"seconds."
+            "seconds."
         )
 
     show(ask_store(config, look))

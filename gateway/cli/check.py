@@ -335,7 +335,7 @@ async def of_embeddings(embeddings: Embeddings) -> Finding:
     except (ProviderError, TimeoutError) as error:
         detail = (
             f"{embeddings.spec.name}: {str(error) or 'it does not answer'} Without the embedding model, searches go "
-            f"by words alone."
+            "by words alone."
         )
         return Finding(what="search.embeddings", ok=False, detail=detail)
     return Finding(what="search.embeddings", ok=True, detail=f"{embeddings.spec.name}, {length:,} numbers a text")

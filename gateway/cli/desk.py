@@ -296,7 +296,7 @@ def _refuse_overruled(secrets: Mapping[str, str]) -> None:
     if fixed := [name for name, secret in secrets.items() if os.environ.get(name, secret) != secret]:
         raise UserError(
             f"{fixed[0]} is set in the environment that Legato was started in, which wins over .env: change the "
-            f"variable there."
+            "variable there."
         )
 
 

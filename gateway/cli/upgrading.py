@@ -122,7 +122,7 @@ def carry_out(made: Plan, options: Sequence[str]) -> str:
         if _status(command):
             return (
                 f"This command did not work: {shlex.join(command)}. No later command was run, and the store is "
-                f"unchanged."
+                "unchanged."
             )
     if _status((sys.executable, "-m", "gateway", "upgrade", "--store", *options)):
         return "The program is upgraded. The next start upgrades the store."

@@ -102,7 +102,7 @@ async def _to_be_compressed(ctx: CommandContext) -> list[str]:
         return []
     return [
         f"Our conversation (~{tokens:,} tokens) is long for the new model, so I compress our conversation before my "
-        f"next answer."
+        "next answer."
     ]
 
 

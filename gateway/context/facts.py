@@ -149,8 +149,8 @@ def listed(
     chars: int | None = None,
 ) -> str:
     """The section of a summary with these facts, oldest first, at most `room` tokens and `chars` characters long; "" if
-    there are none. If not all fit, the best stay. Facts that may be about the same thing have their
-    day. What was `changed`, which another section shows, is left out, unless it says who somebody is."""
+    there are none. If not all fit, the best stay. Facts that may be about the same thing have their day. What was
+    `changed`, which another section shows, is left out, unless it says who somebody is."""
     room -= counter.constant(f"{HEADING}\n{_SAID}") + 2
     left = MOST * LONGEST if chars is None else chars - len(HEADING) - len(_SAID) - 2
     lines: dict[int, str] = {}

@@ -166,9 +166,8 @@ class _Notes:
             for each in plan.facts
         ]
         self._sayings = timelines.carried(plan.sayings, plan.middle, redact)
-        own = {
-            each.text for each in self._facts
-        }  # these stand in a list of their own, if there is no room for them here
+        # Facts stand in a list of their own, if there is no room for them here.
+        own = {each.text for each in self._facts}
         rows = timelines.changed(self._sayings)
         self._changed = sorted(rows, key=lambda row: (row[-1].text not in own, row[-1].at), reverse=True)
         self._days = Days(max([0.0, *(each.at for each in self._sayings), *(each.at for each in self._facts)]))

@@ -207,7 +207,7 @@ def _model_gone(refusal: _Refusal) -> ProviderError | None:
         return None
     text = (
         f"The provider does not have this model{refusal.detail}. Check model.name: `legato models` lists what the "
-        f"provider has."
+        "provider has."
     )
     return ProviderRejected(text, away=True)
 

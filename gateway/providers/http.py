@@ -171,7 +171,7 @@ def transport_error(error: BaseException, redact: Callable[[str], str] = str) ->
     if isinstance(error.__cause__, aiohttp.ClientConnectorError):  # nothing was there to answer: often a mistake
         return ProviderUnavailable(
             f"The model cannot be reached ({cause}). Try again later, or check that the model's server runs at "
-            f"model.base_url."
+            "model.base_url."
         )
     return ProviderUnavailable(f"The model cannot be reached ({cause}); try again later.")
 

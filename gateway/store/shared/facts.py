@@ -116,8 +116,7 @@ def damaged(what: str, error: Exception) -> StoreError:
     """The error for a fact that cannot be read."""
     return StoreError(
         f"The store is damaged: {what} cannot be read ({type(error).__name__}: {error}). Nothing in the store was "
-        f"changed: "
-        "use the earlier version, or restore a backup."
+        "changed: use the earlier version, or restore a backup."
     )
 
 
@@ -125,8 +124,7 @@ def incomplete(what: str, why: str) -> StoreError:
     """The error for an upgrade after which something is missing, or is not as it was."""
     return StoreError(
         f"{what} cannot be brought to this version: {why}. Nothing in the store was changed: use the earlier version, "
-        f"and "
-        "report this."
+        "and report this."
     )
 
 
