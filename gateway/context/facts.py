@@ -19,9 +19,9 @@ from msgspec import Meta, Struct
 from gateway.context.dating import Days, Told, related
 from gateway.context.instructions import read, stands
 from gateway.context.personal import LASTING, LONGEST, NAMED, PLAIN, told
-from gateway.context.readable import well_formed
+from gateway.context.readable import said_at, well_formed
 from gateway.context.statements import DENSE, sentences, tells_of_change
-from gateway.domain.message import Message, ends, is_request, note_of, own_words
+from gateway.domain.message import Message, ends, is_request, own_words
 from gateway.domain.notes import FACTS, section
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
@@ -107,8 +107,7 @@ def _by_worth(facts: Sequence[PersonalFact]) -> list[int]:
 
 def found(message: Mapping[str, Any]) -> list[PersonalFact]:
     """Return the facts that a person states in a message."""
-    noted: Any = note_of(message).get("at")
-    at = noted if isinstance(noted, int | float) and noted > 0 else 0.0
+    at = max(0.0, said_at(message))
     tell = [
         PersonalFact(text=kept.text, weight=kept.worth, by=by, at=at)
         for by, said in read(ends(own_words(message), _EDGE), _QUOTE, _whole)

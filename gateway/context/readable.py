@@ -125,6 +125,12 @@ def calls_by_id(messages: Iterable[Mapping[str, Any]]) -> dict[str, Call]:
     return {name: call for message in messages for call in calls_of(message) for name in call.ids}
 
 
+def said_at(message: Mapping[str, Any]) -> float:
+    """Return when a message was said, in seconds since the epoch; 0.0 if its note says no number."""
+    at: Any = note_of(message).get("at")
+    return at if isinstance(at, int | float) and not isinstance(at, bool) else 0.0
+
+
 def well_formed(noted: Any, kind: type[T]) -> list[T]:
     """The members of a list in a note that are data of this kind; none if it is not a list."""
     found: list[T] = []

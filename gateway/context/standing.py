@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from gateway.context.instructions import TIMES, of, parted, permits, stands, withdraws
-from gateway.context.readable import well_formed
+from gateway.context.readable import said_at, well_formed
 from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.notes import INSTRUCTIONS, section
 from gateway.runtime.patterns import late, table, words
@@ -99,7 +99,7 @@ def listed(
 def _said_in(messages: Sequence[Message]) -> Iterator[Instruction]:
     """Return the instructions of messages in order."""
     for message in _instructing(messages):
-        at = _number(note_of(message).get("at"))
+        at = said_at(message)
         for sentence in of(message):
             by, text = parted(sentence)
             yield Instruction(text=text, by=by, at=at)
@@ -286,7 +286,3 @@ def _telling(text: str) -> Iterator[str]:
             yield from (pair for pair in pairs if pair not in _EMPTY)
         elif run not in _EMPTY and len(run) > 1:
             yield run[:_STEM] if len(run) > _STEM else run.removesuffix("s")
-
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0

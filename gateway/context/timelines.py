@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 from gateway.context.dating import Days, Told, subject, telling
 from gateway.context.instructions import parted, stands
 from gateway.context.personal import asserts
-from gateway.context.readable import well_formed
+from gateway.context.readable import said_at, well_formed
 from gateway.context.statements import DENSE, sentences
 from gateway.domain.chat import in_a_line
 from gateway.domain.message import Message, note_of, own_words, text_of
@@ -121,8 +121,8 @@ def _is_same(one: Saying, other: Saying) -> bool:
 
 def _of(message: Message) -> Iterator[Saying]:
     """What a message says of things."""
-    at: Any = note_of(message).get("at")
-    if not isinstance(at, int | float) or at <= 0:
+    at = said_at(message)
+    if at <= 0:
         return
     if message.get("role") == "tool":
         text = text_of(message)
