@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -61,7 +62,7 @@ def measure(seeds: Sequence[int], window: int, talk: Path = TALK) -> dict[str, C
             if policy.name in JUDGED:
                 counts = found.setdefault(policy.name, {})
                 keeper = policy.keeper(life, window, counter)
-                asyncio.run(_lead(keeper, messages, told, things, counts))
+                asyncio.run(lead(keeper, messages, told, PASSES, partial(_judge, keeper, things, counts)))
     return found
 
 
@@ -84,12 +85,12 @@ def conversation(
         at = 1_780_000_000.0 + 60 * number
         if said and life is None and random.random() < _BESIDE:
             first = f"{said.pop(0)} {turn[0]['content']}" if number % 2 else f"{turn[0]['content']} {said.pop(0)}"
-            turn = [_counted(user(first), at, counter), *turn[1:]]
+            turn = [counted(user(first), at, counter), *turn[1:]]
             told = len(messages) + len(turn)
         elif said:
-            messages += [_counted(user(said.pop(0)), at, counter), _counted(assistant("All right."), at + 5, counter)]
+            messages += [counted(user(said.pop(0)), at, counter), counted(assistant("All right."), at + 5, counter)]
             told = len(messages)
-        messages += [each if HOST in each else _counted(each, at + place, counter) for place, each in enumerate(turn)]
+        messages += [each if HOST in each else counted(each, at + place, counter) for place, each in enumerate(turn)]
     return things, messages, told
 
 
@@ -111,7 +112,8 @@ def _ordinary(given: Mapping[str, Any], random: Random) -> Iterator[list[Message
         ]
 
 
-def _counted(message: Message, at: float, counter: TokenCounter) -> Message:
+def counted(message: Message, at: float, counter: TokenCounter) -> Message:
+    """A message as the gateway stores it."""
     told = {"instructions": instructions.found(message)} if message["role"] == "user" else {}
     name = f"first-{at:.0f}"
     return noted(
@@ -119,8 +121,11 @@ def _counted(message: Message, at: float, counter: TokenCounter) -> Message:
     )
 
 
-async def _lead(keeper: Any, messages: Sequence[Message], told: int, things: Sequence[Thing], counts: Counts) -> None:
-    wanted, before = list(PASSES), 0
+async def lead(
+    keeper: Any, messages: Sequence[Message], told: int, passes: Sequence[int], judge: Callable[[int], None]
+) -> None:
+    """Lead a conversation on, and judge it after so many `passes` since its first `told` messages."""
+    wanted, before = list(passes), 0
     for number, message in enumerate(messages):
         keeper.transcript.append(message)
         if message["role"] != "assistant":
@@ -128,13 +133,16 @@ async def _lead(keeper: Any, messages: Sequence[Message], told: int, things: Seq
         if number < told:
             before = len(keeper.passes)
         elif len(keeper.passes) - before >= wanted[0]:
-            lines = [line.lower() for each in keeper.transcript for line in readable(each).splitlines()]
-            passes = wanted.pop(0)
-            for thing in things:
-                counts.setdefault((thing.kind, passes), []).append(thing.kept(lines))
+            judge(wanted.pop(0))
             if not wanted:
                 return
     raise AssertionError(f"the conversation ends after {len(keeper.passes) - before} compactions")
+
+
+def _judge(keeper: Any, things: Sequence[Thing], counts: Counts, passes: int) -> None:
+    lines = [line.lower() for each in keeper.transcript for line in readable(each).splitlines()]
+    for thing in things:
+        counts.setdefault((thing.kind, passes), []).append(thing.kept(lines))
 
 
 def _thing(kind: str, given: Mapping[str, Any]) -> Thing:

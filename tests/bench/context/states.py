@@ -12,18 +12,18 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import yaml
 
-from gateway.context import identifiers, instructions
 from gateway.context.prompts import unframed
-from gateway.domain.message import Message, assistant, noted, tool_result, user
+from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.runtime.tokens import TokenCounter
 from tests.bench.context.customers import write
-from tests.bench.context.drift import JUDGED, TALK
+from tests.bench.context.drift import JUDGED, TALK, counted, lead
 from tests.bench.context.drive import POLICIES, readable, span_of
 from tests.bench.context.facts import stands
 
@@ -66,7 +66,9 @@ def measure(path: Path, window: int, seeds: Sequence[int]) -> dict[tuple[str, in
             for policy in POLICIES:
                 if policy.name in JUDGED:
                     keeper = policy.keeper(None, window, counter)  # type: ignore[arg-type]
-                    asyncio.run(_lead(policy.name, keeper, messages, told, things, found))
+                    judge = partial(_judge, policy.name, keeper, things, found)
+                    # The first pass after the last saying is the one in which that leaves view.
+                    asyncio.run(lead(keeper, messages, told, [1 + each for each in PASSES], judge))
     return found
 
 
@@ -85,12 +87,12 @@ def conversation(
     for number, turn in enumerate(write(seed, span_of(window), counter, length=_LENGTH).turns):
         at = _START + _TURN * number
         given = [user(random.choice(chatter)) if each["role"] == "user" else each for each in turn.messages]
-        messages += [_counted(each, at + place, counter) for place, each in enumerate(given)]
+        messages += [counted(each, at + place, counter) for place, each in enumerate(given)]
         if number and said:
             place, saying = said.pop(0)
             days[place, saying] = f"{datetime.fromtimestamp(at, UTC):%-d %b}".lower()
             words = [*changes, *same][place]["say"][saying]
-            messages += [_counted(each, at + 60, counter) for each in _turn(words, f"state-{number}")]
+            messages += [counted(each, at + 60, counter) for each in _turn(words, f"state-{number}")]
             told = len(messages)
     assert not said, "the conversation is too short"
     return [_thing(each, place, days) for place, each in enumerate([*changes, *same])], messages, told
@@ -120,37 +122,9 @@ def _turn(saying: str, call: str) -> list[Message]:
     return [user("Look again, please."), assistant(None, [asked]), tool_result(call, words), assistant("I see.")]  # type: ignore[list-item]
 
 
-def _counted(message: Message, at: float, counter: TokenCounter) -> Message:
-    told = {"instructions": instructions.found(message)} if message["role"] == "user" else {}
-    values = identifiers.found(message)
-    return noted(message, id=f"s-{at:.0f}", at=at, tokens=counter.message(message), identifiers=values, **told)
-
-
-async def _lead(
-    name: str,
-    keeper: Any,
-    messages: Sequence[Message],
-    told: int,
-    things: Sequence[Thing],
-    found: dict[tuple[str, int], Counts],
-) -> None:
-    wanted, before = list(PASSES), 0
-    for number, message in enumerate(messages):
-        keeper.transcript.append(message)
-        if message["role"] != "assistant":
-            await keeper.fit()
-        if number < told:
-            before = len(keeper.passes)
-        elif len(keeper.passes) - before >= wanted[0] + 1:
-            passes = wanted.pop(0)
-            _judge(keeper.transcript, things, found.setdefault((name, passes), {}))
-            if not wanted:
-                return
-    raise AssertionError(f"the conversation ends after {len(keeper.passes) - before} compactions")
-
-
-def _judge(transcript: Sequence[Message], things: Sequence[Thing], counts: Counts) -> None:
-    texts = [readable(each) for each in transcript]
+def _judge(name: str, keeper: Any, things: Sequence[Thing], found: dict[tuple[str, int], Counts], passes: int) -> None:
+    counts = found.setdefault((name, passes - 1), {})
+    texts = [readable(each) for each in keeper.transcript]
     noted_lines = [line for text in texts if (parts := unframed(text)) for line in parts[0].lower().splitlines()]
     lines = [line for text in texts for line in text.lower().splitlines()]
     for thing in things:
