@@ -37,24 +37,18 @@ _MARKDOWN: Final = ("reply", "remark", "reminder")
 _COLUMNS: Final = re.compile(r"\S {2,}\S")
 _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
 _AGAIN: Final = re.compile(r"\s*/retry\b", re.IGNORECASE)
-UNSEEN: Final = (
-    ".undo",
-    ".branch",
-    ".name",
-    ".stop",
-    ".delete",
-)  # ends of the events of commands that the page itself gives
+# Ends of the events of commands that the page itself gives.
+UNSEEN: Final = (".undo", ".branch", ".name", ".stop", ".delete")
 _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
 _SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
 _MOST_DEEDS: Final = 60
 _ONLY: Final = re.compile(r"\A\w+: (.*)\Z")
 _BRIEF: Final = 90  # characters of arguments in a line
-# What begins another conversation, with the end of its place: page.css hides what stands before it, until that is asked
+# The end of the place of what begins another conversation: page.css hides what stands before it, until that is asked
 # for.
-BEGINNINGS: Final = (" new", " back")
-_BEGINS: Final = tuple(
-    zip((re.compile(r"\s*/(?:new|reset)\b", re.IGNORECASE), re.compile(r"\s*/resume +\S")), BEGINNINGS, strict=True)
-)
+ANEW: Final = " new"
+BACK: Final = " back"
+_BEGINS: Final = ((re.compile(r"\s*/(?:new|reset)\b", re.IGNORECASE), ANEW), (re.compile(r"\s*/resume +\S"), BACK))
 _ONCE: Final = "Allow once"
 _LAST: Final = "~"  # sorts a draft behind every time
 _SOUNDS: Final = ("audio/mpeg", "audio/ogg", "audio/webm", "audio/mp4")
@@ -224,14 +218,7 @@ class Log(Struct, kw_only=True):
         made_of = (row.text, row.kind, row.buttons, row.file, row.created_at, draft, after)
         if known is not None and known.made_of == made_of:
             return known
-        text, sources = _without_sources(row.text) if row.kind == "reply" else (row.text, None)
-        body = (
-            [await self._markdown(text), sources]
-            if row.kind in _MARKDOWN
-            else _question(text)
-            if row.kind == "question"
-            else _plain(text)
-        )
+        body = await self._body(row)
         buttons = [
             el("button", _label(button, row), type="submit", form="press", name="token", value=button.token)
             for line in row.buttons
@@ -254,6 +241,14 @@ class Log(Struct, kw_only=True):
             ),
             made_of,
         )
+
+    async def _body(self, row: Outbound) -> Child:
+        if row.kind == "question":
+            return _question(row.text)
+        if row.kind not in _MARKDOWN:
+            return _plain(row.text)
+        text, sources = _without_sources(row.text) if row.kind == "reply" else (row.text, None)
+        return [await self._markdown(text), sources]
 
     async def words(self, found: Sequence[Word], deeds: Mapping[str, Sequence[Deed]], *, own: bool = True) -> Html:
         """Stored messages as the chat shows them; what tools did for each (`deeds`, by its event) is folded. `own`: the
@@ -322,7 +317,7 @@ def _place(after: int, at: float, rank: int, id_: str) -> str:
 
 
 def begins(text: str) -> str:
-    """Which of the `BEGINNINGS` a command is; "": none."""
+    """ANEW or BACK, if a command begins another conversation; "" if it does not."""
     return next((end for pattern, end in _BEGINS if pattern.match(text)), "")
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from adapters.web.charts import bar, columns, lineage, meter
 from adapters.web.icons import icon
-from adapters.web.log import BEGINNINGS, WHO, Entry, State, change, cut, joined_entries, moment
+from adapters.web.log import ANEW, BACK, WHO, Entry, State, change, cut, joined_entries, moment
 from adapters.web.markup import Child, Html, el, hidden, joined
 from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import verbatim
@@ -206,8 +206,8 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 STOPS: Final = {  # before an answer that is being made is stopped, by how another conversation begins
-    BEGINNINGS[0]: Asked(question=f"{_STILL} begin a new chat?", yes="Stop and begin"),
-    BEGINNINGS[1]: Asked(question=f"{_STILL} go on in that chat?", yes="Stop and go on"),
+    ANEW: Asked(question=f"{_STILL} begin a new chat?", yes="Stop and begin"),
+    BACK: Asked(question=f"{_STILL} go on in that chat?", yes="Stop and go on"),
 }
 
 

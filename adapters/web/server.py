@@ -29,7 +29,6 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from importlib.resources import files
-from math import inf
 from socket import AF_INET, AF_INET6, create_server, socket
 from typing import Final, Literal, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -41,7 +40,7 @@ from msgspec import Struct, field
 
 from adapters.web import pages, rehearsal, settings
 from adapters.web.guard import DAYS, LOOK, Guard, Login
-from adapters.web.log import BEGINNINGS, MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log, State, begins
+from adapters.web.log import ANEW, BACK, MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log, State, begins
 from adapters.web.markup import Child, Html, el
 from adapters.web.platform import LARGEST_FILE, NAME, OWNER, WebSettings
 from adapters.web.stream import DRAFTS, Bells, Page
@@ -49,7 +48,7 @@ from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Attachment, Inbound, InboundKind, KeptFile, Outbound, Source
 from gateway.domain.platform import Bubble
 from gateway.domain.settings import is_loopback
-from gateway.domain.views import Inside, Said, SettingUp, Story, Views, Word
+from gateway.domain.views import Inside, Said, SessionLine, SettingUp, Story, Views, Word
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.door import Door
 from gateway.runtime.errors import AdapterError, ConfigError, FileRefused, SessionNotFound, StoreUnavailable
@@ -341,7 +340,7 @@ class Server(Struct, kw_only=True):
         return pages.shares(found, self.guard.address)
 
     async def _share_present(self, source: Source, *, writes: bool) -> Child:
-        present = next((each.id for each in await self.views.sessions(source) if each.present), None)
+        present = _present(await self.views.sessions(source))
         return el("p", pages.share("Share this conversation", present)) if present and writes else None
 
     async def _shared_session(self, token: str, query: Mapping[str, str]) -> web.Response:
@@ -435,14 +434,15 @@ class Server(Struct, kw_only=True):
     ) -> web.Response:
         frame = await self._frame(login, source)
         state = await self.log.state(self.views, source, most, self.bells.made(login.person, most))
+        sessions = await self.views.sessions(source)
         body = pages.chat(
             frame,
             state,
             await self._drafts(login.person),
-            await self._side(source, writes=frame.role != "reader"),
+            pages.side_list(sessions, await self.views.shares(source), writes=frame.role != "reader"),
             self.work.get(login.person, ""),
             await self.views.commands(source),
-            await self._before(source, state) if most == SHOWN else None,
+            await self._before(source, state, sessions) if most == SHOWN else None,
             most=most,
             full=state.more and most < MOST_SHOWN,
             text=text,
@@ -450,20 +450,22 @@ class Server(Struct, kw_only=True):
         )
         return _page(body, status)
 
-    async def _before(self, source: Source, state: State) -> Child:
+    async def _before(self, source: Source, state: State, sessions: Sequence[SessionLine]) -> Child:
         """What came before the entries of a chat: the conversation to which it went back, or whose rows went with
         a deleted one; None: it begins anew, or with its first words."""
-        begun = next((each for each in reversed(state.entries) if each.place.endswith(BEGINNINGS)), None)
-        if state.more if begun is None else not begun.place.endswith(BEGINNINGS[1]):
+        begun = next((each for each in reversed(state.entries) if each.place.endswith((ANEW, BACK))), None)
+        if begun is not None and not begun.place.endswith(BACK):
             return None
-        first = begun.at if begun is not None else state.entries[0].at if state.entries else inf
-        present = next((each.id for each in await self.views.sessions(source) if each.present), None)
+        if begun is None and state.more:
+            return None
+        first = begun or next(iter(state.entries), None)
+        present = _present(sessions)
         if present is None:
             return None
         found = [
             each
             for each in (await self.views.words(source, present))[1]
-            if each.at < first and (begun is not None or each.at)
+            if (first is None or each.at < first.at) and (begun is not None or each.at)
         ]
         return await self._words(source, found[-MOST_WORDS:]) if found else None
 
@@ -587,7 +589,7 @@ class Server(Struct, kw_only=True):
         verb, _, id_ = form.fields.get("order", "").partition(" ")
         title = form.fields.get(f"title {id_}", "").strip()
         if verb == "rename" and title:
-            here = any(each.present and each.id == id_ for each in await self.views.sessions(source))
+            here = _present(await self.views.sessions(source)) == id_
             await self.views.shelve(source, id_, title="" if here else title)
             if here:  # as /title does it, so that a later /title is not hidden by a name of the list
                 await self._take(source, f"{login.person}:{self.ids.new('n')}.name", f"/title {title}")
@@ -615,7 +617,7 @@ class Server(Struct, kw_only=True):
         if not _EVENT.fullmatch(id_):
             raise Problem(400, "The message has no id: load the page again.")
         back = form.fields.get("back", "")  # an earlier conversation, from which these words go on
-        beginning = BEGINNINGS[1] if back else begins(text)
+        beginning = BACK if back else begins(text)
         asks = "ask" in form.fields and (_wants_json(request) or not form.files)  # which a page cannot ask for again
         if beginning and asks and (await self._works(login.person) or await self._waits(source)):
             again = {name: form.fields.get(name, "") for name in ("id", "back", "instead")}
@@ -848,6 +850,11 @@ def _page(body: bytes, status: int = 200) -> web.Response:
 
 def _redirect(to: str) -> web.Response:
     return web.Response(status=303, headers={"Location": to})
+
+
+def _present(sessions: Sequence[SessionLine]) -> str | None:
+    """The id of the session to which the next message goes."""
+    return next((each.id for each in sessions if each.present), None)
 
 
 def _own_path(address: str) -> str:
