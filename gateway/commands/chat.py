@@ -27,7 +27,7 @@ LONGEST_PERSONA: Final = 2_000  # characters
 _BUTTONS: Final = 8
 _NAMED: Final = 30  # models in one message
 _BRIEF: Final = 60  # characters of a persona in a line
-_NOT_YOURS: Final = (
+NOT_YOURS: Final = (
     "In a group only an admin of this bot can change this; in a private chat with me, you can change it yourself."
 )
 _IDENTITY: Final = "I am Legato, an assistant."
@@ -195,7 +195,7 @@ def _home(ctx: CommandContext) -> ModelSpec:
 def _refuse_others(ctx: CommandContext) -> None:
     """Raise UserError unless the caller may choose for this chat."""
     if not _may_choose(ctx):
-        raise UserError(_NOT_YOURS)
+        raise UserError(NOT_YOURS)
 
 
 def _may_choose(ctx: CommandContext) -> bool:

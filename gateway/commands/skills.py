@@ -10,6 +10,7 @@ from gateway.agent.skills.catalogue import HERE, Skills
 from gateway.agent.skills.skill import named
 from gateway.agent.tools.shell import quoted_lines
 from gateway.commands.base import Answer, CommandContext, command
+from gateway.commands.chat import NOT_YOURS
 from gateway.domain.approval import LABELS
 from gateway.domain.chat import SessionKey, is_shared, one_line
 from gateway.domain.command import Proposal
@@ -22,9 +23,6 @@ _NONE: Final = (
     "has me write down what we have just done."
 )
 _HOW: Final = "/skills on NAME and /skills off NAME switch a skill here; /skills learn has me write a new one."
-_NOT_YOURS: Final = (
-    "In a group only an admin of this bot can change this; in a private chat with me, you can change it yourself."
-)
 _LEARN: Final = (
     "Make a skill of what you have just done{what}, for the next time: call `skill` with a short `name`, and as `text` "
     "a whole SKILL.md, that is front matter with `name` and `description` (what it does, and when it helps) between "
@@ -149,7 +147,7 @@ async def _agreed(ctx: CommandContext, question: str, text: str) -> bool:
 def _refuse_others(ctx: CommandContext) -> None:
     """Raise UserError unless the caller may choose for the conversation."""
     if not _may_choose(ctx):
-        raise UserError(_NOT_YOURS)
+        raise UserError(NOT_YOURS)
 
 
 def _may_choose(ctx: CommandContext) -> bool:
