@@ -83,7 +83,7 @@ async def forget(ctx: CommandContext) -> str:
         return chosen
     ids = {name for exchange in chosen for name in exchange.ids}
     deed = await ctx.agents.forgetter.deed(contents, ctx.key, deed_of(ctx.item), ids, ctx.item.id, held=held)
-    session = _SESSION.fullmatch(argument)
+    session = _session_named(ctx, contents)
     is_sure = session is not None and session[2] is not None
     if not is_sure and not await ctx.owned().confirm(_question(ctx, chosen, deed), _LABELS):
         return _KEPT
@@ -121,7 +121,7 @@ async def _chosen(ctx: CommandContext, contents: Contents, listed: _Listed | Non
         return _theirs(ctx, [await _answered(ctx, contents, ctx.inbound.reply_to)]), None
     if not argument:
         return _USAGE, None
-    if (session := _SESSION.fullmatch(argument)) is not None and session[1] in contents.history.transcripts:
+    if (session := _session_named(ctx, contents)) is not None:
         return _theirs(ctx, _of_family(contents.history, session[1])), None
     if argument.lower() == "last":
         own = [each for each in contents.history.exchanges if _may(ctx, each.request)]
@@ -133,6 +133,12 @@ async def _chosen(ctx: CommandContext, contents: Contents, listed: _Listed | Non
     if listed is not None and (argument.lower() == "all" or _NUMBERS.fullmatch(argument)):
         return await _of_list(ctx, contents, argument.lower(), *listed)
     return await _found(ctx, contents, argument), None
+
+
+def _session_named(ctx: CommandContext, contents: Contents) -> re.Match[str] | None:
+    """The session that is named, if it is one of this conversation's, and whether the person was asked already."""
+    found = _SESSION.fullmatch(ctx.argument.strip())
+    return found if found is not None and found[1] in contents.history.transcripts else None
 
 
 def _of_family(history: History, session_id: str) -> Sequence[Exchange]:

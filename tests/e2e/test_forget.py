@@ -220,6 +220,18 @@ async def test_words_inside_others_and_what_is_no_word_are_never_denied(place: P
         assert await said(live) == ["the proxy is at 17", "fine"]
 
 
+async def test_of_a_session_whose_deletion_was_asked_about_before_nothing_is_asked(place: Place) -> None:
+    async with place.run() as live:
+        await say(live, f"the code is {WORD}")
+        tip = await live.tip()
+        assert tip is not None
+        told = await live.ask("/forget session s_unknown yes")
+        assert told == "I found nothing of yours with these words."
+        assert (await live.ask(f"/forget session {tip.id} yes")).startswith("Forgot 2 messages.")
+        assert not _questions(live)
+        assert await left_in_the_end(lambda: place.remains(WORD)) == []
+
+
 async def test_the_search_of_a_shell_shows_each_of_four_in_a_row(place: Place) -> None:
     async with place.run() as live:
         for number in range(4):
