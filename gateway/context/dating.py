@@ -178,12 +178,12 @@ class Dating:
         return f"{bare} ({self._days.of(found.at)})" if found else line
 
     def _said(self, words: frozenset[str]) -> _Dated | None:
-        """The saying that a line with these words repeats."""
-        best, most = None, 0.0
+        """The saying that a line with these words repeats; of several that it repeats as much, the newest."""
+        best, most = None, (0.0, 0.0)
         for dated in {id(each): each for word in words for each in self._by_word.get(word, ())}.values():
             shared = dated.words & words
             valued = len(shared) > 1 and any(any(map(str.isdigit, word)) for word in dated.own & words)
-            share = len(shared) / len(dated.words)
-            if (share >= _ALIKE or valued) and share >= most:
-                best, most = dated, share
+            rank = len(shared) / len(dated.words), dated.at
+            if (rank[0] >= _ALIKE or valued) and rank >= most:
+                best, most = dated, rank
         return best

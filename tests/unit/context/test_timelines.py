@@ -205,3 +205,12 @@ async def test_they_are_carried_from_summary_to_summary(summariser: Any) -> None
     assert text.count(HEADING) == 1
     assert "- Ticket T-3301 was closed. (" in text
     assert [each["of"] for each in note_of(summaries(twice)[0])["timelines"]].count("T-3301") == 2
+
+
+def test_a_line_that_repeats_two_sayings_has_the_day_of_the_newer_one_whatever_the_order_of_its_words() -> None:
+    for number in range(30):
+        old, new = (
+            Told.of(f"The gate {verb}{number} at noon.", MAY + at) for verb, at in (("opens", 0), ("shuts", DAY))
+        )
+        line = f"- The gate opens{number} and shuts{number} at noon."
+        assert Dating([[old, new]], Days(MAY)).marked(line) == f"{line} (2 May)"
