@@ -23,7 +23,7 @@ _ARTICLE: Final = (
 )
 _SUBJECT: Final = re.compile(
     rf"(?:\A\W*(?:{_ARTICLE}\s)?|\b{_ARTICLE}\s|\b[ld]['’])([^\W\d_][\w’'-]{{2,}})"
-    r"|(?<=[^\W\d_,]\s)([A-ZÀ-ÞА-Я][\w’-]{2,})|((?=[A-Za-z_-]*\d)(?=\d*[A-Za-z])[A-Za-z0-9_-]{3,})"
+    r"|(?<=[^\W\d_,]\s)([A-ZÀ-ÞА-Я][\w’-]{2,})|((?=[A-Za-z_-]*\d)(?=\d*[A-Za-z])[A-Za-z0-9_-]{3,}|[A-Za-z]{2,}-[a-z-]{2,})"
 )
 # At the beginning of a sentence.
 _FIRST: Final = re.compile(r"(?:[我你您他她它咱这那们的]|[昨今明][天晚早年]|现在|\w{1,3}[之以]后)+")
@@ -44,6 +44,7 @@ _DENSE: Final = late(rf"{DENSE.pattern}+")
 _LEAST: Final = 2  # letters of such a word
 _ENOUGH: Final = 2  # other words that few sayings have, shared by two that may be about the same
 _ALIKE: Final = 0.6  # of the words of a saying are in a line that repeats it
+_WHOSE: Final = re.compile(r"['’]s\b")
 _WORD: Final = re.compile(r"[^\W_]+(?:[-.,:_'’/][^\W_]+)*")
 _MARK: Final = re.compile(r" \(\d{1,2} [A-Z][a-z]{2}(?: \d{4})?(?:, \d\d:\d\d)?\)$")
 
@@ -106,7 +107,7 @@ def time_of(at: float) -> datetime:
 def telling(text: str) -> frozenset[str]:
     """The words of a text; pairs of characters where it is written without spaces."""
     words = set[str]()
-    for run in _WORD.findall(text.lower()):
+    for run in _WORD.findall(_WHOSE.sub("", text.lower())):
         dense = _DENSE.findall(run)
         words.update(part[place : place + 2] for part in dense for place in range(len(part) - 1))
         words.update(_DENSE.sub(" ", run).split() if dense else [run])

@@ -36,6 +36,7 @@ _EDGE: Final = 2_000  # characters that are read at either end of a longer messa
 _BESIDE: Final = 40  # bytes that every fact is taken to be longer, so that length is not all that counts
 _STEP: Final = 8  # bytes; of facts that are about as long, and worth as much, the newest stay
 _EACH: Final = 6  # facts of one message
+NEWER: Final = 1.0  # the least worth of what may be the last that was said of a thing
 _LEAST_ROOM: Final = 4  # tokens; no fact is shorter
 _OWN: Final = 0.4  # of the room, for what people tell of themselves
 _ALIKE: Final = 0.5  # of the older fact's words are in the newer one, which tells of a change
@@ -83,7 +84,9 @@ def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[P
         for said in map(_Told.of, found(message)):
             changes = tells_of_change(said.fact.text)
             if changes or said.words in seen or _unnumbered(said.words) in seen:
-                held = [each for each in held if not said.replaces(each, changes=changes)]
+                left = [each for each in held if not said.replaces(each, changes=changes)]
+                said = said if len(left) == len(held) else said.at_least(NEWER)
+                held = left
             held.append(said)
             seen.update((said.words, _unnumbered(said.words)))
     return _best([each.fact for each in held], MOST)
@@ -160,7 +163,7 @@ def listed(
     worth = [each.weight for each in facts]
     for place, each in enumerate(told):
         for older in (other for other in others[place] if other < place):
-            worth[place] = max(NAMED, worth[place])
+            worth[place] = max(NEWER, worth[place])
             alike = len(told[older].words & each.words) >= _ALIKE * len(told[older].words)
             if alike and facts[older].weight < LASTING:
                 worth[older] /= 2
@@ -187,6 +190,10 @@ class _Told(NamedTuple):
     def of(cls, fact: PersonalFact) -> _Told:
         """Return a fact with its words."""
         return cls(fact, _telling(fact.text))
+
+    def at_least(self, weight: float) -> _Told:
+        """Return this fact with at least that weight."""
+        return self._replace(fact=replace(self.fact, weight=max(weight, self.fact.weight)))
 
     def replaces(self, older: _Told, *, changes: bool) -> bool:
         """Whether this says the same as an older fact of the same person, or changes it. `changes`: whether it mentions

@@ -55,6 +55,9 @@ _DATE: Final = re.compile(r"\d{1,4}-\d{1,2}-\d{1,4}")
 _NAMES: Final = re.compile(
     r"(?:^|_|(?<=[a-z]))(?:id|iid|key|number|code|no|nr|ref)$|^(?:host|user)?name$", re.IGNORECASE
 )
+# The value of an object's first field that may be its name, and a field that is none.
+_LABEL: Final = re.compile(r"(?=.*(?:\w[-_.]\w|[^\W\da-z]))\w[\w .-]*")
+_KINDS: Final = re.compile(r"status|state|type|kind|result|message|error|title|text|role|action", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[\W\d_]+")
 _SAYS: Final = re.compile(r"[^\W\d_]{3}|[^\W\d_]{2}\W+[^\W\d_]{2}|[\u3400-\u9fff]{2}")  # beside the name
 _ANEW: Final = 600.0  # seconds after which a sentence does not just repeat a result
@@ -109,7 +112,8 @@ def carried(before: Iterable[Saying], middle: Sequence[Message], redact: Redact)
             row.pop()
         row.append(said)
         del row[:-_EACH]
-    rows = sorted(kept.values(), key=lambda row: (len(row) > 1, row[-1].at), reverse=True)
+    shown = {id(said) for row in changed(said for row in kept.values() for said in row) for said in row}
+    rows = sorted(kept.values(), key=lambda row: (id(row[-1]) in shown, row[-1].at), reverse=True)
     spoken = [said for row in rows for said in row if not said.field][:MOST]
     fields = [said for row in rows for said in row if said.field][: 2 * MOST]
     return sorted([*spoken, *fields], key=lambda said: said.at)
@@ -199,7 +203,11 @@ def _objects(value: Any) -> Iterator[tuple[str, dict[str, str]]]:
         named = next(
             (name for name, each in fields.items() if _NAMES.search(name) and not _is_person(name, each)), None
         )
-        named = named or next((name for name, each in fields.items() if _THING.fullmatch(each)), None)
+        named = (
+            named
+            or next((name for name, each in fields.items() if _THING.fullmatch(each)), None)
+            or next((name for name in [*fields][:1] if _LABEL.fullmatch(fields[name]) and not _KINDS.search(name)), None)
+        )
         if named:
             yield fields[named], {name: each for name, each in fields.items() if name != named}
         for each in value.values():
