@@ -125,7 +125,7 @@ class _MortalStore(SqliteStore):
         return object.__getattribute__(self, name)
 
 
-_STEPS: Final = Store.__abstractmethods__ - {"aclose"}
+_STEPS: Final = {name for role in Store.__mro__ for name in vars(role) if not name.startswith("_")} - {"aclose", "rest"}
 
 
 class _Model:

@@ -29,7 +29,6 @@ from gateway.agent.workspace.folders import Workspaces
 from gateway.domain.chat import NO_TERMS, SessionKey, Terms
 from gateway.domain.usage import Purpose
 from gateway.providers.base import KeepsBodies, ModelSpec
-from gateway.store.port import Remembers
 from gateway.store.records import Passage, ToolIntent
 
 
@@ -133,4 +132,4 @@ class Agents(Struct, kw_only=True):
         engines, store = self.sessions.engines.rest(), self.sessions.store
         servers = self.metering.models.servers.values()
         freed = sum(each.rest() for each in servers if isinstance(each, KeepsBodies))
-        return engines, freed + (store.rest() if isinstance(store, Remembers) else 0)
+        return engines, freed + store.rest()

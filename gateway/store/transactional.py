@@ -24,13 +24,12 @@ from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.backend import News, nothing
 from gateway.store.draft import Draft, Records
-from gateway.store.port import PROCESSES_LOST
+from gateway.store.port import PROCESSES_LOST, Store
 from gateway.store.records import ATTEMPT_PAUSES, LEASE_SECONDS, Found, Meaning, Passage, Unembedded, Vector
 from gateway.store.searching import RenewableEntries, Search, SearchMemory, renew_some
 from gateway.store.shared import searchable
 from gateway.store.space import Caller
 from gateway.store.steps import lanes, members
-from gateway.store.store import SpaceStore
 
 T = TypeVar("T")
 
@@ -424,7 +423,7 @@ def _renew_some(connection: Connection) -> bool:
     return are_left
 
 
-class SharedStore(SpaceStore):
+class SharedStore(Store):
     """Everything in the database of this place, shared with all processes that use it.
 
     `lease_seconds`: how long this process may be silent before the others take over its claims. With `waits`, `open`

@@ -19,14 +19,13 @@ from gateway.store.redis import RedisStore
 from gateway.turns.reception import ASKING_WORDS
 from tests.support.asking import WithButtons, asked, results
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FakeModel, KillAt, Killed, MortalStore, Say, config_in, in_turn, running
+from tests.support.gateway import STORE_STEPS, FakeModel, KillAt, Killed, MortalStore, Say, config_in, in_turn, running
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
     from tests.support.redis_server import RedisServer
 
 pytest_plugins = ["tests.support.redis_server"]
 
-_STEPS = Store.__abstractmethods__ - {"aclose"}
 EVERYBODY = AccessSettings(allow=("fake:*",))
 Opened = Callable[[], Store]
 
@@ -110,7 +109,7 @@ class DiesOnRedisAt(RedisStore):
         kill = object.__getattribute__(self, "kill")
         if kill is not None and name == object.__getattribute__(self, "step"):
             kill.passed.set()
-        if kill is not None and kill.passed.is_set() and name in _STEPS:
+        if kill is not None and kill.passed.is_set() and name in STORE_STEPS:
             raise Killed
         return object.__getattribute__(self, name)
 

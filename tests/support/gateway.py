@@ -197,12 +197,12 @@ class MortalStore(SqliteStore):
 
     def __getattribute__(self, name: str) -> Any:
         kill = object.__getattribute__(self, "kill")
-        if name in _STEPS and kill is not None and kill.passed.is_set():
+        if name in STORE_STEPS and kill is not None and kill.passed.is_set():
             raise Killed
         return object.__getattribute__(self, name)
 
 
-_STEPS = Store.__abstractmethods__ - {"aclose"}
+STORE_STEPS = {name for role in Store.__mro__ for name in vars(role) if not name.startswith("_")} - {"aclose", "rest"}
 
 
 @dataclass(slots=True, kw_only=True)

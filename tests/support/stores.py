@@ -17,7 +17,6 @@ import pytest
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
-from gateway.store.store import SpaceStore
 from gateway.store.transactional import SharedStore
 from tests.support.empty_store import put_empty_store
 from tests.support.fakes import ManualClock
@@ -147,13 +146,13 @@ class MemoryBench:
         self.clock = ManualClock(START)
         self.space = SearchedRecords()
 
-    async def open(self, *, concurrency: int = 256) -> SpaceStore:
-        store = SpaceStore(MemoryBackend(self.space), clock=self.clock, concurrency=concurrency)
+    async def open(self, *, concurrency: int = 256) -> Store:
+        store = Store(MemoryBackend(self.space), clock=self.clock, concurrency=concurrency)
         await store.open()
         return store
 
-    async def crash(self, store: Store) -> SpaceStore:
-        assert isinstance(store, SpaceStore)
+    async def crash(self, store: Store) -> Store:
+        assert isinstance(store, Store)
         await store._backend.aclose()
         return await self.open()
 

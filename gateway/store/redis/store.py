@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gateway.runtime.clock import Clock
+from gateway.store.port import Store
 from gateway.store.records import ATTEMPT_PAUSES, LEASE_SECONDS
 from gateway.store.redis.backend import RedisBackend
-from gateway.store.store import SpaceStore
 
 
-class RedisStore(SpaceStore):
+class RedisStore(Store):
     """Everything in the Redis database at `url`, shared with all processes that use the database.
 
     `lease_seconds`: how long this process may be silent before the others take over its claims. `timeout`: how long

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway.runtime.clock import Clock
+from gateway.store.port import Store
 from gateway.store.records import ATTEMPT_PAUSES
 from gateway.store.sqlite import forgetting
 from gateway.store.sqlite.backend import SqliteBackend
 from gateway.store.sqlite.connection import check_undamaged
 from gateway.store.sqlite.database import Database
 from gateway.store.sqlite.records import dangling
-from gateway.store.store import SpaceStore
 
 
-class SqliteStore(SpaceStore):
+class SqliteStore(Store):
     """Everything in the SQLite file at `path`. `concurrency`: how many lanes may be claimed as their
     message is accepted, which saves a commit. `broken` is given a sentence if nothing can be written any
     more until the process starts again. A store of an earlier version is brought to this one: `told` is given a
