@@ -49,13 +49,10 @@ def configured_store(
 
 def _on_postgres(config: Config, clock: Clock, *, waits: bool, told: Callable[[str], None]) -> Store:
     try:
-        from gateway.store.postgres.server import PostgresPlace
+        from gateway.store.postgres.backend import PostgresStore
     except ImportError as error:
         raise UserError(f"store.url needs PostgreSQL's driver ({error}): pip install 'legato[postgres]'") from None
-    from gateway.store.transactional import SharedStore
-
-    place = PostgresPlace(config.store.url)
-    return SharedStore(place, clock=clock, concurrency=config.turns.concurrent, waits=waits, told=told)
+    return PostgresStore(config.store.url, clock=clock, concurrency=config.turns.concurrent, waits=waits, told=told)
 
 
 def make_folders(config: Config, *, home: bool = True) -> None:

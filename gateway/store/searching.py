@@ -28,7 +28,6 @@ from gateway.words.text import Question
 T = TypeVar("T")
 
 _READ: Final = 500  # messages read at once, where there is no index
-_RENEWED: Final = 100  # entries made anew in one transaction
 _GROWN: Final = 1.05  # times as many messages: the words are read anew
 _MOST_PARENTS: Final = 50_000  # sessions of which the one before is remembered
 
@@ -87,24 +86,6 @@ class Entries(Protocol):
 
     def values(self, numbers: Sequence[int]) -> Iterable[tuple[int, bytes]]:
         """The numbers of these vectors."""
-
-
-class RenewableEntries(Entries, Protocol):
-    """An index whose entries say one by one which version made them."""
-
-    def outdated(self, made: int, most: int) -> list[int]:
-        """Some entries that another version made, newest first."""
-
-    def enter(self, said: MessageRecord) -> None:
-        """Enter a message, or replace its entry; its vector stays."""
-
-
-def renew_some(records: Records, entries: RenewableEntries) -> bool:
-    """Make some entries of another version again, newest first; False if these were the last."""
-    numbers = entries.outdated(searchable.MADE, _RENEWED)
-    for said in records.many(MESSAGE, numbers):
-        entries.enter(said)
-    return len(numbers) == _RENEWED
 
 
 class SearchMemory:

@@ -9,7 +9,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.domain.message import assistant, note_of, user
-from gateway.store import transactional
 from gateway.store.port import Store
 from gateway.store.records import Forgetting, Opening, Rewriting
 from gateway.store.redis import searching
@@ -17,7 +16,7 @@ from gateway.store.shared import searchable
 from gateway.store.sqlite import search
 from tests.support.remains import in_keys, remains
 from tests.support.store_kit import START, Bench, contents, in_session, key, new_session, transcript
-from tests.support.stores import WITH_AN_INDEX, RedisBench
+from tests.support.stores import WITH_AN_INDEX, PostgresBench, RedisBench
 from tests.support.waiting import eventually
 
 pytest_plugins = ["tests.support.stores"]
@@ -52,16 +51,23 @@ async def _found(store: Store) -> list[str]:
     return sorted({each for some in passages for each in contents([one.message for one in some.turns]) if WORD in each})
 
 
-async def test_a_search_reads_messages_until_their_entries_are_made(
-    bench: Bench, earlier: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _put_off(patch: pytest.MonkeyPatch, bench: Bench) -> None:
+    """Let no entries be made anew."""
+
     async def nothing(*_: object) -> None:
         return None
 
+    patch.setattr(search, "renew_some", lambda _: False)
+    patch.setattr(searching, "renew", nothing)
+    if isinstance(bench, PostgresBench):  # whose driver not everybody has
+        patch.setattr("gateway.store.postgres.entries.ServerEntries.renew_some", lambda _: False)
+
+
+async def test_a_search_reads_messages_until_their_entries_are_made(
+    bench: Bench, earlier: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as put_off:
-        put_off.setattr(search, "renew_some", lambda _: False)
-        put_off.setattr(searching, "renew", nothing)
-        put_off.setattr(transactional, "renew_some", lambda *_: False)
+        _put_off(put_off, bench)
         store = await _filled(bench, earlier)
         assert (await store.status()).unindexed == 40
         read = [await store.search(words, of, 50) for words in (WORD, "Ann", "noted 7") for of in (key(), None)]
@@ -75,12 +81,7 @@ async def test_a_search_reads_messages_until_their_entries_are_made(
 async def test_what_surrounds_a_find_that_was_read_is_of_its_own_talk(
     bench: Bench, earlier: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nothing(*_: object) -> None:
-        return None
-
-    monkeypatch.setattr(search, "renew_some", lambda _: False)
-    monkeypatch.setattr(searching, "renew", nothing)
-    monkeypatch.setattr(transactional, "renew_some", lambda *_: False)
+    _put_off(monkeypatch, bench)
     store = await bench.open()
     for name, above in (("s2", None), ("s1", None), ("s3", "s2")):
         session = new_session(name, parent_id=above, ended_at=START, end_reason="reset", hook="done")

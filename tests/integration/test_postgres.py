@@ -15,12 +15,12 @@ from gateway.store.kinds import NOTE
 from gateway.store.shared.platforms import Platforms
 from gateway.store.space import Caller
 from gateway.store.steps import members
-from gateway.store.transactional import SharedStore
 from tests.support.growing import GROWN, coloured, later_version, noted, seen
 from tests.support.store_kit import key, outbound, put
 from tests.support.waiting import eventually
 
-if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first, or not everybody has what it needs
+    from gateway.store.postgres.backend import PostgresStore
     from tests.support.postgres_server import PostgresServer
 
 pytest_plugins = ["tests.support.postgres_server"]
@@ -41,12 +41,12 @@ def server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
 @pytest.fixture
 async def process(server: PostgresServer) -> AsyncIterator[Opener]:
     """Starts processes, and ends them."""
-    from gateway.store.postgres.server import PostgresPlace
+    from gateway.store.postgres.backend import PostgresStore
 
-    stores: list[SharedStore] = []
+    stores: list[PostgresStore] = []
 
-    async def opened(lease_seconds: float = 600.0) -> SharedStore:
-        store = SharedStore(PostgresPlace(server.url), clock=SystemClock(), lease_seconds=lease_seconds)
+    async def opened(lease_seconds: float = 600.0) -> PostgresStore:
+        store = PostgresStore(server.url, clock=SystemClock(), lease_seconds=lease_seconds)
         stores.append(store)
         await store.open()
         return store
@@ -126,6 +126,7 @@ async def test_what_a_silent_process_held_is_taken_over(process: Opener) -> None
 async def test_a_kind_and_an_index_are_added_to_a_filled_database(server: PostgresServer) -> None:
     from gateway.store.postgres import records
     from gateway.store.postgres import server as module
+    from gateway.store.postgres.backend import PostgresStore
 
     place = module.PostgresPlace(server.url)
     connection = place.connect(writes=True)
@@ -140,7 +141,7 @@ async def test_a_kind_and_an_index_are_added_to_a_filled_database(server: Postgr
     connection.lay_out()
     run(noted, NOTE, "fine", "so so")
     with later_version(records, module):
-        store = SharedStore(place, clock=SystemClock())
+        store = PostgresStore(server.url, clock=SystemClock())
         run(members.join, caller(), 4_000_000_000.0)
         with pytest.raises(StoreUnavailable, match="An earlier Legato uses the PostgreSQL database: stop every"):
             await store.open()

@@ -17,14 +17,14 @@ import pytest
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
-from gateway.store.transactional import SharedStore
 from tests.support.empty_store import put_empty_store
 from tests.support.fakes import ManualClock
 from tests.support.memory_backend import MemoryBackend, SearchedRecords
 from tests.support.model import PATIENCE
 from tests.support.store_kit import START, Bench
 
-if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first, or not everybody has what it needs
+    from gateway.store.postgres.backend import PostgresStore
     from tests.support.postgres_server import PostgresServer
     from tests.support.redis_server import RedisServer
 
@@ -114,21 +114,19 @@ class PostgresBench:
     def __init__(self, server: PostgresServer) -> None:
         self.clock = ManualClock(START)
         self.server = server
-        self._opened: list[SharedStore] = []
+        self._opened: list[PostgresStore] = []
         server.empty()
 
-    async def open(self, *, concurrency: int = 256) -> SharedStore:
-        from gateway.store.postgres.server import PostgresPlace  # which needs what not everybody has installed
+    async def open(self, *, concurrency: int = 256) -> PostgresStore:
+        from gateway.store.postgres.backend import PostgresStore
 
-        store = SharedStore(
-            PostgresPlace(self.server.url), clock=self.clock, concurrency=concurrency, lease_seconds=600.0
-        )
+        store = PostgresStore(self.server.url, clock=self.clock, concurrency=concurrency, lease_seconds=600.0)
         self._opened.append(store)
         async with asyncio.timeout(PATIENCE):
             await store.open()
         return store
 
-    async def crash(self, store: Store) -> SharedStore:
+    async def crash(self, store: Store) -> PostgresStore:
         (opened,) = [each for each in self._opened if each is store]
         await opened.backend.aclose()
         self.server.let_die(opened.backend.owner)

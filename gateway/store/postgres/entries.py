@@ -19,6 +19,7 @@ from gateway.store.steps.sessions import message
 
 _MOST_BYTES: Final = 500_000  # of a message's terms
 _LONGEST: Final = 500  # letters of a term
+_RENEWED: Final = 100  # entries made anew in one transaction
 
 _OF: Final = "kind <> '' AND (%s = '' OR kind = %s)"
 _IN: Final = "(%s = '' OR lane = %s)"
@@ -79,13 +80,19 @@ class ServerEntries(ServerRecords):
     def newest(self) -> int:
         return int(self.all("SELECT coalesce(max(number), 0) FROM entry")[0])
 
-    def outdated(self, made: int, most: int) -> list[int]:
-        return self.all("SELECT number FROM entry WHERE made <> %s ORDER BY number DESC LIMIT %s", made, most)
+    def renew_some(self) -> bool:
+        """Make some entries of another version again, newest first; False if these were the last."""
+        outdated = "SELECT number FROM entry WHERE made <> %s ORDER BY number DESC LIMIT %s"
+        numbers = self.all(outdated, searchable.MADE, _RENEWED)
+        for said in self.many(MESSAGE, numbers):
+            self.enter(said)
+        return len(numbers) == _RENEWED
 
     def left(self, made: int) -> int:
         return int(self.all("SELECT count(*) FROM entry WHERE made < %s OR made > %s", made, made)[0])
 
     def enter(self, said: MessageRecord) -> None:
+        """Enter a message, or replace its entry; its vector stays."""
         whole, lane = message(said), said.key.text
         kind = kind_of(whole)
         terms = _fitting([_lane_term(lane), *terms_of(whole, kind)]) if kind else []

@@ -20,7 +20,6 @@ from gateway.store.draft import Draft
 from gateway.store.kinds import KINDS, names
 from gateway.store.postgres.entries import ENTRIES, ServerEntries
 from gateway.store.postgres.records import sql, statements
-from gateway.store.transactional import ServerAway, UnknownEnd
 
 _LAYOUT: Final = "1"
 _NOT_READY: Final = ("the database system is", "too many", "remaining connection slots")
@@ -32,16 +31,32 @@ _NOTE_KINDS: Final = "INSERT INTO meta VALUES ('kinds', %s) ON CONFLICT (name) D
 _VACUUM: Final = "VACUUM " + ", ".join(f'"{name}"' for name in (*(kind.name for kind in KINDS), "entry"))
 
 
+class ServerAway(StoreUnavailable):
+    """The server cannot be reached, or is not ready yet; later it may be."""
+
+
+class UnknownEnd(Exception):
+    """The connection broke as a transaction was to end, so that nobody knows yet whether it was done."""
+
+    def __init__(self, transaction: str) -> None:
+        super().__init__(transaction)
+        self.transaction = transaction
+        self.outcome: Any = None  # of the step
+
+
 class ServerConnection(ServerEntries):
-    """A connection to the schema `legato`."""
+    """A connection to the schema `legato`, in a thread of its own. The first look begins a transaction, which sees
+    records and index as they are at that moment; one that writes, as if no other came between."""
 
     _name = ""  # of a transaction that writes
 
     @property
     def is_closed(self) -> bool:
+        """Whether it broke."""
         return self.connection.closed
 
     def lay_out(self) -> None:
+        """Make what is not there yet. Raises StoreUnavailable for what another version has made."""
         self.connection.execute("SELECT pg_advisory_lock(hashtext('legato'))")
         self.connection.commit()  # what follows sees what others did meanwhile
         is_new = self.all("SELECT to_regclass('legato.meta')") == [None]
@@ -78,9 +93,11 @@ class ServerConnection(ServerEntries):
         (self._name,) = self.all("SELECT pg_current_xact_id()::text")
 
     def tell(self, text: str) -> None:
+        """Tell all processes something once the transaction is committed."""
         self.connection.execute("SELECT pg_notify('legato', %s)", (text,))
 
     def commit(self) -> None:
+        """End the transaction. Raises UnknownEnd."""
         try:
             self.connection.commit()
         except PostgresPlace.errors as error:
@@ -89,18 +106,22 @@ class ServerConnection(ServerEntries):
             raise
 
     def rollback(self) -> None:
+        """End the transaction, if there is one, as if it had not been."""
         if not self.connection.closed:
             self.connection.rollback()
         self._name = ""
         self.begin()
 
     def was_done(self, transaction: str) -> bool | None:
+        """Whether a transaction of an unknown end was committed; None: nobody knows yet."""
         return {"committed": True, "aborted": False}.get(self.all("SELECT pg_xact_status(%s::xid8)", transaction)[0])
 
     def now(self) -> float:
+        """The server's time."""
         return float(self.all("SELECT extract(epoch FROM clock_timestamp())::float8")[0])
 
     def free(self) -> None:
+        """Leave nothing of what was dropped, as far as the server can do that beside all else."""
         self.connection.autocommit = True
         try:
             self.connection.execute(sql(_VACUUM))
@@ -108,11 +129,13 @@ class ServerConnection(ServerEntries):
             self.connection.autocommit = False
 
     def close(self) -> None:
+        """Hang up."""
         self.connection.close()
 
 
 class PostgresPlace:
-    """The schema `legato` of the database at `url`. Raises StoreUnavailable for what is no address."""
+    """The schema `legato` of the database at `url`. `again`: raised where another step came between; `errors`: raised,
+    with those, where the server is away, or cannot write. Raises StoreUnavailable for what is no address."""
 
     name = "The PostgreSQL server"
     again: tuple[type[Exception], ...] = (SerializationFailure, DeadlockDetected)
@@ -126,6 +149,7 @@ class PostgresPlace:
             raise StoreUnavailable(f"store.url is not the address of a PostgreSQL database: {error}.") from error
 
     def connect(self, *, writes: bool) -> ServerConnection:
+        """A new connection."""
         connection = psycopg.connect(self._conninfo, autocommit=True)
         connection.execute(_SETUP)
         connection.autocommit = False
@@ -133,12 +157,14 @@ class PostgresPlace:
         return ServerConnection(connection)
 
     def trouble(self, error: Exception, *, connecting: bool) -> StoreUnavailable:
+        """What an error means, for people; ServerAway for a server that is waited for."""
         said = (str(error).strip().splitlines() or [type(error).__name__])[-1]
         if connecting and ("FATAL" not in str(error) or any(each in str(error) for each in _NOT_READY)):
             return ServerAway(f"PostgreSQL cannot be reached ({said}): start it, or correct store.url.")
         return StoreUnavailable(f"PostgreSQL does not do what is asked: {said}")
 
     async def news(self) -> AsyncGenerator[str | None, None]:
+        """What processes tell, and None as soon as that is heard. Ends or raises where the connection breaks."""
         async with await AsyncConnection.connect(self._conninfo, autocommit=True) as connection:
             await connection.execute("LISTEN legato")
             yield None

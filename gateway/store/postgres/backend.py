@@ -1,18 +1,18 @@
-"""The backend on a database server that several processes share and that runs a step as one transaction.
+"""The backend on a PostgreSQL database that several processes share. A step is one transaction.
 
-What depends on the server is a `Place` and its `Connection`. A process runs its steps one after the other in a
-thread, in the order in which they came, so that they meet only those of other processes.
+A process runs its steps one after the other in a thread, in the order in which they came, so that they meet only those
+of other processes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 from msgspec.json import decode, encode
@@ -23,10 +23,11 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.backend import News, nothing
-from gateway.store.draft import Draft, Records
+from gateway.store.draft import Draft
 from gateway.store.port import PROCESSES_LOST, Store
+from gateway.store.postgres.server import PostgresPlace, ServerAway, ServerConnection, UnknownEnd
 from gateway.store.records import ATTEMPT_PAUSES, LEASE_SECONDS, Found, Meaning, Passage, Unembedded, Vector
-from gateway.store.searching import RenewableEntries, Search, SearchMemory, renew_some
+from gateway.store.searching import Search, SearchMemory
 from gateway.store.shared import searchable
 from gateway.store.space import Caller
 from gateway.store.steps import lanes, members
@@ -42,86 +43,20 @@ _RETRY: Final = 0.5
 _RENEWAL_PAUSE: Final = 0.02  # seconds between two steps of making search entries anew
 
 
-class ServerAway(StoreUnavailable):
-    """The server cannot be reached, or is not ready yet; later it may be."""
-
-
-class UnknownEnd(Exception):
-    """The connection broke as a transaction was to end, so that nobody knows yet whether it was done."""
-
-    def __init__(self, transaction: str) -> None:
-        super().__init__(transaction)
-        self.transaction = transaction
-        self.outcome: Any = None  # of the step
-
-
-class Connection(Records, RenewableEntries, Protocol):
-    """A connection to the server, in a thread of its own. The first look begins a transaction, which sees records and
-    index as they are at that moment; one that writes, as if no other came between."""
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it broke."""
-
-    def lay_out(self) -> None:
-        """Make what is not there yet. Raises StoreUnavailable for what another version has made."""
-
-    def write(self, draft: Draft) -> None:
-        """Write what a step has put, and the entries of its messages, of which those that are gone (None) go."""
-
-    def tell(self, text: str) -> None:
-        """Tell all processes something once the transaction is committed."""
-
-    def commit(self) -> None:
-        """End the transaction. Raises UnknownEnd."""
-
-    def rollback(self) -> None:
-        """End the transaction, if there is one, as if it had not been."""
-
-    def was_done(self, transaction: str) -> bool | None:
-        """Whether a transaction of an unknown end was committed; None: nobody knows yet."""
-
-    def now(self) -> float:
-        """The server's time."""
-
-    def free(self) -> None:
-        """Leave nothing of what was dropped, as far as the server can do that beside all else."""
-
-    def close(self) -> None:
-        """Hang up."""
-
-
-class Place(Protocol):
-    """A database on a server."""
-
-    name: str  # of such a server, for people
-    again: tuple[type[Exception], ...]  # raised where another step came between
-    errors: tuple[type[Exception], ...]  # raised, with those, where the server is away, or cannot write
-
-    def connect(self, *, writes: bool) -> Connection:
-        """A new connection."""
-
-    def trouble(self, error: Exception, *, connecting: bool) -> StoreUnavailable:
-        """What an error means, for people; ServerAway for a server that is waited for."""
-
-    def news(self) -> AsyncIterator[str | None]:
-        """What processes tell, and None as soon as that is heard. Ends or raises where the connection breaks."""
-
-
 class ConnectionThread:
     """A thread with a connection, which does what it is given one after the other."""
 
-    def __init__(self, place: Place, *, writes: bool = False) -> None:
+    def __init__(self, place: PostgresPlace, *, writes: bool = False) -> None:
         self._place, self._writes = place, writes
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
-        self._connection: Connection | None = None
+        self._connection: ServerConnection | None = None
 
-    async def do(self, work: Callable[[Connection], T]) -> T:
+    async def do(self, work: Callable[[ServerConnection], T]) -> T:
         """The result of `work`; again, where another step came between, or the connection was an old one that broke.
         Raises StoreUnavailable."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._done, work)
 
-    def _done(self, work: Callable[[Connection], T]) -> T:
+    def _done(self, work: Callable[[ServerConnection], T]) -> T:
         while True:
             is_new = self._connection is None or self._connection.is_closed
             try:
@@ -148,7 +83,7 @@ class ConnectionThread:
 
 
 def attempt(
-    step: Callable[[Draft], T], owner: str, errors: tuple[type[Exception], ...], connection: Connection
+    step: Callable[[Draft], T], owner: str, errors: tuple[type[Exception], ...], connection: ServerConnection
 ) -> tuple[T, list[News]]:
     """Run a step in a transaction, which tells its news, too."""
     draft = Draft(connection)
@@ -172,14 +107,16 @@ def attempt(
     return result, draft.news
 
 
-class TransactionalBackend:
-    """The database of this place. See `SharedStore` for the settings."""
+class PostgresBackend:
+    """The database of this place. See `PostgresStore` for the settings."""
 
     is_sole = False
     is_beside = False
     listens = False  # a connection that died unseen would miss signals, so each turn looks for them
 
-    def __init__(self, place: Place, *, clock: Clock, life: float, waits: bool, told: Callable[[str], None]) -> None:
+    def __init__(
+        self, place: PostgresPlace, *, clock: Clock, life: float, waits: bool, told: Callable[[str], None]
+    ) -> None:
         self.life = life
         self.owner: Final = os.urandom(8).hex()
         self._place = place
@@ -404,7 +341,7 @@ class TransactionalBackend:
     async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
         self._must_be_open()
 
-        def keep(connection: Connection) -> None:
+        def keep(connection: ServerConnection) -> None:
             Search(connection, connection, self._memory).keep_vectors(model, kept)
             connection.commit()
 
@@ -417,21 +354,21 @@ def _fail(future: asyncio.Future[Any], failed: Callable[[], None], error: BaseEx
         future.set_exception(error)
 
 
-def _renew_some(connection: Connection) -> bool:
-    are_left = renew_some(connection, connection)
+def _renew_some(connection: ServerConnection) -> bool:
+    are_left = connection.renew_some()
     connection.commit()
     return are_left
 
 
-class SharedStore(Store):
-    """Everything in the database of this place, shared with all processes that use it.
+class PostgresStore(Store):
+    """Everything in the PostgreSQL database at `url`, shared with all processes that use it.
 
     `lease_seconds`: how long this process may be silent before the others take over its claims. With `waits`, `open`
     waits for a server that cannot be reached, and `told` is given a sentence about that."""
 
     def __init__(
         self,
-        place: Place,
+        url: str,
         *,
         clock: Clock,
         concurrency: int = 256,
@@ -440,5 +377,5 @@ class SharedStore(Store):
         told: Callable[[str], None] = lambda _: None,
         attempt_pauses: Sequence[float] = ATTEMPT_PAUSES,
     ) -> None:
-        self.backend = TransactionalBackend(place, clock=clock, life=lease_seconds, waits=waits, told=told)
+        self.backend = PostgresBackend(PostgresPlace(url), clock=clock, life=lease_seconds, waits=waits, told=told)
         super().__init__(self.backend, clock=clock, concurrency=concurrency, attempt_pauses=attempt_pauses)

@@ -1,16 +1,15 @@
-"""The news between processes whose store is a database server."""
+"""The news between processes whose store is a PostgreSQL database."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
 from msgspec.json import encode
 
-from gateway.store.transactional import Place, TransactionalBackend
 from tests.support.fakes import ManualClock
 
 
@@ -36,10 +35,9 @@ class Told:
 
 
 async def test_a_process_hears_the_news_of_others_and_not_its_own_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = pytest.importorskip("gateway.store.postgres.backend")
     place, heard = Told(), asyncio.Queue[tuple[str, ...]]()
-    backend = TransactionalBackend(
-        cast(Place, place), clock=ManualClock(), life=10.0, waits=False, told=lambda text: None
-    )
+    backend = module.PostgresBackend(place, clock=ManualClock(), life=10.0, waits=False, told=lambda text: None)
     monkeypatch.setattr(backend, "unindexed", AsyncMock(return_value=0))
     owner = await backend.open(heard.put_nowait, Mock())
     try:
