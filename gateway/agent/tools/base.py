@@ -259,7 +259,21 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 class Tool(Protocol):
-    """One function that the model may call. `parameters` is a JSON schema (see `schema`)."""
+    """One function that the model may call. `parameters` is a JSON schema (see `schema`).
+
+    It may have more attributes:
+
+    - `brings`: whose words its results are, in a few words, which may contain {arguments}; "" if they are the program's
+      own or the conversation's. The results of any other tool are foreign, and count as the tool's.
+    - `recalls`: its results only repeat earlier words. They are marked, so that no search finds its own finds and no
+      summary takes looked-up words for said ones.
+    - `result_chars`: its own limit for its results, in characters. A longer one is kept as a file, and the model gets
+      its beginning; None: never, because the tool pages its results itself.
+    - `refers`: it names the message that the turn answers, which is stored before the tool runs.
+    - `beside`: its calls of one step run side by side, as those of tools do that only read.
+    - `shows`: it sends files; those of calls one behind the other are shown together.
+    - `needs`: it is on offer only in a session whose system prompt holds this text.
+    """
 
     name: str
     description: str
@@ -286,43 +300,6 @@ class NeedsApproval(Protocol):
 
 
 @runtime_checkable
-class Recalls(Protocol):
-    """A tool whose results only repeat earlier words. They are marked, so that no search finds its own finds and no
-    summary takes looked-up words for said ones."""
-
-    recalls: bool
-
-
-@runtime_checkable
-class LimitsResults(Protocol):
-    """A tool with its own limit for its results, in characters. A longer one is kept as a file, and the model gets its
-    beginning; None: never, because the tool pages its results itself."""
-
-    result_chars: int | None
-
-
-@runtime_checkable
-class RefersToMessage(Protocol):
-    """A tool that names the message that the turn answers: the message is stored before the tool runs."""
-
-    refers: bool
-
-
-@runtime_checkable
-class RunsBeside(Protocol):
-    """A tool whose calls of one step run side by side, as those of tools do that only read."""
-
-    beside: bool
-
-
-@runtime_checkable
-class Shows(Protocol):
-    """A tool that sends files: those of calls one behind the other are shown together."""
-
-    shows: bool
-
-
-@runtime_checkable
 class Keeps(Protocol):
     """A tool that keeps words beyond their conversation: they appear in later prompts, or are said or carried out
     later. Words that a turn has read elsewhere (`gateway.agent.provenance`) are kept only after a person's yes, with
@@ -330,21 +307,6 @@ class Keeps(Protocol):
 
     def kept(self, arguments: Mapping[str, Any]) -> Kept | None:
         """What this call keeps; None: nothing."""
-
-
-@runtime_checkable
-class Brings(Protocol):
-    """A tool that says whose words its results are, in a few words, which may contain {arguments}; "" if they are the
-    program's own or the conversation's. The results of any other tool are foreign, and count as the tool's."""
-
-    brings: str
-
-
-@runtime_checkable
-class Rests(Protocol):
-    """A tool that is on offer only in a session whose system prompt holds the text `needs`."""
-
-    needs: str
 
 
 class Question(NamedTuple):

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from gateway.agent.provenance import Kept
 from gateway.agent.tools.arguments import Arguments
-from gateway.agent.tools.base import Brings, HiddenTool, Keeps, NeedsApproval, RefersToMessage, Rests, Tool
+from gateway.agent.tools.base import HiddenTool, Keeps, NeedsApproval, Tool
 from gateway.domain.chat import Source, one_line
 from gateway.domain.message import ToolCall
 from gateway.domain.place import is_person, names, narrowest
@@ -254,15 +254,15 @@ class Toolbox:
         self.withdraw(origin)
         self.version += 1
         for tool in new.values():
-            if isinstance(tool, Rests):
+            if hasattr(tool, "needs"):
                 self._needs[tool.name] = tool.needs
             schema = _schema(tool)
             self._offered[tool.name] = Offered(
                 tool=tool,
                 asking=tool if isinstance(tool, NeedsApproval) else None,
-                brings=tool.brings if isinstance(tool, Brings) else f"the tool {tool.name}",
+                brings=getattr(tool, "brings", f"the tool {tool.name}"),
                 keeping=tool if isinstance(tool, Keeps) else None,
-                refers=isinstance(tool, RefersToMessage),
+                refers=hasattr(tool, "refers"),
                 origin=origin,
                 schema=schema,
                 tokens=self.count([schema]),

@@ -58,7 +58,6 @@ class Outputs(Struct, frozen=True, kw_only=True):
     ) -> Message:
         """The result of a call as a message: all of it, or its beginning and the name of the file that has all; and the
         pictures, by their digests."""
-        # As `isinstance` of LimitsResults and Recalls says, which takes 60 µs before Python 3.12.
         limit: int | None = getattr(tool, "result_chars", self.limits.result_chars)
         note: dict[str, Any] = {"recalled": True} if hasattr(tool, "recalls") else {}
         if limit is not None and await self._is_beyond([text], limit, _RESULT_SHARE):

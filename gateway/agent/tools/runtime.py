@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from gateway.agent.provenance import Provenance
 from gateway.agent.tools.arguments import parsed
-from gateway.agent.tools.base import NeedsApproval, Question, Result, RunsBeside, ToolContext
+from gateway.agent.tools.base import NeedsApproval, Question, Result, ToolContext
 from gateway.agent.tools.offer import Offer
 from gateway.agent.tools.outputs import Outputs
 from gateway.agent.tools.shell import shown
@@ -217,7 +217,7 @@ class ToolRuntime(Struct, frozen=True):
         tool = self.offer.get(call["function"]["name"])
         if tool is None:
             return True
-        beside = tool.read_only or isinstance(tool, RunsBeside)
+        beside = tool.read_only or hasattr(tool, "beside")
         return beside and self.offer.asking(tool.name) is None and not self._is_guarded(tool.name)
 
     async def _result(
