@@ -68,7 +68,7 @@ from gateway.store.shared.documents import (
     reminder_from,
 )
 from gateway.store.shared.facts import UNREADABLE, Record, damaged
-from gateway.store.space import Space
+from gateway.store.space import Kind, Space
 from gateway.store.steps import spending
 from gateway.store.steps.copying import look
 
@@ -79,7 +79,10 @@ def put(space: Space, records: Iterable[Record]) -> None:
     """Put what these facts say. Raises StoreError for one that cannot be read."""
     for record in records:
         try:
-            _PUT[record.kind](space, record.data)
+            if (made := _MADE.get(record.kind)) is not None:
+                space.put(made[0], made[1](space, record.data))
+            else:
+                _PUT[record.kind](space, record.data)
         except UNREADABLE as error:
             name = next((str(record.data[each]) for each in _NAMES if record.data.get(each)), "")
             raise damaged(f"{record.kind} {name}", error) from error
@@ -107,10 +110,6 @@ def _message(space: Space, data: Data) -> None:
 
 def _place(space: Space, data: Data) -> None:
     space.extend(data["session_id"], [int(data["message_id"])], at=data["position"])
-
-
-def _compaction(space: Space, data: Data) -> None:
-    space.put(COMPACTION, CompactionRecord(number=space.number(), compaction=fields.COMPACTION.of_texts(data)))
 
 
 def _hook(space: Space, data: Data) -> None:
@@ -194,41 +193,9 @@ def _call(space: Space, data: Data) -> None:
     spending.enter_call(space, call)
 
 
-def _account(space: Space, data: Data) -> None:
-    forget_at = None if data["forget_at"] is None else data["forget_at"] / 1_000
-    space.put(ACCOUNT, Account(name=data["account"], spent=data["spent"], forget_at=forget_at))
-
-
-def _pins(space: Space, data: Data) -> None:
-    space.put(PINNED, PinsRecord(key=_key(data), pins=pins_from(data["rules"])))
-
-
-def _deed(space: Space, data: Data) -> None:
-    space.put(DEED, DeedRecord(id=data["deed"], key=_key(data), at=data["at"], counts=json.loads(data["counts"])))
-
-
-def _fact(space: Space, data: Data) -> None:
-    fact = fields.FACT.of_texts(data)
-    space.put(FACT, FactRecord(scope=fact.scope, fact=fact))
-
-
-def _scope(space: Space, data: Data) -> None:
-    scope = SessionKey.parse(data["scope"])
-    space.put(SCOPE, Scope(scope=scope, version=data["version"], last_number=data["last_number"] or 0))
-
-
-def _reminder(space: Space, data: Data) -> None:
-    reminder = reminder_from(data["reminder"], data["number"], parked=bool(data["parked"]))
-    space.put(ALARM, ReminderRecord(reminder=reminder))
-
-
 def _file(space: Space, data: Data) -> None:
     space.put(FILE, File(key=_key(data), file=fields.FILE.of_texts(data)))
     space.put(CONTENT, Content(key=_key(data), digest=data["digest"], content=data["content"]))
-
-
-def _note(space: Space, data: Data) -> None:
-    space.put(NOTE, NoteRecord(folder=data["account"], name=data["name"], text=data["value"]))
 
 
 def _closed(space: Space, data: Data) -> None:
@@ -237,19 +204,52 @@ def _closed(space: Space, data: Data) -> None:
     space.put(CHAT, replace(known, closed=data["reason"]))
 
 
-def _renamed(space: Space, data: Data) -> None:
-    space.put(NAME, Name(chat=data["lane"], first=data["first"], later=data["later"]))
-
-
 def _key(data: Data) -> SessionKey:
     return SessionKey.parse(data["key"])
 
 
+def _deed(_: Space, data: Data) -> DeedRecord:
+    return DeedRecord(id=data["deed"], key=_key(data), at=data["at"], counts=json.loads(data["counts"]))
+
+
+def _fact(_: Space, data: Data) -> FactRecord:
+    fact = fields.FACT.of_texts(data)
+    return FactRecord(scope=fact.scope, fact=fact)
+
+
+def _scope(_: Space, data: Data) -> Scope:
+    scope = SessionKey.parse(data["scope"])
+    return Scope(scope=scope, version=data["version"], last_number=data["last_number"] or 0)
+
+
+def _account(_: Space, data: Data) -> Account:
+    forget_at = None if data["forget_at"] is None else data["forget_at"] / 1_000
+    return Account(name=data["account"], spent=data["spent"], forget_at=forget_at)
+
+
+def _reminder(_: Space, data: Data) -> ReminderRecord:
+    return ReminderRecord(reminder=reminder_from(data["reminder"], data["number"], parked=bool(data["parked"])))
+
+
+# Facts that become one record and change no other: its kind, and what makes it.
+_MADE: Final[dict[str, tuple[Kind[Any], Callable[[Space, Data], Any]]]] = {
+    "compactions": (
+        COMPACTION,
+        lambda space, data: CompactionRecord(number=space.number(), compaction=fields.COMPACTION.of_texts(data)),
+    ),
+    "spending": (ACCOUNT, _account),
+    "pins": (PINNED, lambda _, data: PinsRecord(key=_key(data), pins=pins_from(data["rules"]))),
+    "forgotten": (DEED, _deed),
+    "memory": (FACT, _fact),
+    "memory counters": (SCOPE, _scope),
+    "reminders": (ALARM, _reminder),
+    "notes": (NOTE, lambda _, data: NoteRecord(folder=data["account"], name=data["name"], text=data["value"])),
+    "renamed chats": (NAME, lambda _, data: Name(chat=data["lane"], first=data["first"], later=data["later"])),
+}
 _PUT: Final[dict[str, Callable[[Space, Data], None]]] = {
     "sessions": _session,
     "messages": _message,
     "transcripts": _place,
-    "compactions": _compaction,
     "hooks": _hook,
     "events": _event,
     "turns": _turn,
@@ -257,16 +257,8 @@ _PUT: Final[dict[str, Callable[[Space, Data], None]]] = {
     "signals": _signal,
     "outbox": _row,
     "ledger": _call,
-    "spending": _account,
-    "pins": _pins,
-    "forgotten": _deed,
-    "memory": _fact,
-    "memory counters": _scope,
-    "reminders": _reminder,
     "files": _file,
-    "notes": _note,
     "closed chats": _closed,
-    "renamed chats": _renamed,
 }
 
 _NAMES: Final = ("id", "ref", "number", "token", "item", "deed", "key", "session_id", "lane")  # what a fact is named by
@@ -276,17 +268,9 @@ BECOMES: Final[dict[str, str]] = {
     "sessions": SESSION.name,
     "messages": MESSAGE.name,
     "transcripts": "series",
-    "compactions": COMPACTION.name,
     "events": ITEM.name,
     "outbox": ROW.name,
     "ledger": CALL.name,
-    "spending": ACCOUNT.name,
-    "pins": PINNED.name,
-    "forgotten": DEED.name,
-    "memory": FACT.name,
-    "memory counters": SCOPE.name,
-    "reminders": ALARM.name,
     "files": FILE.name,
-    "notes": NOTE.name,
-    "renamed chats": NAME.name,
+    **{fact: kind.name for fact, (kind, _) in _MADE.items()},
 }
