@@ -34,7 +34,9 @@
     const named = live ? document.querySelector(".sessions .present a") : document.querySelector("h1");
     if ($("title")) $("title").textContent = named?.textContent || "Legato";
   }
-  localise(document);
+  // A long chat is painted when its end is ready; the rest follows.
+  const LATE = 24;
+  for (const each of log ? [$("side"), ...[...log.children].slice(-LATE)] : [document]) localise(each);
   grouped(document);
   titled();
   for (const each of document.querySelectorAll(".pages a, .sessions a")) {
@@ -281,8 +283,13 @@
     }
     for (const each of document.querySelectorAll("main [data-do=again]")) each.hidden = !composer || !live || each.closest("article") !== replies.at(-1);
   }
-  dress($("main"));
+  for (const each of [...log.children].slice(-LATE)) dress(each);
   offerLast();
+  requestAnimationFrame(() => setTimeout(() => {
+    localise(document);
+    dress($("main"));
+    offerLast();
+  }));
   if (live || !(location.search || location.hash)) toEnd();  // once everything is there: before, all would be laid out twice
   document.addEventListener("shown", ({ detail }) => { localise(detail); dress(detail); offerLast(); if (follows) toEnd(); });
 
