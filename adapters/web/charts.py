@@ -41,9 +41,9 @@ def _strip(parts: Sequence[Html], label: str, class_: str) -> Html:
     return el("svg", ground, parts, **box, role="img", aria_label=label, class_=class_)
 
 
-def columns(values: Sequence[float], told: Sequence[str], label: str) -> Html:
-    """Small columns, each with its own words."""
-    most, places = max([*values, 1e-9]), max(14, len(values))  # the first hour of a program is no wall
+def columns(values: Sequence[float], told: Sequence[str], label: str, most: float = 0.0) -> Html:
+    """Small columns, each with its own words; `most`: the value of the highest, unless one is higher."""
+    most, places = max([*values, most, 1e-9]), max(14, len(values))  # the first hour of a program is no wall
     step = 100 / places
     parts = [
         el("rect", x=f"{(number + 0.1) * step:.2f}", y=27, width=f"{0.8 * step:.2f}", height=1, class_="ground")

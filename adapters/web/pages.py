@@ -891,18 +891,20 @@ def _chat(key: str, seen: Seen) -> str:
 def _well(seen: Seen) -> Html:
     """A sentence: whether messages are answered, and what is wrong."""
     report = seen.report
-    problems = [
-        el("li", el("strong", each["kind"].replace("_", " ")), f" {each['text']} (since {each['since']})")
-        for each in report["problems"]
-    ]
-    if problems:
-        return el("ul", problems, class_="problems")
     waiting, unsent = report["inbox"]["waiting"], report["outbox"]["unsent"]
     waits = [
         f"{_count(waiting, 'message')} being answered" if waiting else "",
         f"{_count(unsent, 'answer')} on the way" if unsent else "",
     ]
-    return el("p", f"All is well: {', '.join(filter(None, waits)) or 'nothing waits'}.", class_="well")
+    now = ", ".join(filter(None, waits)) or "nothing waits"
+    problems = [
+        el("li", each["text"], " ", el("small", each["kind"].replace("_", " "), ", since ", _when(each["since"])))
+        for each in report["problems"]
+    ]
+    if not problems:
+        return el("p", f"All is well: {now}.", class_="well")
+    moves = "Messages are answered, but this is wrong:" if report["moves"] else "Messages are held up:"
+    return el("div", el("strong", moves), el("ul", problems), el("small", f"Now: {now}."), class_="problems")
 
 
 def _count(number: int, what: str) -> str:
@@ -912,26 +914,30 @@ def _count(number: int, what: str) -> str:
 def _tiles(seen: Seen) -> list[Html]:
     """Four figures, each with its small chart."""
     per_day, hours = seen.costs[0], seen.hours
-    told = [f"{datetime.fromtimestamp(each.began_at, UTC):%H:%M} UTC: {_count(each.turns, 'turn')}" for each in hours]
-    slow = [f"{line}, 95 % within {_within(each.within)}" for line, each in zip(told, hours, strict=True)]
-    turns = columns([each.turns for each in hours], told, "Turns in each hour")
-    times = columns([_LONGER if each.within is None else each.within for each in hours], slow, "Seconds in each hour")
+
+    def chart(label: str, values: Sequence[float], told: Sequence[str], most: float = 0.0) -> Html:
+        began = [f"{datetime.fromtimestamp(each.began_at, UTC):%H:%M} UTC" for each in hours]
+        return columns(values, [f"{at}: {each}" for at, each in zip(began, told, strict=True)], label, most)
+
+    turns = [_count(each.turns, "turn") for each in hours]
+    slow = [f"{line}, 95 % within {_within(each.within)}" for line, each in zip(turns, hours, strict=True)]
+    times = [_LONGER if each.within is None else each.within for each in hours]
     latest = next((each for each in reversed(hours) if each.turns), None)
-    spent = [
-        f"{datetime.fromtimestamp(float(each.label), UTC):%d %b}: ${each.usd:.4f}, {_count(each.tokens, 'token')}"
-        for each in per_day
-    ]
+    spent = [f"${each.usd:.4f}, {_count(each.tokens, 'token')}" for each in hours]
     in_usd = any(each.usd for each in per_day)  # where nothing has a price, its tokens are seen
-    by_day = columns([each.usd if in_usd else each.tokens for each in per_day], spent, "Each day")
-    fullest = max(seen.filled, key=lambda each: each.used / max(1, each.window), default=None)
-    share = 100 * fullest.used / max(1, fullest.window) if fullest else 0
+    today = f"${per_day[-1].usd:.2f}" if in_usd else f"{per_day[-1].tokens:,}"
+    costs = chart("Spent in each hour", [each.usd if in_usd else each.tokens for each in hours], spent)
+    share = max((each.used / max(1, each.window) for each in seen.filled), default=0.0)
+    full = [f"{each.fullest:.0%} full or less" for each in hours]
     return [
-        _tile("Answers in 24 hours", f"{sum(each.turns for each in hours):,}", turns),
-        _tile("Almost all answers within", _within(latest.within) if latest else "–", times),
-        _tile("Spent today", f"${per_day[-1].usd:.2f}", by_day)
-        if in_usd
-        else _tile("Tokens today", f"{per_day[-1].tokens:,}", by_day),
-        _tile("Fullest window", f"{share:.0f}%", meter(fullest.used, fullest.window) if fullest else None),
+        _tile(
+            "Answers in 24 hours",
+            f"{sum(each.turns for each in hours):,}",
+            chart("Turns in each hour", [each.turns for each in hours], turns),
+        ),
+        _tile("Almost all answers within", _within(latest.within) if latest else "–", chart("Seconds", times, slow)),
+        _tile("Spent today" if in_usd else "Tokens today", today, costs),
+        _tile("Fullest window", f"{share:.0%}", chart("Fullest window", [each.fullest for each in hours], full, 1.0)),
     ]
 
 
@@ -950,9 +956,7 @@ def _platforms(seen: Seen) -> list[Html]:
         el(
             "div",
             el("b", _title(name, seen)),
-            el("span", "Connected", class_="well")
-            if each["reader"] == "reads"
-            else el("span", each["reader"], class_="reason"),
+            el("span", _READER.get(each["reader"], each["reader"]), class_="well" if reads else "reason"),
             el("small", "Last message ", _when(each["last_update"])),
             el("small", "Last answer ", _when(each["last_answer"])) if each["last_answer"] else None,
             el("small", f"{sum(unsent[name].values()):,} to be shown") if unsent.get(name) else None,
@@ -987,9 +991,20 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Child]]) -> Child:
     """Rows whose first cell names them; figures are on the right."""
     if not rows:
         return None
+        for reads in [each["reader"] == "reads"]
     cells = [[_cell(each, number) for number, each in enumerate(row)] for row in rows]
     first = el("tr", [el("th", name, class_=_side_of(number, rows[0][number])) for number, name in enumerate(head)])
     return el("div", el("table", first, [el("tr", row) for row in cells]), class_="table", tabindex=0)
+_READER: Final = {
+    "reads": "Connected",
+    "not started": "Not started yet",
+    "stands by": "Another process has it",
+    "unreached": "Cannot be reached",
+    "pauses": "Waits before it tries again",
+    "ended": "Has ended",
+}
+
+
 
 
 def _flat(above: str, value: object) -> list[tuple[str, str]]:

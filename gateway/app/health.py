@@ -15,10 +15,11 @@ from msgspec import Struct, field
 
 from gateway import __version__
 from gateway.agent.metering import CALLS, CAPS_MET
-from gateway.agent.models import Models
+from gateway.agent.models import COST, TOKENS, Models
+from gateway.agent.pressure import PRESSURE
 from gateway.agent.running import RunningTurns
 from gateway.app.hours import Hours
-from gateway.app.problems import ASK_SECONDS, LOOK_SECONDS, PlatformSigns, Problem, Signs
+from gateway.app.problems import ASK_SECONDS, LOOK_SECONDS, MOVES_ON, PlatformSigns, Problem, Signs
 from gateway.app.readers import Readers
 from gateway.delivery.outbox import SENDS
 from gateway.domain.adapter import CountsUnread, IsTerminal
@@ -97,7 +98,7 @@ class Health(Struct, kw_only=True):
     backups: DailyBackups | None = None
     state: Literal["starting", "serving", "draining"] = "starting"
     problems: Mapping[Problem, float] = field(default_factory=dict)
-    _hours: Hours = field(default_factory=lambda: Hours(bounds=TURNS.bounds))
+    _hours: Hours = field(default_factory=lambda: Hours(bounds=TURNS.bounds, shares=PRESSURE.bounds))
     _began: float = 0.0
     _looked_at: float | None = None
     _lag: float = 0.0
@@ -126,7 +127,7 @@ class Health(Struct, kw_only=True):
         self._lag = 0.0 if self._looked_at is None else max(0.0, now - self._looked_at - LOOK_SECONDS)
         self._looked_at = now
         self._note_counts(now)
-        self._note_turns()
+        self._note_hour()
         self._ask_servers(now)
         lost, self._lost = self._lost, sum(self.metrics.counts(PROCESSES_LOST).values())
         backlog, error = await self._backlog()
@@ -246,12 +247,14 @@ class Health(Struct, kw_only=True):
             self._unread[name] = _Unread(first=before.first, last=now, heard=heard)
 
     def hours(self) -> Sequence[Hour]:
-        """The turns of the last hours, oldest first, up to now."""
-        self._note_turns()
+        """What was done in the last hours, oldest first, up to now."""
+        self._note_hour()
         return self._hours.all()
 
-    def _note_turns(self) -> None:
-        self._hours.note(self.clock.now(), self.metrics.series.get(TURNS, {}).values())
+    def _note_hour(self) -> None:
+        turns, windows = [self.metrics.series.get(each, {}).values() for each in (TURNS, PRESSURE)]
+        usd, tokens = [sum(self.metrics.counts(each).values()) for each in (COST, TOKENS)]
+        self._hours.note(self.clock.now(), turns, windows, usd, tokens)
 
     # -- for people and programs ----------------------------------------------------------------
 
@@ -289,6 +292,7 @@ class Health(Struct, kw_only=True):
             "version": __version__,
             "worker": self.lanes.worker,
             "state": self.state,
+            "moves": self.state == "serving" and all(each.kind in MOVES_ON for each in self.problems),
             "uptime_seconds": round(self.clock.monotonic() - self._began),
             "platforms": {
                 name: {

@@ -358,6 +358,9 @@ class Hour(Struct, frozen=True, kw_only=True):
     within: float | None
 
 
+    usd: float = 0.0
+    tokens: int = 0
+    fullest: float = 0.0
 class Inside(Protocol):
     """The gateway as its operator sees it."""
 

@@ -60,16 +60,25 @@ def rects(svg: Html) -> list[tuple[str, ...]]:
 
 
 def seen(
-    *costs: Cost, budget: float | None = None, problems: tuple[dict[str, str], ...] = (), waiting: int = 0
+    *costs: Cost,
+    budget: float | None = None,
+    problems: tuple[dict[str, str], ...] = (),
+    waiting: int = 0,
+    moves: bool = True,
+    reader: str = "reads",
 ) -> Seen:
     report = {
+        "moves": moves,
         "problems": problems,
         "store": {"oldest_item": None, "kind": "sqlite"},
         "inbox": {"waiting": waiting},
         "outbox": {"unsent": 0, "platforms": {"telegram": {"pending": 2}}},
-        "platforms": {"telegram": {"reader": "reads", "last_update": None, "last_answer": "2026-11-29T12:00:00+00:00"}},
+        "platforms": {"telegram": {"reader": reader, "last_update": None, "last_answer": "2026-11-29T12:00:00+00:00"}},
     }
-    hours = [Hour(began_at=NOON, turns=3, within=5.0), Hour(began_at=NOON + 3_600, turns=1, within=None)]
+    hours = [
+        Hour(began_at=NOON, turns=3, within=5.0, usd=0.5, tokens=50, fullest=0.5),
+        Hour(began_at=NOON + 3_600, turns=1, within=None, tokens=100, fullest=1.0),
+    ]
     costs = costs or (cost(0, 0.0),)
     return Seen(
         report=report,
@@ -182,10 +191,14 @@ def test_the_login_offers_the_ways_that_are_set_up() -> None:
 
 
 def test_the_operator_is_told_what_is_wrong_and_what_is_unknown() -> None:
-    trouble: dict[str, str] = {"kind": "model", "text": "it is down", "since": "noon"}
+    trouble: dict[str, str] = {"kind": "model_away", "text": "it is down", "since": "2026-11-29T12:00:00+00:00"}
     well, ill = joined(inside(seen(), "")), joined(inside(seen(problems=(trouble,)), "Done."))
+    held_up = joined(inside(seen(problems=(trouble,), moves=False, reader="unreached"), ""))
     assert ("All is well: nothing waits." in well, "it is down" in well) == (True, False)
     assert ("All is well" in ill, "it is down" in ill, "Done." in ill) == (False, True, True)
+    assert "Messages are answered, but this is wrong:" in ill
+    assert 'model away, since <time datetime="2026-11-29T12:00:00' in ill
+    assert ("Messages are held up:" in held_up, "Cannot be reached" in held_up) == (True, True)
     assert "All is well: 2 messages being answered." in joined(inside(seen(waiting=2), ""))
     assert '<td>store oldest item</td><td dir="auto">–</td>' in well
 
@@ -199,7 +212,8 @@ def test_the_operator_sees_four_figures_and_each_platform() -> None:
         ("Spent today", "$2.00"),
         ("Fullest window", "0%"),
     ]
-    assert "3 turns, 95 % within 5 s" in told
+    for line in ("3 turns, 95 % within 5 s", "22:13 UTC: $0.5000, 50 tokens", "22:13 UTC: 50% full or less"):
+        assert line in told
     assert re.search(r"<b>Telegram</b><span class=\"well\">Connected</span>.*2 to be shown", told)
 
 
@@ -219,10 +233,15 @@ def test_a_bar_is_marked_where_compaction_comes_by_itself() -> None:
     assert "mark" not in bar(shares(20, threshold=0))
 
 
-def test_days_without_prices_are_shown_by_their_tokens() -> None:
+def test_hours_without_prices_are_shown_by_their_tokens() -> None:
     free = joined(inside(seen(cost(0, 0.0, 50), cost(1, 0.0, 100)), ""))
     assert "<small>Tokens today</small><strong>100</strong>" in free
-    assert re.findall(r'height="([\d.]+)" class="part"', free)[-2:] == ["13.00", "26.00"]
+    assert re.findall(r'height="([\d.]+)" class="part"', free)[-4:-2] == ["13.00", "26.00"]
+
+
+def test_a_half_full_window_is_half_a_column() -> None:
+    html = columns([0.5], ["09:00 UTC: 50% full or less"], "Fullest window", 1.0)
+    assert 'height="13.00" class="part"' in html
 
 
 def test_of_a_long_lineage_the_end_is_drawn() -> None:

@@ -20,6 +20,19 @@ def test_each_hour_has_the_turns_that_ended_in_it() -> None:
     ]
 
 
+def test_each_hour_has_what_it_spent_and_its_fullest_window() -> None:
+    hours = Hours(bounds=(1.0,), shares=(0.5, 0.85))
+    hours.note(10 * HOUR, [[1.0, 1, 0]], [[0.4, 1, 0, 0]], usd=0.25, tokens=100.0)
+    hours.note(11 * HOUR, [[1.0, 2, 0]], [[1.2, 1, 1, 0]], usd=0.25, tokens=300.0)
+    hours.note(11 * HOUR + 9, [[1.0, 2, 0]], [[3.0, 1, 1, 1]], usd=1.25, tokens=350.0)
+    hours.note(12 * HOUR, [[1.0, 2, 0]], [[3.0, 1, 1, 1]], usd=1.25, tokens=350.0)
+    assert [(each.usd, each.tokens, each.fullest) for each in hours.all()] == [
+        (0.25, 100, 0.5),
+        (1.0, 250, 1.0),
+        (0, 0, 0),
+    ]
+
+
 def test_a_day_is_kept_and_nothing_is_known_before_the_first_look() -> None:
     hours = Hours(bounds=(1.0,))
     assert hours.all() == []
