@@ -485,11 +485,12 @@ def spent(took: Spent | None) -> Child:
     return el("dl", [[el("dt", name), el("dd", value)] for name, value in rows], class_="spent", id="spent")
 
 
-def models(found: Sequence[ModelLine], frame: Frame) -> Child:
-    """The models to choose from, each with its window and prices."""
+def models(found: Sequence[ModelLine], sessions: Sequence[SessionLine], frame: Frame) -> Child:
+    """The models to choose from, each with its window and prices; first those that answered lately."""
+    used = {each.model: each.last_active_at for each in sorted(sessions, key=lambda each: each.last_active_at)}
     items = [
         el("li", _command([el("span", each.name, on), el("small", _about_model(each))], f"/model {each.name}"))
-        for each in found
+        for each in sorted(found, key=lambda each: -used.get(each.name, 0.0))
         for on in [" ✓" if each.name == frame.model else None]
     ]
     return el(

@@ -180,6 +180,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
                     present=each is present,
                     pinned=pinned,
                     folder=folder,
+                    model=each.model,
                 )
         return sorted(lines.values(), key=lambda each: (not each.pinned, not each.folder, each.folder.casefold()))
 

@@ -28,7 +28,7 @@ class Said(Struct, frozen=True, kw_only=True):
 
 class SessionLine(Struct, frozen=True, kw_only=True):
     """A session in a list of a person's own. `present`: the next message goes there. `pinned`: it stands above; then
-    come those of each `folder`, as people name them."""
+    come those of each `folder`, as people name them. `model`: the one that answers there."""
 
     id: str
     title: str
@@ -37,6 +37,7 @@ class SessionLine(Struct, frozen=True, kw_only=True):
     present: bool = False
     pinned: bool = False
     folder: str = ""
+    model: str = ""
 
 
 class Word(Struct, frozen=True, kw_only=True):
@@ -351,16 +352,17 @@ class Running(Struct, frozen=True, kw_only=True):
 
 class Hour(Struct, frozen=True, kw_only=True):
     """An hour of this process: its turns, and within how many seconds 95 of 100 ended; None: nobody knows, because it
-    was longer than anything that is counted."""
+    was longer than anything that is counted. What its model calls took, and the share of a window that was full at
+    most."""
 
     began_at: float
     turns: int
     within: float | None
-
-
     usd: float = 0.0
     tokens: int = 0
     fullest: float = 0.0
+
+
 class Inside(Protocol):
     """The gateway as its operator sees it."""
 

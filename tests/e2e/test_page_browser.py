@@ -452,6 +452,13 @@ async def test_a_compaction_is_seen_put_back_and_undone(tmp_path: Path, chromium
         await me.locator(".pass summary").first.click()
         await me.get_by_role("button", name="Undo").click()
         await expect(me.locator("#log")).to_contain_text("I took the compaction back")
+        await say(me, "/model small-7")
+        await expect(me.locator("#log .command").last).to_contain_text("small-7")
+        await say(me, "hello")
+        await expect(me.locator("#log .reply")).to_have_count(1)
+        await me.reload()
+        await me.locator("#models summary").click()
+        await expect(me.locator("#models li").first).to_have_text("small-7 ✓free")  # what answered last
 
 
 async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromium: Browser) -> None:
