@@ -340,7 +340,7 @@ def side(frame: Frame, inner: Html) -> Html:
             id="fold",
         ),
         new if frame.role != "reader" else None,
-        el("div", el("p", logo, class_="brand"), search, el("div", inner, id="side"), _me(frame), class_="panel"),
+        el("div", el("p", logo, hide, class_="brand"), search, el("div", inner, id="side"), _me(frame), class_="panel"),
         aria_label="Sessions and pages",
     )
 
@@ -356,6 +356,7 @@ def _me(frame: Frame) -> Html:
         *([("/inside", "shield", "Operator")] if frame.role == "admin" else []),
     ]
     links = [el("li", el("a", icon(picture), label, href=href)) for href, picture, label in pages]
+    hide = _pictured("side", "Hide the list", id_="hide-list", hidden=True)
     looks = [
         el("button", icon(picture), type="submit", name="look", value=look, aria_label=told, title=told,
            aria_pressed=str(look == frame.look).lower())

@@ -273,6 +273,86 @@ async def test_conversations_are_renamed_pinned_and_deleted_in_the_list(tmp_path
         assert (await live.me.post("/session", {"order": "pin s_of_somebody_else"})).status == 404
 
 
+async def test_a_conversation_is_dragged_into_a_folder_and_out_of_it(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        for words in ("about apples", "about pears", "about plums"):
+            await live.me.say(words)
+            await live.me.until(f"echo: {words}")
+            await live.me.say("/new")
+            await live.me.until("Started a fresh session")
+        days, lines = me.locator(".sessions .day"), me.locator(".sessions li:not(.day)")
+        await me.goto(live.adapter.at)
+        pears = me.locator(".sessions a", has_text="pears")
+        await pears.hover()
+        await me.mouse.down()
+        await lines.first.hover()
+        await days.filter(has_text="New folder").hover()
+        await me.mouse.up()
+        folder = me.get_by_role("combobox", name="Folder")
+        await expect(folder).to_be_focused()
+        await folder.fill("Fruit")
+        await me.keyboard.press("Enter")
+        await expect(days).to_have_text(["Fruit", "Today"])
+        fruit = days.filter(has_text="Fruit")
+        await me.locator(".sessions a", has_text="apples").drag_to(fruit)  # upon its name
+        await expect(me.locator("[data-group=Fruit]:not(.day)")).to_have_count(2)
+        await me.locator(".sessions a", has_text="plums").drag_to(pears)  # and upon what is in it
+        await expect(days).to_have_text(["Fruit"])
+        await pears.drag_to(lines.last)  # where it is
+        await more(me, "about apples")
+        await me.get_by_role("button", name="Pin", exact=True).click()
+        await expect(days).to_have_text(["Pinned", "Fruit"])
+        await me.goto(f"{live.adapter.at}/skills")
+        await me.locator(".sessions a", has_text="apples").drag_to(fruit)
+        await expect(days).to_have_text(["Fruit"])
+        await pears.drag_to(me.locator("main"))  # nowhere
+        await expect(me.locator("[data-group=Fruit]:not(.day)")).to_have_count(3)
+        assert not (await Axe().run(me)).response["violations"]
+
+
+async def test_the_list_is_hidden_and_stays_so(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        search, wide = me.get_by_role("searchbox"), "document.querySelector('main').getBoundingClientRect().left"
+        shown = await me.evaluate(wide)
+        await me.get_by_role("button", name="Hide the list").click()
+        await expect(search).to_be_hidden()
+        await me.goto(f"{live.adapter.at}/window")
+        await expect(search).to_be_hidden()
+        assert await me.evaluate(wide) < shown
+        assert not (await Axe().run(me)).response["violations"]
+        await me.locator("#fold summary").click()
+        await expect(search).to_be_visible()
+        await me.goto(live.adapter.at)
+        await me.keyboard.press("Control+Shift+S")
+        await expect(search).to_be_hidden()
+        await me.keyboard.press("Control+k")  # needs it
+        await expect(search).to_be_focused()
+
+
+async def test_what_people_do_with_a_chat_is_said_in_words(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await say(me, "hello")
+        await expect(me.locator("#log")).to_contain_text("echo: hello")
+        menu = me.locator(".below summary", has_text="This chat")
+        for words, answered in (
+            ("My rules", "Nothing is pinned"),
+            ("Take back my last message", "hello"),
+            ("My reminders", "/remind"),
+        ):
+            await menu.click()
+            await me.locator(".below").get_by_role("button", name=words).click()
+            await expect(me.locator("#log .command").last).to_contain_text(answered)
+        await menu.click()
+        assert not (await Axe().run(me)).response["violations"]
+        for width in (1440, 390):
+            await me.set_viewport_size({"width": width, "height": 844})
+            assert await me.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        async with person(chromium, live, java_script_enabled=False) as other:
+            await other.locator(".below summary", has_text="This chat").click()
+            await other.locator(".below").get_by_role("button", name="What it has cost").click()
+            assert "/usage" in (await live.me.until("tokens")).text
+
+
 async def test_light_and_dark_are_chosen_and_kept(tmp_path: Path, chromium: Browser) -> None:
     ground = "getComputedStyle(document.documentElement).backgroundColor"
     async with page(tmp_path) as live, person(chromium, live, color_scheme="light") as me:

@@ -49,6 +49,60 @@
       .catch(() => form.submit());
   });
 
+  // -- the list: it can be hidden, and a chat be dragged into a folder -----------------------------------------
+  const hide = $("hide-list");
+  function narrow() {
+    const on = document.body.classList.toggle("narrow");
+    try { localStorage.setItem("legato-narrow", on ? "1" : ""); } catch { /* private mode */ }
+  }
+  if (hide) hide.hidden = false;
+  hide?.addEventListener("click", narrow);
+  $("fold")?.querySelector("summary").addEventListener("click", (event) => {
+    if (!matchMedia("(min-width: 48.01rem)").matches) return;
+    event.preventDefault();
+    narrow();
+  });
+
+  let dragged = null;
+  const groupOf = (item) => {
+    while (item && !item.matches(".day")) item = item.previousElementSibling;
+    return item;
+  };
+  const orderOf = (item) => item.querySelector("[name=order]")?.value.split(" ")[1];
+  document.addEventListener("dragstart", ({ target }) => {
+    dragged = target.closest?.(".sessions > [data-at]");
+    if (!dragged || !orderOf(dragged)) return void (dragged = null);
+    const fresh = document.createElement("li");
+    fresh.className = "day fresh-folder";
+    fresh.textContent = "New folder";
+    setTimeout(() => dragged?.parentElement.append(fresh));  // at once, it would end the dragging
+  });
+  document.addEventListener("dragover", (event) => {
+    if (!dragged) return;
+    event.preventDefault();
+    const over = groupOf(event.target.closest(".sessions > li"));
+    for (const each of document.querySelectorAll(".sessions > .day")) each.classList.toggle("over", each === over);
+  });
+  document.addEventListener("drop", async ({ target }) => {
+    const to = groupOf(target.closest(".sessions > li")), from = groupOf(dragged), moved = dragged;
+    if (!moved || !to || to === from) return;
+    if (to.matches(".fresh-folder")) {
+      moved.querySelector(".menus").open = true;
+      return moved.querySelector("[list=folders]").focus();
+    }
+    const form = $("session"), id = orderOf(moved), group = to.dataset.group;
+    for (const verb of [...(from.dataset.group === "Pinned" ? ["unpin"] : []), group === "Pinned" ? "pin" : "move"]) {
+      const body = new URLSearchParams({ csrf: form.elements.csrf.value, order: `${verb} ${id}`, [`folder ${id}`]: group });
+      await fetch(form.getAttribute("action"), { method: "POST", body, headers: { Accept: "application/json" } }).catch(() => null);
+    }
+    if (!$("log")) location.reload();
+  });
+  document.addEventListener("dragend", () => {
+    dragged = null;
+    for (const each of document.querySelectorAll(".fresh-folder")) each.remove();
+    for (const each of document.querySelectorAll(".sessions .over")) each.classList.remove("over");
+  });
+
   // The list shows the titles that have what is typed; Enter searches all words.
   document.querySelector("nav [type=search]")?.addEventListener("input", (event) => {
     const words = event.target.value.trim().toLowerCase();

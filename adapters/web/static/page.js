@@ -2,6 +2,7 @@
 // Keeps the page equal to what a reload would show, and makes writing pleasant. Everything works without it, too.
 (() => {
   const $ = (id) => document.getElementById(id);
+  try { document.body.classList.toggle("narrow", Boolean(localStorage.getItem("legato-narrow"))); } catch { /* private mode */ }
   const live = $("log"), log = live || ($("composer") && document.querySelector(".log")), composer = $("composer"), text = $("text"), press = $("press"), command = $("command");
 
   // -- times in the reader's own zone ----------------------------------------------------------------
@@ -25,6 +26,7 @@
       before = day;
       const head = document.createElement("li");
       head.className = "day";
+      head.dataset.group = each.dataset.group || "";
       head.textContent = day;
       each.before(head);
     }
@@ -481,12 +483,21 @@
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
       event.preventDefault();
       if (fold) fold.open = true;
-      return document.querySelector("nav [type=search]").focus();
-    }
-    if ((event.ctrlKey || event.metaKey) && event.shiftKey && event.key.toLowerCase() === "o") {
-      event.preventDefault();
-      return document.querySelector(".fresh")?.click();
-    }
+      if (document.body.matches(".narrow")) $("hide-list").click();
+      document.querySelector("nav [type=search]").focus();
+    },
+    "/": keys,
+    "shift o": () => document.querySelector(".fresh")?.click(),
+    "shift s": () => $("hide-list").click(),
+    "shift c": () => copyLast(".reply > .acts"),
+    "shift ;": () => copyLast(".code"),
+  };
+  document.addEventListener("keydown", (event) => {
+    const key = event.key.toLowerCase().replace(":", ";");  // Shift makes one of the other on many keyboards
+    const act = (event.ctrlKey || event.metaKey) && !event.altKey && (held[`shift ${key}`] && event.shiftKey ? held[`shift ${key}`] : held[key]);
+    if (act) { event.preventDefault(); return act(); }
+    if (key === "escape" && event.shiftKey) return text.focus();
+    if (key === "escape" && !event.target.closest("input, dialog") && !text.value && !$("working").hidden) return say("/stop");
     if (event.target.closest("input, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "?") keys();
     if (event.key === "c" && !getSelection().toString()) [...log.querySelectorAll(".reply > .acts [data-do=copy]")].at(-1)?.click();
