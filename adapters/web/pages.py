@@ -157,9 +157,10 @@ def writing(
 def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
     """What a chat shows before anything was said: what can be asked here, and the way to a real model."""
     has = {each.name for each in commands}
-    asked = [(picture, text, told) for picture, text, told, needs in _FIRST if needs in has][:4]
     cards = [
-        _command([icon(picture), el("span", el("b", text), el("small", told))], text) for picture, text, told in asked
+        _command([icon(picture), el("span", el("b", shown), el("small", told))], text)
+        for picture, shown, told, needs, text in _FIRST
+        if needs in has
     ]
     way: Child = [IN_TERMINAL, el("code", "legato init")]
     way = el("a", "Connect a real one", href="/settings") if frame.settings else way
@@ -174,12 +175,16 @@ def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
     )
 
 
-# What can be asked in a new chat: its picture, the words, what comes of them, and the command that such a chat has.
+_REMIND: Final = "Remind me in 20 minutes to stretch"
+_WRITE: Final = "Write a file packing.md: tent, torch, matches"
+_ADD: Final = "Add buy milk to my to-do list"
+# What can be asked in a new chat: its picture, how it is shown, what comes of it, the command that such a chat has, and
+# the words.
 _FIRST: Final = (
-    ("bell", "Remind me in 20 minutes to stretch", "Fires once, also after a restart", "remind"),
-    ("note", "Write a file packing.md: tent, torch, matches", "Files stay, and can be taken back", "files"),
-    ("list", "Add buy milk to my to-do list", "The list survives every compression", "help"),
-    ("chat", "/help", "Everything else I can do", "help"),
+    ("bell", _REMIND, "Fires once, also after a restart", "remind", _REMIND),
+    ("note", _WRITE, "Files stay, and can be taken back", "files", _WRITE),
+    ("list", _ADD, "The list survives every compression", "help", _ADD),
+    ("chat", "What else can you do?", "Lists the most useful commands", "help", "/help"),
 )
 EMBEDDED: Final = "For now, a small built-in model answers; it only follows a few simple rules. "
 IN_TERMINAL: Final = "For a real one, type this in a terminal: "
@@ -302,7 +307,7 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str)
         el("ul", id="chosen", aria_label="Chosen files"),
         hint,
         row,
-        _below(frame, commands),
+        _below(frame, commands, here=not back),
         id="composer",
         method="post",
         action="/say",
@@ -310,14 +315,35 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str)
     )
 
 
-def _below(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
-    """The line below the field: the model, and a menu of the others."""
-    can = any(each.name == "model" for each in commands)
+def _below(frame: Frame, commands: Sequence[MenuEntry], *, here: bool) -> Html:
+    """The line below the field: the model, with a menu of the others, and what can be done with the present chat, if
+    it is the one that is shown (`here`)."""
+    has = {each.name for each in commands}
     ways = el("div", el("p", el("a", "Choose another model", href="/models")), class_="menu")
     summary = el("summary", f"{frame.model} ▾", title="Choose another model")
     name = el("details", summary, ways, id="models", class_="menus")
     keys = el("button", "Shortcuts", type="button", id="show-keys", class_="quiet keys", hidden=True)
-    return el("div", name if can else el("span", frame.model), keys, class_="below")
+    offered = [
+        el("li", _command([label, el("kbd", text)], text)) for label, text in _COMMON if text[1:].split()[0] in has
+    ]
+    chat = el("details", el("summary", "This chat ▾"), el("ul", offered, class_="menu"), class_="menus")
+    model = name if "model" in has else el("span", frame.model)
+    return el("div", el("div", model, chat if here else None), keys, class_="below")
+
+
+# What people do with a chat, in words, with the command that does it.
+_COMMON: Final = (
+    ("Answer my last message again", "/retry"),
+    ("Take back my last message", "/undo"),
+    ("Go on in a copy", "/branch"),
+    ("Compress now", "/compress"),
+    ("Save as Markdown", "/export"),
+    ("What it has cost", "/usage"),
+    ("What you remember", "/memory"),
+    ("My reminders", "/reminders"),
+    ("My rules", "/pin"),
+    ("All commands", "/help all"),
+)
 
 
 def side(frame: Frame, inner: Html) -> Html:
@@ -330,6 +356,7 @@ def side(frame: Frame, inner: Html) -> Html:
         role="search",
     )
     logo = el("a", el("img", src=frame.assets["icon.svg"], alt=""), el("strong", "Legato"), href=_CHAT)
+    hide = _pictured("side", "Hide the list", id_="hide-list", hidden=True)
     new = el("button", icon("plus"), type="submit", form="command", name="text", value="/new", aria_label="New chat")
     return el(
         "nav",
@@ -356,7 +383,6 @@ def _me(frame: Frame) -> Html:
         *([("/inside", "shield", "Operator")] if frame.role == "admin" else []),
     ]
     links = [el("li", el("a", icon(picture), label, href=href)) for href, picture, label in pages]
-    hide = _pictured("side", "Hide the list", id_="hide-list", hidden=True)
     looks = [
         el("button", icon(picture), type="submit", name="look", value=look, aria_label=told, title=told,
            aria_pressed=str(look == frame.look).lower())
@@ -740,7 +766,7 @@ def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
     if seen is None:
         return el("p", "The operator has switched the workspace off.")
     if not (seen.count or seen.changes):
-        asked = _command("Write a file packing.md: tent, torch, matches", _FIRST[1][1]) if writes else None
+        asked = _command(_WRITE, _WRITE) if writes else None
         return bare("folder", "No files yet", _NO_FILES, asked)
     back = _command("Take back what the last turn changed", "/files undo") if writes and seen.changes else None
     told = f"{_count(seen.count, 'file')}, {seen.size:,} bytes, including what you sent in the chat."
@@ -965,7 +991,18 @@ def _platforms(seen: Seen) -> list[Html]:
             class_="tile",
         )
         for name, each in seen.report["platforms"].items()
+        for reads in [each["reader"] == "reads"]
     ]
+
+
+_READER: Final = {
+    "reads": "Connected",
+    "not started": "Not started yet",
+    "stands by": "Another process has it",
+    "unreached": "Cannot be reached",
+    "pauses": "Waits before it tries again",
+    "ended": "Has ended",
+}
 
 
 def _when(written: str | None) -> Child:
@@ -993,20 +1030,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Child]]) -> Child:
     """Rows whose first cell names them; figures are on the right."""
     if not rows:
         return None
-        for reads in [each["reader"] == "reads"]
     cells = [[_cell(each, number) for number, each in enumerate(row)] for row in rows]
     first = el("tr", [el("th", name, class_=_side_of(number, rows[0][number])) for number, name in enumerate(head)])
     return el("div", el("table", first, [el("tr", row) for row in cells]), class_="table", tabindex=0)
-_READER: Final = {
-    "reads": "Connected",
-    "not started": "Not started yet",
-    "stands by": "Another process has it",
-    "unreached": "Cannot be reached",
-    "pauses": "Waits before it tries again",
-    "ended": "Has ended",
-}
-
-
 
 
 def _flat(above: str, value: object) -> list[tuple[str, str]]:

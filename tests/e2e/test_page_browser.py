@@ -452,6 +452,13 @@ async def test_a_model_is_found_by_its_name_and_says_its_window_and_price(
         assert not (await Axe().run(me)).response["violations"]
         await choice.click()
         await expect(me.locator("#log")).to_contain_text("/model big")
+        await say(me, "/model small-7")
+        await expect(me.locator("#log .command").last).to_contain_text("small-7")
+        await say(me, "hello")
+        await expect(me.locator("#log .reply")).to_have_count(1)
+        await me.reload()
+        await me.locator("#models summary").click()
+        await expect(me.locator("#models li").first).to_have_text("small-7 ✓free")  # what answered last
 
 
 async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_them(
@@ -471,6 +478,9 @@ async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_t
         await expect(me.locator("#toast")).to_have_text("Copied")
         assert await me.evaluate("navigator.clipboard.readText()") == "x = 1\n"
         await expect(me.locator(".code header")).to_contain_text("python")
+        await me.evaluate("navigator.clipboard.writeText('')")
+        await me.keyboard.press("Control+Shift+:")
+        await eventually(lambda: me.evaluate("navigator.clipboard.readText().then((words) => words === 'x = 1\\n')"))
         await expect(me.locator("#log math msup")).to_have_count(1)
         await me.get_by_role("button", name="Answer again").click()
         await expect(me.locator("#log")).to_contain_text("another answer")
@@ -485,6 +495,15 @@ async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_t
         await me.keyboard.press("c")
         await expect(me.locator("#toast")).to_have_text("Copied")
         assert await me.evaluate("navigator.clipboard.readText()") == "another answer"
+        await me.keyboard.press("Control+Shift+C")
+        await eventually(
+            lambda: me.evaluate("navigator.clipboard.readText().then((words) => words === 'another answer')")
+        )
+        await me.keyboard.press("Shift+Escape")
+        assert await me.evaluate("document.activeElement.id") == "text"
+        await me.keyboard.press("Control+/")
+        await expect(me.locator("dialog")).to_be_visible()
+        await me.keyboard.press("Escape")
         await me.keyboard.press("Control+Shift+O")
         await expect(me.locator("#empty")).to_be_visible()
         await context.close()
@@ -532,13 +551,6 @@ async def test_a_compaction_is_seen_put_back_and_undone(tmp_path: Path, chromium
         await me.locator(".pass summary").first.click()
         await me.get_by_role("button", name="Undo").click()
         await expect(me.locator("#log")).to_contain_text("I took the compaction back")
-        await say(me, "/model small-7")
-        await expect(me.locator("#log .command").last).to_contain_text("small-7")
-        await say(me, "hello")
-        await expect(me.locator("#log .reply")).to_have_count(1)
-        await me.reload()
-        await me.locator("#models summary").click()
-        await expect(me.locator("#models li").first).to_have_text("small-7 ✓free")  # what answered last
 
 
 async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromium: Browser) -> None:

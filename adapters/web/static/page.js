@@ -466,11 +466,12 @@
       box = document.createElement("dialog");
       box.id = "keys";
       box.innerHTML = "<h2>Shortcuts</h2><dl><dt><kbd>Enter</kbd></dt><dd>sends, Shift-Enter begins a new line</dd>"
-        + "<dt><kbd>/</kbd></dt><dd>commands</dd><dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>searches all chats</dd>"
-        + "<dt><kbd>Ctrl</kbd> <kbd>Shift</kbd> <kbd>O</kbd></dt><dd>begins a new chat</dd>"
-        + "<dt><kbd>C</kbd></dt><dd>outside the field: copies the last answer</dd>"
-        + "<dt><kbd>↑</kbd></dt><dd>in an empty field: your last message again</dd>"
-        + "<dt><kbd>Esc</kbd></dt><dd>closes what is open, stops an answer</dd></dl>"
+        + Object.entries({
+          "/": "commands", "↑": "in an empty field: edits your last message", "Ctrl K": "searches all chats",
+          "Ctrl Shift O": "begins a new chat", "Ctrl Shift S": "hides or shows the list",
+          "Ctrl Shift C": "copies the last answer", "Ctrl Shift ;": "copies the last code",
+          "Shift Esc": "goes to the field", "Esc": "closes what is open, stops an answer", "Ctrl /": "these shortcuts",
+        }).map(([keys, does]) => `<dt>${keys.replace(/\S+/g, "<kbd>$&</kbd>")}</dt><dd>${does}</dd>`).join("") + "</dl>"
         + "<form method=dialog><button>Close</button></form>";
       box.setAttribute("aria-label", "Shortcuts");
       document.body.append(box);
@@ -479,9 +480,9 @@
   }
   $("show-keys").hidden = false;
   $("show-keys").addEventListener("click", keys);
-  document.addEventListener("keydown", (event) => {
-    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
-      event.preventDefault();
+  const copyLast = (where) => [...log.querySelectorAll(`${where} [data-do=copy]`)].at(-1)?.click();
+  const held = {
+    "k": () => {
       if (fold) fold.open = true;
       if (document.body.matches(".narrow")) $("hide-list").click();
       document.querySelector("nav [type=search]").focus();
@@ -500,7 +501,7 @@
     if (key === "escape" && !event.target.closest("input, dialog") && !text.value && !$("working").hidden) return say("/stop");
     if (event.target.closest("input, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "?") keys();
-    if (event.key === "c" && !getSelection().toString()) [...log.querySelectorAll(".reply > .acts [data-do=copy]")].at(-1)?.click();
+    if (event.key === "c" && !getSelection().toString()) copyLast(".reply > .acts");
     if (event.key === "/") { event.preventDefault(); text.focus(); text.value = text.value || "/"; complete(); }
   });
 
@@ -533,8 +534,12 @@
   text.addEventListener("keydown", (event) => {
     if (event.isComposing) return;
     if (event.key === "ArrowUp" && !text.value && lastSaid()) { event.preventDefault(); return editing(lastSaid()); }
-    if (event.key === "Escape" && !hint.hidden) return editing(null);
-    if (event.key === "Escape" && menu.hidden && !text.value && !$("working").hidden) return say("/stop");
+    if (event.key === "Escape" && (!hint.hidden || !menu.hidden)) {
+      event.stopPropagation();  // nothing else is closed or stopped
+      if (hint.hidden) menu.hidden = true;
+      else editing(null);
+      return;
+    }
     if (!menu.hidden) {
       if (event.key === "ArrowDown" || event.key === "ArrowUp") {
         event.preventDefault();
@@ -546,7 +551,6 @@
         event.preventDefault();
         return choose(option);
       }
-      if (event.key === "Escape") { menu.hidden = true; return; }
     }
     if (event.key === "Enter" && !event.shiftKey && !matchMedia("(pointer: coarse)").matches) {
       event.preventDefault();
