@@ -289,8 +289,8 @@ class Server(Struct, kw_only=True):
             event = unquote(request.rel_url.raw_path.removeprefix("/answer/"))
             title, body = "What this answer took", pages.spent(await self.views.spent(source, event))
         elif path == "/models":
-            found, sessions = await self.views.models(source), await self.views.sessions(source)
-            title, body = "Model", pages.models(found, sessions, frame)
+            offered, used = await self.views.models(source), await self.views.sessions(source)
+            title, body = "Model", pages.models(offered, used, frame)
         elif path == "/search":
             words = query.get("q", "")[:1_000].strip()
             found = await self.views.search(source, words) if words else ()
