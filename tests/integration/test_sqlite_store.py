@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import lzma
 import os
 import stat
+import struct
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
@@ -179,6 +181,45 @@ async def test_a_change_beside_the_gateway_holds_up_the_gateways_own_between_its
     monkeypatch.setattr(keeping, "set_notes", interrupted)
     assert await beside.set_notes("people", {"version": "2"}, {"version": "1"})
     assert waits == [True]
+
+
+async def test_who_waits_to_write_beside_stops_no_thread_of_the_process(
+    make: Opener, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = make(read_only=True)
+    await beside.open()
+    holds, may_end = threading.Event(), threading.Event()
+
+    def held(_: apsw.Connection) -> bool:
+        holds.set()
+        return may_end.wait(10)
+
+    holding = asyncio.create_task(store._database.write(held))
+    await asyncio.to_thread(holds.wait, 10)
+    loop = asyncio.get_running_loop()
+
+    def begins(_: apsw.Cursor, statement: str, __: object) -> bool:
+        if statement.startswith("BEGIN"):  # it is about to wait for the other, who waits for the loop
+            loop.call_soon_threadsafe(may_end.set)
+        return True
+
+    monkeypatch.setattr(apsw, "connection_hooks", [lambda made: made.set_exec_trace(begins)])
+    assert await beside.set_notes("people", {"version": "2"})
+    assert await holding
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_GETLK"), reason="locks of an open file description are Linux'")
+async def test_who_writes_beside_keeps_the_lock_that_lets_nobody_take_the_log_away(
+    make: Opener, store: SqliteStore, path: Path
+) -> None:
+    shared = 0x4000_0002  # SHARED_FIRST of SQLite's os.h: 510 bytes
+    beside = make(read_only=True)
+    await beside.open()
+    await beside.status()
+    await beside.set_notes("people", {"version": "2"})
+    with path.open("rb+") as file:
+        asked = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, shared, 510, 0)
+        assert struct.unpack_from("h", fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked)) == (fcntl.F_RDLCK,)
 
 
 async def test_a_message_is_found_at_once_and_by_others_after_some_more(

@@ -205,10 +205,11 @@ class Database:
     def _written(self, work: Callable[[apsw.Connection], T]) -> T:
         try:
             connection = connect_writer(self._path)
-            connection.transaction_mode = "IMMEDIATE"  # one that begins by reading does not wait when it comes to write
             try:
-                with connection:
-                    result = work(connection)
+                # "with connection" would stop every thread of the process while this one waits for the file.
+                connection.execute("BEGIN IMMEDIATE")
+                result = work(connection)
+                connection.execute("COMMIT")
             finally:
                 connection.close()
         except apsw.Error as error:
