@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from tests.planted.bugs import BUGS, Bug
-from tests.planted.chart import FOLDER, SOURCES, Chart
+from tests.planted.chart import FOLDER, SOURCES, Chart, folders
 from tests.planted.sown import sow
 from tests.planted.trial import ENDLESS, TRIALS
 
@@ -112,7 +112,8 @@ class Copy:
             wrong = f"the tests did not run:\n{said[-2_000:]}"
         elif not sound:
             wrong = f"{by} fails without the bug, so it proves nothing"
-        return Finding(bug=bug, found_by=by, wrong=wrong, is_near=not bug.sown, seconds=time.monotonic() - began)
+        is_near = not bug.sown or by.startswith(folders(bug.file))
+        return Finding(bug=bug, found_by=by, wrong=wrong, is_near=is_near, seconds=time.monotonic() - began)
 
     @contextmanager
     def _planted(self, bug: Bug) -> Iterator[None]:

@@ -12,10 +12,11 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
 import coverage
 import pytest
@@ -23,7 +24,7 @@ import pytest
 FOLDER: Final = "CHART_OF_TESTS"
 SOURCES: Final = ("gateway", "adapters")
 _NAMES: Final = {"web": "page"}  # of platforms, in the names of tests
-_MOST_SECONDS: Final = 20.0  # of the nearest tests that are tried for one bug, and of the others
+_MOST_SECONDS: Final = 30.0  # of the nearest tests that are tried for one bug, and of the others
 _MOST_FILES: Final = 4
 _SHOWN: Final = pytest.StashKey[tuple[coverage.Coverage, dict[str, float]]]()
 
@@ -73,34 +74,48 @@ class Chart:
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._root, self._folder = root, folder
+        self._imports: dict[str, set[str]] = {}
         self._data = coverage.CoverageData(str(folder / "data"))
         if found := [*folder.glob("data.*")]:
             coverage.Coverage(data_file=folder / "data", config_file=False).combine(map(str, found))
         self._data.read()
 
     def tests(self, file: str, line: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """The tests that run a line: those nearest to it, with each file there that was changed since; and some of
-        the others, the quickest of each file first, and first those that bear the name of the file, its room or its
-        platform. Last, if none runs it, the files of tests that bear the file's name: some start programs."""
-        near, others = [], defaultdict(list)
-        for test in (running := self._running(file, line)):
-            if test.startswith(folders(file)):
-                near.append(test)
-            else:
-                others[test.partition("::")[0]].append(test)
-        near = [*(test for test in self._changed if test.startswith(folders(file))), *near]
-        room = file.split("/")[1]
-        names = tuple(f"test_{name}" for name in (_NAMES.get(room, room), Path(file).stem))
-        rounds = zip_longest(
-            *(others[each] for each in sorted(others, key=lambda test: not any(n in test for n in names)))
-        )
-        far = (test for each in rounds for test in each if test)
+        """The tests that run a line: those nearest to it, with each file there that was changed since; and the others,
+        in turn the next of all and the next of another file. Last, if none runs it, the files of tests that bear the
+        file's name: some start programs."""
+        running = self._running(file, line)
+        near = [*self._changed, *running]
+        others = [test for test in running if not self._is_near(file, test)]
+        files: dict[str, list[str]] = defaultdict(list)
+        for test in others:
+            files[test.partition("::")[0]].append(test)
+        of_files = (test for each in zip_longest(*files.values()) for test in each if test)
+        far = dict.fromkeys(test for each in zip(others, of_files, strict=True) for test in each)
         named = () if running else sorted(self._root.glob(f"tests/**/test_*{Path(file).stem}*.py"))[:_MOST_FILES]
         return (
-            tuple(self._affordable(near)),
+            tuple(self._affordable(test for test in near if self._is_near(file, test))),
             tuple(self._affordable(far)),
             tuple(str(each.relative_to(self._root)) for each in named),
         )
+
+    def _is_near(self, file: str, test: str) -> bool:
+        """Whether a test stands in the nearest folders, or in a file that bears the name of the room or platform, or
+        that imports the module."""
+        room, where = file.split("/")[1], test.partition("::")[0]
+        name = f"test_{_NAMES.get(room, room)}"
+        return test.startswith(folders(file)) or name in where or file in self._imported(where)
+
+    def _imported(self, test: str) -> set[str]:
+        """The files of the program that a file of tests imports from."""
+        if test not in self._imports and (path := self._root / test).exists():
+            imports = (
+                each for each in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(each, ast.ImportFrom)
+            )
+            names = (f"{each.module}.{name.name}" for each in imports for name in each.names)
+            modules = (part for name in names for part in (name, name.rpartition(".")[0]))
+            self._imports[test] = {f"{each.replace('.', '/')}.py" for each in modules}
+        return self._imports.get(test, set())
 
     def _affordable(self, tests: Iterable[str]) -> Iterator[str]:
         spent = 0.0
@@ -110,16 +125,24 @@ class Chart:
             yield test
 
     def _running(self, file: str, line: int) -> list[str]:
-        """The tests that run the statement at a line of today's file, the quickest first."""
+        """The tests that run the statement at a line of today's file. Those that differ in what else they run of the
+        function come first: for each of its lines, from the one that fewest tests run, the quickest, then the next."""
         source = (self._root / file).read_text(encoding="utf-8")
-        began = max((each.lineno for each in ast.walk(ast.parse(source)) if _holds(each, line)), default=line)
-        then = (self._folder / "source" / file).read_text(encoding="utf-8")
-        text = "\n".join(source.splitlines()[began - 1 : line])
-        first = then.count("\n", 0, max(then.find(text), 0)) + 1
+        then = (self._folder / "source" / file).read_text(encoding="utf-8").splitlines()
+        nodes = [each for each in ast.walk(ast.parse(source)) if _holds(each, line)]
+        began = max((each.lineno for each in nodes), default=line)
+        function = next((each for each in nodes if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)), None)
         known = self._data.contexts_by_lineno(file)
-        lines = range(first, first + 1 + line - began)
-        tests = {each for at in lines for each in known.get(at, ()) if each}  # "": as it is imported
-        return sorted(tests, key=self._seconds.__getitem__)
+        ran: dict[int, set[str]] = {}  # "": as it is imported
+        for block in SequenceMatcher(None, then, source.splitlines(), autojunk=False).get_matching_blocks():
+            for at in range(block.size):
+                ran[block.b + at + 1] = {*known.get(block.a + at + 1, ())} - {""}
+        running = sorted(
+            set().union(*(ran.get(at, ()) for at in range(began, line + 1))), key=self._seconds.__getitem__
+        )
+        around = range(function.lineno, (function.end_lineno or 0) + 1) if function else range(began, line + 1)
+        lines = sorted(([test for test in running if test in ran.get(at, ())] for at in around), key=len)
+        return [*dict.fromkeys(test for each in zip_longest(*lines) for test in each if test)]
 
     @cached_property
     def _seconds(self) -> dict[str, float]:
@@ -136,5 +159,5 @@ class Chart:
         return [str(path.relative_to(self._root)) for path in tests if path.stat().st_mtime > made]
 
 
-def _holds(node: ast.AST, line: int) -> bool:
+def _holds(node: ast.AST, line: int) -> TypeGuard[ast.stmt]:
     return isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)

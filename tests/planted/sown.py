@@ -2,6 +2,13 @@
 
 A condition is turned, a limit is off by one, a call is left out, two steps change places, a named argument is lost. The
 tests that must find it are those that run its line. What survives may be no bug: a person judges.
+
+What can be seen from the code to be no bug is not sown:
+- what only writes to the log, or only asks whether to;
+- two steps in another order, one of which only computes a value that the other does not read;
+- an argument that only names something, or that only refuses a mistake of the program's own (`strict`);
+- a limit of times, of fractions or of a hundred and more that is off by one: nobody can tell a moment, or one of
+  20,000 characters, from the next, so such a comparison is turned round instead.
 """
 
 from __future__ import annotations
@@ -9,14 +16,14 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from tests.planted.bugs import Bug
-from tests.planted.chart import Chart
+from tests.planted.chart import Chart, folders
 
 _KINDS: Final = ("condition", "limit", "call", "order", "argument", "value")
 _OPPOSITES: Final[tuple[tuple[type[ast.cmpop], str], ...]] = (
@@ -24,9 +31,21 @@ _OPPOSITES: Final[tuple[tuple[type[ast.cmpop], str], ...]] = (
     *((ast.Lt, "<="), (ast.LtE, "<"), (ast.Gt, ">="), (ast.GtE, ">")),
 )
 _TURNED: Final = dict(_OPPOSITES)
+_ROUND: Final[dict[type[ast.cmpop], str]] = {ast.Lt: ">", ast.LtE: ">", ast.Gt: "<", ast.GtE: "<"}
+_TIMES: Final = re.compile(
+    r"\bnow\b|(?:\b|_)(?:at|since|until|due|deadline|age|seconds|waited)\b|\.monotonic\(|\.perf_counter\("
+)
+_PURE: Final = (
+    *("all", "any", "bool", "dict", "float", "int", "len", "list"),
+    *("max", "min", "set", "sorted", "str", "sum", "tuple"),
+)
+_MANY: Final = 100
 _LIMITS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _SAID: Final = re.compile(r"\b_?log(?:ger)?\.|\bprint\(|__all__|\bassert\b")  # what only a reader of the log would miss
-_UNSEEN: Final = ("what", "name", "thread_name_prefix", "encoding", "errors", "slots", "kw_only", "frozen")  # arguments
+_UNSEEN: Final = (  # arguments
+    *("what", "name", "thread_name_prefix", "encoding", "errors"),
+    *("slots", "kw_only", "frozen", "strict"),
+)
 
 
 def sow(root: Path, chart: Chart, number: int, seed: int) -> list[Bug]:
@@ -44,6 +63,8 @@ def sow(root: Path, chart: Chart, number: int, seed: int) -> list[Bug]:
             file, (line, old, new) = str(path.relative_to(root)), rng.choice(grown)
             name = f"{file}:{line} ({kind})"
             near, others, named = chart.tests(file, line)
+            if _is_run_at_import(path.read_text(encoding="utf-8"), line):  # once: no fork would see the bug
+                near, others, named = (), (), (folders(file)[0],)
             bugs[file, old] = Bug(
                 name=name,
                 file=file,
@@ -55,6 +76,16 @@ def sow(root: Path, chart: Chart, number: int, seed: int) -> list[Bug]:
                 sown=True,
             )
     return list(bugs.values())
+
+
+def _is_run_at_import(source: str, line: int) -> bool:
+    functions = [
+        each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    at_once = (
+        part for each in functions for part in (*each.decorator_list, *each.args.defaults, *each.args.kw_defaults)
+    )
+    return any(part and part.lineno <= line <= (part.end_lineno or 0) for part in at_once)
 
 
 def _grown(source: str, kind: str) -> Iterator[tuple[int, str, str]]:
@@ -71,10 +102,12 @@ def _grown(source: str, kind: str) -> Iterator[tuple[int, str, str]]:
         start, end = place(node)
         return data[start:end].decode()
 
-    for function in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    vague = {*_vague(tree)}
+    for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        for first, last, new in _changes(function, kind, text):
+        for first, last, new in _changes(function, kind, text, vague):
             start, end = place(first)[0], place(last)[1]
             head = data.rfind(b"\n", 0, start) + 1
             tail = data.find(b"\n", end)
@@ -85,7 +118,20 @@ def _grown(source: str, kind: str) -> Iterator[tuple[int, str, str]]:
                 yield first.lineno, old, (data[head:start] + new.encode() + data[end:tail]).decode()  # type: ignore[attr-defined]
 
 
-def _changes(function: ast.AST, kind: str, text: Callable[[ast.AST], str]) -> Iterator[tuple[ast.AST, ast.AST, str]]:
+def _vague(tree: ast.Module) -> Iterator[str]:
+    """The names of a module's constants of which one more or less is nothing to see."""
+    for node in tree.body:
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=int() | float() as value)):
+                if isinstance(value, float) or value >= _MANY:
+                    yield name
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.BinOp(op=ast.Mult() | ast.Pow() | ast.Div())):
+                yield name
+
+
+def _changes(
+    function: ast.AST, kind: str, text: Callable[[ast.AST], str], vague: Collection[str]
+) -> Iterator[tuple[ast.AST, ast.AST, str]]:
     """(first node, last node, what stands there then)."""
     for node in ast.walk(function):
         match node:
@@ -97,7 +143,9 @@ def _changes(function: ast.AST, kind: str, text: Callable[[ast.AST], str]) -> It
             case ast.BoolOp(op=op, values=[one, other]) if kind == "condition":
                 yield node, node, f"({text(one)}) {'or' if isinstance(op, ast.And) else 'and'} ({text(other)})"
             case ast.Compare(ops=[op]) if kind == ("limit" if isinstance(op, _LIMITS) else "condition"):
-                yield node, node, f"{text(node.left)} {_TURNED[type(op)]} {text(node.comparators[0])}"
+                is_vague = _TIMES.search(text(node)) or not _names(node).isdisjoint(vague)
+                turned = _ROUND if is_vague and isinstance(op, _LIMITS) else _TURNED
+                yield node, node, f"{text(node.left)} {turned[type(op)]} {text(node.comparators[0])}"
             case ast.BinOp(op=ast.Add() | ast.Sub(), left=left, right=ast.Constant(value=1)) if kind == "limit":
                 yield node, node, text(left)
             case ast.Call(func=ast.Name(id="min" | "max" as name)) if kind == "limit":
@@ -108,7 +156,7 @@ def _changes(function: ast.AST, kind: str, text: Callable[[ast.AST], str]) -> It
                 yield node, node, f"await {text(inner)}"
             case ast.Call(keywords=[_, *_] as keywords) if kind == "argument":
                 lost = keywords[-1]
-                if lost.arg not in (None, *_UNSEEN) and (node.args or len(keywords) > 1):
+                if lost.arg and lost.arg not in _UNSEEN and (node.args or len(keywords) > 1):
                     before = keywords[-2].value if len(keywords) > 1 else node.args[-1]
                     yield before, lost.value, text(before)
             case ast.Return(value=ast.Constant(value=bool() as value)) if kind == "value":
@@ -129,9 +177,23 @@ def _has_effect(node: ast.AST) -> bool:
 
 
 def _meet(one: ast.AST, other: ast.AST) -> bool:
-    """Say whether the order of two steps may matter: two that only name what a call returns must share the name."""
+    """Whether the order of two steps may matter: one that only computes a value must share a name with the other, and
+    of two that name what calls return, the second must read what the first names."""
+    if _only_computes(one) or _only_computes(other):
+        return not _names(one).isdisjoint(_names(other))
     if not (isinstance(one, ast.Assign) and isinstance(other, ast.Assign)):
         return True
     bound = [each for each in ast.walk(one) if isinstance(getattr(each, "ctx", None), ast.Store)]
     read = {ast.dump(each) for each in ast.walk(other.value)}
     return any(ast.dump(each).replace("Store()", "Load()") in read for each in bound)
+
+
+def _only_computes(step: ast.AST) -> bool:
+    match step:
+        case ast.Assign(targets=[ast.Name()], value=ast.Call(func=ast.Name(id=name))):
+            return name in _PURE
+    return False
+
+
+def _names(step: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(step) if isinstance(each, ast.Name)} - {*_PURE}
