@@ -85,7 +85,8 @@ def test_ordinary_talk_is_never_pinned_and_ends_no_rule(said: dict[str, Any]) ->
     assert [each for each in others if states_rule(each)] == []
     for start in range(0, len(said["rules"]), MOST):
         held = carried([Instruction(text=rule) for rule in said["rules"][start : start + MOST]], ())
-        assert [each for each in others if carried(held, (), [user(each)]) != held] == []
+        for some in range(0, len(others), 20):  # so few that all of them are read
+            assert carried(held, (), [*map(user, others[some : some + 20])]) == held
 
 
 @pytest.mark.parametrize("said", LISTS)
