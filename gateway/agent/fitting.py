@@ -15,6 +15,7 @@ from gateway.agent.overflow import NO_WAY_OUT, SWITCHED_OFF, TOO_LARGE_ALONE, re
 from gateway.agent.ports import Observer
 from gateway.context import feedback
 from gateway.context.engine import Outcome
+from gateway.domain.message import text_of
 from gateway.domain.usage import is_emergency
 from gateway.providers.base import ModelSpec
 from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderRejected, UserError
@@ -147,9 +148,9 @@ class Fitting(Struct, kw_only=True):
             return max_tokens
         if self.metering.view.put_aside(conversation.spec, conversation.all()):
             return max_tokens
-        alone = sum(1 for message in conversation.all() if message["role"] == "user") < 2
-        if alone:
-            raise UserError(TOO_LARGE_ALONE) from error
+        asked = [text_of(message) for message in conversation.all() if message["role"] == "user"]
+        if len(asked) < 2:
+            raise UserError(await conversation.too_long("".join(asked)) or TOO_LARGE_ALONE) from error
         raise UserError(NO_WAY_OUT if self.automatic else SWITCHED_OFF) from error
 
     async def shorten(self, conversation: Conversation, error: ProviderRejected) -> bool:

@@ -18,7 +18,7 @@ from gateway.domain.message import is_request, is_summary, text_of
 from gateway.domain.turn import TurnSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings as ModelEntry
-from gateway.runtime.errors import ProviderUnavailable
+from gateway.runtime.errors import ContextOverflow, ProviderUnavailable
 from tests.support.gateway import config_in, running
 from tests.support.model import FakeModel, Say, Script, summary_text
 from tests.support.transcripts import COUNTER, flaws
@@ -137,13 +137,15 @@ async def test_that_compressing_does_not_help_is_said_once_in_a_small_window(tmp
     assert sum("I stopped trying" in text for text in texts) == 1
 
 
-async def test_a_system_prompt_that_fills_the_window_is_no_fault_of_the_message(tmp_path: Path) -> None:
+@pytest.mark.parametrize("known", [4_000, 32_000])
+async def test_a_system_prompt_that_fills_the_window_is_no_fault_of_the_message(tmp_path: Path, known: int) -> None:
     config = config_in(
         tmp_path,
-        model=ModelEntry(provider="offline", name="fake", context_length=4_000),
+        model=ModelEntry(provider="offline", name="fake", context_length=known),
         prompt=PromptSettings(persona="The archive keeps shelf 7 tidy and calm. " * 480),
     )
-    async with running(tmp_path, config=config, model=FakeModel()) as live:
+    model = FakeModel(lambda *_: Say(error=ContextOverflow("Too long.", limit=4_000)))
+    async with running(tmp_path, config=config, model=model) as live:
         said = await live.ask("hello")
     assert said.startswith("The system prompt and the tools alone take about ")
     assert "the model's window has 4,000: choose a model with a larger window (/model)" in said
