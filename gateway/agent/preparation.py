@@ -22,7 +22,7 @@ from gateway.agent.engines import Engines
 from gateway.agent.memory.flush import Findings, Flushes
 from gateway.context.engine import Outcome
 from gateway.context.plan import total_tokens
-from gateway.context.policy import CompressionSettings, HygieneRules
+from gateway.context.policy import SMALL, CompressionSettings, HygieneRules
 from gateway.domain.message import Message, noted_tokens
 from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
@@ -33,6 +33,7 @@ from gateway.store.port import SessionStore
 log = structlog.get_logger(__name__)
 
 _SOFT_MARK = 0.9  # of the compaction threshold: from here on a preparation pays
+_SOFT_MARK_OF_SMALL = 0.94  # the same in a small window: what is said after it stays beside the notes and fills it
 _IDLE_MARK = 0.8  # the same where it is published before the next answer, because the provider's cache is cold then
 _TAIL_SHARE = CompressionSettings().target_ratio  # of the threshold: after more new text a preparation is made anew
 _MOST = 256  # preparations in memory; each holds a summary and shares all other messages with the transcript
@@ -128,7 +129,8 @@ class Preparations(Struct, frozen=True, kw_only=True):
         tokens = conversation.prompt_tokens()
         if threshold <= 0 or tokens < _IDLE_MARK * threshold:
             return False
-        if tokens < _SOFT_MARK * threshold and not self._goes_cold(conversation):
+        soft = _SOFT_MARK if conversation.spec.context_length > SMALL else _SOFT_MARK_OF_SMALL
+        if tokens < soft * threshold and not self._goes_cold(conversation):
             return False
         if not engine.supports_background or engine.automatic_blocked:
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -29,10 +30,10 @@ TOLD = {
 }
 
 
-def said(number: int) -> str:
-    """Return the person's words, about 120 tokens; the first ones tell what is needed for ever."""
+def said(number: int, words: int) -> str:
+    """Return the person's words; the first ones tell what is needed for ever."""
     told = [*TOLD][number] if number < len(TOLD) else ""
-    return f"{told} Number {number}: {prose(number, 110)}"
+    return f"{told} Number {number}: {prose(number, words)}"
 
 
 def prose(seed: int, words: int) -> str:
@@ -41,13 +42,13 @@ def prose(seed: int, words: int) -> str:
     return " ".join(drawn.choice(WORDS.split()) for _ in range(words)) + "."
 
 
-def answer(spec: ModelSpec, request: ModelRequest) -> Say:
-    """About 120 tokens, and every sixth time a look at the clock first. The prompt is counted as a server would."""
+def answer(words: int, spec: ModelSpec, request: ModelRequest) -> Say:
+    """So many words, and every sixth time a look at the clock first. The prompt is counted as a server would."""
     number = int(newest(request).split("Number ")[-1].split(":")[0])
     prompt = sum(map(COUNTER.message, request.messages)) + COUNTER.schemas(request.tools)
     if number % 6 == 5 and request.messages[-1]["role"] == "user":
         return Say(calls=[("clock", json.dumps({"timezone": "Asia/Shanghai"}))], prompt=prompt)
-    return Say(text=prose(1_000 + number, 110), prompt=prompt)
+    return Say(text=prose(1_000 + number, words), prompt=prompt)
 
 
 async def prepared(live: Live) -> None:
@@ -58,16 +59,16 @@ async def prepared(live: Live) -> None:
             await asyncio.wait([task])
 
 
-@pytest.mark.parametrize("notes", [12, 150])
+@pytest.mark.parametrize(("words", "notes"), [(110, 12), (110, 150), (150, 12), (150, 150)])
 async def test_sixty_messages_are_compacted_twelve_times_at_most_and_two_notices_tell_of_it(
-    tmp_path: Path, notes: int
+    tmp_path: Path, words: int, notes: int
 ) -> None:
     summary = f"## Active Task\nNone\n## Goal\nTalk.\n## Critical Context\n{prose(7, notes)}"
-    model = FakeModel(answer, summary=lambda *_: Say(text=summary))
+    model = FakeModel(partial(answer, words), summary=lambda *_: Say(text=summary))
     settings = ModelSettings(provider="offline", name="fake", context_length=WINDOW)
     async with running(tmp_path, config=config_in(tmp_path, model=settings), model=model) as live:
         for number in range(MESSAGES):
-            await live.ask(said(number))
+            await live.ask(said(number, words))
             await prepared(live)
         tip = await live.tip()
         assert tip is not None
