@@ -13,6 +13,7 @@ from gateway.domain.message import Message, noted, text_of
 from gateway.store.port import Store
 from gateway.store.records import Meaning, Vector
 from gateway.store.shared.vectors import NONE
+from tests.bench.recall import unseen
 from tests.bench.recall.asked import SESSION, Talk, talk
 from tests.bench.table import Row
 from tests.support.store_kit import in_session, key, step
@@ -36,16 +37,16 @@ async def kinds(store: Store, numbers: Sequence[int], embed: Embed | None = None
     own: Shares = defaultdict(list)
     plain: Shares = defaultdict(list)
     for seed in numbers:
-        said = talk(seed)
-        await measured(said, await ours(store, said, f"asked {seed}", embed), own)
-        await measured(said, plain_fts(said), plain)
+        for number, said in enumerate([talk(seed), *unseen.talks(seed)]):
+            await measured(said, await ours(store, said, f"asked {seed} {number}", embed), own)
+            await measured(said, plain_fts(said), plain)
     return [
         Row(
             f"{kind} @{limit} ({len(own[kind, limit, MEASURES[0]])} questions)",
             _figures(own, kind, limit),
             f"plain FTS5: {_figures(plain, kind, limit)}",
         )
-        for kind in KINDS
+        for kind in (*KINDS, *unseen.KINDS)
         for limit in LIMITS
     ]
 

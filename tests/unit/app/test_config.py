@@ -482,6 +482,13 @@ def test_which_model_does_side_work(load):
     assert load(main + short + "auxiliary: {mode: same-as-main}", K="v").auxiliary_models() == {}
 
 
+@pytest.mark.parametrize("task", ["compression", "memory", "title", "delegate"])
+def test_each_task_may_have_a_model_of_its_own(load, task):
+    main = 'model: {provider: openai, name: big, api_key: "${K}"}\n'
+    entry = f'auxiliary: {{mode: custom, {task}: {{provider: openai, name: own, api_key: "${{K}}"}}}}\n'
+    assert load(main + entry, K="v").auxiliary_models()[task].name == "own"
+
+
 # Whatever is written, the answer is a configuration or a list of problems.
 
 names = st.sampled_from(
