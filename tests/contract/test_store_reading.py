@@ -191,6 +191,12 @@ async def test_what_holds_a_quotation_comes_first_and_the_rest_fills_the_list(st
         ("My phone plan costs 25 a month.", "New phone plan: 14 a month.", "How much was the phone plan before?"),
         ("Die Miete beträgt 780 Euro.", "Die Miete steigt auf 860 Euro.", "Wie hoch war die Miete vorher?"),
         ("我的会议在星期二上午。", "会议改到星期五下午了。", "会议原来是什么时候？"),
+        # The old state shares no word with the question, but does so with the change.
+        (
+            "Our flat in Lindengasse has no lift.",
+            "The flat in Lindengasse is gone, we live in Hafenweg now.",
+            "Before Hafenweg?",
+        ),
     ],
 )
 async def test_a_question_for_what_was_before_finds_both_and_the_old_first(

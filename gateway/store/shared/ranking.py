@@ -54,6 +54,8 @@ _B: Final = 0.75
 _IN_SPAN: Final = 1.5  # the factor for the score of a message of the right day
 _ONLY_ASKS: Final = 0.7  # and of one that is a question
 _CHANGED_SINCE: Final = 0.6  # and of one that announces a change, where what was before is asked for
+_BEST: Final = 3  # passages, among which the change may be
+_AKIN: Final = 0.3  # of a change's score for its own words, which what held before it has at least
 _WHOLE_RUN: Final = 1.25  # and pairs of characters, in a message that has them in a row
 _ALIKE: Final = 0.5  # the share of their words in common from which two messages say almost the same
 _REPEATS: Final = 0.8  # the share from which it is the same
@@ -235,11 +237,29 @@ async def find(
     if not (sought.wanted.wanted or near) or limit < 1:
         return []
     found = await _find(said, returned, sought, limit, near)
+    if sought.earlier:
+        found = await _with_former(said, returned, found, limit)
     if len(found) >= limit or not sought.wanted.phrases or sought.wanted.only_phrases:
         return found
     # A question that quotes something, and hardly a message holds that: the others come behind.
     others = await _find(said, returned, replace(sought, wanted=replace(sought.wanted, phrases=())), limit, near)
     return [*found, *_behind(found, others)][:limit]
+
+
+async def _with_former(said: Index, returned: Index, found: list[Passage], limit: int) -> list[Passage]:
+    """The passages; if one of the best announces a change, before it what held until then. That may share no word with
+    the question, but does so with the change: "the flat in Lindengasse", "we moved, the flat was mouldy"."""
+    place = next((place for place, each in enumerate(found[:_BEST]) if announces(text_of(each.hit.message))), None)
+    if place is None:
+        return found
+    change, shown = found[place], {note_of(turn.message)["id"] for each in found for turn in each.turns}
+    again = await _find(said, returned, Sought(question(text_of(change.hit.message)[:_COMPARED]), ()), limit, ())
+    former = next((each for each in again if each.hit.at <= change.hit.at and each.hit != change.hit), None)
+    if former is None or former.score < _AKIN * again[0].score or note_of(former.hit.message)["id"] in shown:
+        return found
+    turns = tuple(turn for turn in former.turns if note_of(turn.message)["id"] not in shown)
+    former = Passage(turns=turns, best=turns.index(former.hit), score=change.score)
+    return [*found[:place], former, *found[place:]][:limit]
 
 
 def _behind(found: Sequence[Passage], others: Sequence[Passage]) -> Iterator[Passage]:
