@@ -138,10 +138,10 @@ def _identifiers(message: Message, notes: str) -> tuple[dict[str, float], dict[s
 
 def as_ours(messages: Sequence[Message], roles: Sequence[str] = ("user", "assistant")) -> list[Message]:
     """A transcript from elsewhere in which other programs' notes, in messages with these roles, look like ours:
-    background that gives no orders. If a text begins like that but is the last thing that a person said, it is their
-    message."""
-    last = max((place for place, each in enumerate(messages) if each["role"] == "user"), default=-1)
-    return [_framed(each) if place < last and each["role"] in roles else each for place, each in enumerate(messages)]
+    background that gives no orders. If a text begins like that but is the last message and a person's, it is what they
+    ask."""
+    asked = len(messages) - 1 if messages and messages[-1]["role"] == "user" else -1
+    return [_framed(each) if place != asked and each["role"] in roles else each for place, each in enumerate(messages)]
 
 
 def _framed(message: Message) -> Message:

@@ -338,7 +338,8 @@ def test_another_programs_notes_stand_as_ours_do(text: str) -> None:
     assert not is_request(first)
     assert text_of(first).startswith(OPENER)
     assert "4711" in text_of(first)
-    assert text_of(last) == text  # the last thing that a person said is their message
+    assert text_of(last) == text  # what nobody answered is a person's message
+    assert as_ours([user(text), assistant("Understood.")])[0] == first
     found = extract([first, answer, last], COUNTER)
     assert "4711" in found.notes
     assert [text_of(each) for each in found.turns] == ["Understood.", text]
