@@ -157,6 +157,13 @@ async def test_what_people_say_where_others_ask_is_found_behind_the_word_itself(
     assert contents([best.hit.message]) == [said[3]]
 
 
+async def test_a_name_before_every_message_does_not_stand_for_an_answer(store: Store) -> None:
+    said = ["[Theo] Grandpa turned ninety-two.", "[Theo] The old bus was late again."]
+    others = [user(f"[Theo] number {number}: nothing about it at all") for number in range(40)]
+    await in_session(store, user(said[0]), *others, user(said[1]))
+    assert {*(await hits_of(store, "How old is Theo's grandfather?"))[:2]} == {*said}
+
+
 async def test_quoted_words_that_no_message_holds_together_are_looked_for_apart(store: Store) -> None:
     await in_session(store, user("the blue key is in the drawer"), user("nothing of that"))
     (best, *_) = await store.search('who spoke of the "key blue" in the drawer?', key(), 1)

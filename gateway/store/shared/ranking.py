@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush, nlargest
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -330,7 +330,7 @@ async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sou
     """The question, with similar words in place of those that no message holds, and the messages that both indexes list
     for its terms."""
     said, returned = [await each.listed(sought.wanted.terms) for each in indexes]
-    if not _is_answered(sought.wanted, said):
+    if not _is_answered(sought.wanted, said, await indexes[0].size()):
         sought = await indexes[0].beside(sought.with_kin)
         more = {ANY.join(terms): terms[0] for terms in map(sought.wanted.wanted.__getitem__, sought.kin)}
         said, returned = [
@@ -359,14 +359,19 @@ async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sou
     return replace(sought, wanted=replace(wanted, wanted=words), meant=frozenset(meant)), said, returned
 
 
-def _is_answered(wanted: Question, said: _Listed) -> bool:
-    """Whether some message holds most words of a question, so that related words are not needed."""
+def _is_answered(wanted: Question, said: _Listed, size: int) -> bool:
+    """Whether some message holds most of a question, by the weight of its words, so that no related words are needed. A
+    name that stands before every other message says little."""
     if len(wanted.wanted) < _FEW:
         return False
-    held = Counter[Number]()
+    held, whole = defaultdict[Number, float](float), 0.0
     for terms in wanted.wanted:
-        held.update({number for term in terms for number in said.get(term, ())})
-    return max(held.values(), default=0) >= _MOSTLY * len(wanted.wanted)
+        numbers = {number for term in terms for number in said.get(term, ())}
+        weight = math.log(1 + size / max(1, len(numbers)))
+        whole += weight
+        for number in numbers:
+            held[number] += weight
+    return max(held.values(), default=0) >= _MOSTLY * whole
 
 
 async def _meant(
