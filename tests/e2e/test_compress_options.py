@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from gateway.domain.session import Session
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import UserError
 from tests.support.gateway import KillAt, Live, config_in, running
-from tests.support.model import FakeModel, Say, newest
+from tests.support.model import FakeModel, Say, in_turn, newest
 
 WORDS = "the quick brown fox jumps over the lazy dog " * 60
 
@@ -125,3 +126,17 @@ async def test_there_is_nothing_to_take_back_in_a_fresh_conversation(tmp_path: P
         await live.ask("hello")
         assert "There is nothing to take back" in await live.ask("/compress undo")
         assert "For example" in await live.ask("/compress --everything")
+
+
+async def test_what_is_to_be_done_is_in_view_after_a_compaction_and_what_is_begun_is_marked(tmp_path: Path) -> None:
+    items = [{"text": "pack", "status": "done"}, {"text": "call Ines", "status": "in_progress"}, {"text": "pay"}]
+    talker = model()
+    async with running(tmp_path, model=talker) as live:
+        usual, live.model.script = live.model.script, in_turn(Say(calls=[("todo", json.dumps({"items": items}))]))
+        await live.ask("note what is to be done")
+        assert text_of(talker.requests[-1].messages[-1]) == "[x] pack\n[>] call Ines\n[ ] pay"
+        live.model.script = usual
+        await talk(live)
+        await live.ask("/compress")
+        await live.ask("and now?")
+    assert text_of(talker.requests[-1].messages[0]).endswith("\n- call Ines (in progress)\n- pay")

@@ -156,6 +156,7 @@ async def test_several_plug_ins_have_their_order_and_what_they_answer_counts(tmp
         asked = next(each for each in second.moments if isinstance(each, Asked))
         assert next(text for _, text in live.model.spoken()).startswith("hello\n[Note of the plug-in first: one]")
         assert "[Note of the plug-in second: two]" in asked.messages[-1]["content"]
+        assert [each.text for each in second.moments if isinstance(each, Answered)] == ["", "done"]
         first.answers = {"after_tool": Replace("first")}
         live.model.script = in_turn(Say(calls=[("clock", "{}")]), Say(text="done"))
         await live.ask("again")

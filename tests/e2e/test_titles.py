@@ -50,6 +50,7 @@ async def test_a_conversation_is_named_once_beside_its_answers(tmp_path: Path) -
         assert secret not in text
         assert len(text) < 3_000
         assert "und dann" not in text
+        assert model.titled_by == ["small"]
         assert text.count("<conversation>") == 1
         gate.open()
         assert await eventually(lambda: calls_for(live, "title")) == 1

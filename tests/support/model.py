@@ -155,6 +155,7 @@ class FakeModel(Changing):
         self.summary = summary
         self.requests: list[ModelRequest] = []  # of turns, with the messages as they were then
         self.specs: list[ModelSpec] = []
+        self.titled_by: list[str] = []
         self.summaries = 0
         self.closed_early = 0
         self._calls = itertools.count(1)
@@ -169,6 +170,7 @@ class FakeModel(Changing):
             answer = self.flush(spec, request)
         elif text_of(request.messages[0]).startswith(TITLE_REQUEST):
             self.titles.append(request)
+            self.titled_by.append(spec.name)
             answer = self.title(spec, request)
         else:
             self.requests.append(replace(request, messages=[*request.messages]))

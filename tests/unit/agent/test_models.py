@@ -105,6 +105,10 @@ def test_a_stated_limit_never_grows_nor_falls_below_what_fitted() -> None:
     assert not learned.is_credible(MAIN, 50_000)
     assert learned.meet(MAIN, HERE, 50_000) is MAIN
     assert learned.meet(MAIN, HERE, 70_000).context_length == 70_000
+    # The server was started with another window since: what it said of its last one is over, although this one is back.
+    learned.reported(MAIN, 40_000)
+    learned.reported(replace(MAIN, context_length=40_000), 100_000)
+    assert learned.of(MAIN, HERE) is MAIN
 
 
 def test_the_limit_of_a_session_is_that_of_its_conversation() -> None:

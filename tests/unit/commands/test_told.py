@@ -12,7 +12,7 @@ from gateway.commands.help import _lines
 from gateway.commands.mcp import arguments_in, prompt_text
 from gateway.commands.reminders import _line
 from gateway.commands.runner import BROKEN, UNREACHABLE, sentence_for, with_choices
-from gateway.commands.status import _estimated, _left, total_line
+from gateway.commands.status import _estimated, _left, protected_told, total_line
 from gateway.domain.adapter import Proposal
 from gateway.domain.chat import Outbound, OutboundState
 from gateway.domain.command import CommandCall
@@ -47,6 +47,18 @@ THOUGHT = replace(
 )
 def test_what_was_used_is_one_line(totals: list[UsageTotal], line: str) -> None:
     assert total_line(totals) == line
+
+
+@pytest.mark.parametrize(
+    ("count", "why"),
+    [
+        (9, "the last 9 messages would stay word for word: 20 should (compression.protect_last_n), but no more fit"),
+        (20, "the last 20 messages would stay word for word: compression.protect_last_n is 20."),
+        (25, "the last 25 messages would stay word for word: they fit into 640 tokens."),
+    ],
+)
+def test_how_many_messages_stay_is_told_with_the_reason(count: int, why: str) -> None:
+    assert why in protected_told(count, 640, 20)
 
 
 def test_what_is_estimated_of_it_is_told() -> None:
