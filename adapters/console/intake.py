@@ -66,7 +66,7 @@ class Intake:
         except StoreUnavailable as error:
             if not self._outage:
                 self._outage = True
-                await self._complain(f"Messages cannot be stored right now ({error}): they wait until they can be.")
+                await self._complain(f"Messages cannot be stored right now ({error}). They wait, and none is lost.")
             return batch
         self._outage = False
         refused = {result.event_id for result in results if result.status == "refused"}

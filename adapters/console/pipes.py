@@ -144,12 +144,12 @@ class OutputWriter:
         writer was closed.
         """
         if self.gone or self._waiter.closed:
-            raise Disconnected("The output's reader has gone.")
+            raise Disconnected("Nobody reads the output any more.")
         try:
             await asyncio.get_running_loop().run_in_executor(self._waiter.thread, self._write, data)
         except (BrokenPipeError, Interrupted) as error:
             self.gone = True
-            raise Disconnected("The output's reader has gone.") from error
+            raise Disconnected("Nobody reads the output any more.") from error
         except OSError as error:
             raise Disconnected(f"The output cannot be written ({error.strerror}).") from error
 

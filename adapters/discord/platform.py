@@ -87,6 +87,6 @@ PLATFORM = Platform(
     place_problem=matching(r"\d+|guild-\d+|\*", _NO_PLACE),
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.discord.limits:STAGE",
-    guide="At discord.com/developers/applications, choose New Application, then Bot. Reset Token gives you the "
-    "token. Switch Message Content Intent on. OAuth2 makes the link that invites the bot.",
+    guide="At discord.com/developers/applications, choose New Application, then Bot. Press Reset Token, and "
+    "copy the token. Switch Message Content Intent on. On the page OAuth2, make the link that invites the bot.",
 )

@@ -53,7 +53,7 @@ _MISLAID: Final = ("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_lo
 _HOOKS: Final = "https://hooks.slack.com"
 
 HOME: Final = (
-    "I am here, and answer with {model}. Answers that I am writing now: {turns}.\n\nWrite to me under Messages, or "
+    "I am here, and {model} writes my answers. Answers in progress: {turns}.\n\nWrite to me under Messages, or "
     "mention me in a channel. /legato help lists what I can do."
 )
 LATER: Final = "This takes a little longer."

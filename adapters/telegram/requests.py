@@ -30,14 +30,14 @@ from gateway.runtime.errors import ConfigError
 log = structlog.get_logger(__name__)
 
 _SOCKS: Final = (
-    "Telegram is set to go through a SOCKS proxy, which needs another package: run pip install 'httpx[socks]', or "
-    "name an http:// proxy in adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
+    "Legato is set to reach Telegram through a SOCKS proxy, which needs one more package: run pip install "
+    "'httpx[socks]'. Or name an http:// proxy in adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
 )
 
 
 _UNUSABLE: Final = (
-    "The proxy to Telegram must be an address that begins with http://, https:// or socks5://, with %2F for a slash in "
-    "its password; correct adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
+    "The address of the proxy to Telegram must begin with http://, https:// or socks5://. Write a slash in its "
+    "password as %2F. Correct adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
 )
 _KEEPALIVE: Final = 5.0  # seconds
 _UPLOAD_SECONDS: Final = 300.0

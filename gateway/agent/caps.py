@@ -35,12 +35,12 @@ NEAR: Final = 0.8  # of a cap: then the person is told once
 NEARLY_REACHED: Final = "{whose} spend cap of {limit} is nearly used up: {left} is left{until}."
 
 REACHED = (
-    "{whose} spend cap of {limit} leaves no room for another answer ({spent} is spent or set aside, and {this} "
-    "could cost up to {amount}): {way_out}, or the operator can raise {key}."
+    "{whose} spend cap of {limit} leaves no room for another answer: {spent} is spent or set aside, and {this} "
+    "could cost up to {amount}. {way_out}, or the operator can raise {key}."
 )
 UNPRICED = (
-    "No price is known for the model {model}, so no spend cap could be kept: choose another one with /model, or the "
-    "operator can set model.prices."
+    "I do not know what the model {model} costs, so I could not keep to the spend cap. Choose another model with "
+    "/model, or ask the operator to set model.prices."
 )
 UNPRICED_AT_START = (
     "{where}.prices: no price is known for {model}, so the caps in budgets could not be kept; say what it costs in USD "
@@ -195,13 +195,13 @@ def _sentence(reached: CapReached, worst: WorstCase, now: float) -> str:
         cheaper = "" if shortest else ", and so does a lower model.max_output_tokens"
         way_out = f"/compress or /new makes an answer cheaper{cheaper}"
     elif cap.name == "schedule":
-        way_out = "it runs again at its next time"
+        way_out = "It runs again at its next time"
     elif cap.name == "helper":
-        way_out = "hand on a smaller task"
+        way_out = "Hand on a smaller task"
     elif cap.resets_at is None:
         way_out = "/new starts a conversation with a cap of its own"
     else:
-        way_out = f"it starts anew in {lasting(cap.resets_at - now)}"
+        way_out = f"The cap starts anew in {lasting(cap.resets_at - now)}"
     return REACHED.format(
         whose=whose,
         limit=written(cap.limit),

@@ -176,8 +176,8 @@ class Conversation(Struct, kw_only=True):
         if room <= 0:
             return (
                 f"The system prompt and the tools alone take about {self.overhead:,} tokens, and the model's window "
-                f"has {spec.context_length:,}: choose a model with a larger window (/model), or have the persona or "
-                "the list of tools shortened."
+                f"has {spec.context_length:,}. Choose a model with a larger window (/model), a shorter persona, or "
+                "fewer tools."
             )
         return (
             f"That message is too long for the model: about {tokens:,} tokens, and {room:,} fit. "

@@ -35,7 +35,7 @@ AGAIN: Final = " I ask {home} again in {time}."
 CHEAPER: Final = "{model} answers for now, because a spend cap leaves no room for {home}."
 BACK: Final = "{home} answers again."
 NOT_AVAILABLE: Final = "is not available now"
-NO_FALLBACK: Final = "With fallback_models in config.yaml another model answers in such a case."
+NO_FALLBACK: Final = "If you set fallback_models in config.yaml, another model answers in such a case."
 ALL_AWAY: Final = "The fallback models ({names}) could not answer either."
 
 

@@ -48,8 +48,8 @@ _OF_TEXTS: Final[tuple[Verb, ...]] = ("send", "ask")
 _FROM_SHELL: Final = "a text came from a shell"
 NOT_SERVED: Final = "The platform {platform} is not served here: enable it in `adapters`."
 NOBODY: Final = (
-    "Nobody who may talk to the bot has written in {chat} yet: write to it there first, or name the person of a group "
-    "with `person`."
+    "The bot cannot write to {chat}, because nobody who may talk to it has written there yet. Write to the bot there "
+    "first. If {chat} is a group, you can also name a person with `person`."
 )
 DROPPED: Final = "the operator dropped it"
 _ACCOUNT: Final = "orders"  # the notes that hold them

@@ -35,8 +35,8 @@ def verified_text(found: Verified) -> str:
         lines.append(f"No session was compared: {found.not_compared}")
     else:
         lines.append(
-            f"Compared with the store: {counted(found.same, 'session')} as before, {found.changed} changed since, "
-            f"{found.gone} gone."
+            f"Compared with the present store: {counted(found.same, 'session')} the same, {found.changed} changed "
+            f"since the backup, {found.gone} no longer there."
         )
     return "\n".join([*lines, "The backup is complete and can be restored."])
 
@@ -52,10 +52,10 @@ def rehearsal_text(found: Rehearsal) -> str:
         lines = [f"The store already has this program's version ({found.version}), so a start changes nothing."]
     else:
         lines = [
-            f"A start would bring the store from version {found.version} to {found.known} in {found.seconds:.1f} "
-            "seconds.",
-            f"The update needs {_mb(found.needed_bytes)} of room beside the store's {_mb(found.bytes)}; the disk has "
-            f"{_mb(found.free_bytes)}.",
+            f"The next start would update the store from version {found.version} to {found.known}, in "
+            f"{found.seconds:.1f} seconds.",
+            f"The store takes {_mb(found.bytes)}, and the update needs {_mb(found.needed_bytes)} more; the disk has "
+            f"{_mb(found.free_bytes)} free.",
         ]
     if found.unindexed:
         lines.append(
@@ -64,7 +64,7 @@ def rehearsal_text(found: Rehearsal) -> str:
     if found.needed_bytes > found.free_bytes:
         lines.append("THE DISK IS TOO SMALL: make room first.")
     if is_fit(found):
-        lines.append(f"All {sum(found.rows.values()):,} rows of the store arrived.")
+        lines.append(f"All {sum(found.rows.values()):,} rows of the store are in the updated copy.")
     return "\n".join(lines)
 
 

@@ -60,17 +60,17 @@ _KEEPS: Final = frozenset(["store", "backup"])  # sections: who has the store ha
 _NAMES: Final = (("access", "admins"), ("adapters", "people"))  # who decides, and who somebody is
 _LEADS: Final = frozenset(["base_url", "proxy", "homeserver"])  # where keys are sent
 ELSEWHERE: Final = (
-    "This {key} would send a hidden key to another address. Type the key as well, or ask somebody who has "
-    "a shell on this machine."
+    "With this {key}, Legato would send a hidden key to another address. Type that key as well, or ask somebody who "
+    "has a shell on this machine."
 )
 _NO_PROGRAMS: Final = (
-    "{key} can start programs on this machine, show its files, or move stored data. Only somebody who logged in by a "
-    "link of this machine (`legato access link`) can change this setting here. You can write the setting into {file}."
+    "{key} can start programs on this machine, show its files, or move stored data. Only somebody who logged in with a "
+    "link of this machine (`legato access link`) can change it here. You can also change it in {file}."
 )
 
 NO_PEOPLE: Final = (
-    "{key} decides who is an admin, or who gets in. Only somebody who logged in by a link of this machine "
-    "(`legato access link`) can change this setting here. In a shell, {way} makes this change, too."
+    "{key} decides who is an admin, or who gets in. Only somebody who logged in with a link of this machine "
+    "(`legato access link`) can change it here. In a shell, {way} does the same."
 )
 
 

@@ -173,7 +173,7 @@ def send(
     ] = "",
     thread: Annotated[str | None, typer.Option(metavar="ID", help="A thread or topic of the chat.")] = None,
     asks: Annotated[
-        bool, typer.Option("--ask", help="Have the bot read TEXT, as a program's words, and answer.")
+        bool, typer.Option("--ask", help="Let the bot read TEXT as a message from a program, and answer.")
     ] = False,
     task: Annotated[str, typer.Option(metavar="WORDS", help="What the bot should do with TEXT; implies --ask.")] = "",
     as_json: JsonOption = False,
@@ -381,7 +381,7 @@ def doctor(
 
 @app.command()
 def models(
-    provider: Annotated[str, typer.Argument(metavar="[PROVIDER]", help="Another provider than yours.")] = "",
+    provider: Annotated[str, typer.Argument(metavar="[PROVIDER]", help="A provider other than yours.")] = "",
     known: Annotated[
         bool, typer.Option("--known", help="Legato's own table of models, with sources and dates.")
     ] = False,

@@ -304,9 +304,7 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
             "words down here, and answer aloud and in writing. /voice join ends the listening, and /voice leave sends "
             "me away."
         )
-    return (
-        f"I am in {name}, and speak my answers from this chat there. /stop silences me, and /voice leave sends me away."
-    )
+    return f"I am in {name}, and say aloud there what I answer here. /stop silences me, and /voice leave sends me away."
 
 
 COMMANDS = (model, persona, voice)

@@ -42,7 +42,7 @@ async def pair(ctx: CommandContext) -> str:
     if guest is None:
         raise UserError(refused(verdict, words))
     await ctx.people.welcome.greet()
-    return f"Let in: {named(guest)}. /pair remove {guest.platform}:{guest.user} shows this person out again."
+    return f"Let in: {named(guest)}. /pair remove {guest.platform}:{guest.user} removes this person again."
 
 
 class Words(Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ IN_SHELL: Final = Words(confirm="legato access confirm CODE", look="legato acces
 _REFUSED: Final[dict[Verdict, str]] = {
     "no code": (
         f"A code has {CODE_LENGTH} letters and digits, as in H4KD-7XQM. {{look}} shows the people who ask; "
-        "{remove} {person} shows somebody out."
+        "{remove} {person} removes somebody."
     ),
     "wrong": (
         "Nobody was given that code in the last hour, or it was already used. {look} shows the people who ask; they "

@@ -33,7 +33,7 @@ _READ_WITHIN: Final = 2.0
 _BEHIND: Final = 20  # waiting items that are looked at for an answer: it stands first, or there is none
 
 UNHEARD: Final = "Nobody was there to answer, so I took it as a no: ask again in `legato chat`"
-NOBODY: Final = f"{UNHEARD}, or list in {{where}} what I may do without asking."
+NOBODY: Final = f"{UNHEARD}, or write into {{where}} what I may do without asking."
 ASKED: Final = "{question}\n\n{how}Without an answer within {span} I take it as a no."
 DECIDED: Final[dict[Verdict, str]] = {
     "approved": "Approved.",
@@ -59,8 +59,8 @@ _MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
 }
 _LASTING: Final = "{yes} {lasting} also allows exactly this in the future."
 KEPT: Final[dict[Lasts, str]] = {
-    "session": "Approved. I will not ask about exactly this again in this session; /approvals takes your yes back.",
-    "always": "Approved. I will not ask about exactly this again here; /approvals takes your yes back.",
+    "session": "Approved. In this session I will not ask you this again. To take your yes back, send /approvals.",
+    "always": "Approved. I will not ask you this again here. To take your yes back, send /approvals.",
 }
 WITHDRAWN: Final = "The answer is no longer needed; nothing was done."
 NOT_YOURS: Final = "This question is for somebody else; nothing was done."

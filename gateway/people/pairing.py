@@ -54,7 +54,7 @@ ASK = (
 
 ASKS_IN_GROUP = (
     "{name} ({platform}:{user}) wrote to me in {place}. I did not answer, because nobody has let this person in yet. "
-    "/pair {code} lets this person in, within an hour."
+    "/pair {code} lets this person in; the code is good for an hour."
 )
 STRANGER = "I do not know you yet, so I did nothing."
 NAMELESS = (

@@ -129,7 +129,7 @@ class Room(Struct):
         """Raises ProviderUnavailable (malformed) for calls without an end."""
         self.left -= size
         if self.left < 0:
-            raise ProviderUnavailable("The model's call of a tool does not end. Try again.", malformed=True)
+            raise ProviderUnavailable("The model began a tool call and never ended it. Try again.", malformed=True)
 
 
 class PendingCall(Struct):
@@ -243,7 +243,7 @@ def stop_reason(word: str | None) -> StopReason:
     known = (word or "stop").lower()
     if known in _OVERFLOWS:
         raise ContextOverflow(
-            "The answer did not fit into what the conversation leaves of the model's window. "
+            "The conversation left too little room in the model's window for the answer. "
             "Use /compress to shorten the conversation or /new to start fresh."
         )
     if known in _BROKEN:

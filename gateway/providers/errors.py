@@ -175,7 +175,7 @@ def _not_served_here(refusal: _Refusal) -> ProviderError | None:
     if refusal.status not in (400, 401, 403, 451) or not _REGION.search(refusal.lowered):
         return None
     return ProviderRejected(
-        f"The provider does not serve the country or region that it is called from{refusal.detail}. "
+        f"The provider does not serve the country or region of this machine{refusal.detail}. "
         "Choose another provider, or reach this provider from elsewhere (model.base_url).",
         away=True,
     )
@@ -192,7 +192,7 @@ def _key_refused(refusal: _Refusal) -> ProviderError | None:
     if refusal.status not in (401, 403) and not (refusal.status == 400 and _KEY.search(refusal.lowered)):
         return None
     other = _OTHER_REGIONS.get(refusal.host)
-    hint = f" A key of the other region wants {other} in model.base_url." if other else ""
+    hint = f" If your key is for the other region, set model.base_url to {other}." if other else ""
     text = f"The provider refused the API key{refusal.detail}. Check model.api_key.{hint}"
     return ProviderRejected(text, away=True)
 
@@ -236,7 +236,7 @@ def _too_long(refusal: _Refusal) -> ProviderError | None:
 def _output_cap(length: OutputTooLong) -> OutputCapTooLarge:
     room = f" (room for {length.available:,} tokens)" if length.available else ""
     return OutputCapTooLarge(
-        f"More output was asked for than the model can give{room}. Lower model.max_output_tokens.",
+        f"The model cannot write as much as Legato asked for{room}. Lower model.max_output_tokens.",
         available=length.available,
         limit=length.limit,
         because=length.because,

@@ -31,12 +31,12 @@ KEEPALIVE: Final = 15.0  # seconds; shorter than the servers', or a POST meets a
 
 _SCHEMES: Final = ("http", "https")
 _NO_PROXY_HERE: Final = (
-    "The environment names a proxy that models cannot be reached by ({kind}): name an http:// proxy in HTTPS_PROXY or "
-    "ALL_PROXY, or the model's host in NO_PROXY."
+    "Legato cannot reach models through the proxy that the environment names ({kind}). Name an http:// proxy in "
+    "HTTPS_PROXY or ALL_PROXY, or the model's host in NO_PROXY."
 )
 _NO_PROXY_THERE: Final = (
-    "The model cannot be reached by the proxy that the environment names ({cause}). Try again later, see whether the "
-    "proxy of HTTPS_PROXY or ALL_PROXY runs and lets you through, or name the model's host in NO_PROXY."
+    "The model cannot be reached through the proxy that the environment names ({cause}). Try again later, or check the "
+    "proxy in HTTPS_PROXY or ALL_PROXY. To do without it, name the model's host in NO_PROXY."
 )
 # Models on this very machine are never reached through a proxy that the environment names.
 _LOOPBACK: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")

@@ -115,9 +115,9 @@ class Downloader(Struct, frozen=True, kw_only=True):
         if url.scheme not in ("http", "https") or not host or len(str(url)) > _LONGEST_URL:
             raise ToolError(f"{address[:200]!r} is no address that begins with http:// or https://.")
         if url.user is not None or url.password is not None:
-            raise ToolError("An address with a name and a password in it is not asked for.")
+            raise ToolError("Legato opens no address that holds a name and a password.")
         if url.port not in self.ports:
-            raise ToolError(f"Port {url.port} is not asked; the ports are {', '.join(map(str, self.ports))}.")
+            raise ToolError(f"Legato does not use port {url.port} here, only {', '.join(map(str, self.ports))}.")
         if written is not None and not self.allows(written):
             raise ToolError(f"{host} cannot be read: {PRIVATE}.")
         return url.with_fragment(None)

@@ -455,7 +455,7 @@ def test_a_store_that_somebody_else_changed_is_not_put_in_place(
         connection.execute(made_by)
     before = (filled / "legato.db").read_bytes()
     failed = legato(*command, "copy.db")
-    assert (failed.exit_code, f"copy.db holds what no store of Legato holds: {named}." in failed.stderr) == (1, True)
+    assert (failed.exit_code, f"copy.db: it holds {named}, which Legato never made." in failed.stderr) == (1, True)
     assert (filled / "legato.db").read_bytes() == before
 
 

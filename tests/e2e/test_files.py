@@ -192,8 +192,7 @@ async def test_a_person_has_so_much_room_for_files_wherever_they_send_them(tmp_p
                 "what is kept stays, and the operator can raise `files.per_person_mb`."
                 for number in (10, 11)
             ),
-            "The room for files of one person is four fifths full (0.01 MB). When that room is full, I take no more "
-            "files.",
+            "The room for files of one person (0.01 MB) is four fifths full. When it is full, I take no more files.",
         ]
         assert "which could not be kept here: the room for files" in live.model.spoken()[-1][1]
         file = Attachment(kind="document", ref="r20", name="20.txt", mime="text/plain")

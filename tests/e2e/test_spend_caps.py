@@ -209,7 +209,7 @@ async def test_a_switch_to_a_model_without_a_price_is_told(tmp_path: Path) -> No
     async with running(tmp_path, config=capped(tmp_path, daily_usd=1), model=FakeModel(costs(10))) as live:
         await live.ask("one")
         await live.ask("/model nobody-knows-this-model")
-        assert (await live.ask("two")).startswith("No price is known for the model nobody-knows-this-model")
+        assert (await live.ask("two")).startswith("I do not know what the model nobody-knows-this-model costs")
         await live.ask("/model priced")
         assert await live.ask("three") == "yes"
 

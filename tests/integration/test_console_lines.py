@@ -242,7 +242,7 @@ class TestPausing:
         said = [json.loads(line) for line in (await stdout.everything()).splitlines()]
         assert gateway.texts == ["hi"]
         assert [(line["kind"], line["text"]) for line in said] == [
-            ("error", "Messages cannot be stored right now (the disk is full): they wait until they can be.")
+            ("error", "Messages cannot be stored right now (the disk is full). They wait, and none is lost.")
         ]
 
     async def test_the_next_outage_is_told_again(

@@ -243,9 +243,9 @@ async def test_a_long_upgrade_says_how_far_it_is(path: Path, monkeypatch: pytest
         store = SqliteStore(path, clock=ManualClock(START), told=told.append, keeps_copy=False)
         await store.open()
         await store.aclose()
-    assert told[0].endswith("is brought from version 24 to 32.")
+    assert told[0].endswith("from version 24 to 32.")
     assert len(told) > 2
-    assert re.fullmatch(r"5[01] of about \d+ records are brought over\.", told[1])
+    assert re.fullmatch(r"5[01] of about \d+ records are updated\.", told[1])
 
 
 @pytest.mark.parametrize("path", [STORES[-1]], indirect=True, ids=["newest"])

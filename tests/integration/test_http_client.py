@@ -49,7 +49,7 @@ async def test_no_proxy_names_hosts_that_are_reached_without_one(environment: py
 async def test_a_proxy_of_another_kind_is_named(environment: pytest.MonkeyPatch, proxy: str) -> None:
     environment.setenv("ALL_PROXY", proxy)
     async with http_client() as client:
-        with pytest.raises(ProviderRejected, match="names a proxy that models cannot be reached by"):
+        with pytest.raises(ProviderRejected, match="cannot reach models through the proxy"):
             await client.get("https://models.example/v1")
 
 
@@ -65,7 +65,9 @@ async def test_a_proxy_that_is_not_there_is_blamed_and_not_the_model(
             with pytest.raises(httpx.HTTPError) as caught:
                 await client.get(address)
     told = str(transport_error(caught.value))
-    assert told.startswith(f"The model cannot be reached by the proxy that the environment names (127.0.0.1:{port}: ")
+    assert told.startswith(
+        f"The model cannot be reached through the proxy that the environment names (127.0.0.1:{port}: "
+    )
     assert "model.base_url" not in told
 
 

@@ -457,7 +457,7 @@ async def test_only_the_owner_says_who_somebody_is_or_decides(tmp_path: Path, de
         ):
             assert saved.problems, saved
         problems = [*saved.problems]
-    assert "Only somebody who logged in by a link of this machine" in problems[0]
+    assert "Only somebody who logged in with a link of this machine" in problems[0]
     assert (tmp_path / "config.yaml").read_text() == text
     assert "the-password-of-anna" in (tmp_path / ".env").read_text()
     assert not (await allow(desk, "telegram:4711")).problems, "whom an admin lets in by a code, they may let in here"
@@ -473,7 +473,7 @@ async def test_nor_takes_an_admin_every_admin_or_every_password_away(tmp_path: P
         await desk.save("", "", {"access": value}, {"access": "as it is"}, owner=False),
         await desk.remove("adapters", "web", owner=False),
     ):
-        assert "Only somebody who logged in by a link of this machine" in saved.problems[0]
+        assert "Only somebody who logged in with a link of this machine" in saved.problems[0]
     assert (tmp_path / "config.yaml").read_text() == text
     assert not (await desk.save("adapters.web", "", {"enabled": "true"}, {"enabled": ""}, owner=False)).problems
     assert not (await desk.remove("adapters", "web", owner=True)).problems

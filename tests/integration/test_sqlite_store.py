@@ -306,7 +306,7 @@ async def test_a_reader_needs_a_file_of_its_own_schema(make: Opener, path: Path)
     old = apsw.Connection(str(path))
     old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     old.close()
-    with pytest.raises(StoreUnavailable, match="is empty yet"):
+    with pytest.raises(StoreUnavailable, match="is still empty"):
         await make(read_only=True).open()
 
 
@@ -378,7 +378,9 @@ def older(path: Path) -> int:
 async def test_a_look_at_an_older_store_changes_nothing(make: Opener, path: Path, older: int) -> None:
     before = content(path)
     known = migrations.VERSION
-    with pytest.raises(StoreOutdated, match=f"has version {older}: a run will bring this store to {known}; back up"):
+    with pytest.raises(
+        StoreOutdated, match=f"has version {older}, and the next run updates it to {known}: make a backup"
+    ):
         await make(read_only=True).open()
     assert content(path) == before
 
@@ -394,7 +396,7 @@ async def test_an_upgrade_keeps_a_copy_and_says_so(make: Opener, path: Path, old
     assert copy.exists() == keeps_copy
     upgraded = [(each["log_level"], each["copy"]) for each in logs if each["event"] == "store_upgraded"]
     assert upgraded == [("warning", str(copy) if keeps_copy else None)]
-    said = f"{path} is brought from version {older} to {migrations.VERSION}"
+    said = f"Updating {path} from version {older} to {migrations.VERSION}"
     assert told == [f"{said}; {copy} is as it was." if keeps_copy else f"{said}."]
     if keeps_copy:
         kept = apsw.Connection(str(copy))

@@ -29,11 +29,11 @@ _ATTEMPTS: Final = 3
 
 _BAD_KEY: Final = "{title} refused the key: somebody who runs this bot must correct tools.search.api_key."
 _NO_JSON: Final = (
-    "SearXNG gives programs no results: whoever runs it must add `json` to search.formats in its settings.yml."
+    "SearXNG gives programs no results: whoever runs SearXNG must add `json` to search.formats in its settings.yml."
 )
 _LIMITER: Final = (
-    "SearXNG takes this bot for a robot: whoever runs it must switch server.limiter off in its settings.yml, or let "
-    "this machine through."
+    "SearXNG takes this bot for a robot: whoever runs SearXNG must switch server.limiter off in its settings.yml, or "
+    "let this machine through."
 )
 _ENGINES: Final = "SearXNG found nothing, and {engines} did not answer it: try again later, or use other words."
 _USED_UP: Final = "The quota at {title} is used up: raise the plan there, or set another search in tools.search."
@@ -42,8 +42,7 @@ _REFUSED: Final = "{title} does not take this search ({status}): put it in other
 _TROUBLE: Final = "{title} has a problem ({status}): try again later."
 _AWAY: Final = "{title} did not answer at {address}: try again later, or have somebody see whether it runs there."
 _NO_PAGES: Final = (
-    "What answers at {address} is not {title}, or not its right address ({status}): somebody who runs this bot "
-    "must correct tools.search.base_url."
+    "{address} is not the address of {title} ({status}): somebody who runs this bot must correct tools.search.base_url."
 )
 
 _BY_CODE: Final = {b"SUBSCRIPTION_TOKEN_INVALID": _BAD_KEY, b"QUOTA_LIMITED": _USED_UP}  # Brave's, with 422 and 429

@@ -195,9 +195,9 @@ def _every(parts: TimeParts, found: re.Match[str]) -> bool:
         return True
     unit, count = _unit(said["unit"]), 2 if "other" in said else _number(said.get("number", "1"))
     if unit == "second":
-        raise BadTime("I do not repeat anything more often than each minute.")
+        raise BadTime("I do not repeat anything more often than once a minute.")
     if not 1 <= count <= MOST_TIMES:
-        raise BadTime(f"A time that comes again has a number from 1 to {MOST_TIMES:,}, such as in: every 2 hours.")
+        raise BadTime(f'After "every" I understand numbers from 1 to {MOST_TIMES:,}, as in: every 2 hours.')
     parts.rule = Recurrence(unit=cast("Unit", unit), interval=count)
     return True
 
@@ -329,7 +329,7 @@ def _zone(parts: TimeParts, found: re.Match[str]) -> bool:
         return True
     hours, minutes = int(said.get("hours", 0)), int(said.get("minutes", 0))
     if hours > 14 or minutes > 59:
-        raise BadTime(f'"{found[0].strip()}" is no distance from UTC: those are from -12:00 to +14:00.')
+        raise BadTime(f'"{found[0].strip()}" is no time zone: I know the zones from UTC-12:00 to UTC+14:00.')
     ahead = timedelta(hours=hours, minutes=minutes) * (-1 if said.get("sign") == "-" else 1)
     named = zone_named(f"Etc/GMT{'-' if ahead > timedelta() else '+'}{hours}") if hours and not minutes else None
     parts.zone = named or (timezone(ahead) if ahead else zone_named("UTC"))

@@ -59,7 +59,7 @@ def repeated(rule: Rule, start: datetime, now: float, zone: tzinfo) -> When:
         raise BadTime(f"A reminder that repeats needs a place instead of {zone}, such as: every day at 9 Asia/Kolkata.")
     due = rule.table(start, zone).after(now)
     if due is None:
-        raise BadTime("This rule has no time that is yet to come.")
+        raise BadTime("All times of this rule are in the past.")
     return When(start=start, due=due, zone=zone, rule=rule)
 
 

@@ -26,7 +26,7 @@ EXAMPLES: Final = (
     "every 2 hours",
 )
 _UNCLEAR: Final = (
-    'I can read "{said}" as a time, but not what "{more}" adds to it. Put a colon behind the whole time, such as: '
+    'I can read "{said}" as a time, but not what "{more}" adds to it. Put a colon after the whole time, such as: '
     f"{EXAMPLES[1]}: call Ann."
 )
 _NO_DAY: Final = (

@@ -163,8 +163,8 @@ async def _bring_forward(
     if int(meta.get("format", "1")) < READABLE_FROM:
         if not waits:
             raise StoreOutdated(
-                f"The database at {endpoint} is an earlier Legato's: a run of this version brings it forward, when "
-                "every process of the earlier one has ended."
+                f"The database at {endpoint} was made by an earlier Legato. Stop every process of it; then the next "
+                "run of this version updates the database."
             )
 
         async def alone() -> None:

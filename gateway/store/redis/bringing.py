@@ -75,9 +75,7 @@ async def bring(
                 await attempt.make(alone)
             else:
                 if look == 0:
-                    told(
-                        f"Another process brings the database at {endpoint} to this version; I wait until that is done."
-                    )
+                    told(f"Another process is updating the database at {endpoint}; I wait until it is done.")
                 await clock.sleep(_LOOK_AGAIN)
     finally:
         await attempt.aclose()
@@ -132,7 +130,7 @@ class Attempt:
             if await self.is_done():  # since the look at which it seemed to be of the earlier one
                 return
             log.info("store_is_brought_over", server=str(self._endpoint))
-            self._told(f"The database at {self._endpoint} is brought to this version; that may take some minutes.")
+            self._told(f"Updating the database at {self._endpoint} to this version; this may take some minutes.")
             await self._fill()
             if not int(await of_meta(self._endpoint, "HSETNX", META, BROUGHT, self.name)):
                 await self._give_up()
@@ -165,7 +163,7 @@ class Attempt:
 
     def _tell(self, done: int) -> None:
         if self._milestones.reached(done):
-            self._told(f"{done:,} records of the database at {self._endpoint} are read.")
+            self._told(f"{done:,} records of the database at {self._endpoint} read so far.")
 
     async def _hold(self) -> None:
         """Keep others from trying, for as long as this process lives."""

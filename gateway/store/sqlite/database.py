@@ -195,12 +195,12 @@ class Database:
             kept = f"; {copy} is as it was"
         # A warning, because nothing else tells a service's operator, and the copy holds what is forgotten later.
         log.warning("store_upgraded", path=str(self._path), version=version, to=VERSION, copy=copy and str(copy))
-        self._told(f"{self._path} is brought from version {version} to {VERSION}{kept}.")
+        self._told(f"Updating {self._path} from version {version} to {VERSION}{kept}.")
 
     def _brought(self, done: int, total: int) -> None:
         """So much of an older store is brought over: whoever waits for a long one sees it."""
         log.info("store_is_brought_over", path=str(self._path), done=done, of=total)
-        self._told(f"{done:,} of about {total:,} records are brought over.")
+        self._told(f"{done:,} of about {total:,} records are updated.")
 
     def _written(self, work: Callable[[apsw.Connection], T]) -> T:
         try:

@@ -18,7 +18,7 @@ from gateway.store.sqlite.connection import APPLICATION_ID, check_ours, many, on
 from gateway.store.sqlite.records import BESIDE, VIEWS, columns, has_all, lay_out
 
 VERSION: Final = 32
-OUTDATED: Final = "{path} has version {version}: a run will bring this store to {known}; back up first."
+OUTDATED: Final = "{path} has version {version}, and the next run updates it to {known}: make a backup first."
 
 _VIRTUAL: Final = (
     "CREATE VIRTUAL TABLE message_search USING fts5(",
@@ -70,11 +70,11 @@ def migrate(
 def check_readable(connection: apsw.Connection, path: Path) -> None:
     """Raises StoreUnavailable unless the file has exactly the layout this version knows."""
     if (version := _version(connection, path)) == 0:
-        raise StoreOutdated(f"{path} is empty yet: the first run fills it.")
+        raise StoreOutdated(f"{path} is still empty: the first run sets it up.")
     if version < VERSION:
         raise StoreOutdated(OUTDATED.format(path=path, version=version, known=VERSION))
     if not has_all(connection):
-        raise StoreOutdated(f"{path} was laid out by an earlier version 32: the next run of Legato completes it.")
+        raise StoreOutdated(f"{path} was made by an early build of version 32: the next run of Legato completes it.")
 
 
 def check_unaltered(connection: apsw.Connection, path: Path) -> None:
@@ -100,8 +100,8 @@ def check_unaltered(connection: apsw.Connection, path: Path) -> None:
     foreign = [f"the {each[0]} {each[1]!r}" for each in made if not is_ours(*each)]
     if foreign:
         raise StoreUnavailable(
-            f"{path} holds what no store of Legato holds: {', '.join(foreign[:_MOST_NAMED])}. Another program changed "
-            "it; nothing of it was used."
+            f"Another program has changed {path}: it holds {', '.join(foreign[:_MOST_NAMED])}, which Legato never "
+            "made. So Legato does not use the file."
         )
 
 

@@ -133,10 +133,10 @@ async def migrate(source: MigrationSource, target: Target, *, clock: Clock, tell
         kind = copied.differing(verified)
         if kind is not None:
             raise StoreError(
-                f"The copy in {target.name} differs from {source.name}: {copied.counts[kind]:,} records of the kind "
-                f"{kind!r} were written, and the {verified.counts[kind]:,} that came back are not the same. No gateway "
-                "will open the copy, and the source is as it was. Run `legato migrate` again, and report this if it "
-                "comes again."
+                f"The copy in {target.name} differs from {source.name}: Legato wrote {copied.counts[kind]:,} records "
+                f"of the kind {kind!r}, and read back {verified.counts[kind]:,} that are not the same. No gateway will "
+                "open the copy, and the source is unchanged. Run `legato migrate` again, and report this if it happens "
+                "again."
             )
         await source.check()
         await target.check()

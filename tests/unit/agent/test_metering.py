@@ -194,8 +194,8 @@ async def test_a_call_without_a_limit_of_its_own_gets_one() -> None:
     ("cap", "whose", "way_out"),
     [
         ("per_session_usd", "This conversation's", "/new starts a conversation with a cap of its own"),
-        ("per_user_daily_usd", "Your daily", "it starts anew in 12 h"),
-        ("daily_usd", "This bot's daily", "it starts anew in 12 h"),
+        ("per_user_daily_usd", "Your daily", "The cap starts anew in 12 h"),
+        ("daily_usd", "This bot's daily", "The cap starts anew in 12 h"),
     ],
 )
 async def test_a_refused_call_is_not_made_and_the_sentence_says_all(cap: str, whose: str, way_out: str) -> None:
@@ -205,8 +205,8 @@ async def test_a_refused_call_is_not_made_and_the_sentence_says_all(cap: str, wh
     with pytest.raises(SpendCapReached) as caught:
         await call(over)
     assert str(caught.value) == (
-        f"{whose} spend cap of $0.0050 leaves no room for another answer ($0.0033 is spent or set aside, and this one "
-        f"could cost up to $0.0033): {way_out}, or the operator can raise budgets.{cap}."
+        f"{whose} spend cap of $0.0050 leaves no room for another answer: $0.0033 is spent or set aside, and this one "
+        f"could cost up to $0.0033. {way_out}, or the operator can raise budgets.{cap}."
     )
     assert len(provider.requests) == 1
 
@@ -317,7 +317,7 @@ async def test_a_free_model_needs_no_room() -> None:
 
 async def test_a_model_without_a_price_is_refused_where_there_is_a_cap() -> None:
     unknown, provider = replace(SPEC, name="new"), Script(ANSWER)
-    with pytest.raises(UserError, match="No price is known for the model new"):
+    with pytest.raises(UserError, match="I do not know what the model new costs"):
         await call(metering(Accounts(), provider, daily_usd=1), spec=unknown)
     assert provider.requests == []
     assert await call(metering(None, provider), spec=unknown) == [ANSWER]

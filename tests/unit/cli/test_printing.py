@@ -150,10 +150,10 @@ def test_a_start_says_what_is_served_by_which_model_and_from_which_store() -> No
     telegram = Config().replace(adapters={"telegram": AdapterSettings(enabled=True)})
     starts, works = announcement(telegram, 1)
     assert starts.endswith(" starts. It serves Telegram.")
-    assert works == "It answers with the offline model (no key, no network), and keeps everything in legato.db."
+    assert works == "Answers come from the offline model (no key, no network). Everything is kept in legato.db."
     several = announcement(Config().replace(store=StoreSettings(url="redis://127.0.0.1/0")), 4)
     assert several[0].endswith(" starts with 4 workers. It serves the conversations of its store.")
-    assert several[1].endswith(" everything in redis://127.0.0.1/0.")
+    assert several[1].endswith(" Everything is kept in redis://127.0.0.1/0.")
 
 
 @pytest.mark.parametrize("level", ["debug", "error"])
@@ -196,13 +196,13 @@ async def test_a_check_of_an_older_store_says_what_a_run_would_do(tmp_path: Path
     old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     old.close()
     found = await _store(SqliteStore(path, clock=ManualClock(), read_only=True), path)
-    assert (found.ok, found.detail) == (None, f"{path} is empty yet: the first run fills it.")
+    assert (found.ok, found.detail) == (None, f"{path} is still empty: the first run sets it up.")
     old = apsw.Connection(str(path))
     old.execute("PRAGMA user_version = 11")
     old.close()
     found = await _store(SqliteStore(path, clock=ManualClock(), read_only=True), path)
     assert found.ok is None
-    assert found.detail.endswith("; back up first.")
+    assert found.detail.endswith(": make a backup first.")
     assert path.stat().st_size == 4096
 
 

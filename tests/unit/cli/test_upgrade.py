@@ -21,10 +21,10 @@ FOUND = Rehearsal(
 def test_a_rehearsal_that_went_well() -> None:
     assert is_fit(FOUND)
     assert rehearsal_text(FOUND).splitlines() == [
-        "A start would bring the store from version 3 to 5 in 1.2 seconds.",
-        "The update needs 3.0 MB of room beside the store's 2.0 MB; the disk has 3.0 MB.",
+        "The next start would update the store from version 3 to 5, in 1.2 seconds.",
+        "The store takes 2.0 MB, and the update needs 3.0 MB more; the disk has 3.0 MB free.",
         "After that start, Legato indexes 7 messages for searches again while it runs.",
-        "All 1,002 rows of the store arrived.",
+        "All 1,002 rows of the store are in the updated copy.",
     ]
     assert "changes nothing" in rehearsal_text(replace(FOUND, version=5, unindexed=0))
 

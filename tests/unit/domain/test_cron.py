@@ -199,7 +199,7 @@ def test_an_expression_stands_before_a_text(text: str, rule: str, rest: str) -> 
         ("cron 0 9 * * 1-5 2 eggs", "Put the cron expression in quotes"),
         ('cron "0 0 9 * * *" stand up', "A cron expression here has no seconds"),
         ('cron "" stand up', '"" is not a cron expression'),
-        ('cron "* * */20 * 1L" never', "This rule has no time that is yet to come."),
+        ('cron "* * */20 * 1L" never', "All times of this rule are in the past."),
     ],
 )
 def test_an_expression_that_may_mean_another_is_refused(text: str, error: str) -> None:

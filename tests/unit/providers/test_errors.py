@@ -393,8 +393,8 @@ def test_how_long_to_wait(headers: dict[str, str], body: str, seconds: float | N
 @pytest.mark.parametrize(
     ("host", "hint"),
     [
-        ("api.moonshot.cn", " A key of the other region wants api.moonshot.ai in model.base_url."),
-        ("api.moonshot.ai", " A key of the other region wants api.moonshot.cn in model.base_url."),
+        ("api.moonshot.cn", " If your key is for the other region, set model.base_url to api.moonshot.ai."),
+        ("api.moonshot.ai", " If your key is for the other region, set model.base_url to api.moonshot.cn."),
         ("api.openai.com", ""),
     ],
 )

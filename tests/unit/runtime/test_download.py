@@ -56,7 +56,7 @@ def test_addresses_that_are_not_public(address: str) -> None:
         ("http:///x", "begins with http"),
         ("http://[::1", "no web address"),
         ("http://example.org:99999/", "no web address"),
-        ("http://example.org:22/", "Port 22 is not asked"),
+        ("http://example.org:22/", "does not use port 22"),
         ("http://someone:secret@example.org/", "a name and a password"),
         ("http://example.org/" + "a" * 3_000, "begins with http"),
         ("", "begins with http"),
