@@ -30,7 +30,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help matrix-server run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-cost bench-peers soak-telegram soak-matrix soak chaos planted lock sbom release-check python work clean
+.PHONY: help matrix-server run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-cost bench-peers soak-telegram soak-matrix soak chaos planted lock sbom release-check image-size python work clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -188,6 +188,9 @@ sbom: $(STAMP) ## write a bill of materials of what the lock file pins: build/sb
 
 release-check: $(STAMP) ## build wheel and sdist, install them as people do, and try the program
 	@$(BIN)/python -m tests.release
+
+image-size: $(STAMP) ## carry out the Dockerfile without Docker (as root, with debootstrap), try the image and weigh it
+	@$(BIN)/python -m tests.release.image
 
 python: ## say which Python would be used
 	@found=$$($(find_usable)); \

@@ -77,7 +77,7 @@ def last_stage() -> dict[str, list[str]]:
 
 
 def test_every_base_is_the_one_that_an_argument_names() -> None:
-    assert instructions()[0] == ("ARG", "BASE=python:3.13-slim")
+    assert instructions()[0] == ("ARG", "BASE=debian:trixie-slim")
     assert [rest.split()[0] for word, rest in instructions() if word == "FROM"] == ["${BASE}", "${BASE}"]
 
 
