@@ -46,10 +46,10 @@ class WebAdapter:
         self._host = host
         self._bells = Bells()
         self._log = Log(aside=host.aside)
-        self._drafts: dict[str, Outbound] = {}
-        self._work: dict[str, str] = {}
-        self._anew: set[str] = set()
-        self._only_asks: dict[str, bool] = {}  # whether the turn of a person does; forgotten when its answer comes
+        self._drafts: dict[ChatAddress, Outbound] = {}
+        self._work: dict[ChatAddress, str] = {}
+        self._anew: set[ChatAddress] = set()
+        self._only_asks: dict[ChatAddress, bool] = {}  # whether the turn of a chat does, until its answer
         self._link_file = host.home.absolute() / LINK_FILE
         self.guard = Guard(settings, host.clock, self._link_file)
         self.at = ""
@@ -115,13 +115,13 @@ class WebAdapter:
 
     async def send(self, outbound: Outbound) -> str:
         """Have the person's open pages show a row that is stored."""
-        person = outbound.to.chat
-        draft = self._drafts.get(person)
+        to = outbound.to
+        draft = self._drafts.get(to)
         if draft is not None and outbound.id == draft.id:
-            del self._drafts[person]
-        alone = self._only_asks.pop(person, False) and outbound.kind in _SAYS
+            del self._drafts[to]
+        alone = self._only_asks.pop(to, False) and outbound.kind in _SAYS
         alone = alone and outbound.file is None and outbound.edits is None and not outbound.buttons
-        self._bells.ring(person, news=outbound if alone else None)
+        self._bells.ring(to, news=outbound if alone else None)
         return outbound.id
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
@@ -130,27 +130,29 @@ class WebAdapter:
 
     async def show_partial(self, outbound: Outbound) -> None:
         """Show a reply as far as it is written."""
-        self._drafts[outbound.to.chat] = outbound
-        self._bells.ring(outbound.to.chat, stored=False)
+        self._drafts[outbound.to] = outbound
+        self._bells.ring(outbound.to, stored=False)
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
         """Show that an answer is being made, or that none is any more."""
+        if active != (to in self._work):
+            self._bells.ring_side(to.chat, besides=to)
         if active:
-            self._work.setdefault(to.chat, _WORKING)
-            self._only_asks.setdefault(to.chat, True)
+            self._work.setdefault(to, _WORKING)
+            self._only_asks.setdefault(to, True)
         else:
-            self._work.pop(to.chat, None)
-        changed = to.chat in self._anew if active else not self._only_asks.get(to.chat)
-        self._anew.discard(to.chat)
-        self._bells.ring(to.chat, stored=changed)
+            self._work.pop(to, None)
+        changed = to in self._anew if active else not self._only_asks.get(to)
+        self._anew.discard(to)
+        self._bells.ring(to, stored=changed)
 
     def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
         """Show what a turn is at."""
         if doing not in _ASKS:
-            self._only_asks[to.chat] = False
-        if to.chat in self._work:
-            self._work[to.chat] = f"{doing}, again in {again_in:.0f} s" if again_in else doing
-            self._bells.ring(to.chat, stored=not self._only_asks.get(to.chat, True))  # what tools do lies in the store
+            self._only_asks[to] = False
+        if to in self._work:
+            self._work[to] = f"{doing}, again in {again_in:.0f} s" if again_in else doing
+            self._bells.ring(to, stored=not self._only_asks.get(to, True))  # what tools do lies in the store
 
     async def end_links(self, chat: str) -> None:
         """End the person's links to conversations that were forgotten. Raises StoreUnavailable."""

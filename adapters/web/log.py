@@ -23,7 +23,7 @@ from adapters.web.icons import icon
 from adapters.web.markup import Child, Html, el, joined
 from adapters.web.rendering import LARGEST, all_rendered, rendered, verbatim
 from gateway.domain.approval import LABELS, code_in
-from gateway.domain.chat import Attachment, Button, Outbound, Source
+from gateway.domain.chat import OWN, Attachment, Button, Outbound, Source
 from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.errors import TookTooLong
@@ -50,6 +50,7 @@ ANEW: Final = " new"
 BACK: Final = " back"
 _BEGINS: Final = ((re.compile(r"\s*/(?:new|reset)\b", re.IGNORECASE), ANEW), (re.compile(r"\s*/resume +\S"), BACK))
 _ONCE: Final = "Allow once"
+END: Final = "#end"  # of a chat's address: the newest message, also for who has no script
 _LAST: Final = "~"  # sorts a draft behind every time
 _SOUNDS: Final = ("audio/mpeg", "audio/ogg", "audio/webm", "audio/mp4")
 _PICTURES: Final = re.compile(r"image/(png|jpeg|gif|webp)\Z")
@@ -137,7 +138,9 @@ class Log(Struct, kw_only=True):
     ) -> State:
         """The newest entries of a person's chat. `made`: what they were, and `news`, what alone came since; without
         it the store is read. Raises StoreUnavailable."""
-        if made is not None and news is not None and (grown := await self._grown(made, news, most)) is not None:
+        thread = source.thread
+        grown = None if made is None or news is None else await self._grown(made, news, most, thread)
+        if grown is not None:
             return grown
         known = {entry.id: entry for entry in made.entries} if made is not None else {}
         words = (await views.said(source, most))[::-1]
@@ -165,7 +168,7 @@ class Log(Struct, kw_only=True):
                 asked = story.words.get(each_.event_id) or ("" if each_.event_id in decided else story.asked_again)
                 said = replace(each_, text=asked) if asked and _AGAIN.match(each_.text) else each_
                 branch = story.branches.get(each_.event_id)
-                entries.append(self._said(said, times, known.get(each_.event_id), branch))
+                entries.append(self._said(said, thread, times, known.get(each_.event_id), branch))
             elif isinstance(each_, Worked):
                 entries.append(_worked(each_, place, known.get(each_.id)))
             else:
@@ -178,7 +181,7 @@ class Log(Struct, kw_only=True):
             forked=story.forked or any(_AGAIN.match(each.text) for each in words if each.event_id not in decided),
         )
 
-    async def _grown(self, state: State, news: Sequence[News], most: int) -> State | None:
+    async def _grown(self, state: State, news: Sequence[News], most: int, thread: str | None) -> State | None:
         """The state with what came since; None: the clock was set back, so the order is not that of the times, or other
         entries change."""
         if state.latest is None or state.forked:
@@ -188,7 +191,7 @@ class Log(Struct, kw_only=True):
             if isinstance(each, Said):
                 if _AGAIN.match(each.text):
                     return None
-                entry = self._said(each, 0, entries.get(each.event_id))
+                entry = self._said(each, thread, 0, entries.get(each.event_id))
                 back, said_at = _is_set_back(said_at, each.at), each.at
             else:
                 entry = await self.of_row(each, entries.get(each.id))
@@ -199,7 +202,9 @@ class Log(Struct, kw_only=True):
         newest = sorted(entries.values(), key=attrgetter("place"))[-most:]
         return State(entries=newest, latest=(said_at, shown_at), more=state.more or len(entries) > most)
 
-    def _said(self, said: Said, after: int, known: Entry | None, branch: Branch | None = None) -> Entry:
+    def _said(
+        self, said: Said, thread: str | None, after: int, known: Entry | None, branch: Branch | None = None
+    ) -> Entry:
         if known is not None and known.made_of == (said, after, branch):
             return known
         whole = len(said.text) <= _LONGEST
@@ -208,7 +213,7 @@ class Log(Struct, kw_only=True):
         return Entry.of(
             said.event_id,
             f"{_place(after, said.at, 0, said.event_id)}{begins(said.text)}",
-            _article("said", "You", said.at, [*body, [_file(each) for each in said.files]], _versions(branch)),
+            _article("said", "You", said.at, [*body, [_file(each, thread) for each in said.files]], _versions(branch)),
             (said, after, branch),
         )
 
@@ -227,7 +232,7 @@ class Log(Struct, kw_only=True):
         ]
         kind, file = row.kind, None
         if row.file is not None:
-            kind, file = "reply", _link(row.file.ref, row.file.name, row.file.mime, row.file.size)
+            kind, file = "reply", _link(row.file.ref, row.file.name, row.file.mime, row.file.size, row.to.thread)
         state = " draft" if draft else " open" if kind == "question" and row.buttons else ""
         return Entry.of(
             row.id,
@@ -460,13 +465,13 @@ def moment(at: float) -> Html:
     return Html(f'<time datetime="{when}">{when[:10]} {when[11:16]} UTC</time>')
 
 
-def _file(file: Attachment) -> Html:
-    return _link(f"web:{file.ref}", file.name, file.mime, file.size or 0)
+def _file(file: Attachment, thread: str | None) -> Html:
+    return _link(f"web:{file.ref}", file.name, file.mime, file.size or 0, thread)
 
 
-def _link(ref: str, name: str, mime: str, size: int) -> Html:
+def _link(ref: str, name: str, mime: str, size: int, thread: str | None) -> Html:
     """A file to be opened: pictures are shown, and sounds can be played."""
-    address = f"/files/{quote(ref, safe='')}"
+    address = beside(f"/files/{quote(ref, safe='')}", chat_of(thread))
     shown = el("img", src=address, alt=name, loading="lazy") if _PICTURES.match(mime) else None
     if mime in _SOUNDS:
         return el("p", el("audio", src=address, controls=True, preload="none"), class_="file")
@@ -474,6 +479,21 @@ def _link(ref: str, name: str, mime: str, size: int) -> Html:
     return el(
         "p", el("a", shown, el("span", told, dir="auto"), href=address, target="_blank", rel="noopener"), class_="file"
     )
+
+
+def chat_of(thread: str | None) -> str:
+    """The name of a chat in addresses; "" for a person's first one."""
+    return (thread or "").removeprefix(OWN)
+
+
+def path_of(chat: str) -> str:
+    """The address of a chat."""
+    return f"/c/{chat}" if chat else "/"
+
+
+def beside(address: str, chat: str) -> str:
+    """The address of a page that tells of a chat."""
+    return f"{address}?chat={chat}" if chat else address
 
 
 def joined_entries(entries: Sequence[Entry]) -> Html:

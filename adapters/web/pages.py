@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final, Literal
@@ -13,7 +13,19 @@ from msgspec import Struct
 
 from adapters.web.charts import bar, columns, lineage, meter
 from adapters.web.icons import icon
-from adapters.web.log import ANEW, BACK, WHO, Entry, State, change, cut, joined_entries, moment
+from adapters.web.log import (
+    END,
+    WHO,
+    Entry,
+    State,
+    beside,
+    change,
+    chat_of,
+    cut,
+    joined_entries,
+    moment,
+    path_of,
+)
 from adapters.web.markup import Child, Html, el, hidden, joined
 from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import verbatim
@@ -43,7 +55,6 @@ from gateway.runtime.structs import replace
 
 Role = Literal["reader", "person", "admin"]
 _NOT_SHOWN: Final = "a link that was shown when it was made, and is not kept · "
-_STILL: Final = "Legato is still working on your last message. Stop it and"
 _CUT: Final = 600  # characters of an original in a list
 _EARLIER: Final = (
     "No compaction since /resume or /branch. Earlier compactions are in the session that this session was copied from."
@@ -58,7 +69,8 @@ _SIGNS: Final = re.compile(r"[*`#>|~]+|[-=:]{3,}")  # of Markdown, which mean no
 
 
 class Frame(Struct, frozen=True, kw_only=True):
-    """What all pages of a person share. `assets`: the versions of script and style, so that they can be kept."""
+    """What all pages of a person share. `chat`: the name of the chat that they came from, as in its address. `assets`:
+    the versions of script and style, so that they can be kept."""
 
     person: str
     csrf: str
@@ -70,6 +82,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     embedded: bool  # whether that one only shows how things work
     settings: bool = False  # whether they can change them here
     look: str = ""  # light or dark, whatever their machine prefers
+    chat: str = ""
 
 
 def document(
@@ -115,6 +128,7 @@ def chat(
         id="log",
         aria_live="polite",
         aria_label="Conversation",
+        data_chat=frame.chat,
         data_digest=state.digest,
         data_most=most,
     )
@@ -201,26 +215,13 @@ _DOES: Final = (("copy", "Copy"), ("edit", "Edit"), ("again", "Answer again"), (
 _ACTIONS: Final = el("template", [_pictured(does, label, data_do=does) for does, label in _DOES], id="actions")
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """What is asked before something ends, with the words for yes and no. `bad`: a yes destroys something."""
-
-    question: str
-    yes: str
-    no: str = "Keep waiting"
-    bad: bool = False
-
-
-STOPS: Final = {  # before an answer that is being made is stopped, by how another conversation begins
-    ANEW: Asked(question=f"{_STILL} begin a new chat?", yes="Stop and begin"),
-    BACK: Asked(question=f"{_STILL} go on in that chat?", yes="Stop and go on"),
-}
-
-
-def delete(title: str) -> Asked:
+def delete(title: str) -> str:
     """What is asked before a conversation goes for good."""
-    return Asked(question=f"Delete “{title}”? This cannot be undone.", yes="Delete", no="Cancel", bad=True)
+    return f"Delete “{title}”? This cannot be undone."
 
 
+DELETE: Final = "Delete"
+CANCEL: Final = "Cancel"
 REFUSED: Final = "You may read here. To write, ask the operator to add you to access.allow."
 
 
@@ -235,7 +236,7 @@ def _of_sessions(frame: Frame) -> list[Html]:
 
 
 def _hidden(frame: Frame) -> list[Html]:
-    return hidden(csrf=frame.csrf, id=frame.fresh_id, ask="1")  # before an answer is stopped
+    return hidden(csrf=frame.csrf, id=frame.fresh_id, chat=frame.chat)
 
 
 def _status(work: str, problem: str) -> Html:
@@ -319,7 +320,7 @@ def _below(frame: Frame, commands: Sequence[MenuEntry], *, here: bool) -> Html:
     """The line below the field: the model, with a menu of the others, and what can be done with the present chat, if
     it is the one that is shown (`here`)."""
     has = {each.name for each in commands}
-    ways = el("div", el("p", el("a", "Choose another model", href="/models")), class_="menu")
+    ways = el("div", el("p", el("a", "Choose another model", href=beside("/models", frame.chat))), class_="menu")
     summary = el("summary", f"{frame.model} ▾", title="Choose another model")
     name = el("details", summary, ways, id="models", class_="menus")
     keys = el("button", "Shortcuts", type="button", id="show-keys", class_="quiet keys", hidden=True)
@@ -355,9 +356,9 @@ def side(frame: Frame, inner: Html) -> Html:
         action="/search",
         role="search",
     )
-    logo = el("a", el("img", src=frame.assets["icon.svg"], alt=""), el("strong", "Legato"), href=_CHAT)
+    logo = el("a", el("img", src=frame.assets["icon.svg"], alt=""), el("strong", "Legato"), href=f"/{END}")
     hide = _pictured("side", "Hide the list", id_="hide-list", hidden=True)
-    new = el("button", icon("plus"), type="submit", form="command", name="text", value="/new", aria_label="New chat")
+    new = el("a", icon("plus"), href=NEW, aria_label="New chat")
     return el(
         "nav",
         el(
@@ -375,10 +376,10 @@ def side(frame: Frame, inner: Html) -> Html:
 def _me(frame: Frame) -> Html:
     """The menu under the person's name: the other pages, the look, and the way out."""
     pages = [
-        ("/window", "window", "Window and memory"),
-        ("/workspace", "folder", "Files"),
-        ("/skills", "spark", "Skills"),
-        *[(f"/as/{name}", "phone", "Rehearsal") for name in sorted(frame.stages)[-1:]],
+        (beside("/window", frame.chat), "window", "Window and memory"),
+        (beside("/workspace", frame.chat), "folder", "Files"),
+        (beside("/skills", frame.chat), "spark", "Skills"),
+        *[(beside(f"/as/{name}", frame.chat), "phone", "Rehearsal") for name in sorted(frame.stages)[-1:]],
         *([("/settings", "gear", "Settings")] if frame.settings else []),
         *([("/inside", "shield", "Operator")] if frame.role == "admin" else []),
     ]
@@ -404,27 +405,51 @@ def _me(frame: Frame) -> Html:
     return el("details", el("summary", icon("person"), name, icon("more")), menu, class_="menus me")
 
 
-_CHAT: Final = "/#end"
+NEW: Final = "/new"  # the address that begins a chat
 _LOOKS: Final = (("", "screen", "As this machine is set"), ("light", "sun", "Light"), ("dark", "moon", "Dark"))
 
 
-def side_list(sessions: Sequence[SessionLine], shares: WindowShares | None, *, writes: bool) -> Html:
-    """The part of the side that changes while people talk."""
+def side_list(
+    sessions: Sequence[SessionLine], shares: WindowShares | None, chat: str, unread: Container[str], *, writes: bool
+) -> Html:
+    """The part of the side that changes while people talk, on a page of this chat. `unread`: sessions with answers that
+    the person has not seen."""
+
+    def is_here(each: SessionLine) -> bool:
+        return each.present and chat_of(each.thread) == chat
+
     lines = [
         el(
             "li",
-            el("a", each.title, href=_CHAT if each.present else f"/s/{quote(each.id, safe='')}", dir="auto"),
+            el("a", each.title, href=_address_of(each), dir="auto"),
+            None if is_here(each) else _mark(each, unread),
             _about_session(each) if writes else None,
-            class_="present" if each.present else None,
+            class_="present" if is_here(each) else None,
             data_group="Pinned" if each.pinned else each.folder or None,
             data_at=f"{each.last_active_at:.0f}",
         )
         for each in sessions
     ]
-    new = _command([icon("plus"), "New chat"], "/new", class_="fresh") if writes else None
+    new = el("a", icon("plus"), "New chat", href=NEW, class_="fresh") if writes else None
     names = dict.fromkeys(each.folder for each in sessions if each.folder)
     folders = el("datalist", [el("option", value=each) for each in names], id="folders") if writes else None
-    return joined([new, _bar_line(shares), el("ul", lines, class_="sessions"), folders])
+    return joined([new, _bar_line(shares, chat), el("ul", lines, class_="sessions"), folders])
+
+
+def _address_of(each: SessionLine) -> str:
+    """Where a session is read; one to which no message goes is a page of its own."""
+    return path_of(chat_of(each.thread)) + END if each.present else f"/s/{quote(each.id, safe='')}"
+
+
+def _mark(each: SessionLine, unread: Container[str]) -> Child:
+    """What goes on in a chat."""
+    marks = (
+        (each.waits, "waits", "Waits for your answer"),
+        (each.works, "works", "Legato is working here"),
+        (each.id in unread, "unread", "A new answer"),
+    )
+    kind, told = next(((kind, told) for holds, kind, told in marks if holds), ("", ""))
+    return el("span", class_=f"mark {kind}", role="img", aria_label=told, title=told) if kind else None
 
 
 def _about_session(each: SessionLine) -> Html:
@@ -455,12 +480,12 @@ def _about_session(each: SessionLine) -> Html:
     )
 
 
-def _bar_line(shares: WindowShares | None) -> Child:
+def _bar_line(shares: WindowShares | None, chat: str) -> Child:
     if shares is None:
         return None
     told = f"Context {min(100, 100 * shares.used / shares.window):.0f}% full"
     parts = " · ".join(f"{name} {tokens:,}" for name, tokens in shares.parts)
-    return el("a", bar(shares), el("small", told), href="/window", class_="window", title=parts)
+    return el("a", bar(shares), el("small", told), href=beside("/window", chat), class_="window", title=parts)
 
 
 # -- other pages ------------------------------------------------------------------------------------
@@ -1107,11 +1132,11 @@ def told(assets: Mapping[str, str], title: str, text: str) -> bytes:
     return _card(assets, f"{title} · Legato", title, [el("p", text), el("p", el("a", "To the chat", href="/"))])
 
 
-def asked(assets: Mapping[str, str], what: Asked, action: str, fields: Mapping[str, str]) -> bytes:
-    """A page with one question, for who has no script. A yes sends the fields."""
-    yes = el("button", what.yes, type="submit", class_="bad" if what.bad else None)
+def asked(assets: Mapping[str, str], question: str, action: str, fields: Mapping[str, str]) -> bytes:
+    """A page with one question before something goes for good, for who has no script. A yes sends the fields."""
+    yes = el("button", DELETE, type="submit", class_="bad")
     form = el("form", hidden(**fields), yes, method="post", action=action, class_="buttons")
-    body = [el("p", what.question, dir="auto"), form, el("p", el("a", what.no, href=_CHAT))]
+    body = [el("p", question, dir="auto"), form, el("p", el("a", CANCEL, href=f"/{END}"))]
     return _card(assets, "Legato", "Legato", body)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
+from adapters.web.log import beside
 from adapters.web.markup import Child, Html, el, hidden, is_address, joined
 from adapters.web.rendering import rendered
 from gateway.domain.chat import Button
@@ -43,10 +44,10 @@ Played = tuple[bool, Sequence[Bubble], Sequence[Sequence[Button]]]
 """A message: whether it is the person's, its bubbles, and the rows of its buttons."""
 
 
-def stage(name: str, stages: Mapping[str, str], played: Sequence[Played], tried: Child) -> Child:
+def stage(name: str, stages: Mapping[str, str], played: Sequence[Played], tried: Child, chat: str) -> Child:
     """A platform's page."""
     tabs = [
-        el("a", title, href=f"/as/{each}", aria_current="page" if each == name else None)
+        el("a", title, href=beside(f"/as/{each}", chat), aria_current="page" if each == name else None)
         for each, title in stages.items()
     ]
     bubbles = [each for mine, shown, buttons in played for each in _message(shown, buttons, mine=mine)]
@@ -58,12 +59,12 @@ def stage(name: str, stages: Mapping[str, str], played: Sequence[Played], tried:
     ]
 
 
-def trial(name: str, csrf: str, text: str, bubbles: Sequence[Bubble]) -> Child:
+def trial(name: str, csrf: str, text: str, bubbles: Sequence[Bubble], chat: str) -> Child:
     """A form for a text, and what would be sent of it."""
     field = el("textarea", text, name="text", rows=10, dir="auto", aria_label="Markdown", maxlength=MOST)
     form = el(
         "form",
-        hidden(csrf=csrf),
+        hidden(csrf=csrf, chat=chat),
         field,
         el("button", "Try", type="submit"),
         method="post",

@@ -1,7 +1,9 @@
 """Answers requests. Each is judged before anything of it is read: by its name, its login, and what it wants to change.
 
-    GET   /            the chat                     POST  /say     a message or a command
-          /events      its stream                         /press   a button under a message
+    GET   /            a person's first chat          POST  /say     a message or a command
+          /c/ID        another chat                       /press   a button under a message
+          /new         the way to one that is new
+          /events      the stream of a chat
           /s/ID        an earlier conversation            /inside  an order about a stuck message
           /search      words in all of them               /login   /logout
           /window      what fills the window           /share   a link to a conversation, or its end
@@ -40,18 +42,32 @@ from msgspec import Struct, field
 
 from adapters.web import pages, rehearsal, settings
 from adapters.web.guard import DAYS, LOOK, Guard, Login
-from adapters.web.log import ANEW, BACK, MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log, State, begins
+from adapters.web.log import (
+    ANEW,
+    BACK,
+    END,
+    MOST_SHOWN,
+    MOST_WORDS,
+    SHOWN,
+    Entry,
+    Log,
+    State,
+    beside,
+    chat_of,
+    path_of,
+)
 from adapters.web.markup import Child, Html, el
 from adapters.web.platform import LARGEST_FILE, NAME, OWNER, WebSettings
-from adapters.web.stream import DRAFTS, Bells, Page
+from adapters.web.stream import DRAFTS, SIDE, Bells, Page
 from gateway.domain.adapter import Accept, Accepted
-from gateway.domain.chat import Attachment, Inbound, InboundKind, KeptFile, Outbound, Source
+from gateway.domain.chat import OWN, Attachment, ChatAddress, Inbound, InboundKind, KeptFile, Outbound, Source
 from gateway.domain.platform import Bubble
 from gateway.domain.settings import is_loopback
 from gateway.domain.views import Inside, Said, SessionLine, SettingUp, Story, Views, Word
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.door import Door
 from gateway.runtime.errors import AdapterError, ConfigError, FileRefused, SessionNotFound, StoreUnavailable
+from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +79,6 @@ _PATIENCE: Final = 30.0  # seconds for a form without files
 _UPLOAD: Final = 300.0  # seconds for one with files
 _LOOKS: Final = 20
 _LOOK: Final = 0.05  # seconds
-_ABOUT_TO_END: Final = 6  # looks
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _COST_DAYS: Final = 14
 _YEAR: Final = 365 * 86_400  # seconds
@@ -71,7 +86,7 @@ _MOST_LINEAGES: Final = 10
 _MOST_FILLED: Final = 12
 _REHEARSED: Final = 20  # messages
 _EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
-END: Final = "/#end"  # the newest message, also for who has no script
+_CHAT: Final = re.compile(r"[A-Za-z0-9-]{8,64}")
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
     "page.css": "text/css; charset=utf-8",
@@ -123,7 +138,7 @@ class Problem(Exception):
 
 
 class Server(Struct, kw_only=True):
-    """Answers with the page. `drafts` and `work` are what running turns show, by person."""
+    """Answers with the page. `drafts` and `work` are what running turns show, by chat."""
 
     guard: Guard
     log: Log
@@ -134,9 +149,9 @@ class Server(Struct, kw_only=True):
     inside: Inside
     accept: Accept
     desk: Callable[[], SettingUp] | None
-    drafts: dict[str, Outbound]
-    work: dict[str, str]
-    anew: set[str]  # people whose command may change what stands above it
+    drafts: dict[ChatAddress, Outbound]
+    work: dict[ChatAddress, str]
+    anew: set[ChatAddress]  # chats with a command that may change what stands above it
     link_file: str
     _assets: dict[str, bytes] = field(default_factory=dict)
     _paths: dict[str, str] = field(default_factory=dict)
@@ -193,10 +208,10 @@ class Server(Struct, kw_only=True):
             return await self._log_in(request)
         if login is None:
             return self._stranger(request)
-        source = source_of(login.person)
         if request.method == "POST":
-            return await self._posted(request, login, source)
-        return await self._got(request, login, source)
+            return await self._posted(request, login)
+        chat = path.removeprefix("/c/") if path.startswith("/c/") else request.query.get("chat", "")
+        return await self._got(request, login, source_of(login.person, chat))
 
     def _stranger(self, request: web.BaseRequest) -> web.Response:
         if request.path == "/" and request.method != "POST":
@@ -236,7 +251,7 @@ class Server(Struct, kw_only=True):
         if login is None:
             log.warning("page_login_refused", remote=remote)
             return self._login_page(request, problem, name[:_LONGEST_NAME], 403)
-        response = _redirect("/settings" if await self._is_new(source_of(login.person)) else END)
+        response = _redirect("/settings" if await self._is_new(source_of(login.person)) else f"/{END}")
         response.set_cookie(
             self.guard.cookie_name,
             login.cookie,
@@ -253,7 +268,7 @@ class Server(Struct, kw_only=True):
         if self.desk is None or await self.views.role(source) != "admin":
             return False
         _, embedded = await self.views.model(source)
-        return embedded and not await self.views.said(source, 1)
+        return embedded and not await self.views.said(source, 1) and not await self.views.sessions(source)
 
     def _not_locked(self, *whom: str) -> None:
         if wait := self.guard.lockout.wait(*whom):
@@ -263,7 +278,9 @@ class Server(Struct, kw_only=True):
 
     async def _got(self, request: web.BaseRequest, login: Login, source: Source) -> web.StreamResponse:
         path, query = request.path, request.query
-        if path == "/":
+        if path == pages.NEW:
+            return _redirect(path_of(self.ids.new("c").replace("_", "-")))
+        if path == "/" or path.startswith("/c/"):
             return await self._chat(login, source, most=_most(query.get("n", "")))
         if path == "/events" and request.method == "GET":
             return await self._events(request, login, source)
@@ -277,12 +294,12 @@ class Server(Struct, kw_only=True):
         writes = frame.role != "reader"
         title: str = ""
         body: Child = None
-        beside: Child = None
+        aside: Child = None
         if path.startswith("/s/"):
             id_ = path.removeprefix("/s/")
             title, body = await self._session(source, id_, query)
             if writes:
-                beside = pages.share("Share", id_)
+                aside = pages.share("Share", id_)
                 field = pages.writing(frame, await self.views.commands(source), back=id_)
                 body = [await self._shares(login, source, id_), body, field]
         elif path.startswith("/answer/"):
@@ -319,13 +336,13 @@ class Server(Struct, kw_only=True):
             title, body = "Operator", await self._inside_page("")
         else:
             raise Problem(404, "There is no such page.")
-        return await self._whole(frame, source, title, body, beside)
+        return await self._whole(frame, source, title, body, aside)
 
     async def _whole(
-        self, frame: pages.Frame, source: Source, title: str, body: Child, beside: Child = None
+        self, frame: pages.Frame, source: Source, title: str, body: Child, aside: Child = None
     ) -> web.Response:
         """A page besides the chat."""
-        return _page(pages.page(frame, title, body, await self._side(source, writes=frame.role != "reader"), beside))
+        return _page(pages.page(frame, title, body, await self._side(source), aside))
 
     async def _title(self, source: Source, found: Word) -> str:
         return await self.views.title(source, found.session_id) or "A conversation"
@@ -341,7 +358,7 @@ class Server(Struct, kw_only=True):
         return pages.shares(found, self.guard.address)
 
     async def _share_present(self, source: Source, *, writes: bool) -> Child:
-        present = _present(await self.views.sessions(source))
+        present = _present(await self.views.sessions(source), source)
         return el("p", pages.share("Share this conversation", present)) if present and writes else None
 
     async def _shared_session(self, token: str, query: Mapping[str, str]) -> web.Response:
@@ -385,8 +402,9 @@ class Server(Struct, kw_only=True):
         rows = [(each.created_at, each) for each in await self.views.shown(source, _REHEARSED)]
         latest = sorted([*said, *rows], key=lambda each: each[0])[-_REHEARSED:]
         played = [await self._played(name, each) for _, each in latest]
-        tried = rehearsal.trial(name, login.csrf, text, await self.views.rehearsed(name, text))
-        return f"As {stages[name]} would show it", rehearsal.stage(name, stages, played, tried)
+        chat, shown = chat_of(source.thread), await self.views.rehearsed(name, text)
+        tried = rehearsal.trial(name, login.csrf, text, shown, chat)
+        return f"As {stages[name]} would show it", rehearsal.stage(name, stages, played, tried, chat)
 
     async def _played(self, name: str, each: Said | Outbound) -> rehearsal.Played:
         if isinstance(each, Said):
@@ -434,14 +452,15 @@ class Server(Struct, kw_only=True):
         self, login: Login, source: Source, *, most: int = SHOWN, text: str = "", problem: str = "", status: int = 200
     ) -> web.Response:
         frame = await self._frame(login, source)
-        state = await self.log.state(self.views, source, most, self.bells.made(login.person, most))
+        state = await self.log.state(self.views, source, most, self.bells.made(source.address, most))
         sessions = await self.views.sessions(source)
+        await self._seen(source, sessions, self.clock.now())
         body = pages.chat(
             frame,
             state,
-            await self._drafts(login.person),
-            pages.side_list(sessions, await self.views.shares(source), writes=frame.role != "reader"),
-            self.work.get(login.person, ""),
+            await self._drafts(source.address),
+            await self._side(source, sessions),
+            self.work.get(source.address, ""),
             await self.views.commands(source),
             await self._before(source, state, sessions) if most == SHOWN else None,
             most=most,
@@ -460,7 +479,7 @@ class Server(Struct, kw_only=True):
         if begun is None and state.more:
             return None
         first = begun or next(iter(state.entries), None)
-        present = _present(sessions)
+        present = _present(sessions, source)
         if present is None:
             return None
         found = [
@@ -476,6 +495,7 @@ class Server(Struct, kw_only=True):
         model, embedded = await self.views.model(source)
         return pages.Frame(
             person=login.person,
+            chat=chat_of(source.thread),
             csrf=login.csrf,
             role=role,
             assets=self._paths,
@@ -487,11 +507,28 @@ class Server(Struct, kw_only=True):
             look=login.look,
         )
 
-    async def _side(self, source: Source, *, writes: bool) -> Html:
-        return pages.side_list(await self.views.sessions(source), await self.views.shares(source), writes=writes)
+    async def _side(self, source: Source, sessions: Sequence[SessionLine] | None = None) -> Html:
+        sessions = await self.views.sessions(source) if sessions is None else sessions
+        unread = {
+            each.id
+            for each in sessions
+            if each.present and each.seen_at is not None and each.last_active_at > each.seen_at
+            if not self.bells.hears(replace(source.address, thread=each.thread))
+        }
+        writes, shares = await self.views.role(source) != "reader", await self.views.shares(source)
+        return pages.side_list(sessions, shares, chat_of(source.thread), unread, writes=writes)
 
-    async def _drafts(self, person: str) -> list[Entry]:
-        draft = self.drafts.get(person)
+    async def _seen(self, source: Source, sessions: Sequence[SessionLine], at: float) -> None:
+        """Note when a person saw a chat, if something was said in it."""
+        present = _present(sessions, source)
+        line = next((each for each in sessions if each.id == present), None)
+        if line is not None and (line.seen_at or 0.0) < at:
+            await self.views.seen(source, at)
+            if (line.seen_at or 0.0) < line.last_active_at:
+                self.bells.ring_side(source.user, besides=source.address)
+
+    async def _drafts(self, to: ChatAddress) -> list[Entry]:
+        draft = self.drafts.get(to)
         return [await self.log.of_row(draft, draft=True)] if draft is not None and draft.text.strip() else []
 
     async def _events(self, request: web.BaseRequest, login: Login, source: Source) -> web.StreamResponse:
@@ -499,24 +536,28 @@ class Server(Struct, kw_only=True):
             raise Problem(429, "Too many pages are open: close one.")
         most = _most(request.query.get("n", ""))
         last = request.headers.get("Last-Event-ID") or request.query.get("last", "")
-        writes = await self.views.role(source) != "reader"
         response = web.StreamResponse(
             headers={**_HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
         )
-        with self.bells.heard(login.person) as bell, suppress(ConnectionError):
+        to, shared = source.address, self.bells.shared
+        with self.bells.heard(to) as bell, suppress(ConnectionError):
             await response.prepare(request)
-            person, shared = login.person, self.bells.shared
             page = Page(
-                state=shared(person, most, partial(self.log.state, self.views, source, most)).now,
-                drafts=shared(person, DRAFTS, lambda *_: self._drafts(person)).now,
-                writing=lambda: person in self.drafts,
-                work=lambda: self.work.get(person, ""),
-                side=shared(person, ("side", writes), lambda *_: self._side(source, writes=writes)).now,
+                state=shared(to, most, partial(self.log.state, self.views, source, most)).now,
+                drafts=shared(to, DRAFTS, lambda *_: self._drafts(to)).now,
+                writing=lambda: to in self.drafts,
+                work=lambda: self.work.get(to, ""),
+                side=shared(to, SIDE, lambda *_: self._side(source)).now,
                 write=cast(Callable[[bytes], Awaitable[None]], response.write),
                 clock=self.clock,
                 digest=last or "0",
             )
-            await page.follow(bell, self.bells, lambda: _is_read(request) and self.guard.holds(login))
+            try:
+                await page.follow(bell, self.bells, lambda: _is_read(request) and self.guard.holds(login))
+            finally:
+                with suppress(StoreUnavailable):
+                    await self._seen(source, await self.views.sessions(source), page.shown_at)
+        self.bells.ring_side(login.person)
         return response
 
     def _asset(self, name: str) -> web.Response:
@@ -529,13 +570,14 @@ class Server(Struct, kw_only=True):
 
     # -- writing ------------------------------------------------------------------------------------
 
-    async def _posted(self, request: web.BaseRequest, login: Login, source: Source) -> web.Response:
+    async def _posted(self, request: web.BaseRequest, login: Login) -> web.Response:
         says = request.path == "/say"
-        if says and await self.views.role(source) == "reader":
+        if says and await self.views.role(source_of(login.person)) == "reader":
             raise Problem(403, pages.REFUSED)  # before the body is read: it may hold 50 MB
         form = await self._form(request, files=says)
         if not _same(form.fields.get("csrf", ""), login.csrf):
             raise Problem(403, "This form is too old: load the page again.")
+        source = source_of(login.person, form.fields.get("chat", ""))
         if says:
             return await self._said(request, form, login, source)
         if request.path == "/press":
@@ -554,7 +596,7 @@ class Server(Struct, kw_only=True):
             return response
         if request.path == "/logout":
             await self.guard.log_out(login, everywhere="everywhere" in form.fields)
-            self.bells.ring(login.person)
+            self.bells.ring_side(login.person)
             response = _redirect("/")
             response.del_cookie(self.guard.cookie_name, path="/", secure=self.guard.secure)
             return response
@@ -575,7 +617,7 @@ class Server(Struct, kw_only=True):
         """Make a link to a conversation, or take one back."""
         if name := form.fields.get("end", ""):
             await self.guard.shares.take_back(login.person, name)
-            return _redirect("/window")
+            return _redirect(beside("/window", chat_of(source.thread)))
         id_ = form.fields.get("session", "")
         if await self.views.title(source, id_) is None:
             raise SessionNotFound(f"There is no session {id_[:40]}.")
@@ -590,10 +632,11 @@ class Server(Struct, kw_only=True):
         verb, _, id_ = form.fields.get("order", "").partition(" ")
         title = form.fields.get(f"title {id_}", "").strip()
         if verb == "rename" and title:
-            here = _present(await self.views.sessions(source)) == id_
+            place = replace(source, thread=await self.views.thread(source, id_))
+            here = _present(await self.views.sessions(source), place) == id_
             await self.views.shelve(source, id_, title="" if here else title)
             if here:  # as /title does it, so that a later /title is not hidden by a name of the list
-                await self._take(source, f"{login.person}:{self.ids.new('n')}.name", f"/title {title}")
+                await self._take(place, f"{login.person}:{self.ids.new('n')}.name", f"/title {title}")
         elif verb == "move":
             await self.views.shelve(source, id_, folder=form.fields.get(f"folder {id_}", ""))
         elif verb in ("pin", "unpin"):
@@ -605,10 +648,11 @@ class Server(Struct, kw_only=True):
                 raise SessionNotFound(f"There is no session {id_[:40]}.")
             if "sure" not in form.fields:
                 return self._ask(request, login, pages.delete(named), {"order": f"delete {id_}", "sure": "1"})
-            gone = await self._take(source, f"{login.person}:{self.ids.new('n')}.delete", f"/forget session {id_} yes")
-            await self._done(source, gone)
-        self.bells.ring(login.person)
-        return web.json_response({}) if _wants_json(request) else _redirect(END)
+            place = replace(source, thread=await self.views.thread(source, id_))
+            gone = await self._take(place, f"{login.person}:{self.ids.new('n')}.delete", f"/forget session {id_} yes")
+            await self._done(place, gone)
+        self.bells.ring(source.address)
+        return web.json_response({}) if _wants_json(request) else _redirect(path_of(chat_of(source.thread)) + END)
 
     async def _said(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
         more = (form.fields.get("text", ""), form.fields.get("more", ""))  # the words that a command takes
@@ -618,15 +662,7 @@ class Server(Struct, kw_only=True):
         if not _EVENT.fullmatch(id_):
             raise Problem(400, "The message has no id: load the page again.")
         back = form.fields.get("back", "")  # an earlier conversation, from which these words go on
-        beginning = BACK if back else begins(text)
-        asks = "ask" in form.fields and (_wants_json(request) or not form.files)  # which a page cannot ask for again
-        if beginning and asks and (await self._works(login.person) or await self._waits(source)):
-            again = {name: form.fields.get(name, "") for name in ("id", "back", "instead")}
-            return self._ask(request, login, pages.STOPS[beginning], {"text": text, "stop": "1", **again})
         try:
-            if beginning and "stop" in form.fields:
-                stopped = await self._take(source, f"{login.person}:{id_}.stop", "/stop")
-                await self._done(source, stopped)
             if branch:
                 branched = await self._take(source, f"{login.person}:{id_}.branch", f"/resume {branch[:200]}")
                 problem = branched.told if branched.status == "refused" else ""
@@ -634,6 +670,7 @@ class Server(Struct, kw_only=True):
             if back:
                 if await self.views.title(source, back) is None:
                     raise Problem(409, FORGOTTEN)
+                source = replace(source, thread=await self.views.thread(source, back))
                 went = await self._take(source, f"{login.person}:{id_}.back", f"/resume {back[:200]}")
                 await self._done(source, went)
             kept = [await self._kept(source, id_, *file) for file in form.files]
@@ -650,29 +687,16 @@ class Server(Struct, kw_only=True):
             problem, status = str(error), error.status if isinstance(error, Problem) else 413
         except StoreUnavailable:
             problem, status = AWAY, 503
+        to = path_of(chat_of(source.thread)) + END
         if _wants_json(request):
-            return web.json_response({"problem": problem}, status=status)
-        return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect(END)
+            return web.json_response({"problem": problem, "to": to}, status=status)
+        return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect(to)
 
-    async def _works(self, person: str) -> bool:
-        """Whether an answer is being made, and is not about to end."""
-        for _ in range(_ABOUT_TO_END):
-            if person not in self.work:
-                break
-            await self.clock.sleep(_LOOK)
-        return person in self.work
-
-    async def _waits(self, source: Source) -> bool:
-        """Whether a question waits for the person."""
-        return any(row.kind == "question" and row.buttons for row in await self.views.shown(source, _LOOKS))
-
-    def _ask(
-        self, request: web.BaseRequest, login: Login, asked: pages.Asked, fields: Mapping[str, str]
-    ) -> web.Response:
+    def _ask(self, request: web.BaseRequest, login: Login, question: str, fields: Mapping[str, str]) -> web.Response:
         """Ask the person first; a yes sends the form again with these fields."""
         if _wants_json(request):
-            return web.json_response({"ask": asked.question, "yes": asked.yes, "no": asked.no, "bad": asked.bad})
-        return _page(pages.asked(self._paths, asked, request.path, {"csrf": login.csrf, **fields}))
+            return web.json_response({"ask": question, "yes": pages.DELETE, "no": pages.CANCEL, "bad": True})
+        return _page(pages.asked(self._paths, question, request.path, {"csrf": login.csrf, **fields}))
 
     async def _take_back(self, source: Source, event: str, instead: str) -> None:
         """Take back the message `instead` and all that followed, once for this `event`. Raises Problem."""
@@ -695,17 +719,17 @@ class Server(Struct, kw_only=True):
 
     async def _tell_of(self, source: Source, accepted: Accepted, text: str) -> None:
         """Have the person's open pages show what they said."""
-        if not self.bells.hears(source.user):
+        if not self.bells.hears(source.address):
             return
         if text.startswith("/"):
-            self.anew.add(source.user)
+            self.anew.add(source.address)
         news: Said | None = None
         if accepted.status == "new":
             with suppress(StoreUnavailable):  # it has the message, and the pages look again
                 news = next(
                     (each for each in await self.views.said(source, 1) if each.event_id == accepted.event_id), None
                 )
-        self.bells.ring(source.user, news=news)
+        self.bells.ring(source.address, news=news)
 
     async def _kept(self, source: Source, id_: str, name: str, mime: str, content: bytes) -> Attachment:
         # What is no text in the head of a part arrives as lone surrogates, which nothing can store or show.
@@ -721,10 +745,10 @@ class Server(Struct, kw_only=True):
     async def _pressed(self, request: web.BaseRequest, form: Form, source: Source) -> web.Response:
         token = form.fields.get("token", "")
         accepted = await self._take(source, self.ids.new("p"), token[:200], kind="press")
-        self.bells.ring(source.user)
+        self.bells.ring(source.address)
         if _wants_json(request):
             return web.json_response({"problem": accepted.told})
-        return _redirect(END)
+        return _redirect(path_of(chat_of(source.thread)) + END)
 
     async def _take(
         self, source: Source, event: str, text: str, *, kind: InboundKind = "message", files: Sequence[Attachment] = ()
@@ -819,9 +843,12 @@ def opened(settings: WebSettings) -> tuple[socket, str]:
     return taken, f"http://{shown}:{taken.getsockname()[1]}"
 
 
-def source_of(person: str) -> Source:
-    """Where a person's words come from: each is alone with the bot."""
-    return Source(platform=NAME, chat=person, chat_type="direct", user=person, user_name=person)
+def source_of(person: str, chat: str = "") -> Source:
+    """Where a person's words come from: each is alone with the bot, in several chats. Raises Problem."""
+    if chat and not _CHAT.fullmatch(chat):
+        raise Problem(404, "There is no such chat.")
+    thread = f"{OWN}{chat}" if chat else None
+    return Source(platform=NAME, chat=person, chat_type="direct", user=person, user_name=person, thread=thread)
 
 
 def _sent_file(found: tuple[KeptFile, bytes] | None) -> web.Response:
@@ -853,16 +880,16 @@ def _redirect(to: str) -> web.Response:
     return web.Response(status=303, headers={"Location": to})
 
 
-def _present(sessions: Sequence[SessionLine]) -> str | None:
-    """The id of the session to which the next message goes."""
-    return next((each.id for each in sessions if each.present), None)
+def _present(sessions: Sequence[SessionLine], source: Source) -> str | None:
+    """The id of the session to which the next message of a chat goes."""
+    return next((each.id for each in sessions if each.present and each.thread == source.thread), None)
 
 
 def _own_path(address: str) -> str:
     """Where on this page an address leads; the chat, if nowhere."""
     asked = urlsplit(address)
     path = f"/{asked.path.lstrip('/')}{f'?{asked.query}' if asked.query else ''}"
-    return path if path != "/" else END
+    return path if path != "/" else f"/{END}"
 
 
 def _most(given: str) -> int:

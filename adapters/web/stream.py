@@ -24,6 +24,7 @@ from msgspec import Struct, field
 
 from adapters.web.log import Entry, News, State, name_of
 from adapters.web.markup import Html
+from gateway.domain.chat import ChatAddress
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 
@@ -40,13 +41,14 @@ MOST_OF_PERSON: Final = 24
 MOST: Final = 2_000
 
 DRAFTS: Final = "drafts"  # what is being written, which the store does not hold
+SIDE: Final = "side"  # the list of sessions, which all chats of a person show
 
 T = TypeVar("T")
 Write = Callable[[bytes], Awaitable[None]]
 
 
 class Shared(Struct, Generic[T], eq=False):
-    """What all open pages of a person have in common: made once after each ring. `make` is given what it made before,
+    """What all open pages of a chat have in common: made once after each ring. `make` is given what it made before,
     and what came since; None: anything may have changed."""
 
     make: Callable[[T | None, Sequence[News] | None], Awaitable[T]]
@@ -87,7 +89,7 @@ class Bell(Struct, eq=False):
 
 
 class _Chat(Struct, eq=False):
-    """The open pages of a person. Without any it waits for a reload, for `ticks` already."""
+    """The open pages of a chat. Without any it waits for a reload, for `ticks` already."""
 
     ticks: int = 0
     bells: set[Bell] = field(default_factory=set)
@@ -95,20 +97,24 @@ class _Chat(Struct, eq=False):
 
 
 class Bells(Struct):
-    """The bells of all open pages, by person. `ended` is set when the server closes."""
+    """The bells of all open pages, by chat. `ended` is set when the server closes."""
 
     ended: bool = False
-    _chats: dict[str, _Chat] = field(default_factory=dict)
+    _chats: dict[ChatAddress, _Chat] = field(default_factory=dict)
 
     def has_room(self, person: str) -> bool:
         """Whether this person may open another page."""
         pages = [len(chat.bells) for chat in self._chats.values()]
-        return sum(pages) < MOST and len(self._chats.get(person, _Chat()).bells) < MOST_OF_PERSON
+        return sum(pages) < MOST and sum(len(chat.bells) for chat in self._of(person).values()) < MOST_OF_PERSON
+
+    def _of(self, person: str) -> dict[ChatAddress, _Chat]:
+        """The chats of a person that pages show."""
+        return {to: chat for to, chat in self._chats.items() if to.chat == person}
 
     @contextmanager
-    def heard(self, person: str) -> Iterator[Bell]:
+    def heard(self, to: ChatAddress) -> Iterator[Bell]:
         """A bell for a page, while the block runs."""
-        bell, chat = Bell(), self._chats.setdefault(person, _Chat())
+        bell, chat = Bell(), self._chats.setdefault(to, _Chat())
         if not chat.bells:
             for each in chat.shared.values():
                 each.ring(None)  # nobody heard what changed meanwhile
@@ -120,40 +126,51 @@ class Bells(Struct):
             chat.bells.discard(bell)
             chat.ticks = 0
 
-    def hears(self, person: str) -> bool:
-        """Whether a page of this person is open."""
-        return bool(self._chats.get(person, _Chat()).bells)
+    def hears(self, to: ChatAddress) -> bool:
+        """Whether a page of this chat is open."""
+        return bool(self._chats.get(to, _Chat()).bells)
 
-    def made(self, person: str, what: Hashable) -> Any:
-        """What was made for the open pages of a person, or those closed just now; None: nothing."""
-        chat = self._chats.get(person, _Chat())
+    def made(self, to: ChatAddress, what: Hashable) -> Any:
+        """What was made for the open pages of a chat, or those closed just now; None: nothing."""
+        chat = self._chats.get(to, _Chat())
         return chat.shared[what].made if what in chat.shared else None
 
     def shared(
-        self, person: str, what: Hashable, make: Callable[[T | None, Sequence[News] | None], Awaitable[T]]
+        self, to: ChatAddress, what: Hashable, make: Callable[[T | None, Sequence[News] | None], Awaitable[T]]
     ) -> Shared[T]:
-        """What the open pages of a person have in common; there is at least one."""
-        return self._chats[person].shared.setdefault(what, Shared(make))
+        """What the open pages of a chat have in common; there is at least one."""
+        return self._chats[to].shared.setdefault(what, Shared(make))
 
-    def ring(self, person: str, *, stored: bool = True, news: News | None = None) -> None:
-        """Something may have changed for a person; with `news`, nothing but that; if not `stored`, nothing in the
-        store."""
-        if (chat := self._chats.get(person)) is None:
+    def ring(self, to: ChatAddress, *, stored: bool = True, news: News | None = None) -> None:
+        """Something may have changed for a chat; with `news`, nothing but that; if not `stored`, nothing in the
+        store. The pages of the person's other chats look for their lists."""
+        if stored:
+            self.ring_side(to.chat, besides=to)
+        if (chat := self._chats.get(to)) is None:
             return
         if stored and not chat.bells:
-            del self._chats[person]  # it may have been forgotten
+            del self._chats[to]  # it may have been forgotten
         for what, each in chat.shared.items():
             if stored or what == DRAFTS:
                 each.ring(news)
         for bell in chat.bells:
             bell.ring(stored=stored)
 
+    def ring_side(self, person: str, besides: ChatAddress | None = None) -> None:
+        """The list of a person's sessions may have changed; the pages of one chat know."""
+        for to, chat in self._of(person).items():
+            if to != besides:
+                if SIDE in chat.shared:
+                    chat.shared[SIDE].ring(None)
+                for bell in chat.bells:
+                    bell.ring(stored=True)
+
     def tick(self, now: float) -> None:
         """Wake the pages whose time it is; one clock for all is less work than a timer each. Called every second."""
-        for person, chat in list(self._chats.items()):
+        for to, chat in list(self._chats.items()):
             chat.ticks += 1
             if not chat.bells and chat.ticks > _KEPT:
-                del self._chats[person]
+                del self._chats[to]
             for bell in chat.bells:
                 if bell.wakes_at <= now:
                     bell.ring(stored=False)
@@ -178,6 +195,7 @@ class Page(Struct, kw_only=True):
     write: Write
     clock: Clock
     digest: str = "0"
+    shown_at: float = 0.0  # when it last was as a reload is, while somebody read (seconds since the epoch)
     _begun: bool = False
     _has: list[Entry] = field(default_factory=list)
     _mark: int = 0  # the marks of these together
@@ -194,11 +212,12 @@ class Page(Struct, kw_only=True):
         """Send events until the server closes, or it is over (`alive`): the login has ended, or nobody reads."""
         await self._send(b"retry: 1000\n\n")
         while not bells.ended and alive():
-            stored = bell.stored.is_set()
+            stored, now = bell.stored.is_set(), self.clock.now()
             bell.rung.clear()
             bell.stored.clear()
             try:
                 await self.look(stored=stored)
+                self.shown_at = now
             except StoreUnavailable:
                 bell.ring(stored=True)  # it comes back, and then a look finds what is missing
                 await self.clock.sleep(1.0)

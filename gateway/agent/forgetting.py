@@ -112,7 +112,8 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         facts = (await self.store.memory(scope_of(key, chat_type))).facts
         notes = {
             (folder, name): text
-            for folder in await self.store.folders(key)
+            for place in {key, key.owner}
+            for folder in await self.store.folders(place)
             if folder != under(key, _LIST)
             for name, text in (await self.store.notes(folder)).items()
         }

@@ -91,6 +91,7 @@ _LISTED: Final = 30  # conversations
 _TELLS: Final = "gateway.app.story"  # loaded when a page is open
 _PINNED: Final = "pinned "
 _FOLDER: Final = "folder "
+_SEEN: Final = "seen "  # begins the note of when a person last saw a chat, before its key
 _DAY: Final = 86_400
 _COSTLY: Final[tuple[UsageBy, ...]] = ("model", "platform")
 _HIDDEN: Final = (OutboundState.STREAMING,)
@@ -131,11 +132,14 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         return story
 
     async def spent(self, source: Source, event_id: str) -> Spent | None:
-        key = self.rules.key(source)
+        owner = self.rules.key(source).owner
         named = await self.store.named(event_id, [source.platform])
-        begun = next((each.item.accepted_at for each in named.fates if each.item.key == key), None)
-        rows = [row for row in await self.store.outbox(source.address, _LOOKED_AT) if row.answers == event_id]
-        if begun is None or not rows:
+        item = next((each.item for each in named.fates if each.item.key.owner == owner), None)
+        if item is None:
+            return None
+        key, begun = item.key, item.accepted_at
+        rows = [row for row in await self.store.outbox(key.address, _LOOKED_AT) if row.answers == event_id]
+        if not rows:
             return None
         ended = max(row.created_at for row in rows)
         calls = [each.entry for each in await self.store.calls(key, begun, ended) if each.entry.purpose in _OF_ANSWERS]
@@ -161,28 +165,44 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         return any(each.outcome is not None for each in named.fates if each.item.key == self.rules.key(source))
 
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
-        ctx = self._context(source)
-        present, found = await ctx.present(), await self.store.sessions(ctx.key, _LOOKED_AT)
-        shelf = await self.store.notes(under(ctx.key, SHELF))
+        owner, turns = self.rules.key(source).owner, self._context(source).running_turns
+        found, shelf = await self.store.own_sessions(owner, _LOOKED_AT), await self.store.notes(under(owner, SHELF))
+        asking = {each.key for each in await self.store.approvals(source.address) if each.is_open}
         roots = _roots(found)
-        kept = can_go_back_to(found, present)
-        first = [present] if present is not None and present.message_count else []
+        begun = {each.id: await self._begun(each) for each in found if each.ended_at is None and not each.message_count}
+        listed = {each.id for each in can_go_back_to(found, None)} | {each for each, words in begun.items() if words}
+        kept = [each for each in found if each.id in listed]
         lines: dict[str, SessionLine] = {}  # by their roots: the versions of a conversation have arrows in the chat
-        for each in [*first, *kept]:
+        for each in sorted(kept, key=lambda each: (each.ended_at is not None, -each.last_active_at)):
             root = roots.get(each.id, each.id)
             pinned, folder = f"{_PINNED}{root}" in shelf, shelf.get(f"{_FOLDER}{root}", "")
             if root not in lines and (pinned or folder or len(lines) < _LISTED):
+                named, seen = shelf.get(f"{NAMED}{each.id}") or each.title, shelf.get(f"{_SEEN}{each.key}")
                 lines[root] = SessionLine(
                     id=each.id,
-                    title=shelf.get(f"{NAMED}{each.id}") or each.title or await heading(self.store, each),
+                    title=named or begun.get(each.id) or await heading(self.store, each),
                     messages=each.message_count,
                     last_active_at=each.last_active_at,
-                    present=each is present,
+                    present=each.ended_at is None,
+                    thread=each.key.thread,
+                    works=each.ended_at is None and turns.of(each.key) is not None,
+                    waits=each.ended_at is None and each.key in asking,
+                    seen_at=None if seen is None else float(seen),
                     pinned=pinned,
                     folder=folder,
                     model=each.model,
                 )
-        return sorted(lines.values(), key=lambda each: (not each.pinned, not each.folder, each.folder.casefold()))
+        order = sorted(lines.values(), key=lambda each: -each.last_active_at)
+        return sorted(order, key=lambda each: (not each.pinned, not each.folder, each.folder.casefold()))
+
+    async def _begun(self, session: Session) -> str:
+        """The words that a session begins with, which it does not hold yet; "": none."""
+        running = await self.store.running(session.key)
+        return "" if running is None else shown_in_a_list(running.inbound.text)
+
+    async def seen(self, source: Source, at: float) -> None:
+        key = self.rules.key(source)
+        await self.store.set_notes(under(key.owner, SHELF), {f"{_SEEN}{key}": f"{at:.3f}"})
 
     async def shelve(
         self,
@@ -193,8 +213,8 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         pinned: bool | None = None,
         folder: str | None = None,
     ) -> None:
-        key = self.rules.key(source)
-        found = {each.id: each for each in await self.store.sessions(key, _LOOKED_AT)}
+        key = self.rules.key(source).owner
+        found = {each.id: each for each in await self.store.own_sessions(key, _LOOKED_AT)}
         if session_id not in found:
             raise SessionNotFound(f"There is no session {session_id[:40]}.")
         roots = _roots([*found.values()])
@@ -211,15 +231,21 @@ class StoreViews(Struct, frozen=True, kw_only=True):
 
     async def title(self, source: Source, session_id: str) -> str | None:
         with suppress(SessionNotFound):
-            *_, tip = await self.store.lineage(session_id)
-            return await heading(self.store, tip) if tip.key == self.rules.key(source) else None
+            return await heading(self.store, await self._own(source, session_id))
         return None
 
-    async def words(self, source: Source, session_id: str) -> tuple[str, Sequence[Word]]:
-        ctx = self._context(source)
+    async def thread(self, source: Source, session_id: str) -> str | None:
+        return (await self._own(source, session_id)).key.thread
+
+    async def _own(self, source: Source, session_id: str) -> Session:
+        """The end of one of the person's conversations. Raises SessionNotFound."""
         *_, tip = await self.store.lineage(session_id)
-        if tip.key != ctx.key:
+        if tip.key.owner != self.rules.key(source).owner:
             raise SessionNotFound(f"There is no session {session_id[:40]}.")
+        return tip
+
+    async def words(self, source: Source, session_id: str) -> tuple[str, Sequence[Word]]:
+        ctx, tip = self._context(source), await self._own(source, session_id)
         return await heading(self.store, tip), [_word(ctx, each, tip.id) for each in await originals(ctx, tip)]
 
     async def search(self, source: Source, words: str) -> Sequence[Word]:

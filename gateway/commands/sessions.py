@@ -176,7 +176,7 @@ def can_go_back_to(found: Sequence[Session], present: Session | None) -> list[Se
 
 async def given_name(store: Documents, session: Session) -> str:
     """The name that a person gave to a conversation in a list of theirs; "": none."""
-    return (await store.notes(under(session.key, SHELF))).get(f"{NAMED}{session.id}", "")
+    return (await store.notes(under(session.key.owner, SHELF))).get(f"{NAMED}{session.id}", "")
 
 
 async def heading(store: Store, session: Session) -> str:

@@ -206,7 +206,9 @@ def _objects(value: Any) -> Iterator[tuple[str, dict[str, str]]]:
         named = (
             named
             or next((name for name, each in fields.items() if _THING.fullmatch(each)), None)
-            or next((name for name in [*fields][:1] if _LABEL.fullmatch(fields[name]) and not _KINDS.search(name)), None)
+            or next(
+                (name for name in [*fields][:1] if _LABEL.fullmatch(fields[name]) and not _KINDS.search(name)), None
+            )
         )
         if named:
             yield fields[named], {name: each for name, each in fields.items() if name != named}

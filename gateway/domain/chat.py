@@ -115,6 +115,13 @@ class SessionKey(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=Tru
         """Return the key of the conversation that a helper works for; any other key is its own."""
         return self if self.helper is None else _key(self.platform, self.chat, self.thread, self.user)
 
+    @cached_property
+    def owner(self) -> SessionKey:
+        """The key whose rules, skills, workspace and search the conversation has: one for all chats that a person has
+        alone with the bot. Any other key is its own."""
+        own = self.thread is not None and self.thread.startswith(OWN)
+        return _key(self.platform, self.chat, None, self.user) if own else self
+
     @staticmethod
     @lru_cache(maxsize=8_192)
     def parse(text: str) -> SessionKey:
@@ -426,6 +433,7 @@ ENDED: Final = "ended:"  # the same, of what ran in the background and has ended
 HELPER: Final = "helper:"  # the same, of helpers
 EVENT: Final = "event:"  # the same, of what other programs told
 _ENDED_LOOK: Final = f"{ENDED}heartbeat:"
+OWN: Final = "~"  # begins the thread of one of several chats that a person has alone with the bot
 ERRANDS: Final = "errands"  # the thread of what a front end asks for itself: no person reads it
 HEARTBEAT: Final = "heartbeat:"  # the same, of looks now and then, with the day behind
 JOINED: Final = "joined:"  # the same, of words in a group that nobody said to the bot, and that it answers unasked

@@ -27,14 +27,20 @@ class Said(Struct, frozen=True, kw_only=True):
 
 
 class SessionLine(Struct, frozen=True, kw_only=True):
-    """A session in a list of a person's own. `present`: the next message goes there. `pinned`: it stands above; then
-    come those of each `folder`, as people name them. `model`: the one that answers there."""
+    """A session in a list of a person's own. `present`: the next message in its `thread` goes there, where it `works`
+    now, or `waits` for the person's answer; `seen_at`: when they last saw that (seconds since the epoch; None: nobody
+    knows). `pinned`: it stands above; then come those of each `folder`, as people name them. `model`: the one that
+    answers there."""
 
     id: str
     title: str
     messages: int
     last_active_at: float
     present: bool = False
+    thread: str | None = None
+    works: bool = False
+    waits: bool = False
+    seen_at: float | None = None
     pinned: bool = False
     folder: str = ""
     model: str = ""
@@ -216,8 +222,11 @@ class Views(Protocol):
         """Whether the message of this event has had its turn."""
 
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
-        """The present session and those that /resume goes back to, newest first, the pinned ones above, then those in
-        folders; one for all versions of a conversation."""
+        """The present sessions of all chats that the person has alone with the bot, and those that /resume goes back
+        to, newest first, the pinned ones above, then those in folders; one for all versions of a conversation."""
+
+    async def seen(self, source: Source, at: float) -> None:
+        """Note when the person saw the present session of this chat (seconds since the epoch)."""
 
     async def shelve(
         self,
@@ -230,6 +239,9 @@ class Views(Protocol):
     ) -> None:
         """Name a conversation in their list, pin it there, or put it into a folder ("": none). Raises
         SessionNotFound."""
+
+    async def thread(self, source: Source, session_id: str) -> str | None:
+        """The thread of one of their conversations. Raises SessionNotFound."""
 
     async def title(self, source: Source, session_id: str) -> str | None:
         """The title of one of their conversations; None if it is not theirs, or no longer exists."""

@@ -595,7 +595,7 @@ async def keep(store: Documents, asked: Approval, lasts: Lasts, at: float) -> No
     """Let the yes to a question last. Raises StoreUnavailable."""
     session = asked.session if lasts == "session" else ""
     made = Standing(deed=asked.deed, person=asked.person, question=asked.question, at=at, session=session)
-    await store.set_notes(under(asked.key, _STANDING), {_note_of(made): encode(made).decode()})
+    await store.set_notes(under(asked.key.owner, _STANDING), {_note_of(made): encode(made).decode()})
 
 
 async def standing(store: Store, key: SessionKey, person: str, session: str) -> list[Standing]:
@@ -607,11 +607,11 @@ async def standing(store: Store, key: SessionKey, person: str, session: str) -> 
 
 async def take_back(store: Documents, key: SessionKey, yes: Standing) -> None:
     """Let a yes hold no more. Raises StoreUnavailable."""
-    await store.set_notes(under(key, _STANDING), {_note_of(yes): None})
+    await store.set_notes(under(key.owner, _STANDING), {_note_of(yes): None})
 
 
 async def _all_standing(store: Documents, key: SessionKey) -> list[Standing]:
-    return [decode(text, type=Standing) for text in (await store.notes(under(key, _STANDING))).values()]
+    return [decode(text, type=Standing) for text in (await store.notes(under(key.owner, _STANDING))).values()]
 
 
 def _note_of(yes: Standing) -> str:

@@ -790,6 +790,11 @@ class ReportStore(StoreProcess):
         the keys of a sixteenth of all sessions for it."""
         return await self._read(reports.conversations, chat, limit)
 
+    async def own_sessions(self, owner: SessionKey, limit: int) -> list[Session]:
+        """The sessions of all chats that a person has alone with the bot, newest first: of the keys that have this
+        `owner`, as far as they are among the `limit` newest of the chat."""
+        return await self._read(reports.own_sessions, owner, limit)
+
     async def compactions(self, session_id: str) -> list[Compaction]:
         """The compactions that ended or opened this session, oldest first."""
         return await self._read(reports.compactions, session_id)
@@ -801,18 +806,18 @@ class ReportStore(StoreProcess):
         Words of people and the model come before results of tools, as far as these are indexed (`searchable`,
         `ranking`). Messages with a quoted phrase come first. `key` None: in all conversations. `meaning`: messages with
         a similar meaning are found, too, if that model has made their vectors."""
-        return await self._backend.search(words, key, limit, self._process.time.now(), meaning)
+        return await self._backend.search(words, key and key.owner, limit, self._process.time.now(), meaning)
 
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
         """For each of a few values, the key's original messages that hold it exactly, as far as that is indexed: the
         oldest, and up to `limit` of the newest, oldest first. All values together cost one look, because a turn waits
         for it."""
-        return await self._backend.holding(values, key, limit)
+        return await self._backend.holding(values, key.owner, limit)
 
     async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
         """A message of the key's conversations with what was said before and after it, oldest first, at most `reach`
         messages on each side. Empty if the message is of no conversation of this key."""
-        return await self._backend.around(key, message_id, reach)
+        return await self._backend.around(key.owner, message_id, reach)
 
     async def usage(
         self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None

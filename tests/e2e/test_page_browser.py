@@ -559,7 +559,7 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await expect(me.locator("#log")).to_contain_text("echo: the train")
         await say(me, "/title Vienna trip")
         await expect(me.locator(".sessions .present")).to_contain_text("Vienna trip")
-        await me.locator(".fresh").click()
+        await say(me, "/new")
         await expect(me.locator("#log")).to_contain_text("Started a fresh session")
         await expect(me.locator("#empty")).to_be_visible()  # what was said before is out of the way
         await expect(me.locator("#log .said").first).to_be_hidden()
@@ -711,8 +711,9 @@ async def test_without_a_script_people_read_and_write(tmp_path: Path, chromium: 
             await expect(me.locator("#log > li").last.get_by_text("line 99")).to_be_in_viewport()
             await expect(me.locator("#text")).to_be_in_viewport(ratio=1)
         await me.set_viewport_size({"width": 1000, "height": 700})
-        await me.get_by_role("button", name="New chat").click()
-        await live.me.until("Started a fresh session")
+        await me.get_by_role("link", name="New chat").click()
+        await expect(me.locator("#empty")).to_be_visible()
+        await expect(me.locator(".sessions")).to_contain_text("no script here")
 
 
 CODE = """A `word` and a [link](https://example.org).

@@ -57,48 +57,6 @@ async def test_a_question_that_waits_is_seen_whatever_is_said_meanwhile(tmp_path
         await equals_reload(me)
 
 
-async def test_a_new_chat_asks_before_it_stops_what_waits(tmp_path: Path, chromium: Browser) -> None:
-    async with asked(tmp_path, chromium) as (live, me, _):
-        await me.locator(".fresh").click()
-        await expect(me.get_by_role("dialog")).to_contain_text("still working on your last message")
-        assert not (await Axe().run(me)).response["violations"]
-        await me.get_by_role("button", name="Keep waiting").click()
-        await expect(me.get_by_role("dialog")).to_have_count(0)
-        dot = "getComputedStyle(document.querySelector('.sessions .present > a'), '::before').content"
-        assert await me.evaluate(dot) == '""'
-        await expect(me.locator("#unsent li")).to_have_count(0)
-        await expect(me.locator(".question .buttons")).to_be_visible()
-        await me.locator(".sessions a", has_text="tides").click()
-        await say(me, "And at night?")
-        await expect(me.get_by_role("dialog")).to_be_visible()
-        await me.keyboard.press("Escape")
-        await expect(me.locator("#text")).to_have_value("And at night?")
-        await me.keyboard.press("Enter")
-        await me.get_by_role("button", name="Stop and go on").click()
-        await expect(me.locator("#log .reply").last).to_contain_text("It is paid.")  # the script's next words
-        assert "twice a day" in str(live.model.requests[-1].messages)
-        await expect(me.locator(".question .buttons")).to_have_count(0)
-        assert "/stop" not in await me.locator("main").inner_text()
-        await equals_reload(me)
-        await me.locator(".fresh").click()  # nothing runs any more
-        await expect(me.locator("#empty")).to_be_visible()
-
-
-async def test_without_a_script_a_page_asks_that(tmp_path: Path, chromium: Browser) -> None:
-    async with asked(tmp_path, chromium, java_script_enabled=False) as (live, me, other):
-        for _ in range(2):
-            await me.get_by_role("button", name="New chat").first.click()
-            await expect(me.locator("main")).to_contain_text("still working on your last message")
-            await me.get_by_role("link", name="Keep waiting").click()
-            await expect(me.locator(".question .buttons")).to_be_visible()
-        await me.goto(f"{live.adapter.at}/s/{other}")
-        await me.locator("#text").fill("And at night?")
-        await me.locator(".send").first.click()
-        await me.get_by_role("button", name="Stop and go on").click()
-        await live.me.until("It is paid.")
-        assert "twice a day" in str(live.model.requests[-1].messages)
-
-
 async def test_a_link_is_shown_where_it_is_made(tmp_path: Path, chromium: Browser) -> None:
     async with page(tmp_path) as live:
         context = await chromium.new_context(permissions=["clipboard-read", "clipboard-write"])

@@ -129,12 +129,12 @@ class Visitor:
             assert answer.status == 200, await answer.text()
         return id_
 
-    async def until(self, words: str, *, quiet: bool = True) -> Shown:
+    async def until(self, words: str, *, quiet: bool = True, path: str = "/") -> Shown:
         """The page, once it shows these words, and, if `quiet`, nothing is being written."""
         async with asyncio.timeout(PATIENCE):
             pause = pauses()
             while True:
-                shown = await self.shown()
+                shown = await self.shown(path)
                 if words in shown.text and (shown.is_quiet or not quiet):
                     return shown
                 await asyncio.sleep(next(pause))

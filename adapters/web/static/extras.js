@@ -116,7 +116,7 @@
   models?.addEventListener("toggle", async () => {
     if (!models.open) return;
     const place = models.querySelector(".menu");
-    const found = await part("/models", "choices");
+    const found = await part(models.querySelector(".menu a")?.href || "/models", "choices");
     if (!found) return;
     place.replaceChildren(found);
     const names = [...found.querySelectorAll("li")];
@@ -135,7 +135,7 @@
 
   // -- a chat that went back to an earlier conversation shows that above it, and a new one does not ------------------
   document.addEventListener("begun", async (event) => {
-    const found = event.detail === "back" ? await part("/", "before") : null;
+    const found = event.detail === "back" ? await part(location.pathname, "before") : null;
     $("before").replaceChildren(...(found ? found.childNodes : []));
     document.dispatchEvent(new CustomEvent("shown", { detail: $("before") }));
   });

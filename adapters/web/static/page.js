@@ -133,7 +133,7 @@
       if (!answer.ask || !await ask(answer)) return;
       await send({ sure: 1 });
       toast("Deleted");
-      if (!live) location.assign("/#end");
+      if (!live || button.closest("li.present")) location.assign("/new");
       else document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));  // its rows may be gone, too
     } catch {
       toast("Legato does not answer right now. Try again in a moment.");
@@ -165,12 +165,12 @@
     if ($("problem")) showWaiting();
   }
   function say(words, files = [], instead = "") {
-    unsent.push({ id: newId(), text: words, files, instead, back: composer?.elements.back?.value || "" });
+    unsent.push({ id: newId(), text: words, files, instead, back: composer?.elements.back?.value || "", chat: command.elements.chat.value });
     keep();
     sendNext();
   }
   async function post(form, fields, files = []) {
-    let body = new URLSearchParams({ csrf: form.elements.csrf.value, ...fields });  // read with less work than parts
+    let body = new URLSearchParams({ csrf: form.elements.csrf.value, chat: form.elements.chat.value, ...fields });  // read with less work than parts
     if (files.length || `${body}`.length > 200000) {
       const parts = new FormData();
       for (const [name, value] of body) parts.set(name, value);
@@ -185,20 +185,16 @@
     const first = unsent[0];
     let again = false;
     try {
-      const { id, text: words, files, instead = "", back = "", stop } = first;
-      const response = await post(command, { id, text: words, instead, back, ...(stop ? { stop } : { ask: 1 }) }, files);
+      const { id, text: words, files, instead = "", back = "", chat = "" } = first;
+      const response = await post(command, { id, text: words, instead, back, chat }, files);
       const answer = (response.headers.get("Content-Type") || "").includes("json") ? await response.json() : {};
       if (response.status === 401) return void location.reload();
       again = response.status >= 500;
-      if (answer.ask && await ask(answer)) first.stop = 1;
-      else if (answer.ask) {
-        unsent.shift();
-        if (back) { text.value = words; pick(files); grow(); }
-      } else if (!again) {
+      if (!again) {
         unsent.shift();
         problem(response.ok ? "" : answer.problem || "The message was not taken: load the page again.");
         if (response.ok && instead && live && $("before").firstChild) document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));
-        if (response.ok && back && !live) { keep(); return void location.assign("/#end"); }
+        if (response.ok && back && !live) { keep(); return void location.assign(answer.to); }
         if (!response.ok && text) { text.value = [first.text, text.value].filter(Boolean).join("\n"); grow(); }
       } else problem(answer.problem || "");
     } catch {
@@ -228,13 +224,13 @@
       list.id = "unsent";
       $("problem").before(list);
     }
-    list.replaceChildren(...unsent.filter((each) => each.text !== "/new").map((each) => {
+    list.replaceChildren(...unsent.filter((each) => each.chat === command.elements.chat.value).map((each) => {
       const item = document.createElement("li");
       item.textContent = each.text || each.files.map((file) => file.name).join(", ");
       item.dir = "auto";
       return item;
     }));
-    list.hidden = !unsent.length;
+    list.hidden = !list.firstChild;
   }
   window.addEventListener("online", () => { pause = 500; sendNext(); });
 
@@ -332,7 +328,7 @@
   });
   function stream() {
     if (source || document.hidden || !live) return;
-    const address = `/events?n=${log.dataset.most}&last=${encodeURIComponent(log.dataset.digest)}`;
+    const address = `/events?chat=${log.dataset.chat}&n=${log.dataset.most}&last=${encodeURIComponent(log.dataset.digest)}`;
     source = new EventSource(address);
     const on = (kind, act) => source.addEventListener(kind, (event) => {
       act(JSON.parse(event.data));

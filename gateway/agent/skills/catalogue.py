@@ -193,4 +193,4 @@ def listing(described: Mapping[str, str], window: int, *, learns: bool = False) 
 
 
 def _folder(key: SessionKey) -> str:
-    return under(key.caller, "skills")
+    return under(key.caller.owner, "skills")

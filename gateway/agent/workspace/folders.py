@@ -81,7 +81,10 @@ class Workspaces(Struct, frozen=True):
         return (self.root / name_of(key)).exists()
 
     def remove(self, key: SessionKey) -> bool:
-        """Remove all that a conversation has here; say whether it had something. Raises OSError."""
+        """Remove all that a conversation has here, and not with others; say whether it had something. Raises
+        OSError."""
+        if key.owner != key:
+            return False
         folders = (self.root, self.root / _KEPT, self.background, self.root.parent / UNBOXED)
         places = [folder / name_of(key) for folder in folders]
         there = [each for each in places if each.exists()]
@@ -99,7 +102,7 @@ class Workspaces(Struct, frozen=True):
 def name_of(key: SessionKey) -> str:
     """The name of a conversation's folder. Slashes are escaped, so no name leaves the folder above. Some file systems
     take large letters for small ones: then the name alone would not tell two conversations apart."""
-    name = quote(str(key), safe="=")
+    name = quote(key.owner.text, safe="=")
     if len(name) <= _LONGEST_NAME and not _LARGE.search(name):
         return name
     return f"{name[:80]}-{blake2s(name.encode(), digest_size=16).hexdigest()}"

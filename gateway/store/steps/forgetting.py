@@ -72,7 +72,7 @@ def forget(space: Space, lease: Lease | None, deed: Forgetting) -> Mapping[str, 
     for number in gone:
         space.drop(MESSAGE, number)
     if deed.pins is not None:
-        space.put(PINNED, PinsRecord(key=deed.key, pins=deed.pins))
+        space.put(PINNED, PinsRecord(key=deed.key.owner, pins=deed.pins))
     if deed.files:
         keeping.drop_files(space, deed.key, deed.files)
     for reminder in deed.reminders:
@@ -257,7 +257,7 @@ def _erase_kept(space: Space, deed: Erasure) -> dict[str, int]:
     keeping.drop_files(space, deed.key, old)
     if deed.before is not None:
         return {"files": len(old)}
-    rules = len(keeping.pins(space, deed.key).rules)
+    rules = len(keeping.pins(space, deed.key).rules) if deed.key.owner == deed.key else 0
     space.drop(PINNED, deed.key.text)
     for alarm in space.first(ALARMS, deed.key.text, MANY):
         space.drop(ALARM, alarm.reminder.id)
@@ -297,7 +297,7 @@ def talks(space: Space, platform: str | None, person: str | None) -> list[Talk]:
         for item in space.first(HEARD, lane, MANY):
             source = None if item.inbound is None else item.inbound.source
             if source is not None and platform in (None, source.platform) and person in (None, source.user):
-                found.add((lane, source.chat_type))
+                found |= {(lane, source.chat_type), (SessionKey.parse(lane).owner.text, source.chat_type)}
     if platform is None and person is None:
         found |= {(kept.session.key.text, kept.session.chat_type) for kept in space.first(SESSIONS, "", MANY)}
     return [Talk(key=SessionKey.parse(lane), chat_type=kind) for lane, kind in sorted(found)]

@@ -46,7 +46,7 @@ from gateway.store.steps import lanes, outbox, sessions
 
 def pins(space: Space, key: SessionKey) -> Pins:
     """A key's pins, maybe none."""
-    found = space.get(PINNED, key.text)
+    found = space.get(PINNED, key.owner.text)
     return Pins() if found is None else found.pins
 
 
@@ -56,7 +56,7 @@ def set_pins(space: Space, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) ->
     if rebuilt is None and sessions.tip(space, lease.key) is not None:
         raise SessionConflict("This key has a session, whose prompt must hold its pins.")
     session = None if rebuilt is None else sessions.rebuild(space, lease.key, rebuilt)
-    space.put(PINNED, PinsRecord(key=lease.key, pins=pins))
+    space.put(PINNED, PinsRecord(key=lease.key.owner, pins=pins))
     return session
 
 

@@ -98,7 +98,7 @@ def _message(space: Space, data: Data) -> None:
     note = loads(data["note"]) if data["note"] else None
     said = MessageRecord(
         number=int(data["id"]),
-        key=_key(data),
+        key=_key(data).owner,
         session_id=data["session_id"],
         at=data["at"],
         tokens=data["tokens"],

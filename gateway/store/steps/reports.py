@@ -49,6 +49,12 @@ def conversations(space: Space, chat: SessionKey, limit: int) -> list[SessionKey
     return of_chat[:limit]
 
 
+def own_sessions(space: Space, owner: SessionKey, limit: int) -> list[Session]:
+    """The sessions of all chats that a person has alone with the bot, newest first."""
+    found = space.last(OF_CHAT, chat_name(owner.address), limit)
+    return [sessions.whole(space, kept) for kept in found if kept.session.key.owner == owner]
+
+
 def compactions(space: Space, session_id: str) -> list[Compaction]:
     """The compactions that ended or opened a session, oldest first."""
     found = [*space.first(ENDING, session_id, MANY), *space.first(OPENING, session_id, MANY)]

@@ -129,7 +129,7 @@ def store_message(space: Space, session_id: str, key: SessionKey, new: Message, 
     number, at = space.number(), note.get("at", at)
     said = MessageRecord(
         number=number,
-        key=key,
+        key=key.owner,
         session_id=session_id,
         at=at,
         tokens=note.get("tokens"),

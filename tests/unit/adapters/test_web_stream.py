@@ -72,7 +72,7 @@ async def test_a_page_looks_into_the_store_after_a_turn_that_did_more_than_ask(
         model_of=said,
     )
     page, anna = WebAdapter(WebSettings(), host), ChatAddress(platform="web", chat="anna")
-    with page._bells.heard("anna") as bell:
+    with page._bells.heard(anna) as bell:
         await page.typing(anna, True)
         page.working(anna, doing, 0.0)
         bell.stored.clear()
