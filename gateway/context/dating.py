@@ -71,10 +71,12 @@ class Told(NamedTuple):
 
 
 class _Dated(NamedTuple):
-    """A saying with its day. `own`: its words that the last saying about the thing lacks."""
+    """A saying with its day. `own`: its words that the last saying about the thing lacks. `later`: what it lacks
+    itself of that."""
 
     words: frozenset[str]
     own: frozenset[str]
+    later: frozenset[str]
     at: float
 
 
@@ -158,7 +160,7 @@ class Dating:
             last = thread[-1].words
             for told in thread:
                 rest = last if told is not thread[-1] else thread[0].words
-                dated = _Dated(told.words, told.words - rest, told.at)
+                dated = _Dated(told.words, told.words - rest, last - told.words, told.at)
                 for word in dated.own or dated.words:
                     self._by_word[word].append(dated)
 
@@ -180,11 +182,12 @@ class Dating:
 
     def _said(self, words: frozenset[str]) -> _Dated | None:
         """The saying that a line with these words repeats; of several that it repeats as much, the newest."""
-        best, most = None, (0.0, 0.0)
+        best, most = None, (0.0, False, 0.0)
         for dated in {id(each): each for word in words for each in self._by_word.get(word, ())}.values():
             shared = dated.words & words
             valued = len(shared) > 1 and any(any(map(str.isdigit, word)) for word in dated.own & words)
-            rank = len(shared) / len(dated.words), dated.at
+            former = bool(dated.later) and not dated.later <= words  # and what the line says of other things is newer
+            rank = len(shared) / len(dated.words), former, dated.at
             if (rank[0] >= _ALIKE or valued) and rank >= most:
                 best, most = dated, rank
         return best

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 from typing import Annotated, Any, Final, NamedTuple
 
 from msgspec import Meta, Struct
@@ -36,9 +37,8 @@ _EDGE: Final = 2_000  # characters that are read at either end of a longer messa
 _BESIDE: Final = 40  # bytes that every fact is taken to be longer, so that length is not all that counts
 _STEP: Final = 8  # bytes; of facts that are about as long, and worth as much, the newest stay
 _EACH: Final = 6  # facts of one message
-NEWER: Final = 1.0  # the least worth of what may be the last that was said of a thing
 _LEAST_ROOM: Final = 4  # tokens; no fact is shorter
-_OWN: Final = 0.4  # of the room, for what people tell of themselves
+_OWN: Final = 0.4  # of the room, at first for what people tell of themselves alone
 _ALIKE: Final = 0.5  # of the older fact's words are in the newer one, which tells of a change
 _ABBREVIATED: Final = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|St|Prof|Nr|No|Sr|Sra|Str|Hr|Fr|Mme|ca|approx)\.\Z", re.IGNORECASE)
 _QUOTE: Final = re.compile(r"[ \t]{0,8}[>|]")
@@ -85,7 +85,7 @@ def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[P
             changes = tells_of_change(said.fact.text)
             if changes or said.words in seen or _unnumbered(said.words) in seen:
                 left = [each for each in held if not said.replaces(each, changes=changes)]
-                said = said if len(left) == len(held) else said.at_least(NEWER)
+                said = said if len(left) == len(held) else said.at_least(NAMED)
                 held = left
             held.append(said)
             seen.update((said.words, _unnumbered(said.words)))
@@ -156,23 +156,25 @@ def listed(
     room -= counter.constant(f"{HEADING}\n{_SAID}") + 2
     left = MOST * LONGEST if chars is None else chars - len(HEADING) - len(_SAID) - 2
     lines: dict[int, str] = {}
-    own = int(room * _OWN)  # tokens that only what people tell of themselves may take
+    own = int(room * _OWN)  # tokens that what people tell of themselves may take before all else
     facts = [each for each in facts if each.weight == LASTING or each.text not in changed]
     told = [Told.of(each.text, each.at) for each in facts]
     others = related(told)
     worth = [each.weight for each in facts]
     for place, each in enumerate(told):
         for older in (other for other in others[place] if other < place):
-            worth[place] = max(NEWER, worth[place])
+            worth[place] = max(NAMED, worth[place])
             alike = len(told[older].words & each.words) >= _ALIKE * len(told[older].words)
             if alike and facts[older].weight < LASTING:
                 worth[older] /= 2
     facts = [replace(each, weight=worth[place]) for place, each in enumerate(facts)]
-    for place in _by_worth(facts):
+    best = _by_worth(facts)
+    # Then all else may have what that leaves.
+    for kept, place in chain(((own, place) for place in best), ((0, place) for place in best)):
         fact = facts[place]
         line = f"{fact.line} ({days.of(fact.at)})" if fact.at and (others[place] or fact.text in changed) else fact.line
         size = counter.text(line) + 1
-        if size <= room - (own if facts[place].weight <= NAMED else 0) and len(line) < left:
+        if place not in lines and size <= room - (kept if fact.weight <= NAMED else 0) and len(line) < left:
             lines[place] = line
             room, left = room - size, left - len(line) - 1
         elif room < _LEAST_ROOM:

@@ -14,6 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -33,7 +34,7 @@ from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(CHANGED, "").rstrip()
 MOST: Final = 128  # sentences that are kept, and twice as many fields
-SHARE: Final = 0.06  # of a summary's room: the most that the list takes
+SHARE: Final = 0.1  # of a summary's room: the most that the list takes
 _SAID: Final = "The last that was said of each, its day, and what was said before, perhaps of another."
 _READ: Final = 400  # newest messages of a middle that are read
 _LONGEST: Final = 160  # characters of a sentence; a longer one tells of more than a state
@@ -51,6 +52,8 @@ _THING: Final = re.compile(
     r"(?![A-Za-z0-9_-]|[.,:/@]\w|\s?[€$£¥%°元円]|\s?(?:euros?|dollars?|usd|eur)\b)"
 )
 _NAME: Final = re.compile(r"(?<=[^\W\d_,]\s)[A-ZÀ-Þ][\w’'-]+ [A-ZÀ-Þ][\w’'-]+")
+# With what a short sentence of the assistant begins: "the server lima …".
+_CALLED: Final = re.compile(r"\A\w{1,4} ([^\W\d_]{4,} [^\W\d_]{3,}) \w")
 _DATE: Final = re.compile(r"\d{1,4}-\d{1,2}-\d{1,4}")
 _NAMES: Final = re.compile(
     r"(?:^|_|(?<=[a-z]))(?:id|iid|key|number|code|no|nr|ref)$|^(?:host|user)?name$", re.IGNORECASE
@@ -104,7 +107,7 @@ def carried(before: Iterable[Saying], middle: Sequence[Message], redact: Redact)
         for said, line, shown in zip(fresh, lines, clean, strict=True)
         if line == shown or not said.field  # a field with a credential is not kept
     ]
-    for said in (*before, *fresh):
+    for said in _named([*before, *fresh]):
         row = kept[said.of, said.field]
         if row and said.at < row[-1].at:  # the clock was set back: what was said last is the last
             said = replace(said, at=row[-1].at)
@@ -117,6 +120,19 @@ def carried(before: Iterable[Saying], middle: Sequence[Message], redact: Redact)
     spoken = [said for row in rows for said in row if not said.field][:MOST]
     fields = [said for row in rows for said in row if said.field][: 2 * MOST]
     return sorted([*spoken, *fields], key=lambda said: said.at)
+
+
+def _named(sayings: Sequence[Saying]) -> Iterator[Saying]:
+    """Those whose thing has a name: of two words, the second is none if it stands behind several others, as "was"
+    does."""
+    behind = defaultdict[str, set[str]](set)
+    for said in sayings:
+        first, _, second = said.of.partition(" ")
+        behind[second if second.islower() and first[:1] != "[" else ""].add(first)
+    for said in sayings:
+        second = said.of.partition(" ")[2]
+        if not second or len(behind.get(second, ())) < 2:
+            yield said
 
 
 def _is_same(one: Saying, other: Saying) -> bool:
@@ -153,10 +169,13 @@ def _of(message: Message) -> Iterator[Saying]:
 def _thing_in(said: str, *, person: bool) -> str:
     """The first name with a digit in a sentence that says more than the name, or of two words if no person says it; ""
     for none."""
-    named = _THING.search(said) or (None if person else _NAME.search(said))
-    if named is None or _DATE.fullmatch(named[0]) or _ASKS.search(said):
+    named = _THING.search(said)
+    if named is None and not person:
+        named = _NAME.search(said) or (_CALLED.match(said) if len(said) <= _SHORT else None)
+    name = named[named.lastindex or 0] if named else ""
+    if not name or _DATE.fullmatch(name) or _ASKS.search(said):
         return ""
-    return named[0] if _SAYS.search(said.replace(named[0], "")) else ""
+    return name if _SAYS.search(said.replace(name, "")) else ""
 
 
 def _subject_of(said: str) -> str:
@@ -200,21 +219,21 @@ def _objects(value: Any) -> Iterator[tuple[str, dict[str, str]]]:
     elif isinstance(value, dict):
         plain = {name: str(each) for name, each in value.items() if isinstance(each, str | int | float)}
         fields = {name: each for name, each in plain.items() if 0 < len(each) <= _VALUE}
-        named = next(
-            (name for name, each in fields.items() if _NAMES.search(name) and not _is_person(name, each)), None
-        )
-        named = (
-            named
-            or next((name for name, each in fields.items() if _THING.fullmatch(each)), None)
-            or next(
-                (name for name in [*fields][:1] if _LABEL.fullmatch(fields[name]) and not _KINDS.search(name)), None
-            )
-        )
-        if named:
+        if (named := _named_by(fields)) is not None:
             yield fields[named], {name: each for name, each in fields.items() if name != named}
         for each in value.values():
             if isinstance(each, dict | list):
                 yield from _objects(each)
+
+
+def _named_by(fields: Mapping[str, str]) -> str | None:
+    """The field of an object that tells which one it is: one that is called so, one whose value has a digit, or the
+    first if it may be a name."""
+    names = [name for name, value in fields.items() if not _is_person(name, value)]
+    called = (name for name in names if _NAMES.search(name))
+    digits = (name for name in fields if _THING.fullmatch(fields[name]))
+    first = (name for name in [*fields][:1] if name in names and _LABEL.fullmatch(fields[name]))
+    return next(chain(called, digits, (name for name in first if not _KINDS.search(name))), None)
 
 
 def _is_person(field: str, value: str) -> bool:

@@ -199,3 +199,16 @@ async def test_a_credential_in_one_is_redacted() -> None:
 def test_two_words_with_a_name_tell_nothing_and_three_do() -> None:
     assert worth("Robert Meyer") == 0.0
     assert worth("Call Mr. Robert") == NAMED
+
+
+def test_short_statements_are_kept_and_fill_the_room_that_nothing_else_takes() -> None:
+    said = ["الموعد عند الطبيب يوم السبت.", "Evdeki kombi bozuk.", "装修预算六万。"]
+    kept = carried([], [user(each) for each in said])
+    assert [each.text for each in kept] == said
+    whole = listed(kept, Days(0.0), room=500, counter=COUNTER)
+    assert listed(kept, Days(0.0), room=COUNTER.text(whole) + 6, counter=COUNTER) == whole
+
+
+def test_what_took_the_place_of_another_is_worth_more_than_what_was_only_told() -> None:
+    said = ["Встреча с юристом в понедельник в десять.", "Юрист заболел, встреча с юристом теперь в четверг."]
+    assert [(each.text, each.weight) for each in carried([], map(user, said))] == [(said[1], NAMED)]

@@ -56,12 +56,33 @@ def lines_of(*said: Message, before: list[Saying] | None = None) -> list[str]:
             "- Case K-77 was closed. (2 May; before: state: open, 1 May)",
         ),
         (
+            [
+                tool_result("a", json.dumps({"サーバー": "app-osaka", "状態": "遅延"})),
+                tool_result("b", json.dumps({"サーバー": "app-osaka", "状態": "正常"})),
+            ],
+            "- app-osaka 状態: 正常 (2 May; before: 遅延, 1 May)",
+        ),
+        (
+            [assistant("The cluster amber is draining."), assistant("The cluster amber is ready again.")],
+            "- The cluster amber is ready again. (2 May; before: draining, 1 May)",
+        ),
+        (
             [user("Grandpa is in hospital."), user("Grandpa is home again.")],
             "- Grandpa is home again. (2 May; before: in hospital, 1 May)",
         ),
         ([user("空调坏了。"), user("空调修好了。")], "- 空调修好了。 (2 May; before: 坏, 1 May)"),
     ],
-    ids=["sentence", "JSON", "CSV", "table", "both", "no number", "Chinese"],
+    ids=[
+        "sentence",
+        "JSON",
+        "CSV",
+        "table",
+        "both",
+        "named by its first field",
+        "named by two words",
+        "no number",
+        "Chinese",
+    ],
 )
 def test_the_last_state_stands_with_its_day_and_the_one_before(said: list[Message], line: str) -> None:
     assert lines_of(*said) == [line]
@@ -86,6 +107,33 @@ def test_the_last_state_stands_with_its_day_and_the_one_before(said: list[Messag
 )
 def test_what_is_of_different_things_is_not_put_together(said: list[Message]) -> None:
     assert lines_of(*said) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        # A verb, which stands behind other words as well, is no name.
+        [assistant(f"The {each} then to be paid.") for each in ("boots cost", "lamp cost", "boots cost 5")],
+        # A person's name of two fields, and an answer's status.
+        [tool_result(each, json.dumps({"first_name": "Ivan", "last_name": each})) for each in ("Brown", "Petrov")],
+        [tool_result(each, json.dumps({"status": "Not-Found", "hint": each})) for each in ("one", "two")],
+    ],
+)
+def test_what_only_looks_like_a_name_is_none(said: list[Message]) -> None:
+    assert lines_of(*said) == []
+
+
+def test_what_changed_stays_when_much_else_is_said_of_other_things() -> None:
+    first = [tool_result("a", json.dumps({"dossier": "K-77", "etat": "incomplet"})), assistant("K-77 was accepted.")]
+    later = [assistant(f"Order B-{number} is packed.") for number in range(300)]
+    assert lines_of(*first, *later) == ["- K-77 was accepted. (2 May; before: etat: incomplet, 1 May)"]
+
+
+def test_a_line_of_a_former_state_has_its_day_whatever_else_it_repeats() -> None:
+    state = [Told.of(f"INC-5 {each}", MAY + place * DAY) for place, each in enumerate(("investigating", "resolved"))]
+    owner = [Told.of(f"INC-5 {each}", MAY + place * DAY) for place, each in enumerate(("nobody", "lena"))]
+    line = '- {"ticket": "INC-5", "state": "investigating", "owner": "lena"}'
+    assert Dating([state, owner], Days(MAY)).marked(line) == f"{line} (1 May)"
 
 
 def test_what_was_said_last_is_the_last_also_if_the_clock_was_set_back() -> None:
