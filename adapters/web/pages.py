@@ -211,7 +211,13 @@ def _pictured(picture: str, label: str, **more: str | bool) -> Html:
 
 _SEND: Final = el("button", icon("send"), type="submit", aria_label="Send", title="Send", class_="send")
 # What the script puts beside messages and code.
-_DOES: Final = (("copy", "Copy"), ("edit", "Edit"), ("again", "Answer again"), ("wrap", "Wrap lines"))
+_DOES: Final = (
+    ("copy", "Copy"),
+    ("edit", "Edit"),
+    ("again", "Answer again"),
+    ("aloud", "Read aloud"),
+    ("wrap", "Wrap lines"),
+)
 _ACTIONS: Final = el("template", [_pictured(does, label, data_do=does) for does, label in _DOES], id="actions")
 
 
@@ -334,7 +340,7 @@ def _below(frame: Frame, commands: Sequence[MenuEntry], *, here: bool) -> Html:
 
 # What people do with a chat, in words, with the command that does it.
 _COMMON: Final = (
-    ("Answer my last message again", "/retry"),
+    ("Another answer", "/retry"),
     ("Take back my last message", "/undo"),
     ("Go on in a copy", "/branch"),
     ("Compress now", "/compress"),

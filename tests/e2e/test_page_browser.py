@@ -216,7 +216,7 @@ async def test_a_message_is_said_anew_with_all_that_followed_taken_back(tmp_path
         await expect(me.locator("#log")).to_contain_text("echo: and a pear")
         assert re.search("pears.*plums.*a pear", str(live.model.requests[-1].messages))
         await me.locator("article.reply").last.hover()
-        await me.locator("[data-do=again]:visible").click()
+        await me.locator("[data-do=again]:visible").last.click()
         await expect(me.locator("#log")).to_contain_text("2/2")
         await expect(me.locator("#log > li").last).to_contain_text("echo: and a pear")
         assert (await log_text(me))[-3:] == ["and a pear", "2/2", "echo: and a pear"]
@@ -508,6 +508,82 @@ async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_t
         await expect(me.locator("#empty")).to_be_visible()
         await context.close()
         assert wrong == []
+
+
+MARKDOWN = """# A title
+
+Some **bold**, *slanted* and ~~wrong~~ `words`, see [a page](https://example.org/a).
+
+- one
+- two
+   1. first
+   2. second
+
+> said by others
+
+```python
+if x:
+    print("*")
+
+
+```
+
+| Train | Price |
+|---|---|
+| RJ | $x^2$ |
+
+---
+
+$$\\frac{1}{2}$$"""
+
+
+async def test_an_answer_is_copied_as_markdown_and_read_aloud(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path, model=FakeModel(in_turn(Say(text=MARKDOWN)))) as live:
+        context = await chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+        await context.add_init_script("window.said = []; speechSynthesis.speak = (each) => window.said.push(each.text)")
+        me = await tab(context, wrong := [])
+        await me.goto(live.adapter.guard.link)
+        await say(me, "a <b>\n\n\n*question*")
+        reply = me.locator("#log .reply")
+        await reply.get_by_role("button", name="Read aloud").click()
+        assert "Some bold, slanted and wrong words" in (await me.evaluate("said"))[0]
+        await reply.locator(".acts").get_by_role("button", name="Copy").click()
+        await expect(me.locator("#toast")).to_have_text("Copied")
+        assert await me.evaluate("navigator.clipboard.readText()") == MARKDOWN
+        await me.locator(".said").get_by_role("button", name="Copy").click()
+        await eventually(lambda: me.evaluate("navigator.clipboard.readText().then((all) => all.endsWith('question*'))"))
+        assert await me.evaluate("navigator.clipboard.readText()") == "a <b>\n\n\n*question*"
+        await context.close()
+        assert wrong == []
+
+
+async def test_an_earlier_answer_is_made_again_and_nothing_is_lost(tmp_path: Path, chromium: Browser) -> None:
+    answers = FakeModel(in_turn(*(Say(text=text) for text in ("first", "second", "another first"))))
+    async with page(tmp_path, model=answers) as live, person(chromium, live) as me:
+        for words, answer in (("one", "first"), ("two", "second")):
+            await say(me, words)
+            await expect(me.locator("#log .reply").last).to_contain_text(answer)
+        await me.locator("#log .reply").first.get_by_role("button", name="Answer again").click()
+        await expect(me.locator("#log .reply")).to_have_count(1)
+        await expect(me.locator("#log .reply")).to_contain_text("another first")
+        assert "two" not in str(live.model.requests[-1].messages)
+        await expect(me.locator(".versions")).to_contain_text("2/2")
+        await me.get_by_role("button", name="Version before").click()
+        await expect(me.locator("#log .reply").last).to_contain_text("second")
+        await equals_reload(me)
+
+
+async def test_what_is_being_written_is_kept_while_one_looks_elsewhere(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await me.fill("#text", "half a")
+        await me.goto(f"{live.adapter.at}/window")
+        await me.goto(live.adapter.at)
+        await expect(me.locator("#text")).to_have_value("half a")
+        await say(me, "half a thought")
+        await expect(me.locator("#log")).to_contain_text("echo: half a thought")
+        await expect(me).to_have_title("half a thought · Legato")
+        await me.reload()
+        await expect(me.locator("#text")).to_have_value("")
 
 
 async def test_a_picture_is_sent_and_shown(tmp_path: Path, chromium: Browser) -> None:

@@ -35,6 +35,7 @@
   function titled() {
     const named = live ? document.querySelector(".sessions .present a") : document.querySelector("h1");
     if ($("title")) $("title").textContent = named?.textContent || "Legato";
+    if (live) document.title = named ? `${named.textContent} · Legato` : "Legato";
   }
   // A long chat is painted when its end is ready; the rest follows.
   const LATE = 24;
@@ -65,7 +66,7 @@
       if (article.querySelector(".acts") || !article.querySelector(".body").textContent.trim()) continue;
       const acts = document.createElement("div");
       acts.className = "acts";
-      acts.append(offered("copy"), article.matches(".said") ? offered("edit") : offered("again"));
+      acts.append(offered("copy"), ...(article.matches(".said") ? ["edit"] : ["again", ...(window.speechSynthesis ? ["aloud"] : [])]).map(offered));
       article.append(acts);
     }
   }
@@ -101,11 +102,44 @@
     if (!button) return;
     const code = button.closest(".code");
     if (button.dataset.do === "wrap") code.classList.toggle("wrapped");
-    if (button.dataset.do === "again") say("/retry");
+    if (button.dataset.do === "aloud") return aloud(button.closest("article").querySelector(".body").innerText);
+    if (button.dataset.do === "again") document.dispatchEvent(new CustomEvent("again", { detail: button.closest("article") }));
     if (button.dataset.do === "edit") document.dispatchEvent(new CustomEvent("edit", { detail: button.closest("article") }));
     if (button.dataset.do !== "copy") return;
-    copy(code ? code.querySelector("code").textContent : button.closest("article").querySelector(".body").innerText.trim());
+    copy(code ? code.querySelector("code").textContent : markdown(button.closest("article").querySelector(".body")).trim());
   });
+  function aloud(words) {
+    const speaks = speechSynthesis.speaking;
+    speechSynthesis.cancel();
+    if (!speaks) speechSynthesis.speak(new SpeechSynthesisUtterance(words));
+  }
+  // What is shown, as Markdown, which other programs read.
+  const AROUND = { strong: "**", em: "*", s: "~~", code: "`" };
+  function markdown(node) {
+    const tag = node.localName, inside = () => [...node.childNodes].map(markdown).join("");
+    const led = (text, first, rest) => text.trim().split("\n").map((line, at) => (at ? rest : first) + line).join("\n");
+    const tex = node.dataset?.tex;
+    if (!tag || node.matches(".plain")) return node.textContent;
+    if (tex) return node.matches("[display=block]") ? `$$${tex}$$\n\n` : `$${tex}$`;
+    if (tag === "pre") return `\`\`\`${node.querySelector("code")?.dataset.language || ""}\n${node.textContent.replace(/\n$/, "")}\n\`\`\`\n\n`;
+    if (AROUND[tag]) return AROUND[tag] + inside() + AROUND[tag];
+    if (tag === "a") return `[${inside()}](${node.href})`;
+    if (tag === "br") return "\n";
+    if (tag === "hr") return "---\n\n";
+    if (tag === "header") return "";  // of code
+    if (/^h[3-6]$/.test(tag)) return `${"#".repeat(tag[1] - 2)} ${inside()}\n\n`;
+    if (tag === "blockquote") return `${led(inside(), "> ", "> ")}\n\n`;
+    if (tag === "ul" || tag === "ol") {
+      const items = [...node.children].map((item, at) => led(markdown(item), tag === "ul" ? "- " : `${node.start + at}. `, "   "));
+      return `${node.parentNode.localName === "li" ? "\n" : ""}${items.join("\n")}\n\n`;
+    }
+    if (tag === "table") {
+      const rows = [...node.rows].map((row) => `| ${[...row.cells].map((cell) => markdown(cell).trim()).join(" | ")} |`);
+      rows.splice(1, 0, `|${"---|".repeat(node.rows[0].cells.length)}`);
+      return `${rows.join("\n")}\n\n`;
+    }
+    return inside() + (tag === "p" ? "\n\n" : "");
+  }
   async function copy(words) {
     try {
       await navigator.clipboard.writeText(words);
@@ -270,16 +304,29 @@
   new ResizeObserver(() => { if (follows) toEnd(); }).observe($("main"));
   end.addEventListener("click", toEnd);
 
-  // The last answer can be made again, and words be said anew that are no command.
+  // An answer can be made again, an earlier one by asking anew, and words be said anew that are no command.
   const named = (said) => said.closest("li").dataset.event ?? (live ? said.closest("li").id.slice(2) : "");
   const words = (said) => said.querySelector(".plain")?.textContent || "";
   const lastSaid = () => [...log.querySelectorAll(".said")].filter((each) => !words(each).startsWith("/")).at(-1);
+  const lastReply = () => [...log.querySelectorAll("article.reply")].at(-1);
+  function askedFor(reply) {
+    let item = reply.closest("li");
+    while (item && !item.querySelector(".said")) item = item.previousElementSibling;
+    return item && !words(item).startsWith("/") && !item.querySelector(".cut, .file") ? item.querySelector(".said") : null;
+  }
+  document.addEventListener("again", ({ detail }) => {
+    if (detail === lastReply()) return say("/retry");
+    say(words(askedFor(detail)), [], named(askedFor(detail)));
+    toast("‹ brings back the old answer, and what followed it.");
+  });
   function offerLast() {
-    const replies = [...log.querySelectorAll("article.reply")];
+    const last = lastReply();
     for (const each of document.querySelectorAll("main [data-do=edit]")) {
       each.hidden = !composer || words(each.closest("article")).startsWith("/") || !named(each);
     }
-    for (const each of document.querySelectorAll("main [data-do=again]")) each.hidden = !composer || !live || each.closest("article") !== replies.at(-1);
+    for (const each of document.querySelectorAll("main [data-do=again]")) {
+      each.hidden = !composer || !live || (each.closest("article") !== last && !askedFor(each.closest("article")));
+    }
   }
   for (const each of [...log.children].slice(-LATE)) dress(each);
   offerLast();
@@ -377,10 +424,12 @@
 
   // -- writing ------------------------------------------------------------------------------------------
   if (!composer) return;
-  const files = $("file"), chosen = $("chosen"), menu = $("commands");
+  const files = $("file"), chosen = $("chosen"), menu = $("commands"), hint = $("editing");
   let picked = [];
 
+  const DRAFT = `${KEPT} ${location.pathname}`;  // what is being written, also when somebody looks at another page
   function grow() {
+    if (hint.hidden) try { sessionStorage.setItem(DRAFT, text.value); } catch { /* private mode */ }
     text.style.height = "auto";
     text.style.height = `${Math.min(text.scrollHeight, innerHeight / 3)}px`;
   }
@@ -419,7 +468,6 @@
   });
 
   // A message can be said anew: then it is taken back with all that followed.
-  const hint = $("editing");
   let instead = "";
   function editing(said) {
     if (said?.querySelector(".cut, .file")) {
@@ -553,11 +601,12 @@
       composer.requestSubmit();
     }
   });
-  grow();
   if (matchMedia("(pointer: fine)").matches) text.focus();
   try {
+    text.value ||= sessionStorage.getItem(DRAFT) || "";
     for (const each of JSON.parse(sessionStorage.getItem(KEPT) || "[]")) unsent.push({ ...each, files: [] });
   } catch { /* nothing was kept */ }
+  grow();
   keep();
   sendNext();
 })();
