@@ -295,7 +295,7 @@
   const atEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 120;
   const toEnd = () => scrollTo(0, document.documentElement.scrollHeight);
   const end = $("to-end");
-  let follows = true, before = scrollY;  // until somebody scrolls up: answers, pictures and the field itself grow
+  let follows = true, before = 0;  // until somebody scrolls up: answers, pictures and the field itself grow
   addEventListener("scroll", () => {
     end.hidden = atEnd();
     follows = end.hidden || (follows && scrollY >= before);
@@ -603,10 +603,11 @@
   });
   if (matchMedia("(pointer: fine)").matches) text.focus();
   try {
-    text.value ||= sessionStorage.getItem(DRAFT) || "";
+    const draft = sessionStorage.getItem(DRAFT);
+    if (draft && !text.value) text.value = draft;
     for (const each of JSON.parse(sessionStorage.getItem(KEPT) || "[]")) unsent.push({ ...each, files: [] });
   } catch { /* nothing was kept */ }
-  grow();
+  if (text.value) grow();
   keep();
   sendNext();
 })();
