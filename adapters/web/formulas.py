@@ -31,9 +31,9 @@ ELEMENTS: Final = frozenset((
     "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover",
 ))  # fmt: skip
 ATTRIBUTES: Final = frozenset((
-    "accent", "columnalign", "data-tex", "display", "displaystyle", "fence", "form", "largeop", "linethickness", "lspace",
-    "mathvariant", "maxsize", "minsize", "movablelimits", "notation", "rspace", "scriptlevel", "separator", "stretchy",
-    "width",
+    "accent", "columnalign", "data-tex", "display", "displaystyle", "fence", "form", "largeop", "linethickness",
+    "lspace", "mathvariant", "maxsize", "minsize", "movablelimits", "notation", "rspace", "scriptlevel", "separator",
+    "stretchy", "width",
 ))  # fmt: skip
 
 

@@ -914,6 +914,7 @@ def inside(seen: Seen, told: str) -> Child:
             "section",
             el("h2", "What it costs"),
             el("p", of_budget),
+            el("figure", el("figcaption", f"The last {len(per_day)} days"), _per_day(per_day)),
             _costs("Model", models),
             _costs("Platform", by_platform),
         ),
@@ -982,10 +983,10 @@ def _tiles(seen: Seen) -> list[Html]:
     slow = [f"{line}, 95 % within {_within(each.within)}" for line, each in zip(turns, hours, strict=True)]
     times = [_LONGER if each.within is None else each.within for each in hours]
     latest = next((each for each in reversed(hours) if each.turns), None)
+    in_usd = any(each.usd for each in per_day)
     spent = [f"${each.usd:.4f}, {_count(each.tokens, 'token')}" for each in hours]
-    in_usd = any(each.usd for each in per_day)  # where nothing has a price, its tokens are seen
     today = f"${per_day[-1].usd:.2f}" if in_usd else f"{per_day[-1].tokens:,}"
-    costs = chart("Spent in each hour", [each.usd if in_usd else each.tokens for each in hours], spent)
+    costs = chart("Spent in each hour", _spent(hours), spent)
     share = max((each.used / max(1, each.window) for each in seen.filled), default=0.0)
     full = [f"{each.fullest:.0%} full or less" for each in hours]
     return [
@@ -998,6 +999,19 @@ def _tiles(seen: Seen) -> list[Html]:
         _tile("Spent today" if in_usd else "Tokens today", today, costs),
         _tile("Fullest window", f"{share:.0%}", chart("Fullest window", [each.fullest for each in hours], full, 1.0)),
     ]
+
+
+def _per_day(costs: Sequence[Cost]) -> Html:
+    told = [
+        f"{datetime.fromtimestamp(float(each.label), UTC):%d %b}: ${each.usd:.4f}, {_count(each.tokens, 'token')}"
+        for each in costs
+    ]
+    return columns(_spent(costs), told, "Spent each day")
+
+
+def _spent(costs: Sequence[Cost] | Sequence[Hour]) -> list[float]:
+    """Dollars; where nothing has a price, tokens."""
+    return [each.usd for each in costs] if any(each.usd for each in costs) else [each.tokens for each in costs]
 
 
 def _tile(label: str, figure: str, chart: Child) -> Html:

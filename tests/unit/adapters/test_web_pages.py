@@ -233,10 +233,11 @@ def test_a_bar_is_marked_where_compaction_comes_by_itself() -> None:
     assert "mark" not in bar(shares(20, threshold=0))
 
 
-def test_hours_without_prices_are_shown_by_their_tokens() -> None:
+def test_days_without_prices_are_shown_by_their_tokens() -> None:
     free = joined(inside(seen(cost(0, 0.0, 50), cost(1, 0.0, 100)), ""))
     assert "<small>Tokens today</small><strong>100</strong>" in free
-    assert re.findall(r'height="([\d.]+)" class="part"', free)[-4:-2] == ["13.00", "26.00"]
+    assert re.findall(r'height="([\d.]+)" class="part"', free)[-2:] == ["13.00", "26.00"]
+    assert "The last 2 days" in free
 
 
 def test_a_half_full_window_is_half_a_column() -> None:
