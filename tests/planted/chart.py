@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Final, TypeGuard
 
@@ -82,8 +83,8 @@ class Chart:
 
     def tests(self, file: str, line: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """The tests that run a line: those nearest to it, with each file there that was changed since; and the others,
-        in turn the next of all and the next of another file. Last, if none runs it, the files of tests that bear the
-        file's name: some start programs."""
+        in turn the next of all and the next of another file. Last, if none runs it, files of tests that bear the file's
+        name, or name it as a command: some start programs."""
         running = self._running(file, line)
         near = [*self._changed, *running]
         others = [test for test in running if not self._is_near(file, test)]
@@ -92,12 +93,19 @@ class Chart:
             files[test.partition("::")[0]].append(test)
         of_files = (test for each in zip_longest(*files.values()) for test in each if test)
         far = dict.fromkeys(test for each in zip(others, of_files, strict=True) for test in each)
-        named = () if running else sorted(self._root.glob(f"tests/**/test_*{Path(file).stem}*.py"))[:_MOST_FILES]
+        named = () if running else self._named(Path(file).stem)
         return (
             tuple(self._affordable(test for test in near if self._is_near(file, test))),
             tuple(self._affordable(far)),
-            tuple(str(each.relative_to(self._root)) for each in named),
+            tuple(named),
         )
+
+    def _named(self, stem: str) -> list[str]:
+        files = sorted(self._root.glob("tests/*/**/test_*.py"))
+        says = re.compile(rf"legato\W+{re.escape(stem)}\b")
+        bear = [each for each in files if stem in each.stem]
+        say = (each for each in files if says.search(each.read_text(encoding="utf-8")))
+        return [str(each.relative_to(self._root)) for each in islice(dict.fromkeys((*bear, *say)), _MOST_FILES)]
 
     def _is_near(self, file: str, test: str) -> bool:
         """Whether a test stands in the nearest folders, or in a file that bears the name of the room or platform, or
