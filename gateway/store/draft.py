@@ -99,14 +99,16 @@ class Draft:
         self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool
     ) -> list[T]:
         drafted = self.records[index.kind]
-        found = self._stored.look(index, under, most + len(drafted), since, before, last)
+        found = self._stored.look(index, under, most, since, before, last)
+        key_of = index.kind.key
+        if found and not drafted.keys().isdisjoint(map(key_of, found)):  # others may stand in their places
+            found = self._stored.look(index, under, most + len(drafted), since, before, last)
         placed: list[tuple[Order, Key, T]] = []
         for key, record in drafted.items():
             entry = None if record is None else index.entry(record)
             if entry is not None and _is_between(entry, under, since, before):
                 placed.append((entry[1], key, record))
         if found:
-            key_of = index.kind.key
             placed += [index.placed(each) for each in found if key_of(each) not in drafted]
         if len(placed) > 1:
             placed.sort(key=_place, reverse=last)

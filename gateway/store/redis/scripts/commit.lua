@@ -1,11 +1,11 @@
--- A step that ran in the process: what it took for true, and what it puts if all of that is so.
+-- Steps that ran in the process: what they took for true, and what they put if all of that is so.
 --
 -- 1 if there are writes, else 0. n checks: 'g' (key, version or ''), 'r' (kind, index, '1' from the end, since or '', before or '', most, m members),
 -- 'c' (index, count), 'n' (names, index, m names), 's' (series, since, m numbers). Then the lowest and the highest of
--- the numbers that the step took (0: it took none), news or '', and the writes.
+-- the numbers that the steps took (0: none), news or '', and the writes.
 -- Gives {'ok', 'done'}, or {'ok', 'stale', the partition's last number, a list of (number of a check, what is so)…}.
 --
--- A process has one step at a time on its way to a partition. So it is enough to keep the number of its last one.
+-- A process has one commit at a time on its way to a partition. So it is enough to keep the number of its last one.
 local commits = P .. 'commits:' .. OWNER
 local stale = {}
 
