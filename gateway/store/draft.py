@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
-from gateway.store.space import Index, Key, Kind, Order
+from gateway.store.space import Entry, Index, Key, Kind, Order
 
 T = TypeVar("T")
 
 _NOTHING: Final[Mapping[tuple[str, Key], Any]] = MappingProxyType({})
+_NO_ENTRIES: Final[Mapping[Key, Sequence[Entry]]] = MappingProxyType({})
 
 
 class Records(Protocol):
@@ -45,10 +46,11 @@ class Records(Protocol):
 
 class Draft:
     """A `Space` on top of stored records. `known`: records that need not be asked for, by kind and key (None: it does
-    not exist). `records`: what the step has put, by kind and key (None: it was dropped). `series`: from which place on
-    a series is new, and with what. `cut`: series that were longer before. `news`: what it tells."""
+    not exist). `records`: what the step has put, by kind and key (None: it was dropped); `entries`: of those that were
+    not dropped, if their kind has indexes. `series`: from which place on a series is new, and with what. `cut`: series
+    that were longer before. `news`: what it tells."""
 
-    __slots__ = ("_known", "_stored", "cut", "dense", "news", "number", "records", "series")
+    __slots__ = ("_known", "_stored", "cut", "dense", "entries", "news", "number", "records", "series")
 
     def __init__(self, stored: Records, known: Mapping[tuple[str, Key], Any] = _NOTHING) -> None:
         self._stored = stored
@@ -56,6 +58,7 @@ class Draft:
         self.number = stored.number
         self.dense = stored.dense
         self.records: dict[Kind[Any], dict[Key, Any]] = {}
+        self.entries: dict[Kind[Any], dict[Key, Sequence[Entry]]] = {}
         self.series: dict[str, tuple[int, list[int]]] = {}
         self.cut: set[str] = set()
         self.news: list[tuple[str, ...]] = []
@@ -76,10 +79,15 @@ class Draft:
         return [record for key in keys if (record := self.get(kind, key)) is not None]
 
     def put(self, kind: Kind[T], record: T) -> None:
-        self.records.setdefault(kind, {})[kind.key(record)] = record
+        key = kind.key(record)
+        self.records.setdefault(kind, {})[key] = record
+        if kind.indexes:
+            self.entries.setdefault(kind, {})[key] = kind.entries(record)
 
     def drop(self, kind: Kind[T], key: Key) -> None:
         self.records.setdefault(kind, {})[key] = None
+        if kind in self.entries:
+            self.entries[kind].pop(key, None)
 
     def first(
         self, index: Index[T], under: str, most: int = 1, *, since: Order | None = None, before: Order | None = None
@@ -98,18 +106,20 @@ class Draft:
     def _look(
         self, index: Index[T], under: str, most: int, since: Order | None, before: Order | None, last: bool
     ) -> list[T]:
-        drafted = self.records[index.kind]
-        found = self._stored.look(index, under, most, since, before, last)
-        key_of = index.kind.key
-        if found and not drafted.keys().isdisjoint(map(key_of, found)):  # others may stand in their places
-            found = self._stored.look(index, under, most + len(drafted), since, before, last)
-        placed: list[tuple[Order, Key, T]] = []
-        for key, record in drafted.items():
-            entry = None if record is None else index.entry(record)
-            if entry is not None and _is_between(entry, under, since, before):
-                placed.append((entry[1], key, record))
-        if found:
-            placed += [index.placed(each) for each in found if key_of(each) not in drafted]
+        kind, wanted = index.kind, most
+        drafted, key_of = self.records[kind], kind.key
+        while True:
+            found = self._stored.look(index, under, wanted, since, before, last)
+            left = [each for each in found if key_of(each) not in drafted] if found else found
+            if len(left) >= most or len(found) < wanted:
+                break
+            wanted += len(found) - len(left)  # others may stand in the places of those that the step has put
+        placed = [index.placed(each) for each in left] if left else []
+        which = kind.indexes.index(index)
+        for key, entries in self.entries.get(kind, _NO_ENTRIES).items():
+            entry = entries[which]
+            if entry is not None and entry[0] == under and _is_between(entry[1], since, before):
+                placed.append((entry[1], key, drafted[key]))
         if len(placed) > 1:
             placed.sort(key=_place, reverse=last)
         return [record for _, _, record in placed[:most]] if placed else []
@@ -145,10 +155,8 @@ class Draft:
         self.news.append((topic, *words))
 
 
-def _is_between(entry: tuple[str, Order], under: str, since: Order | None, before: Order | None) -> bool:
-    if entry[0] != under:
-        return False
-    return (since is None or entry[1] >= since) and (before is None or entry[1] < before)
+def _is_between(place: Order, since: Order | None, before: Order | None) -> bool:
+    return (since is None or place >= since) and (before is None or place < before)
 
 
 def _place(placed: tuple[Order, Key, Any]) -> tuple[Order, Any]:

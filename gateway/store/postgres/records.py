@@ -152,20 +152,21 @@ class ServerRecords:
         """Write what a step has put."""
         execute = self.connection.execute
         for kind, records in draft.records.items():
+            entries = draft.entries.get(kind)
             for key, record in records.items():
                 if record is None:
                     execute(sql(f'DELETE FROM "{kind.name}" WHERE key = %s'), (_text(key),))
                 else:
-                    execute(_put(kind), _values(kind, key, record))
+                    execute(_put(kind), _values(kind, key, record, () if entries is None else entries[key]))
         for name, (place, numbers) in draft.series.items():
             if name in draft.cut:
                 execute("DELETE FROM series WHERE name = %s AND place >= %s", (name, place))
             execute(_EXTEND, (name, place - 1, numbers))
 
 
-def _values(kind: Kind[T], key: Key, record: T) -> list[Any]:
+def _values(kind: Kind[T], key: Key, record: T, entries: Sequence[Entry]) -> list[Any]:
     document = kind.document(record)
-    return [_text(key), document if kind.raw else document.decode(), *_entries(kind.entries(record))]
+    return [_text(key), document if kind.raw else document.decode(), *_entries(entries)]
 
 
 def _entries(entries: Sequence[Entry]) -> Iterator[Any]:

@@ -14,7 +14,7 @@ in the search index, `gone` those whose entries are to be taken away, and `gone:
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -255,15 +255,16 @@ class Writes:
         self._begins = f"{version} ".encode()
         self.arguments: list[Argument] = []
         for kind, records in draft.records.items():
+            entries = draft.entries.get(kind)
             for key, record in records.items():
-                self._put(kind, key, record)
+                self._put(kind, key, record, entries)
         for name, (place, numbers) in draft.series.items():
             if name in draft.cut:
                 self.arguments += ("t", f"s:{name}", place)
             if numbers:
                 self.arguments += ("e", f"s:{name}", len(numbers), *numbers)
 
-    def _put(self, kind: Kind[Any], key: Key, record: Any) -> None:
+    def _put(self, kind: Kind[Any], key: Key, record: Any, entries: Mapping[Key, Sequence[Entry]] | None) -> None:
         if kind.numbered and self.lowest and int(key) >= self.lowest:  # its number was just given
             old = _NONE
         else:
@@ -274,7 +275,7 @@ class Writes:
             return
         nowhere = (None,) * len(kind.indexes)
         befores = nowhere if old.record is None or not nowhere else old.entries or kind.entries(old.record)
-        afters = nowhere if record is None or not nowhere else kind.entries(record)
+        afters = nowhere if record is None or entries is None else entries[key]
         if record is None:
             self.arguments += ("d", f"{kind.name}:{key}")
         else:

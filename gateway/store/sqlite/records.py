@@ -300,11 +300,12 @@ class WrittenRecords(FileRecords):
 
     def _write_all(self, draft: Draft) -> None:
         for kind, records in draft.records.items():
+            entries = draft.entries.get(kind)
             for key, record in records.items():
                 if record is None:
                     self._drop(kind, key)
                 else:
-                    self._write(kind, key, record)
+                    self._write(kind, key, record, () if entries is None else entries[key])
         for name, (place, numbers) in draft.series.items():
             if name in draft.cut:
                 self.connection.execute("DELETE FROM series WHERE name = ? AND place >= ?", (name, place))
@@ -401,7 +402,7 @@ class WrittenRecords(FileRecords):
                 self._known[kind.name, key] = known
         return known
 
-    def _write(self, kind: Kind[T], key: Key, record: T) -> None:
+    def _write(self, kind: Kind[T], key: Key, record: T, entries: Sequence[Entry]) -> None:
         name = (kind.name, key)
         is_new = kind.numbered and name not in self._known and int(key) > self._begun  # its number was just given
         old = None if is_new else self._known.get(name, _UNKNOWN)
@@ -412,7 +413,6 @@ class WrittenRecords(FileRecords):
         except UnicodeEncodeError:
             written = kind.document(record)
         document = written if kind.raw else written.decode()
-        entries = kind.entries(record) if kind.indexes else ()
         before: Sequence[Entry] | None = None
         if old is None:
             values: list[Any] = [key, document]
