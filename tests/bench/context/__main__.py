@@ -1,7 +1,8 @@
 """Lead some conversations of returning customers through every policy and print what is kept: see `drive`.
 
 With `--delegated` it prints what helpers spare a conversation.
-With `--coding` it prints what is kept of runs of an agent that works on code: see `coding`.
+With `--coding` it prints what is kept of runs of agents that work on code: see `coding` and `swe`.
+With `--airline` it prints which ids are in view that an airline's desk needs: see `airline`.
 With `--chapters` it prints whether a chapter leads to what was said at the beginning: see `opened`.
 With `--states` it prints what is in view of things whose state changes: see `states`.
 With `--drift` it prints what is left of the first hour of a conversation: see `drift`.
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from gateway.runtime.tokens import TokenCounter
 from tests.bench import table
-from tests.bench.context import coding, delegated, drift, drive, opened, states
+from tests.bench.context import airline, coding, delegated, drift, drive, opened, states, swe
 from tests.bench.context.archive import Hits, searched
 from tests.bench.context.customers import LENGTH, write
 from tests.bench.context.sheet import Sheet, render
@@ -48,8 +49,18 @@ def main() -> None:
             print(table.render(f"Found by one call / by two, window {window:,}", rows), flush=True)
         return
     if given.coding:
-        for line in coding.render(given.windows, TokenCounter()):
-            print(line, flush=True)
+        counter = TokenCounter()
+        for module, packages in ((coding, coding.PACKAGES), (swe, swe.UNSEEN)):
+            works = [module.run(package, seed, counter, coding.STEPS) for seed, package in enumerate(packages)]
+            print(module.__name__.rpartition(".")[2])
+            for line in coding.render(works, given.windows, counter):
+                print(line, flush=True)
+        return
+    if given.airline:
+        counter = TokenCounter()
+        for window in sorted(given.windows):
+            works = [airline.run(seed, counter, airline.TASKS * window // 16_000) for seed in given.seeds]
+            print(*coding.render(works, [window], counter), sep="\n", flush=True)
         return
     if given.delegated:
         counter = TokenCounter()
@@ -107,6 +118,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--drift", action="store_true", help="what is left of the first hour, on the smallest window")
     parser.add_argument("--states", action="store_true", help="the last state of things that change")
     parser.add_argument("--coding", action="store_true", help="what is kept of an agent's work on code")
+    parser.add_argument("--airline", action="store_true", help="which ids are in view at an airline's desk")
     parser.add_argument("--delegated", action="store_true", help="what helpers spare a conversation")
     parser.add_argument(
         "--talk", type=Path, default=drift.TALK, help="what is said in it, as tests/bench/context/talk.yaml"

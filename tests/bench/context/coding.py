@@ -121,14 +121,38 @@ def run(package: str, seed: int, counter: TokenCounter, steps: int = STEPS) -> R
     return _Agent(package, seed, counter).work(steps)
 
 
-class _Agent:
-    def __init__(self, package: str, seed: int, counter: TokenCounter) -> None:
+class Worker:
+    """What agents of every kind do: say something, call a tool, need something."""
+
+    def __init__(self, seed: int, counter: TokenCounter) -> None:
         self._rng = Random(seed)
-        self._places = list(places(package))
-        self._rng.shuffle(self._places)
         self._counter = counter
         self._messages: list[Message] = []
         self._needs: dict[int, list[tuple[str, str]]] = {}
+
+    def _call(self, said: str, tool: str, arguments: dict[str, object], result: str) -> None:
+        name = f"call_{len(self._messages)}"
+        call = {"id": name, "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+        self._add(assistant(said or None, [call]))  # type: ignore[list-item]
+        self._add(tool_result(name, result))
+
+    def _add(self, message: Message) -> None:
+        self._messages.append(
+            noted(
+                message,
+                id=str(len(self._messages)),
+                at=1.0 + len(self._messages),
+                tokens=self._counter.message(message),
+                identifiers=identifiers.found(message),
+            )
+        )
+
+
+class _Agent(Worker):
+    def __init__(self, package: str, seed: int, counter: TokenCounter) -> None:
+        super().__init__(seed, counter)
+        self._places = list(places(package))
+        self._rng.shuffle(self._places)
         self._visited: list[Place] = []
         self._printed: list[Place] = []
 
@@ -206,23 +230,6 @@ class _Agent:
             f"1 failed, {rng.randrange(2, 90)} passed in {rng.random() * 9:.2f}s",
         ])  # fmt: skip
 
-    def _call(self, said: str, tool: str, arguments: dict[str, object], result: str) -> None:
-        name = f"call_{len(self._messages)}"
-        call = {"id": name, "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
-        self._add(assistant(said or None, [call]))  # type: ignore[list-item]
-        self._add(tool_result(name, result))
-
-    def _add(self, message: Message) -> None:
-        self._messages.append(
-            noted(
-                message,
-                id=str(len(self._messages)),
-                at=1.0 + len(self._messages),
-                tokens=self._counter.message(message),
-                identifiers=identifiers.found(message),
-            )
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
@@ -253,12 +260,14 @@ async def drive_run(work: Run, keeper: drive.Keeper, window: int) -> list[Probe]
     return probes
 
 
-def measure(window: int, policy: drive.Policy, counter: TokenCounter, steps: int = STEPS) -> tuple[list[Probe], float]:
-    """What a policy keeps of the runs on all packages, and what a pass leaves of the threshold."""
+def measure(
+    window: int, policy: drive.Policy, counter: TokenCounter, works: Sequence[Run]
+) -> tuple[list[Probe], float]:
+    """What a policy keeps of the runs, and what a pass leaves of the threshold."""
     probes, passes = [], list[int]()
-    for seed, package in enumerate(PACKAGES):
+    for work in works:
         keeper = policy.keeper(None, window, counter)  # type: ignore[arg-type]  # no conversation is asked for
-        probes += asyncio.run(drive_run(run(package, seed, counter, steps), keeper, window))
+        probes += asyncio.run(drive_run(work, keeper, window))
         passes += keeper.passes
     return probes, sum(passes) / max(1, len(passes)) / drive.threshold_of(window)
 
@@ -269,13 +278,14 @@ def share(probes: Sequence[Probe], *, old: bool = False, kind: str = "") -> floa
     return sum(chosen) / max(1, len(chosen))
 
 
-def render(windows: Sequence[int], counter: TokenCounter) -> Iterator[str]:
+def render(works: Sequence[Run], windows: Sequence[int], counter: TokenCounter) -> Iterator[str]:
     """A line for each window and way."""
     for window in sorted(windows):
         for policy in drive.POLICIES:
             if policy.name.startswith("ours, e"):
-                probes, left = measure(window, policy, counter)
-                kinds = ", ".join(f"{kind} {share(probes, kind=kind):.2f}" for kind in ("path", "class", "function"))
+                probes, left = measure(window, policy, counter, works)
+                known = dict.fromkeys(each.kind for each in probes)
+                kinds = ", ".join(f"{kind} {share(probes, kind=kind):.2f}" for kind in known)
                 yield (
                     f"{window:>7,}  {policy.name:<20}  in view {share(probes):.3f}, of old ones "
                     f"{share(probes, old=True):.3f} ({kinds}); a pass leaves {left:.2f}"
