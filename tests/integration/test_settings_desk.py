@@ -243,9 +243,9 @@ async def test_only_the_owner_takes_away_what_the_owner_wrote_of_programs(tmp_pa
     (tmp_path / "config.yaml").write_text(text)
     for at, key, said in (("", "tools", ""), ("", "tools", "{topics: false}"), ("tools", "mcp", "")):
         saved = await desk.save(at, "", {key: said}, {key: "as it was"}, owner=False)
-        assert "Only somebody who logged in by a link" in saved.problems[0], key
+        assert "Only somebody who logged in with a link" in saved.problems[0], key
     for at, name in (("tools", "shell"), ("tools", "mcp"), ("tools.mcp.a", "sandbox")):
-        assert "Only somebody who logged in by a link" in (await desk.remove(at, name, owner=False)).problems[0], name
+        assert "Only somebody who logged in with a link" in (await desk.remove(at, name, owner=False)).problems[0], name
     assert (tmp_path / "config.yaml").read_text() == text
     assert not (await desk.remove("tools.mcp", "a", owner=False)).problems, "a whole server is what an admin may end"
 
@@ -326,7 +326,7 @@ async def test_only_the_owner_starts_a_program_or_opens_its_sandbox(tmp_path: Pa
         ({"enabled": ""}, {"enabled": "false"}),
     ):
         saved = await desk.save("tools.mcp", "a", said, shown, owner=False)
-        assert "Only somebody who logged in by a link" in saved.problems[0], said
+        assert "Only somebody who logged in with a link" in saved.problems[0], said
     assert (await desk.remove("tools.mcp.a", "enabled", owner=False)).problems
     assert (tmp_path / "config.yaml").read_text() == text
     on = await desk.save("tools.mcp", "a", {"enabled": "true"}, {"enabled": "false"}, owner=True)
@@ -416,14 +416,14 @@ async def test_an_admin_sends_no_key_that_is_kept_to_another_address(tmp_path: P
     with (tmp_path / ".env").open("a") as variables:
         variables.write("KEPT=sk-kept\n")
     chosen = Chosen(provider="litellm", name="any", address="http://127.0.0.1:9/v1")
-    assert "another address. Type the key" in (await desk.try_model(chosen, "", owner=False)).told
-    assert "another address. Type the key" in (await desk.save_model(chosen, "", owner=False)).problems[0]
+    assert "another address. Type that key" in (await desk.try_model(chosen, "", owner=False)).told
+    assert "another address. Type that key" in (await desk.save_model(chosen, "", owner=False)).problems[0]
     office = await desk.part("tools.mcp", "office")
     assert office is not None
     shown = {each.name: each.value for each in office.fields}
     moved = {**shown, "url": "http://127.0.0.1:9/mcp"}
     assert (
-        "another address. Type the key"
+        "another address. Type that key"
         in ((await desk.save("tools.mcp", "office", moved, shown, owner=False)).problems[0])
     )
     assert not (await desk.save("tools.mcp", "office", moved, shown, owner=True)).problems
