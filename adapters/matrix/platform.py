@@ -28,7 +28,7 @@ def _user(value: str) -> str:
 
 
 class RoomCatchUp(CatchUp):
-    """How much the bot catches up on after it was away, for each room."""
+    """How much the bot reads of each room when it comes back after a pause."""
 
     messages: Natural = Field(1_000, description="how many of a room's newest messages it reads; 0: none")
 

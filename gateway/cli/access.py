@@ -28,7 +28,7 @@ _CENTURY: Final = 100 * 365 * 86_400.0  # seconds
 _MOST_COMING: Final = 100_000  # reminders that are looked through
 _PATIENCE: Final = 5.0  # seconds for a page of this machine
 
-access_app = Commands(help="Let people in, show them out, log in to the page.")
+access_app = Commands(help="Let people in, remove them, and log in to the page.")
 
 keys_app = Commands(help="Keys for other programs that talk to the bot over its API.")
 

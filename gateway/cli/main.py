@@ -237,7 +237,7 @@ def run(
             metavar="N",
             min=1,
             max=64,
-            help="How many processes to run here; more than one needs a server for the store.",
+            help="How many processes to run here. For more than one, the store must be on a server.",
         ),
     ] = 1,
     worker: Annotated[

@@ -259,7 +259,7 @@ async def whoami(ctx: CommandContext) -> str:
     places = ", ".join(f"{source.platform}:{each}" for each in names(source))
     return (
         f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {ctx.key}.\n"
-        f"config.yaml may name this place in `chats`: {places}."
+        f"In config.yaml, you can write for it under `chats`: {places}."
     )
 
 

@@ -60,7 +60,7 @@ BUSY = "I am still working on your earlier message; your new one comes next."
 ASKING = "I am still waiting for your yes or no: answer y or n. Your new message waits for your answer."
 ASKING_IN_GROUP = "I am still waiting for your yes or no: /approve or /deny. Your new message waits for your answer."
 ASKING_WORDS = "I am still waiting for your answer: write it, or send /deny. Your new message waits for your answer."
-PASSED_ON = "Noted: I use your message in what I am doing right now, or right after that."
+PASSED_ON = "Noted: I will use your message in what I am doing now, or right after it."
 
 
 class Reception(Struct, kw_only=True):

@@ -74,7 +74,7 @@ def instructions() -> Iterator[tuple[str, str]]:
 def copied(source: Path, target: Path) -> None:
     """As COPY does: a file goes into a folder, a folder's content into the folder that is named."""
     if source.is_dir():
-        unwanted = shutil.ignore_patterns("__pycache__") if source.is_relative_to(ROOT) else None
+        unwanted = None if source.is_relative_to(WORK) else shutil.ignore_patterns("__pycache__")
         shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=unwanted)
     else:
         shutil.copy(source, target)
