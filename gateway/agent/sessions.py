@@ -101,6 +101,10 @@ class Sessions:
             return present
         blank = self._blank(lease.key, source.chat_type, names(source))
         await self.flushes.before_opening(blank)
+        if lease.key.owner != lease.key:  # one of a person's chats is gone back to, however long it rested
+            for last in await self.store.sessions(lease.key, 1):
+                if last.end_reason == "expired":
+                    return await self.switch(lease, None, last, await self.store.transcript(last), "switched")
         return await self._opened(lease, Opening(session=await self._prompted(blank)))
 
     async def _opened(self, lease: Lease, opening: Opening) -> Session:
@@ -375,6 +379,7 @@ class Sessions:
             reported = self._reported(present, prompt)
             rebuilt = Rebuilt(ref=present.ref, system_prompt=prompt, last_prompt_tokens=reported)
         await self.store.set_pins(lease, pins, rebuilt)
+        self._followed.clear()  # a person's other chats have these rules, too
 
     async def show_anew(self, lease: Lease, present: Session) -> None:
         """Let the prompt of the present session show the present facts and skills: a person has changed them."""

@@ -169,7 +169,8 @@ class PersonTools(Struct, frozen=True, kw_only=True):
         return ()
 
     async def _keys(self) -> Sequence[SessionKey]:
-        return await self.shelf.store.conversations(self.person.chat, _MOST_CONVERSATIONS)
+        found = await self.shelf.store.conversations(self.person.chat, _MOST_CONVERSATIONS)
+        return [*dict.fromkeys(each.owner for each in found)]
 
     async def _remember(self, text: str) -> str:
         """What a program says is kept as its words, never as the person's."""

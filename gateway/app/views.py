@@ -177,7 +177,8 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             root = roots.get(each.id, each.id)
             pinned, folder = f"{_PINNED}{root}" in shelf, shelf.get(f"{_FOLDER}{root}", "")
             if root not in lines and (pinned or folder or len(lines) < _LISTED):
-                named, seen = shelf.get(f"{NAMED}{each.id}") or each.title, shelf.get(f"{_SEEN}{each.key}")
+                seen = shelf.get(f"{_SEEN}{each.key}")
+                named = shelf.get(f"{NAMED}{each.id}") or shelf.get(f"{NAMED}{root}") or each.title
                 lines[root] = SessionLine(
                     id=each.id,
                     title=named or begun.get(each.id) or await heading(self.store, each),

@@ -118,8 +118,8 @@ class SessionKey(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=Tru
     @cached_property
     def owner(self) -> SessionKey:
         """The key whose rules, skills, workspace and search the conversation has: one for all chats that a person has
-        alone with the bot. Any other key is its own."""
-        own = self.thread is not None and self.thread.startswith(OWN)
+        alone with the bot. Any other key is its own, a helper's as well."""
+        own = self.helper is None and self.thread is not None and self.thread.startswith(OWN)
         return _key(self.platform, self.chat, None, self.user) if own else self
 
     @staticmethod

@@ -582,3 +582,25 @@ async def test_the_conversations_of_a_chat_are_its_threads_and_nobody_elses(stor
     assert await store.conversations(key(), 9) == newest
     assert await store.conversations(key(), 1) == newest[:1]
     assert await store.conversations(key("2"), 9) == []
+
+
+async def test_all_chats_that_a_person_has_alone_are_listed_and_searched_as_one(store: Store) -> None:
+    mine = [SessionKey(platform="test", chat="1", thread=thread) for thread in (None, "~a", "~b")]
+    others = [
+        *(SessionKey(platform="test", chat="1", thread=thread) for thread in ("a", "7")),
+        SessionKey(platform="test", chat="1", thread="~a", helper="h1"),
+        SessionKey(platform="test", chat="1", thread="~a", user="u"),
+        SessionKey(platform="test", chat="2", thread="~a"),
+    ]
+    for number, each in enumerate([*mine, *others, mine[1]]):
+        opening = Opening(session=replace(new_session(f"s{number}"), key=each), transcript=(user(f"hello {number}"),))
+        assert await store.import_sessions([opening]) == [True]
+    newest = [each.id for each in await store.sessions(None, 99) if each.key in mine]
+    assert [each.id for each in await store.own_sessions(key(), 99)] == newest
+    for each in mine:
+        found = await store.search("hello", each, 9)
+        assert {hit.hit.session_id for hit in found} == {"s0", "s1", "s2", f"s{len(mine) + len(others)}"}
+        (one, *_) = [hit.hit.message for hit in found if hit.hit.session_id == "s2"]
+        assert contents([turn.message for turn in await store.around(each, note_of(one)["id"], 0)]) == ["hello 2"]
+    assert [hit.hit.session_id for hit in await store.search("hello", others[0], 9)] == ["s3"]
+    assert await store.own_sessions(key("3"), 9) == []

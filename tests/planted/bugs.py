@@ -376,7 +376,7 @@ BUGS: Final = (
     Bug(
         name="a page shows another person's conversation",
         file="gateway/app/views.py",
-        old="if tip.key != ctx.key:",
+        old="if tip.key.owner != self.rules.key(source).owner:",
         new="if False:",
         tests=("tests/e2e/test_page_attacks.py",),
     ),

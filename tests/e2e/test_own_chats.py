@@ -1,0 +1,82 @@
+"""Several chats that a person has alone with the bot: each has its lane and its sessions, all else is the person's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gateway.domain.chat import OWN, SessionKey
+from gateway.domain.message import text_of
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeModel, Gate, Live, Say, running
+from tests.support.model import newest
+
+A, B = f"{OWN}one", f"{OWN}two"
+WEEK = 7 * 86_400.0
+
+
+def told(live: Live) -> str:
+    """The last request of the model."""
+    return "\n".join(text_of(each) for each in live.model.requests[-1].messages)
+
+
+async def test_one_works_while_another_does(tmp_path: Path) -> None:
+    gate = Gate()
+    model = FakeModel(lambda spec, request: Say(text="done", gate=gate if "slow" in newest(request) else None))
+    async with running(tmp_path, model=model) as live:
+        slow = await live.tell("slow work", thread=A)
+        await gate.until_waiting()
+        assert await live.ask("and this?", thread=B) == "done"
+        assert "slow work" not in told(live)
+        await live.ask("/stop", thread=B)
+        assert gate.waiting == 1
+        gate.open()
+        assert (await live.answer(slow)).to.thread == A
+
+
+async def test_rules_hold_and_words_are_found_in_all_of_them(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("the heliotrope blooms in June", thread=A)
+        await live.ask("hello", thread=B)
+        await live.ask("/pin answer in verse", thread=A)
+        await live.ask("go on", thread=B)
+        assert "answer in verse" in told(live)
+        await live.ask("a first word")
+        assert "answer in verse" in told(live)
+        assert "blooms in June" in await live.ask("/recall heliotrope", thread=B)
+        assert "1. answer in verse" in await live.ask("/pin", thread=B)
+        await live.ask("/unpin 1", thread=B)
+        await live.ask("go on", thread=A)
+        assert "answer in verse" not in told(live)
+        assert "blooms" not in await live.ask("/recall heliotrope", chat="2", user="2")
+
+
+async def test_everything_is_forgotten_in_all_of_them(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("the heliotrope blooms in June", thread=A)
+        await live.ask("/pin answer in verse", thread=A)
+        asks = await live.tell("/forget everything", thread=B)
+        await live.adapter.until(lambda: any(row.kind == "question" for row in live.adapter.sent))
+        await live.ask("/approve", thread=B)
+        await live.answer(asks)
+        await live.quiet()
+        owner = live.adapter.inbound("x").source
+        key = SessionKey(platform=owner.platform, chat=owner.chat)
+        assert (await live.store.pins(key)).rules == ()
+        assert await live.store.search("heliotrope", None, 9) == []
+        assert [each for each in await live.store.own_sessions(key, 9) if each.message_count] == []
+
+
+async def test_one_that_rested_for_a_week_goes_on_unasked(tmp_path: Path, clock: ManualClock) -> None:
+    async with running(tmp_path, clock=clock) as live:
+        await live.ask("the train leaves at nine", thread=A)
+        shown = len(live.adapter.sent)
+        await clock.advance(WEEK + 1)
+        await live.gateway.upkeep.expiry.sweep()
+        await live.quiet()
+        assert await live.tip(thread=A) is None
+        assert len(live.adapter.sent) == shown, "its end is nobody's business"
+        await live.ask("and back?", thread=A)
+        assert "leaves at nine" in told(live)
+        await live.ask("/new", thread=A)
+        await live.ask("something else", thread=A)
+        assert "leaves at nine" not in told(live)
