@@ -379,7 +379,8 @@ class Sessions:
             reported = self._reported(present, prompt)
             rebuilt = Rebuilt(ref=present.ref, system_prompt=prompt, last_prompt_tokens=reported)
         await self.store.set_pins(lease, pins, rebuilt)
-        self._followed.clear()  # a person's other chats have these rules, too
+        for other in [each for each in self._followed if present is None or each != present.id]:
+            del self._followed[other]  # a person's other chats have these rules, too
 
     async def show_anew(self, lease: Lease, present: Session) -> None:
         """Let the prompt of the present session show the present facts and skills: a person has changed them."""

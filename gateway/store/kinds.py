@@ -316,7 +316,7 @@ def _due_alarm(alarm: ReminderRecord) -> tuple[str, Order] | None:
 
 
 ALARM: Final = Kind("reminder", ReminderRecord, attrgetter("reminder.id"))
-ALARMS: Final = ALARM.index("of_key", lambda alarm: (alarm.reminder.key.text, alarm.reminder.number))
+ALARMS: Final = ALARM.index("of_key", lambda alarm: (alarm.reminder.key.owner.text, alarm.reminder.number))
 OPEN_ALARMS: Final = ALARM.index(
     "open", lambda alarm: (alarm.chat, alarm.reminder.made_at) if alarm.reminder.is_open else None
 )

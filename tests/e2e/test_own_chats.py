@@ -80,3 +80,19 @@ async def test_one_that_rested_for_a_week_goes_on_unasked(tmp_path: Path, clock:
         await live.ask("/new", thread=A)
         await live.ask("something else", thread=A)
         assert "leaves at nine" not in told(live)
+
+
+async def test_reminders_are_listed_in_all_of_them_and_fire_where_they_were_made(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with running(tmp_path, clock=clock) as live:
+        await live.ask("hello", thread=A)
+        await live.ask("/remind in 5 min tea", thread=A)
+        await live.ask("/remind in 6 min bread", thread=B)  # where nothing was said, so nobody would see it
+        await live.ask("/remind in 7 min salt")
+        listed = await live.ask("/reminders", thread=B)
+        assert [each in listed for each in ("1. ", "tea", "2. ", "bread", "3. ", "salt")] == [True] * 6, listed
+        await live.ask("/reminders cancel 3", thread=A)
+        await live.advance_until(lambda: len(live.adapter.shown("c", "reminder")) == 2, seconds=30.0)
+        fired = [row for row in live.adapter.sent if row.kind == "reminder"]
+        assert [(row.to.thread, "tea" in row.text) for row in fired] == [(A, True), (None, False)]

@@ -84,7 +84,7 @@ def forget(space: Space, lease: Lease | None, deed: Forgetting) -> Mapping[str, 
 
 def _drop_alarm(space: Space, key: SessionKey, reminder: str) -> None:
     alarm = space.get(ALARM, reminder)
-    if alarm is not None and alarm.reminder.key == key:
+    if alarm is not None and alarm.reminder.key.owner == key.owner:
         space.drop(ALARM, reminder)
 
 
@@ -259,8 +259,9 @@ def _erase_kept(space: Space, deed: Erasure) -> dict[str, int]:
         return {"files": len(old)}
     rules = len(keeping.pins(space, deed.key).rules) if deed.key.owner == deed.key else 0
     space.drop(PINNED, deed.key.text)
-    for alarm in space.first(ALARMS, deed.key.text, MANY):
-        space.drop(ALARM, alarm.reminder.id)
+    for alarm in space.first(ALARMS, deed.key.owner.text, MANY):
+        if alarm.reminder.key == deed.key:
+            space.drop(ALARM, alarm.reminder.id)
     keeping.drop_notes(space, deed.key)
     spending.leave_nobody(space, deed.key)
     return {"files": len(old), "rules": rules}

@@ -35,7 +35,7 @@ def add(space: Space, reminder: Reminder, most: int, in_chat: int) -> Reminder |
     user = storable(reminder.source.user)
     if space.count(OPEN_ALARMS, chat) >= in_chat or space.count(PERSONS, f"{chat} {user}") >= most:
         return None
-    latest = space.last(ALARMS, reminder.key.text)
+    latest = space.last(ALARMS, reminder.key.owner.text)
     place = space.get(CHAT, chat)
     number = latest[0].reminder.number + 1 if latest else 1
     kept = replace(reminder, number=number, parked=place is not None and place.closed is not None)
@@ -51,14 +51,14 @@ def of_id(space: Space, chat: ChatAddress, reminder_id: str) -> Reminder | None:
 
 def of_key(space: Space, key: SessionKey, over: int) -> list[Reminder]:
     """A key's open reminders by number, and its latest others."""
-    found = [alarm.reminder for alarm in space.first(ALARMS, key.text, MANY)]
+    found = [alarm.reminder for alarm in space.first(ALARMS, key.owner.text, MANY)]
     others = [each for each in reversed(found) if not each.is_open]
     return [each for each in found if each.is_open] + others[:over]
 
 
 def has_any(space: Space, key: SessionKey) -> bool:
     """Whether a key ever had a reminder."""
-    return bool(space.first(ALARMS, key.text))
+    return bool(space.first(ALARMS, key.owner.text))
 
 
 def due(space: Space, caller: Caller, now: float, limit: int) -> list[Reminder]:
