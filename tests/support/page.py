@@ -140,10 +140,12 @@ class Visitor:
                 await asyncio.sleep(next(pause))
 
     @asynccontextmanager
-    async def events(self, last: str, *, header: bool = False) -> AsyncIterator[AsyncIterator[tuple[str, Any, str]]]:
+    async def events(
+        self, last: str, *, header: bool = False, chat: str = ""
+    ) -> AsyncIterator[AsyncIterator[tuple[str, Any, str]]]:
         """The stream of a page that has `last`: (kind, data, id) of each event."""
-        headers, query = ({"Last-Event-ID": last}, "") if header else ({}, f"?last={last}")
-        async with self.http.get(f"{self.at}/events{query}", headers=headers) as answer:
+        headers, query = ({"Last-Event-ID": last}, "") if header else ({}, f"&last={last}")
+        async with self.http.get(f"{self.at}/events?chat={chat}{query}", headers=headers) as answer:
             assert answer.status == 200, await answer.text()
             yield _events(answer)
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, CookieJar
 
+from adapters.web.log import path_of
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite import SqliteStore
 from tests.chaos.bots.model import SlowModel
@@ -23,7 +24,7 @@ from tests.chaos.bots.script import Kill
 from tests.chaos.campaign import listed
 from tests.chaos.launch import encoded
 from tests.chaos.page.bot import PageOrder
-from tests.chaos.page.script import Said, Schedule
+from tests.chaos.page.script import CHATS, Said, Schedule
 from tests.chaos.page.wire import Wire
 from tests.chaos.trial import Result, failed, summed, took, trial
 from tests.support.forks import Child, forks
@@ -60,20 +61,23 @@ class Run:
             async with asyncio.timeout(_PATIENCE), asyncio.TaskGroup() as group:
                 serving = group.create_task(self._serve())
                 csrf = await self._logged_in(me)
-                tabs = [Tab(me, cuts, self._counts) for cuts in self._schedule.cuts]
+                tabs = [
+                    Tab(me, chat, cuts, self._counts) for chat, cuts in zip(CHATS, self._schedule.cuts, strict=True)
+                ]
                 following = [group.create_task(tab.follow()) for tab in tabs]
                 for said in self._schedule.said:
                     await asyncio.sleep(said.after)
                     await self._say(me, csrf, said)
                 await serving
-                shown = await self._until_answered(me)
+                shown = {tab.chat: await self._until_answered(me, tab.chat) for tab in tabs}
                 for tab in tabs:
-                    while tab.shown.digest != shown.digest:
+                    while tab.shown.digest != shown[tab.chat].digest:
                         await asyncio.sleep(_AGAIN)
-                        shown = await self._until_answered(me)
+                        shown[tab.chat] = await self._until_answered(me, tab.chat)
                 for task in following:
                     task.cancel()
-            problems = [*self._problems(shown), *(each for tab in tabs for each in tab.differs(shown))]
+            problems = [each for tab in tabs for each in self._problems(shown[tab.chat], tab.chat)]
+            problems += [each for tab in tabs for each in tab.differs(shown[tab.chat])]
         await self._end()
         return iter([*problems, *await self._of_the_store()])
 
@@ -127,7 +131,7 @@ class Run:
 
     async def _say(self, me: Visitor, csrf: str, said: Said) -> None:
         """Send it until the page says that it was taken, as its script does."""
-        fields = {"id": f"id-{said.token}", "text": said.text}
+        fields = {"id": f"id-{said.token}", "text": said.text, "chat": said.chat}
         while True:
             with suppress(*_AWAY):
                 answer = await me.post("/say", fields, csrf=csrf)
@@ -137,26 +141,29 @@ class Run:
             self._counts["sent again"] += 1
             await asyncio.sleep(_AGAIN)
 
-    async def _until_answered(self, me: Visitor) -> Shown:
+    def _said_in(self, chat: str) -> list[Said]:
+        return [each for each in self._schedule.said if each.chat == chat]
+
+    async def _until_answered(self, me: Visitor, chat: str) -> Shown:
         while True:
             with suppress(*_AWAY):
-                shown = await me.shown()
-                if shown.is_quiet and all(f"{each.token} is answered" in shown.text for each in self._schedule.said):
+                shown = await me.shown(path_of(chat))
+                if shown.is_quiet and all(f"{each.token} is answered" in shown.text for each in self._said_in(chat)):
                     return shown
             await asyncio.sleep(_AGAIN)
 
     # -- what was wrong -----------------------------------------------------------------------------
 
-    def _problems(self, shown: Shown) -> Iterator[str]:
+    def _problems(self, shown: Shown, chat: str) -> Iterator[str]:
         entries = [re.sub(r"<[^>]+>", "", html) for _, _, html in shown.log]
         asked = [each for each in entries if re.search(r"(say|tell|fill) tok", each)]
-        for said in self._schedule.said:
+        for said in self._said_in(chat):
             if (times := sum(said.text in each for each in asked)) != 1:
                 yield f"{said.text}: it stands {times} times in the page"
             if (times := sum(f"{said.token} is answered" in each for each in entries)) != 1:
                 yield f"{said.text}: {times} answers are shown"
         order = [found[0] for each in asked if (found := re.findall(r"tok\w{7}", each))]
-        if order != [each.token for each in self._schedule.said]:
+        if order != [each.token for each in self._said_in(chat)]:
             yield f"the words stand in the order {order}"
         if any(not each.strip() for each in entries):
             yield "an entry is empty"
@@ -169,15 +176,17 @@ class Run:
             unsent = [row.id for row in await store.outbox(None, 999) if row.state != "sent"]
         finally:
             await store.aclose()
-        wrong = [f"{sessions} sessions were opened"] if sessions != 1 else []
+        chats = len({each.chat for each in self._schedule.said})
+        wrong = [f"{sessions} sessions were opened for {chats} chats"] if sessions != chats else []
         return [*wrong, *(f"the row {each} is not sent" for each in unsent)]
 
 
 class Tab:
-    """A page that stays open. Its connection is cut again and again, and comes back with the last event it had."""
+    """A page of a chat that stays open. Its connection is cut again and again, and comes back with the last event it
+    had."""
 
-    def __init__(self, me: Visitor, cuts: Sequence[int], counts: Counter[str]) -> None:
-        self._me, self._cuts, self._counts = me, list(cuts), counts
+    def __init__(self, me: Visitor, chat: str, cuts: Sequence[int], counts: Counter[str]) -> None:
+        self._me, self.chat, self._cuts, self._counts = me, chat, list(cuts), counts
         self.shown = Shown()
 
     async def follow(self) -> None:
@@ -185,7 +194,7 @@ class Tab:
         while True:
             left = self._cuts.pop(0) if self._cuts else 0
             with suppress(*_AWAY):
-                async with self._me.events(self.shown.digest, header=bool(left % 2)) as events:
+                async with self._me.events(self.shown.digest, header=bool(left % 2), chat=self.chat) as events:
                     async for kind, data, digest in events:
                         self.shown.apply(kind, data, digest)
                         left -= 1
@@ -198,7 +207,7 @@ class Tab:
         """Say where the tab is not what a reload shows."""
         if self.shown.log != reloaded.log:
             here, there = set(self.shown.log), set(reloaded.log)
-            yield f"a tab has {sorted(here - there)} for {sorted(there - here)}"
+            yield f"the tab of {self.chat or 'the first chat'} has {sorted(here - there)} for {sorted(there - here)}"
 
 
 async def perform(model: SlowModel, schedule: Schedule) -> Result:

@@ -9,14 +9,15 @@ from typing import Final
 from tests.chaos.bots.script import Kill, a_kill
 
 _KINDS: Final = ("say", "say", "say", "tell", "tell", "tell", "fill")
-TABS: Final = 2
+CHATS: Final = ("", "the-second")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A message, so many real seconds after the one before it was accepted."""
+    """A message in one of the chats, so many real seconds after the one before it was accepted."""
 
     after: float
+    chat: str
     kind: str
     token: str
 
@@ -26,14 +27,14 @@ class Said:
         return f"{self.kind} {self.token}"
 
     def __str__(self) -> str:
-        return f"{self.after} s later: {self.text}"
+        return f"{self.after} s later: {self.text}{' in the second chat' if self.chat else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """One run. `kills[n]` is what ends process n. `cuts`: for each tab, after how many events each of its connections
-    is cut, one connection after the other; then it is cut no more. `torn`: the same of all connections, in bytes, so
-    that also the answer to a form is lost."""
+    """One run. `kills[n]` is what ends process n. `cuts`: for the tab of each chat, after how many events each of its
+    connections is cut, one connection after the other; then it is cut no more. `torn`: the same of all connections, in
+    bytes, so that also the answer to a form is lost."""
 
     seed: int
     said: tuple[Said, ...]
@@ -54,12 +55,13 @@ def make_schedule(seed: int) -> Schedule:
     said = [
         Said(
             after=rng.choice((0.0, 0.0, 0.1, 0.4, 1.0, 2.0)),
+            chat=rng.choice(CHATS),
             kind=rng.choice(_KINDS),
             token=f"tok{number:02d}{rng.randrange(16**5):05x}",
         )
         for number in range(rng.randint(3, 12))
     ]
     kills = [a_kill(rng) for _ in range(rng.randint(1, 4))]
-    cuts = [tuple(rng.randint(1, 9) for _ in range(rng.randint(0, 8))) for _ in range(TABS)]
+    cuts = [tuple(rng.randint(1, 9) for _ in range(rng.randint(0, 8))) for _ in CHATS]
     torn = tuple(rng.randrange(rng.choice((30, 900, 9_000, 90_000))) for _ in range(rng.randint(0, 20)))
     return Schedule(seed=seed, said=tuple(said), kills=tuple(kills), cuts=tuple(cuts), torn=torn)
