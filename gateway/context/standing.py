@@ -184,7 +184,7 @@ def _reversed(one: _About, other: _About) -> bool:
 def _allowed(one: _About, other: _About, *, most: bool) -> bool:
     """Whether the rule names everything that is allowed, and what is allowed names `most` of the rule: people also say
     "you can book the hotel again" about hotels."""
-    asked, rule = _begun(one.words - _ALLOWING), _begun(other.words)
+    asked, rule = _begun(one.words - _ALLOWING), _begun(other.words - _ALLOWING)
     own = len(asked & rule)
     return (
         own > 0
@@ -253,13 +253,20 @@ _CALL: Final = late(
 )
 _STEM: Final = 6  # letters of a word that are compared
 _EMPTY: Final = words(_TABLE["empty"])
+
+
+def _short(word: str) -> str:
+    """What is compared of a word."""
+    return word[:_STEM] if len(word) > _STEM else word.removesuffix("s")
+
+
 # Words about instructions, as far as they are compared.
 _META: Final = frozenset(
     {"rule", "instru", "forget", "earlie", "said", "cancel", "scrap", "regel", "vergis", "правил", "забудь"}
 )
-_SLOTS: Final = tuple(frozenset(word[:_STEM] for word in words.split()) for words in _TABLE["slots"])
+_SLOTS: Final = tuple(frozenset(map(_short, words.split())) for words in _TABLE["slots"])
 # Words with which something is allowed, or need not be done.
-_ALLOWING: Final = frozenset(word[:_STEM] for word in words(_TABLE["allowing"]))
+_ALLOWING: Final = frozenset(map(_short, words(_TABLE["allowing"])))
 _VALUES: Final = frozenset().union(*_SLOTS)
 
 
@@ -285,4 +292,4 @@ def _telling(text: str) -> Iterator[str]:
             pairs = (run[place : place + 2] for place in range(max(1, len(run) - 1)))
             yield from (pair for pair in pairs if pair not in _EMPTY)
         elif run not in _EMPTY and len(run) > 1:
-            yield run[:_STEM] if len(run) > _STEM else run.removesuffix("s")
+            yield _short(run)
