@@ -29,13 +29,6 @@ _ALIKE: Final = 0.6  # of the words of a noted sentence must be in the original 
 _NEAR: Final = 3  # words before and behind a value that tell what it is of
 _NEIGHBOURS: Final = 3  # sentences: what is said so near is of the same matter
 _ROUGHLY: Final = 0.1  # by which a rounded value may differ
-_NUMBERS: Final = (
-    "zero null", "", "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro", "five fünf cinq cinco",
-    "six sechs seis", "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve", "ten zehn dix diez",
-    "eleven elf onze once", "twelve zwölf douze doce", "thirteen dreizehn", "fourteen vierzehn", "fifteen fünfzehn",
-    "sixteen sechzehn", "seventeen siebzehn", "eighteen achtzehn", "nineteen neunzehn", "twenty zwanzig vingt veinte",
-)  # fmt: skip
-_TENS: Final = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 
 
 def _numbered(rows: Iterable[str], first: int) -> dict[str, int]:
@@ -45,7 +38,10 @@ def _numbered(rows: Iterable[str], first: int) -> dict[str, int]:
 _TABLE: Final = table(__file__)
 _WEEKDAY: Final = _numbered(_TABLE["weekdays"], 1)
 _MONTH: Final = _numbered(_TABLE["months"], 1)
-_COUNT: Final = {**_numbered(_NUMBERS, 0), **_TENS}
+_TENS: Final = _TABLE["tens"][0].split()  # from thirty on
+_COUNT: Final = (
+    {"zero": 0, "null": 0} | _numbered(_TABLE["numbers"], 2) | dict(zip(_TENS, range(30, 100, 10), strict=True))
+)
 _NAMES_OF_MONTHS: Final = "|".join(sorted(_MONTH, key=len, reverse=True))
 _VALUE: Final = late(
     r"(?P<iso>\b\d{4}-\d\d-\d\d\b)"
@@ -70,11 +66,7 @@ _SPELT: Final = 3  # letters with which a translated name begins like the other
 _OTHER_SCRIPT: Final = late(r"[\u0370-\u1fff\u2e80-\ud7ff]")
 _SIGNS: Final = re.compile(r"[\W_]+")
 _DIGITS: Final = re.compile(r"\d+")
-_ABOUT: Final = late(
-    r"(?:\b(?:about|around|roughly|nearly|almost|some|over|up to|rund|etwa|circa|ca|environ|unos|más de)\b\.?|~|≈)\s*"
-    r"[€$£]?\s*$",
-    re.IGNORECASE,
-)
+_ABOUT: Final = late(_TABLE["about"], re.IGNORECASE)
 _NOT: Final = late(_TABLE["not"], re.IGNORECASE)
 # Negative words in what denies nothing.
 _AFFIRMS: Final = late(_TABLE["affirms"], re.IGNORECASE)

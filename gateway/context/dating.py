@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from gateway.context.statements import DENSE
-from gateway.runtime.patterns import late
+from gateway.runtime.patterns import late, table, words
 
 _COMMON: Final = 6  # sayings that may share a word which still tells what they are about
 # Words that may name what a sentence is about: the first one, those behind an article, and names.
@@ -29,16 +29,7 @@ _SUBJECT: Final = re.compile(
 _FIRST: Final = re.compile(r"(?:[我你您他她它咱这那们的]|[昨今明][天晚早年]|现在|\w{1,3}[之以]后)+")
 _PARTICLE: Final = re.compile("[我你您他她它咱这那们的是了在把从到]")  # in a pair of characters that tells of nothing
 _LATIN: Final = re.compile(r"[a-zß-ɏ]+(?!['’](?:m|ve|d|ll|re)\b)[\w’'-]*$")  # other scripts may begin with the verb
-_SAYS_NOTHING: Final = frozenset({
-    "the", "and", "but", "this", "that", "there", "they", "she", "you", "has", "have", "had", "was", "were", "are",
-    "will", "from", "with", "when", "what", "now", "yes", "new", "also", "only", "just", "der", "die", "das", "und",
-    "aber", "ich", "wir", "sie", "ist", "sind", "war", "les", "des", "elle", "nous", "vous", "los", "las", "una",
-    "uno", "para", "bei", "für", "mit", "von", "nach", "seit", "pour", "chez", "avec", "dans", "con", "por", "desde",
-    "for", "since", "after", "before", "during", "until", "last", "next", "today", "yesterday", "gestern", "heute",
-    "hier", "ayer", "hoy", "please", "bitte",
-    "it's", "that's", "he's", "she's", "there's", "aus", "name",
-    "nombre", "nom",
-})  # fmt: skip
+_SAYS_NOTHING: Final = words(table(__file__)["says_nothing"])
 _INTRODUCES: Final = re.compile(r"\b(?i:my name|mein name|mi nombre|mon nom)\b|我(?:叫|是(?=[A-Z]))|名是")
 _DENSE: Final = late(rf"{DENSE.pattern}+")
 _LEAST: Final = 2  # letters of such a word

@@ -24,6 +24,7 @@ from gateway.context.readable import said_at, well_formed
 from gateway.context.statements import DENSE, sentences, tells_of_change
 from gateway.domain.message import Message, ends, is_request, own_words
 from gateway.domain.notes import FACTS, section
+from gateway.runtime.patterns import table, words
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
@@ -43,11 +44,7 @@ _ALIKE: Final = 0.5  # of the older fact's words are in the newer one, which tel
 _ABBREVIATED: Final = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|St|Prof|Nr|No|Sr|Sra|Str|Hr|Fr|Mme|ca|approx)\.\Z", re.IGNORECASE)
 _QUOTE: Final = re.compile(r"[ \t]{0,8}[>|]")
 _WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_EMPTY: Final = frozenset({
-    "a", "an", "the", "i", "my", "our", "we", "is", "are", "am", "was", "to", "of", "in", "on", "at", "and", "for",
-    "it", "that", "now", "no", "longer", "not", "any", "more", "anymore", "instead", "new", "correction", "im", "i'm",
-    "ich", "jetzt", "nicht", "mehr", "mein", "meine", "la", "le", "el", "mi",
-})  # fmt: skip
+_EMPTY: Final = words(table(__file__)["empty"])
 
 
 class PersonalFact(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -19,7 +19,7 @@ from gateway.context.readable import Call, result_id
 from gateway.context.statements import sentences
 from gateway.domain.message import Message, is_request, note_of, own_words, text_of
 from gateway.domain.notes import ASKED, CONTEXT, DONE, FILES, RULES, TASK, section, sections_of
-from gateway.runtime.patterns import late
+from gateway.runtime.patterns import late, table
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
@@ -40,13 +40,7 @@ _BINDING_INSIDE: Final = (
 )  # fmt: skip
 _BINDS: Final = late(rf"\b(?:{'|'.join(_BINDING)})\b|{'|'.join(_BINDING_INSIDE)}", re.IGNORECASE)
 # They tell of a thought or a feeling, although they have such a word.
-_MUSES: Final = late(
-    r"\b(?:i|we) (?:don['’]?t|do not|never) (?:know|think|mind|care|see|understand|remember|believe|want to bother)"
-    r"|\b(?:don['’]?t|do not) (?:worry|mind|forget about it)"
-    r"|\b(?:i|you|it|that|this|he|she|they) must (?:be|have|say|admit)\b"
-    r"|\bnever again\b|\bif only\b|\bnot only\b|\bonly (?:just|yesterday|kidding|joking)\b|[!！]\W*\Z|[?？]\W*\Z",
-    re.IGNORECASE,
-)
+_MUSES: Final = late(table(__file__)["muses"], re.IGNORECASE)
 _PATH: Final = late(r"(?<![\w:/.])(?:~|\.{1,2})?/?(?:[\w.-]{1,80}/){1,12}[\w.-]{1,80}|\b[\w-]{1,60}\.[a-z]{1,5}\b")
 _EARLIER: Final = "Earlier notes"
 _GONE: Final = late(r"^\d+ messages left view and no model[^\n]*\n?", re.MULTILINE)

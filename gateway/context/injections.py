@@ -20,14 +20,8 @@ _TABLE: Final = table(__file__)
 _BULLET: Final = late(_TABLE["bullet"])
 
 # A line without any of the words of a kind is none of it: to look for words takes a fiftieth of the patterns' time.
-_TAKING_BACK: Final = (
-    "ignor", "disregard", "forget", "override", "vergiss", "missachte", "игнорируй", "забудь", "не обращай",
-    "忽略", "无视", "忘记", "忘掉",
-)  # fmt: skip
-_CALLING_UPON: Final = (
-    "you", "next", "now", "immediately", "musst", "müssen", "sollst", "sollen", "jetzt", "nun", "nächstes", "sofort",
-    "должен", "должны", "нужно", "надо", "теперь", "сейчас", "далее", "затем", "你", "您", "现在", "接下来", "下一步",
-)  # fmt: skip
+_TAKING_BACK: Final = tuple(_TABLE["taking_back"])
+_CALLING_UPON: Final = tuple(_TABLE["calling_upon"])
 _SPEAKING_TO: Final = (
     *(f"{name}{sign}" for name in ("assistant", "ai", "model", "agent", "assistent", "ki") for sign in ",:"),
     "ассистент", "помощник", "助手",

@@ -230,10 +230,7 @@ _ASKS_FIRST: Final = late(_TABLE["asks_first"], re.IGNORECASE)
 _ASKING: Final = late(_TABLE["asking"], re.IGNORECASE)
 _OF_A_THING: Final = late(_TABLE["of_a_thing"], re.IGNORECASE)
 _ONE_OF: Final = late(_TABLE["one_of"], re.IGNORECASE)
-_ALLOWS: Final = late(
-    r"\b(?:can|may|kannst|darfst|puedes)\b(?! (?:leave|drop|skip|omit|stop|ignore)|.*\b(?:weg|aus)lassen\b)|снова",
-    re.IGNORECASE,
-)
+_ALLOWS: Final = late(_TABLE["allows"], re.IGNORECASE)
 _INSTEAD: Final = late(_TABLE["instead"], re.IGNORECASE)
 _CASE: Final = late(
     rf"\b{TIMES} (?:i|we)\b[^,:]*|\bwenn ich\b[^,]*|\b(?:quand|lorsque|si|chaque fois que) je\b[^,]*"
@@ -243,14 +240,9 @@ _CASE: Final = late(
 )
 _WORDS: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")
 _NUMBERS: Final = late(r"\d{1,12}")
-_FILLS: Final = late(
-    r"[\u3041-\u3096]+|大丈夫|必要|必ず|禁止|今後|毎回|絶対|以[后後]|从现在(?:开始|起)?|请|不要再?|不[用必]再?|不再|[别別]再?|可以|现在|总是|永远|必[须須]|一律|每次|回答|写[上下出]?|加上?|使?用|都|再|又|了"
-)  # without spaces
+_FILLS: Final = late(_TABLE["fills"])  # without spaces
 _DENSE: Final = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_CALL: Final = late(
-    r"\bcall me\b|\bnenn(?:e|en)?(?: sie)? mich\b|\bappelle[zr]?-moi\b|\bll[aá]m\w{1,3}me\b|叫我|[称稱]呼我|называй",
-    re.IGNORECASE,
-)
+_CALL: Final = late(_TABLE["call"], re.IGNORECASE)
 _STEM: Final = 6  # letters of a word that are compared
 _EMPTY: Final = words(_TABLE["empty"])
 

@@ -65,9 +65,7 @@ _WORD: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")  # with vowel
 _EMPTY: Final = frozenset(_WORD.findall(" ".join([*_TABLE["empty"], *_CHANGED])))
 DENSE: Final = late(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
 # The same in scripts without spaces, where a word cannot be told from its neighbours.
-_EMPTY_DENSE: Final = late(
-    r"请?(?:注意|记住|记一下|记得)|备注|更正|现在|目前|已经?从|改为|改成|换成|不再是?|而是|用的是|使用的?是|是|ください|です|である"
-)
+_EMPTY_DENSE: Final = late(_TABLE["empty_dense"])
 
 
 class Outdated(Struct, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ from gateway.context.statements import Outdated
 from gateway.domain.message import Message, text_of
 from gateway.domain.notes import IDENTIFIERS, SECTIONS, section, sections_of
 from gateway.runtime.errors import SummaryRefused
-from gateway.runtime.patterns import late
+from gateway.runtime.patterns import late, table
 from gateway.runtime.redaction import MARK, SHORTEST_SECRET, Redact
 from gateway.runtime.tokens import TokenCounter
 
@@ -40,14 +40,7 @@ _FENCE: Final = late(r"^```[a-z]*\n(.*)\n```\s*$", re.DOTALL)
 _LAST_HEADING: Final = late(r"\n?^#{1,6}[ \t]*+([^\n]*+)\Z", re.MULTILINE)
 _ANY_HEADING: Final = late(r"^#{1,6}[ \t]+([^\n]*)$", re.MULTILINE)
 _BARE: Final = late(r"^[ \t]*(?:[-*•]|\d{1,4}[.)])[ \t]*\Z", re.MULTILINE)
-_SORRY: Final = late(
-    r"\W*(?:i(?:['’]| a)m (?:really |very |so )?(?:sorry|not able|unable)|sorry\b|i (?:can ?not|can['’]t|won['’]t)\b"
-    r"|unfortunately,? i\b|as an ai\b|my apologies|i apologi[sz]e"
-    r"|抱歉|对不起|很遗憾|我无法|我不能|作为(?:一个|一名)?(?:ai|人工智能)|申し訳|죄송"
-    r"|извините|к сожалению|я не могу|как языковая модель|क्षमा|माफ़|मैं (?:यह )?नहीं"
-    r"|lo siento|no puedo|désolé|je ne peux pas|es tut mir leid|leider kann ich)",
-    re.IGNORECASE,
-)
+_SORRY: Final = late(table(__file__)["sorry"], re.IGNORECASE)
 _SORRY_CHARS: Final = 1_500  # a longer text, or a text with headings, is no refusal
 _SECTION: Final = late(rf"(?:(?<!\n)\n++)?+^{re.escape(listing.HEADING)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
 _HEADINGS: Final = (HEADING, facts.HEADING, timelines.HEADING)
