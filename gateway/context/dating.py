@@ -15,12 +15,10 @@ from typing import Final, NamedTuple
 from gateway.context.statements import DENSE
 from gateway.runtime.patterns import late, table, words
 
+_TABLE: Final = table(__file__)
 _COMMON: Final = 6  # sayings that may share a word which still tells what they are about
 # Words that may name what a sentence is about: the first one, those behind an article, and names.
-_ARTICLE: Final = (
-    r"(?i:the|my|our|your|his|her|their|this|der|die|das|den|dem|mein\w*|unser\w*|sein\w*|ihr\w*|le|la|les|mon|ma|mes"
-    r"|notre|nos|el|los|las|mi|mis|nuestr\w+|su|una?|une)"
-)
+_ARTICLE: Final = _TABLE["article"][0]
 _SUBJECT: Final = re.compile(
     rf"(?:\A\W*(?:{_ARTICLE}\s)?|\b{_ARTICLE}\s|\b[ld]['’])([^\W\d_][\w’'-]{{2,}})"
     r"|(?<=[^\W\d_,]\s)([A-ZÀ-ÞА-Я][\w’-]{2,})|((?=[A-Za-z_-]*\d)(?=\d*[A-Za-z])[A-Za-z0-9_-]{3,}|[A-Za-z]{2,}-[a-z-]{2,})"
@@ -29,7 +27,7 @@ _SUBJECT: Final = re.compile(
 _FIRST: Final = re.compile(r"(?:[我你您他她它咱这那们的]|[昨今明][天晚早年]|现在|\w{1,3}[之以]后)+")
 _PARTICLE: Final = re.compile("[我你您他她它咱这那们的是了在把从到]")  # in a pair of characters that tells of nothing
 _LATIN: Final = re.compile(r"[a-zß-ɏ]+(?!['’](?:m|ve|d|ll|re)\b)[\w’'-]*$")  # other scripts may begin with the verb
-_SAYS_NOTHING: Final = words(table(__file__)["says_nothing"])
+_SAYS_NOTHING: Final = words(_TABLE["says_nothing"])
 _INTRODUCES: Final = re.compile(r"\b(?i:my name|mein name|mi nombre|mon nom)\b|我(?:叫|是(?=[A-Z]))|名是")
 _DENSE: Final = late(rf"{DENSE.pattern}+")
 _LEAST: Final = 2  # letters of such a word

@@ -17,11 +17,11 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from msgspec import Meta, Struct
 
-from gateway.context.dating import Days, Told, related
+from gateway.context.dating import Days, Told, related, telling
 from gateway.context.instructions import read, stands
 from gateway.context.personal import LASTING, LONGEST, NAMED, PLAIN, told
 from gateway.context.readable import said_at, well_formed
-from gateway.context.statements import DENSE, sentences, tells_of_change
+from gateway.context.statements import sentences, tells_of_change
 from gateway.domain.message import Message, ends, is_request, own_words
 from gateway.domain.notes import FACTS, section
 from gateway.runtime.patterns import table, words
@@ -43,7 +43,6 @@ _OWN: Final = 0.4  # of the room, at first for what people tell of themselves al
 _ALIKE: Final = 0.5  # of the older fact's words are in the newer one, which tells of a change
 _ABBREVIATED: Final = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|St|Prof|Nr|No|Sr|Sra|Str|Hr|Fr|Mme|ca|approx)\.\Z", re.IGNORECASE)
 _QUOTE: Final = re.compile(r"[ \t]{0,8}[>|]")
-_WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _EMPTY: Final = words(table(__file__)["empty"])
 
 
@@ -82,8 +81,8 @@ def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[P
             changes = tells_of_change(said.fact.text)
             if changes or said.words in seen or _unnumbered(said.words) in seen:
                 left = [each for each in held if not said.replaces(each, changes=changes)]
-                said = said if len(left) == len(held) else said.at_least(NAMED)
-                held = left
+                weight = max(NAMED, said.fact.weight) if len(left) < len(held) else said.fact.weight
+                held, said = left, said._replace(fact=replace(said.fact, weight=weight))
             held.append(said)
             seen.update((said.words, _unnumbered(said.words)))
     return _best([each.fact for each in held], MOST)
@@ -188,11 +187,7 @@ class _Told(NamedTuple):
     @classmethod
     def of(cls, fact: PersonalFact) -> _Told:
         """Return a fact with its words."""
-        return cls(fact, _telling(fact.text))
-
-    def at_least(self, weight: float) -> _Told:
-        """Return this fact with at least that weight."""
-        return self._replace(fact=replace(self.fact, weight=max(weight, self.fact.weight)))
+        return cls(fact, telling(fact.text) - _EMPTY)
 
     def replaces(self, older: _Told, *, changes: bool) -> bool:
         """Whether this says the same as an older fact of the same person, or changes it. `changes`: whether it mentions
@@ -208,14 +203,4 @@ class _Told(NamedTuple):
 
 
 def _unnumbered(words: frozenset[str]) -> frozenset[str]:
-    return frozenset(word for word in words if not word.isdecimal())
-
-
-def _telling(text: str) -> frozenset[str]:
-    words = set[str]()
-    for run in _WORDS.findall(text.lower()):
-        if DENSE.search(run):
-            words.update(run[place : place + 2] for place in range(len(run) - 1))
-        elif run not in _EMPTY:
-            words.add(run)
-    return frozenset(words)
+    return frozenset(word for word in words if not word[0].isdecimal())

@@ -30,10 +30,7 @@ EDGE: Final = 6_000  # characters that are read at either end of a longer text
 _RUN: Final = re.compile(r"[A-Za-z0-9_./:@#%~+\\=&?$€£¥-]{2,}+")
 _TABLE: Final = table(__file__)
 _MEASURE: Final = late(_TABLE["measure"])
-_CALLED: Final = (
-    r"HTTP(?:/[\d.]{1,3})?", "status(?: code)?", "exit code", "error code", "errno", "code", "port", "PIN", "error",
-    "line", "order", "ticket", "issue", "room", "версия", "код", "错误码?", "状态码", "端口", "订单",
-)  # fmt: skip
+_CALLED: Final = _TABLE["called"]
 # A search for one of some characters is much faster than one for some words, so their first letters stand apart.
 _CODE: Final = re.compile(
     rf"[{''.join(sorted({case for word in _CALLED for case in (word[0].lower(), word[0].upper())}))}](?<![A-Za-z].)"
@@ -86,10 +83,7 @@ _QUOTED: Final = re.compile(
 _FOREIGN_PATH: Final = re.compile(
     r"(?<![A-Za-z0-9_./~-])(?:~|\.{1,2})?/(?:[\w-]{1,60}/){0,10}[\w-]{1,60}\.[A-Za-z0-9]{1,6}(?![A-Za-z0-9])"
 )
-_ERRNO: Final = re.compile(
-    r"E(?:NO[A-Z]{2,12}|ACCES|CONN[A-Z]{3,8}|TIMEDOUT|ADDR[A-Z]{3,8}|PIPE|EXIST|PERM|[MN]FILE|ISDIR|INVAL|AGAIN"
-    r"|HOST[A-Z]{4,8}|NET[A-Z]{4,8}|PROTO|BUSY|ROFS|LOOP|RANGE|RESOLVE)"
-)
+_ERRNO: Final = re.compile(_TABLE["errno"][0])
 _EXCEPTION: Final = re.compile(r"[A-Z][A-Za-z]{2,60}(?:Error|Exception|Warning)")
 _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,6}")
 _MENTION: Final = re.compile(r"@[A-Za-z]\w{2,31}(?:/[\w.-]{1,60})?")

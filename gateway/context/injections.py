@@ -22,10 +22,7 @@ _BULLET: Final = late(_TABLE["bullet"])
 # A line without any of the words of a kind is none of it: to look for words takes a fiftieth of the patterns' time.
 _TAKING_BACK: Final = tuple(_TABLE["taking_back"])
 _CALLING_UPON: Final = tuple(_TABLE["calling_upon"])
-_SPEAKING_TO: Final = (
-    *(f"{name}{sign}" for name in ("assistant", "ai", "model", "agent", "assistent", "ki") for sign in ",:"),
-    "ассистент", "помощник", "助手",
-)  # fmt: skip
+_SPEAKING_TO: Final = tuple(_TABLE["speaking_to"])
 _ORDERS: Final = (
     ("to ignore what came before", _TAKING_BACK, late(_TABLE["takes_back"], re.IGNORECASE)),
     ("to do something now", _CALLING_UPON, late(_TABLE["calls_upon"], re.IGNORECASE)),

@@ -25,7 +25,7 @@ from gateway.domain.notes import (
     TITLE_REQUEST,
     section,
 )
-from gateway.runtime.patterns import late
+from gateway.runtime.patterns import late, table
 from gateway.runtime.redaction import MARK, Redact
 
 OPENER: Final = "[Notes on the earlier conversation: for reference only]"
@@ -208,14 +208,7 @@ def framed(notes: str, line: str = "Older turns left view.", table: str = "") ->
     return f"{_PREFIX.format(line=line, chapters=chapters)}{neutralise(notes).strip()}\n{END_MARKER}"
 
 
-_FOREIGN: Final = late(
-    r"\s{0,20}(?:\[CONTEXT (?:COMPACTION|SUMMARY)\b"
-    r"|This session is being continued from a previous conversation\b"
-    r"|Another language model started to solve this problem and produced a summary\b"
-    r"|Th(?:e|is) (?:conversation|session|chat)\b[^\n?<]{0,160}\b(?:compacted|condensed|summari[sz]ed)\b"
-    r"[^\n?<]{0,160}:[ \t]{0,9}[\n<]"
-    r"|<(?P<tag>analysis|summary|conversation[-_]summary)>[ \t]{0,9}\n)"
-)
+_FOREIGN: Final = late(table(__file__)["foreign"])
 _QUESTION: Final = 500  # characters of a question
 _FOREIGN_END: Final = late(r"\n[-=\s]{0,20}END OF (?:THE )?(?:CONTEXT )?SUMMARY[^\n]{0,200}(?:\n|\Z)", re.IGNORECASE)
 

@@ -232,12 +232,7 @@ _OF_A_THING: Final = late(_TABLE["of_a_thing"], re.IGNORECASE)
 _ONE_OF: Final = late(_TABLE["one_of"], re.IGNORECASE)
 _ALLOWS: Final = late(_TABLE["allows"], re.IGNORECASE)
 _INSTEAD: Final = late(_TABLE["instead"], re.IGNORECASE)
-_CASE: Final = late(
-    rf"\b{TIMES} (?:i|we)\b[^,:]*|\bwenn ich\b[^,]*|\b(?:quand|lorsque|si|chaque fois que) je\b[^,]*"
-    r"|\b(?:cuando|cada vez que|quando|ogni volta che|toda vez que|sempre que)\b[^,]*"
-    r"|\b(?:als|wanneer) ik\b[^,]*|\b(?:когда|если) я\b[^,]*|[每当當如][次果]?我[^,，]*",
-    re.IGNORECASE,
-)
+_CASE: Final = late([rf"\b{TIMES} (?:i|we)\b[^,:]*", *_TABLE["case"]], re.IGNORECASE)
 _WORDS: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")
 _NUMBERS: Final = late(r"\d{1,12}")
 _FILLS: Final = late(_TABLE["fills"])  # without spaces
