@@ -37,7 +37,7 @@ def main() -> None:
         print(*drift.render(drift.measure(given.seeds, min(given.windows), given.talk)), sep="\n")
         return
     if given.states:
-        for path in (states.STATES, states.UNSEEN):
+        for path in (states.STATES, states.UNSEEN, states.HELD_OUT):
             print(
                 path.stem, *states.render(states.measure(path, min(given.windows), given.seeds)), sep="\n", flush=True
             )

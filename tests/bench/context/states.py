@@ -1,7 +1,7 @@
 """What is in view of things whose state changes: of each the last value, its day, and no older value without its day.
 
-People, the assistant and tools say these things (`states.yaml`; nobody looks at `states_unseen.yaml` while a rule is
-made) between the turns of the help desk of `customers`, so that some compactions lie between most values. It is looked
+People, the assistant and tools say these things (`states.yaml` and `states_unseen.yaml`; nobody looks at
+`states_held_out.yaml`, whose totals alone are known) between the turns of the help desk of `customers`, so that some compactions lie between most values. It is looked
 at when all of them have left view, and again some compactions later. Beside them stand things that stay as they are,
 although something alike is said: none of them may be called outdated.
 """
@@ -29,6 +29,7 @@ from tests.bench.context.facts import stands
 
 STATES: Final = Path(__file__).with_name("states.yaml")
 UNSEEN: Final = Path(__file__).with_name("states_unseen.yaml")
+HELD_OUT: Final = Path(__file__).with_name("states_held_out.yaml")
 PASSES: Final = (1, 6)
 _TOGETHER: Final = 20  # changing things in one conversation
 _LENGTH: Final = 16  # compactions' worth of talk
