@@ -43,7 +43,7 @@ from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.points import Point
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 
 KILLS: Final[tuple[Point, ...]] = (
     "accept.before", "accept.after", "turn.claimed", "turn.model_called", "turn.finished", "outbox.before_send",

@@ -34,7 +34,7 @@ def configured_store(
         return RedisStore(
             config.store.url, clock=clock, waits=waits and not read_only, concurrency=config.turns.concurrent, told=told
         )
-    from gateway.store.sqlite.store import SqliteStore
+    from gateway.store.sqlite.backend import SqliteStore
 
     return SqliteStore(
         path,

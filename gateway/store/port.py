@@ -73,6 +73,7 @@ from gateway.store.records import (
     Vector,
     check_changes,
 )
+from gateway.store.shared.platforms import Platforms
 from gateway.store.shared.transcripts import TranscriptCache
 from gateway.store.steps import (
     forgetting,
@@ -184,7 +185,7 @@ class InboxStore(StoreProcess):
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
         """Call `listener` on the event loop whenever a signal is left, by any process."""
-        self._process.listeners["signal"].append(listener)
+        self._listeners["signal"].append(listener)
 
 
 class TurnStore(StoreProcess):
@@ -294,7 +295,7 @@ class QuestionStore(StoreProcess):
     def on_decided(self, listener: Callable[[SessionKey], None]) -> None:
         """Call `listener` on the event loop whenever a question of a key is decided, by any process. News may get lost,
         so a waiting turn also looks now and then."""
-        self._process.listeners["decided"].append(listener)
+        self._listeners["decided"].append(listener)
 
 
 class FleetStore(StoreProcess):
@@ -303,25 +304,25 @@ class FleetStore(StoreProcess):
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
         """From now on this process claims only lanes and bypass items of the platforms in `runs`, and only rows and
         reminders of those in `sends`. Before the first call it claims everything."""
-        self._process.serve(runs=runs, sends=sends)
+        self._runs, self._sends = Platforms(runs), Platforms(sends)
         self._nothing_due = False
         self._workers.look()
-        self._process.tell("rows")  # rows that an earlier process left may wait
+        self._tell("rows")  # rows that an earlier process left may wait
 
     def on_rows(self, listener: Callable[[], None]) -> None:
         """Call `listener` on the event loop whenever `claim_outbound` may have rows that this process does not know
         of."""
-        self._process.listeners["rows"].append(listener)
+        self._listeners["rows"].append(listener)
 
     def on_left(self, listener: Callable[[], None]) -> None:
         """Call `listener` on the event loop whenever another process has died or stopped and left items for
         `claim_bypassed` or `pending_hooks`."""
-        self._process.listeners["left"].append(listener)
+        self._listeners["left"].append(listener)
 
     async def hold(self, name: str, holder: str, seconds: float) -> bool:
         """Take or renew a lease for so many seconds. Returns whether `holder` has it now. Only one holder in all
         processes can have a lease, for example to poll a bot account."""
-        return await self._fleet(pace.hold, name, holder, self._process.time.now(), seconds)
+        return await self._fleet(pace.hold, name, holder, self._time.now(), seconds)
 
     async def let_go(self, name: str, holder: str) -> None:
         """Give a lease back early. Somebody else's lease is not touched."""
@@ -343,13 +344,13 @@ class SessionStore(StoreProcess):
         """The session's messages in order, each with its host note (`id`, `tokens`, …)."""
         if self._backend.is_beside:  # whose owner tells nothing
             return tuple(await self._read(sessions.transcript, session.id, 0))
-        known = self._process.transcripts.get(session.id, session.rewritten) or ()
+        known = self._transcripts.get(session.id, session.rewritten) or ()
         while len(known) < session.message_count:
             rest = await self._backend.read(sessions.transcript, session.id, len(known))
             known = (*known, *rest)
             # Something may have been appended meanwhile; later appends are told.
             if len(known) >= await self._look(sessions.length, session.id):
-                self._process.transcripts.put(session.id, known, session.rewritten)
+                self._transcripts.put(session.id, known, session.rewritten)
                 break
         return known
 
@@ -474,7 +475,7 @@ class ForgettingStore(StoreProcess):
         its session to the new epoch."""
         counts = await self._run(forgetting.forget, lease, deed)
         for session in deed.sessions:
-            self._process.transcripts.drop(session.session_id)
+            self._transcripts.drop(session.session_id)
         await self._backend.scrub()
         return counts
 
@@ -483,7 +484,7 @@ class ForgettingStore(StoreProcess):
         and outbox. Its model calls stay in the ledger as anonymous sums. Unfinished items of its lane end as refused,
         except those of the caller's own lane. Returns counts: sessions, messages, files, rules."""
         counts = await self._run(forgetting.erase, lease, deed)
-        self._process.transcripts = TranscriptCache()
+        self._transcripts = TranscriptCache()
         await self._backend.scrub()
         return counts
 
@@ -655,7 +656,7 @@ class OutboxStore(StoreProcess):
             self._nothing_due = False
             raise
         self._nothing_due = self._nothing_due and due is None
-        return None if due is None else max(0.0, due - self._process.time.now())
+        return None if due is None else max(0.0, due - self._time.now())
 
     async def rows(self, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:
         """Those of these rows that belong to this chat."""
@@ -736,18 +737,18 @@ class BudgetStore(StoreProcess):
         in `account` keep to all `rates`; an unused moment is lost. One clock decides: the process's own, or the
         server's if the store is shared.
         """
-        return await self._fleet(pace.take, account, ticket, rates, self._process.time.now())
+        return await self._fleet(pace.take, account, ticket, rates, self._time.now())
 
     async def hold_off(self, account: str, bucket: str, seconds: float) -> None:
         """The platform asked for silence. Until it is over, this bucket has no moment, not even one that was already
         given, and not after a restart either."""
-        until = self._process.time.now() + seconds
+        until = self._time.now() + seconds
         await self._fleet(pace.hold_off, account, bucket, until)
         await self._run(spending.rest, account, bucket, until, seconds)
 
     async def resting(self, account: str, bucket: str) -> float:
         """Seconds for which the bucket must stay silent; 0.0 if it need not."""
-        return await self._fleet(pace.resting, account, bucket, self._process.time.now())
+        return await self._fleet(pace.resting, account, bucket, self._time.now())
 
 
 def under(key: SessionKey, kind: str) -> str:
@@ -806,7 +807,7 @@ class ReportStore(StoreProcess):
         Words of people and the model come before results of tools, as far as these are indexed (`searchable`,
         `ranking`). Messages with a quoted phrase come first. `key` None: in all conversations. `meaning`: messages with
         a similar meaning are found, too, if that model has made their vectors."""
-        return await self._backend.search(words, key and key.owner, limit, self._process.time.now(), meaning)
+        return await self._backend.search(words, key and key.owner, limit, self._time.now(), meaning)
 
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
         """For each of a few values, the key's original messages that hold it exactly, as far as that is indexed: the
@@ -911,15 +912,15 @@ class Store(
         if self._backend.is_beside:
             return
         self._began = self._clock.monotonic()
-        await self._backend.run(members.join, self._caller(), self._process.time.now() + self._backend.life)
-        now = self._process.time.now()
+        await self._backend.run(members.join, self._caller(), self._time.now() + self._backend.life)
+        now = self._time.now()
         for rest in await self._run(spending.rests, now):
             until = now + min(rest.until - now, rest.seconds)
             self._fleeting.run(pace.hold_off, rest.account, rest.bucket, until)
 
     def rest(self) -> int:
         """Drop transcripts that nobody asked for since the last call, and return their bytes."""
-        return self._process.transcripts.rest()
+        return self._transcripts.rest()
 
     async def aclose(self) -> None:
         """Finish pending writes and release ownership. Idempotent."""

@@ -3,6 +3,7 @@ saves another look."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -12,13 +13,37 @@ from gateway.runtime.clock import Clock
 from gateway.store.backend import Backend, News
 from gateway.store.fleeting import MemoryRecords
 from gateway.store.records import ATTEMPT_PAUSES, InboxItem, Reservation
-from gateway.store.shared.process import Process
+from gateway.store.shared.platforms import Platforms
+from gateway.store.shared.transcripts import TranscriptCache
 from gateway.store.space import Caller, Space
 from gateway.store.steps import lanes, sessions
 from gateway.store.workers import LaneWorkers
 
 T = TypeVar("T")
 Given = TypeVarTuple("Given")
+
+
+class SteadyTime:
+    """Seconds since the epoch, by which rows are due.
+
+    It passes steadily, whatever happens to the machine's clock. Processes that share a server follow the server's time,
+    which each learns again and again. It never goes back, so a row that was due stays due.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead: float | None = None  # of the clock that never jumps
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        if self._ahead is None:
+            self._ahead = self._clock.now() - self._clock.monotonic()
+        return self._ahead + self._clock.monotonic()
+
+    def learn(self, now: float) -> None:
+        """The server says that the time is at least `now`."""
+        ahead = now - self._clock.monotonic()
+        self._ahead = ahead if self._ahead is None else max(self._ahead, ahead)
 
 
 class StoreProcess:
@@ -38,7 +63,10 @@ class StoreProcess:
         self._pauses = attempt_pauses
         self._owner = ""
         self._began = clock.monotonic()
-        self._process = Process(clock)
+        self._time = SteadyTime(clock)
+        self._transcripts = TranscriptCache()
+        self._runs, self._sends = Platforms(), Platforms()  # the platforms that this process serves
+        self._listeners = defaultdict[str, list[Callable[..., None]]](list)  # by topic
         self._workers = LaneWorkers(clock)
         self._room = concurrency  # for so many lanes more
         self._unsent: list[Outbound] = []  # claimed for a caller that was gone before the answer
@@ -51,10 +79,10 @@ class StoreProcess:
     def _caller(self, owner: str = "") -> Caller:
         return Caller(
             owner=owner or self._owner,
-            now=self._process.time.now(),
+            now=self._time.now(),
             uptime=self._clock.monotonic() - self._began,
-            runs=self._process.runs,
-            sends=self._process.sends,
+            runs=self._runs,
+            sends=self._sends,
             pauses=self._pauses,
             sole=self._backend.is_sole,
         )
@@ -71,20 +99,24 @@ class StoreProcess:
             else:
                 self._quiet.clear()
         if topic == "time":
-            self._process.time.learn(float(words[0]))
+            self._time.learn(float(words[0]))
         elif topic == "missed":
             self._workers.look()
-            self._process.tell("rows")
-            self._process.tell("left")
+            self._tell("rows")
+            self._tell("left")
         elif topic == "ready":
             self._workers.look()
-        elif topic == "rows" and self._process.sends.has_chat_of(words[0]):
-            self._process.tell("rows")
+        elif topic == "rows" and self._sends.has_chat_of(words[0]):
+            self._tell("rows")
         elif topic in ("signal", "decided"):
             lane, *kind = words
-            self._process.tell(topic, SessionKey.parse(lane), *kind)
+            self._tell(topic, SessionKey.parse(lane), *kind)
         elif topic == "left":
-            self._process.tell("left")
+            self._tell("left")
+
+    def _tell(self, topic: str, *words: Any) -> None:
+        for listener in self._listeners[topic]:
+            listener(*words)
 
     def _reserve(self, most: int) -> int:
         """Set room aside for lanes that may be claimed at once."""
@@ -142,7 +174,7 @@ class StoreProcess:
         """These rows were claimed for a caller that is gone: whoever claims next sends them."""
         if rows:
             self._unsent += rows
-            self._process.tell("rows")
+            self._tell("rows")
 
     async def _next_row(self, step: Callable[..., Outbound | None], *args: Any) -> Outbound | None:
         def abandoned(row: Outbound | None) -> None:
@@ -162,9 +194,9 @@ class StoreProcess:
         return (await self._backend.run(step, *args, done=self._appended)).messages
 
     def _appended(self, appended: sessions.Appended) -> None:
-        self._process.transcripts.append(appended.session_id, appended.position, appended.messages)
+        self._transcripts.append(appended.session_id, appended.position, appended.messages)
 
     def _opened(self, opened: sessions.Opened | None) -> None:
         """Do not cache a continuation that took over late messages: its first reader loads it."""
         if opened is not None and opened.session.message_count == len(opened.messages):
-            self._process.transcripts.put(opened.session.id, opened.messages)
+            self._transcripts.put(opened.session.id, opened.messages)

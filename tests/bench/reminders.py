@@ -19,7 +19,7 @@ from gateway.domain.chat import SessionKey, Source
 from gateway.domain.reminder import Reminder, ReminderRules
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from tests.bench.served import cpu, store_at, synced_server
 from tests.bench.table import Row, Rows, memory, milliseconds
 from tests.support.redis_server import RedisServer

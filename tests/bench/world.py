@@ -37,7 +37,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.tasks import Background
 from gateway.runtime.tokens import ROUGH_SHARE, TokenCounter
 from gateway.store.port import Store
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 
 REPLY = "Certainly: here is an answer of a quite usual length, in one or two sentences."
 _CLOCK = SystemClock()

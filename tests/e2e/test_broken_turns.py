@@ -19,7 +19,7 @@ from gateway.domain.session import Session, SessionRef
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.records import InboxItem, ItemOutcome, Lease, StepRecord, TurnEnd
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, RecordingEngine, Say, in_turn, running
 from tests.support.waiting import eventually
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.turn import TurnSettings
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from tests.emulators.discord import Channel, DiscordServer, Kind, Refuse, Slow, User
 from tests.support.discord_live import Bot, on_discord
 from tests.support.model import FakeModel, Gate, Say, in_turn

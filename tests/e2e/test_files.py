@@ -28,7 +28,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import AdapterError, ContextOverflow, Disconnected, FileRefused, StoreUnavailable
 from gateway.runtime.points import Point
 from gateway.runtime.structs import replace
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
 from tests.emulators.telegram.people import PIXEL

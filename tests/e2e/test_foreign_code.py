@@ -21,7 +21,7 @@ from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, TextDelt
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.records import StoreStatus
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import (
     FEW_TOOLS,

@@ -17,7 +17,7 @@ from gateway.domain.turn import SessionSettings, TurnSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.records import Arrival, Claim
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from gateway.turns.admission import FULL
 from tests.support.fakes import ManualClock
 from tests.support.gateway import (

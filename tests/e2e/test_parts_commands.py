@@ -13,7 +13,7 @@ from gateway.domain.notes import QUOTES_END
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.structs import replace
 from gateway.store.records import Arrival, Receipt
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from gateway.turns.parts import DEBOUNCE
 from tests.emulators.telegram import Message, TelegramServer
 from tests.support.fakes import ManualClock

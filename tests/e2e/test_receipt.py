@@ -23,7 +23,7 @@ from gateway.runtime.errors import SessionNotFound, StoreError, StoreUnavailable
 from gateway.runtime.points import Point
 from gateway.runtime.structs import replace
 from gateway.store.records import Arrival, InboxItem, Receipt
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from gateway.turns.admission import FULL
 from gateway.turns.poison import TRIES
 from gateway.turns.reception import GIVEN_UP

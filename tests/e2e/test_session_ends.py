@@ -10,7 +10,7 @@ from gateway.domain.session import EndReason, Session, SessionRef
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.records import EXPIRY_CLAIM, MOST_ATTEMPTS, Lease, Opening
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from gateway.turns.turn import PUT_AWAY
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, KillAt, Live, RecordingEngine, running

@@ -21,7 +21,7 @@ from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.providers.retry import Retrying
 from gateway.runtime.errors import ConfigError
 from gateway.store.records import Reservation
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FEW_TOOLS, FakeAdapter, FakeModel, Gate, Say, config_in, running
 from tests.support.waiting import eventually

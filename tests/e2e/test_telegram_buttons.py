@@ -16,7 +16,7 @@ from gateway.app.config.models import ToolSettings
 from gateway.domain.turn import SessionSettings
 from gateway.people.approvals import GONE, NOT_YOURS
 from gateway.runtime.clock import SystemClock
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from tests.emulators.telegram import Chat, Disconnect, LoseAnswer, Message, Refuse, Slow, TelegramServer
 from tests.support.fast_clock import FastClock
 from tests.support.forks import Process

@@ -20,7 +20,7 @@ from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import FeatureRefused, ProviderRejected
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Refuse, Reply, error_body
 

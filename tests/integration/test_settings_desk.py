@@ -15,7 +15,7 @@ from gateway.app.reload import Reloader
 from gateway.cli.desk import Desk
 from gateway.domain.views import Chosen, Saved, Settings
 from gateway.runtime.clock import SystemClock
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from tests.emulators.llm import LlmServer
 
 HIDDEN = "hunter2-of-the-owner"

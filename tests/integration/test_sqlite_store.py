@@ -754,14 +754,14 @@ async def test_the_cache_serves_what_the_file_holds(store: SqliteStore) -> None:
     claim, session = await in_session(store, *exchange(0))
     await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(1)))
     cached = await transcript(store, "s1")
-    store._process.transcripts.drop("s1")
+    store._transcripts.drop("s1")
     assert await transcript(store, "s1") == cached
     child = await store.end_session(
         claim.lease, session.ref, "switched", START, Opening(session=new_session("s2"), transcript=cached)
     )
     assert child is not None
     assert await transcript(store, "s2") == cached
-    store._process.transcripts.drop("s2")
+    store._transcripts.drop("s2")
     assert await transcript(store, "s2") == cached
 
 

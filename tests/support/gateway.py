@@ -32,7 +32,7 @@ from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.points import Point, Points, ignore_points
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from tests.support.empty_store import put_empty_store
 from tests.support.fakes import ManualClock
 from tests.support.model import PATIENCE, Changing, FakeModel, Gate, Say, echo, in_turn

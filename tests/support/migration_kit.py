@@ -403,7 +403,7 @@ async def shown(store: Store) -> dict[str, Any]:
 
 async def worked_off(store: Store) -> dict[str, Any]:
     """Work off everything that a starting gateway finds in the store, in its order."""
-    store._process.time.learn(START + 1_000_000_000)  # whatever was put off is due
+    store._time.learn(START + 1_000_000_000)  # whatever was put off is due
     bypassed = await store.claim_bypassed("w")
     for each in bypassed:
         await store.finish_bypassed(each, [])

@@ -26,6 +26,7 @@ from gateway.runtime.tasks import Background
 from gateway.store.backend import News, nothing
 from gateway.store.kinds import EVENT, LOOKS, READY, ROW, SESSION, SUSPECTS, event_name
 from gateway.store.port import PROCESSES_LOST
+from gateway.store.process import SteadyTime
 from gateway.store.records import LEASE_SECONDS, Found, Meaning, Passage, Unembedded, Vector
 from gateway.store.redis import routes, searching, vectors
 from gateway.store.redis.admission import admit, look_after, make_good
@@ -41,7 +42,6 @@ from gateway.store.redis.records import Writes, index_key
 from gateway.store.redis.running import Fleet, Runner, Work
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.platforms import Platforms
-from gateway.store.shared.process import SteadyTime
 from gateway.store.space import Caller, Index, Kind
 from gateway.store.steps import keeping, lanes, members, outbox, sessions, turns
 

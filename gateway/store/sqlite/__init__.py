@@ -1,7 +1,6 @@
 """The store on one SQLite file: nothing to install, one gateway process.
 
-    the store     store           `SqliteStore`: the port by steps, and what only a file can be asked
-                  backend         runs steps in the file
+    the store     backend         runs steps in the file; `SqliteStore`, with what only a file can be asked
                   records         a table for each kind of record, and what the writer remembers
     the file      database        its lock, its connections and its threads (lock, connection)
                   writer          the one thread that writes, with group commit
@@ -18,6 +17,6 @@
 Another process may read a file beside its owner, and write notes and facts.
 """
 
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 
 __all__ = ["SqliteStore"]

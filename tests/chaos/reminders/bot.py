@@ -21,7 +21,7 @@ from gateway.runtime.clock import SystemIds
 from gateway.runtime.errors import Ambiguous
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
-from gateway.store.sqlite.store import SqliteStore
+from gateway.store.sqlite.backend import SqliteStore
 from tests.chaos.clocks import SHORT_PAUSES, HurriedClock, Shift, StoreClock
 from tests.chaos.launch import KillAt, begin
 from tests.chaos.parts import Record

@@ -35,8 +35,8 @@ from gateway.providers.plugin import ProviderPlugin
 from gateway.runtime.errors import TOO_FEW_FILES
 from gateway.runtime.logs import configure_logs, sentences
 from gateway.store.records import StoreStatus
+from gateway.store.sqlite.backend import SqliteStore
 from gateway.store.sqlite.connection import APPLICATION_ID
-from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, config_in
 
