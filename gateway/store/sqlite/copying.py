@@ -13,12 +13,12 @@ from typing import Final
 
 import apsw
 
-from gateway.runtime import posix
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.runtime.owners import leave_to_owner
 from gateway.store.sqlite.connection import FULL, check_undamaged, connect_reader, is_full, unavailable
 from gateway.store.sqlite.mark import check_whole
 from gateway.store.sqlite.migrations import check_known
+from gateway.store.sqlite.swapping import sync
 
 HALF: Final = ".partial"  # the end of the name of a file that is being made
 _LEFT: Final = 3_600.0  # seconds in which nobody wrote to it, so nobody is making it
@@ -73,15 +73,6 @@ def written(target: Path) -> Iterator[None]:
             raise StoreUnavailable(FULL.format(path=target)) from error
         why = f"{target} cannot be written ({error.strerror})"
         raise StoreUnavailable(f"{why}: check that its folder exists and that you may write there.") from error
-
-
-def sync(path: Path) -> None:
-    """Have the file's content, or the folder's names, on the disk when this returns."""
-    descriptor = os.open(path, os.O_RDONLY | posix.OWN)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def check_there(path: Path) -> None:

@@ -53,9 +53,9 @@ def finish(path: Path) -> None:
         return
     plan_file = folder / _PLAN
     if plan_file.exists():  # else all is in its place, and only the folder is left
-        _sync(path.parent)
+        sync(path.parent)
         _carry_out(Swap(**json.loads(plan_file.read_text(encoding="utf-8"))), path, folder)
-        _sync(path.parent)
+        sync(path.parent)
         plan_file.unlink()
     folder.rmdir()
 
@@ -91,11 +91,12 @@ def _sync_all(folder: Path) -> None:
     for root, _, files in os.walk(folder):
         for name in files:
             if not os.path.islink(os.path.join(root, name)):
-                _sync(Path(root, name))
-        _sync(Path(root))
+                sync(Path(root, name))
+        sync(Path(root))
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Have the file's content, or the folder's names, on the disk when this returns."""
     descriptor = os.open(path, os.O_RDONLY | posix.OWN)
     try:
         os.fsync(descriptor)
