@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from tzlocal import get_localzone_name
@@ -54,7 +54,7 @@ from gateway.agent.workspace.folders import Workspaces
 from gateway.app.accounts import AccountLeases, AccountNotes
 from gateway.app.alerts import Alerts
 from gateway.app.config import Config
-from gateway.app.config.models import ChatKey
+from gateway.app.config.models import Chat
 from gateway.app.gateway import Gateway
 from gateway.app.health import Health
 from gateway.app.home_files import OWNERS, home_files
@@ -924,7 +924,7 @@ def _prompts(base: _Base) -> PromptBuilder:
 
 def _chats_in_words(config: Config) -> dict[str, dict[str, str]]:
     """The entries of `chats` other than personas and models, as /context shows them."""
-    keys: list[ChatKey] = [key for key in get_args(ChatKey) if key != "persona"]
+    keys = [key for key in Chat.model_fields if key not in ("persona", "model")]
     return {
         key: {
             place: (", ".join(value) or "none") if isinstance(value, tuple) else f"{value}".lower()

@@ -132,9 +132,9 @@ class SearchSettings(Section):
 
 def _store_url(value: str) -> str:
     if value.startswith(("redis://", "rediss://")):
-        return _redis_url(value)
+        return _server_url(value, "redis://HOST:PORT/0", r"(/\d*)?", needs_host=True, usual=6379)
     if value.startswith(("postgresql://", "postgres://")):
-        return _postgres_url(value)
+        return _server_url(value, "postgresql://USER@HOST/DATABASE", "/.+", needs_host=False, usual=5432)
     path = value.removeprefix("sqlite:///")
     if path == value or not path:
         raise ValueError(
@@ -146,27 +146,16 @@ def _store_url(value: str) -> str:
     return value
 
 
-def _redis_url(value: str) -> str:
+def _server_url(value: str, form: str, path: str, *, needs_host: bool, usual: int) -> str:
+    """The address of a server, if it has this form. Raises ValueError."""
     try:
         parts = urlsplit(value)
-        valid = bool(parts.hostname) and (parts.port or 6379) > 0 and re.fullmatch(r"(/\d*)?", parts.path) is not None
+        valid = bool(parts.hostname or not needs_host) and (parts.port or usual) > 0 and re.fullmatch(path, parts.path)
     except ValueError:
-        valid = False
+        valid = None
     if not valid:
         encoded = ", with the / # ? [ ] of a password as %2F %23 %3F %5B %5D" if "@" in value else ""
-        raise ValueError(f"must be redis://HOST:PORT/0{encoded}")
-    return value
-
-
-def _postgres_url(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        valid = (parts.port or 5432) > 0 and len(parts.path) > 1
-    except ValueError:
-        valid = False
-    if not valid:
-        encoded = ", with the / # ? [ ] of a password as %2F %23 %3F %5B %5D" if "@" in value else ""
-        raise ValueError(f"must be postgresql://USER@HOST/DATABASE{encoded}")
+        raise ValueError(f"must be {form}{encoded}")
     return value
 
 
@@ -272,24 +261,6 @@ class Chat(Section):
         """A section names its provider."""
         if isinstance(self.model, ModelSettings) and "provider" not in self.model.model_fields_set:
             yield ("model",), "must name the provider; a name alone stands for another model at the same address"
-
-
-ChatKey = Literal[
-    "persona",
-    "tools",
-    "listen",
-    "busy_mode",
-    "reactions",
-    "groups",
-    "threads",
-    "context",
-    "names",
-    "joins",
-    "reply",
-    "silent",
-    "previews",
-    "daily_usd",
-]
 
 
 class Plugins(Section):
@@ -605,7 +576,7 @@ class Config(Section):
         given = {place: chat.model for place, chat in self.chats.items() if chat.model is not None}
         return {place: self._beside(each) if isinstance(each, str) else each for place, each in given.items()}
 
-    def by_place(self, key: ChatKey) -> Any:
+    def by_place(self, key: str) -> Any:
         """The values of one key in `chats`, by place."""
         said = {place: getattr(chat, key) for place, chat in self.chats.items()}
         return {place: value for place, value in said.items() if value is not None}
