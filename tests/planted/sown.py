@@ -5,7 +5,9 @@ tests that must find it are those that run its line. What survives may be no bug
 
 What can be seen from the code to be no bug is not sown:
 - what only writes to the log, or only asks whether to;
-- two steps in another order, one of which only computes a value that the other does not read;
+- two steps in another order, one of which only computes a value that the other does not read, or each of which
+  changes a collection of its own;
+- a point at which the laboratory may kill the program (`points`), left out or elsewhere;
 - an argument that only names something, or that only refuses a mistake of the program's own (`strict`);
 - a limit of times, of fractions or of a hundred and more that is off by one: nobody can tell a moment, or one of
   20,000 characters, from the next, so such a comparison is turned round instead.
@@ -40,8 +42,9 @@ _PURE: Final = (
     *("max", "min", "set", "sorted", "str", "sum", "tuple"),
 )
 _MANY: Final = 100
+_FILLS: Final = ("add", "append", "clear", "discard", "extend", "insert", "pop", "remove", "setdefault", "update")
 _LIMITS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_SAID: Final = re.compile(r"\b_?log(?:ger)?\.|\bprint\(|__all__|\bassert\b")  # what only a reader of the log would miss
+_SAID: Final = re.compile(r"\b_?log(?:ger)?\.|\bprint\(|__all__|\bassert\b|\bpoints\(")  # what no person would miss
 _UNSEEN: Final = (  # arguments
     *("what", "name", "thread_name_prefix", "encoding", "errors"),
     *("slots", "kw_only", "frozen", "strict"),
@@ -178,9 +181,12 @@ def _has_effect(node: ast.AST) -> bool:
 
 def _meet(one: ast.AST, other: ast.AST) -> bool:
     """Whether the order of two steps may matter: one that only computes a value must share a name with the other, and
-    of two that name what calls return, the second must read what the first names."""
+    of two that name what calls return, the second must read what the first names. Two that change collections are about
+    the same one, or the one reads the other's."""
     if _only_computes(one) or _only_computes(other):
         return not _names(one).isdisjoint(_names(other))
+    if (first := _filled(one)) and (second := _filled(other)):
+        return first == second or first in ast.unparse(other) or second in ast.unparse(one)
     if not (isinstance(one, ast.Assign) and isinstance(other, ast.Assign)):
         return True
     bound = [each for each in ast.walk(one) if isinstance(getattr(each, "ctx", None), ast.Store)]
@@ -193,6 +199,14 @@ def _only_computes(step: ast.AST) -> bool:
         case ast.Assign(targets=[ast.Name()], value=ast.Call(func=ast.Name(id=name))):
             return name in _PURE
     return False
+
+
+def _filled(step: ast.AST) -> str:
+    """The collection that a step changes; "": it does something else."""
+    match step:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=of, attr=name))) if name in _FILLS:
+            return ast.unparse(of)
+    return ""
 
 
 def _names(step: ast.AST) -> set[str]:

@@ -178,7 +178,7 @@ class TestInbound:
         assert got.source.chat_type == chat_type
         assert got.source.thread == request_.thread
         assert got.source.chat == (request_.chat or "main")
-        assert got.source.user == (request_.user or "local")
+        assert (got.source.user, got.source.user_name) == (request_.user or "local", request_.user or "")
         assert (got.event_id, got.sent_at, got.source.platform) == ("line_1", 5.0, "console")
 
     def test_an_id_of_its_own_is_the_event_id_as_it_is(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 from pathlib import Path
@@ -70,3 +71,13 @@ async def test_the_terminal_says_where_the_file_is(tmp_path: Path) -> None:
     await console.aclose()
     for descriptor in (reading, writing, nothing, unused):
         os.close(descriptor)
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_full(self: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", is_full)
+    with pytest.raises(AdapterError, match=r"a\.md cannot be written: No space left"):
+        Folder(tmp_path).put(ROW, b"x")
+    assert [*(tmp_path / "o_1").iterdir()] == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from adapters.console.interactive import styled
-from adapters.console.rendering import _lines_in_colours
+from adapters.console.rendering import _COLOURED, _code, _lines_in_colours
+from adapters.console.wrapping import VERBATIM
 
 
 def test_an_answer_is_laid_out_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,3 +23,11 @@ def test_an_answer_is_laid_out_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -
 def test_code_keeps_its_empty_lines(language: str | None) -> None:
     rows = ["".join(text for _, text in row) for row in _lines_in_colours("\n\nx = 1\n\n", language)]
     assert rows == ["", "", "x = 1", "", ""]
+
+
+@pytest.mark.parametrize(("more", "plain"), [(-1, 0), (0, 0), (2, 2)])
+def test_only_the_newest_lines_of_long_code_have_colours(more: int, plain: int) -> None:
+    count = _COLOURED + more
+    rows = [*_code("\n".join(f"x = {number}" for number in range(count)), "python")]
+    assert ["".join(text for _, text in row) for row in rows] == [f"x = {number}" for number in range(count)]
+    assert [len(row) == 1 and row[0][0] == VERBATIM for row in rows] == [True] * plain + [False] * (count - plain)

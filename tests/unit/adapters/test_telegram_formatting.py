@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from adapters.telegram.formatting import Entity, Rendered, render, split
+from adapters.telegram.formatting import Entity, Rendered, _trimmed, render, split
+from gateway.delivery.markdown.page import Span
 from gateway.delivery.markdown.reading import language
 from tests.emulators.telegram.entities import read_entities, settle
 from tests.support.hostile import within
@@ -445,3 +446,14 @@ def test_a_product_keeps_its_signs(written: str, shown: str) -> None:
 )
 def test_a_short_formula_is_readable(latex: str, shown: str) -> None:
     assert render(rf"so \({latex}\) it is").text == f"so {shown} it is"
+
+
+@pytest.mark.parametrize("text", ["ab cd", "  ab cd", " ab cd \n", "\n\n ab cd"])
+def test_marks_stay_on_their_words_where_white_space_goes_from_the_ends(text: str) -> None:
+    spans = [Span(kind="bold", start=text.index(word), end=text.index(word) + 2) for word in ("ab", "cd")]
+    trimmed, moved = _trimmed(text, spans)
+    assert (trimmed, [trimmed[each.start : each.end] for each in moved]) == ("ab cd", ["ab", "cd"])
+
+
+def test_code_keeps_the_indent_of_its_first_line() -> None:
+    assert _trimmed("\n  x = 1", [Span(kind="pre", start=1, end=8)])[0] == "  x = 1"

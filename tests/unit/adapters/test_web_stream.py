@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from adapters.web.adapter import WebAdapter
-from adapters.web.log import Entry, State
+from adapters.web.log import Entry, News, State
 from adapters.web.markup import Html
 from adapters.web.platform import WebSettings
-from adapters.web.stream import Page
+from adapters.web.stream import MOST_OF_PERSON, Bells, Page, Shared, _Chat
 from gateway.domain.chat import ChatAddress, Source
 from gateway.domain.platform import AdapterHost
 from tests.support.fakes import ManualClock, SequentialIds
@@ -78,3 +80,35 @@ async def test_a_page_looks_into_the_store_after_a_turn_that_did_more_than_ask(
         bell.stored.clear()
         await page.typing(anna, False)
         assert (bell.rung.is_set(), bell.stored.is_set()) == (True, stored)
+
+
+async def test_what_pages_share_is_made_anew_for_the_first_that_opens_and_not_for_the_next() -> None:
+    came = list[Sequence[News] | None]()
+
+    async def make(made: int | None, news: Sequence[News] | None) -> int:
+        came.append(news)
+        return len(came)
+
+    bells, shared = Bells(), Shared(make=make)
+    bells._chats["anna"] = _Chat(shared={"log": shared})
+    with bells.heard("anna") as first:
+        assert (await shared.now(), await shared.now(), bells.hears("anna"), bells.hears("ben")) == (1, 1, True, False)
+        first.rung.clear()
+        with bells.heard("anna") as second:
+            assert (await shared.now(), second.rung.is_set(), second.stored.is_set()) == (1, True, True)
+            assert not first.rung.is_set()
+        bells._chats["anna"].ticks = 5
+    assert (bells.hears("anna"), bells._chats["anna"].ticks) == (False, 0)
+    with bells.heard("anna"):
+        assert await shared.now() == 2
+    assert came == [None, None]
+
+
+def test_one_person_takes_only_so_many_pages() -> None:
+    bells = Bells()
+    with ExitStack() as pages:
+        for number in range(MOST_OF_PERSON):
+            assert bells.has_room("anna"), number
+            pages.enter_context(bells.heard("anna"))
+        assert (bells.has_room("anna"), bells.has_room("ben")) == (False, True)
+    assert bells.has_room("anna")

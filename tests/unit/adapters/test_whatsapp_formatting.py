@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.whatsapp import messages
-from adapters.whatsapp.formatting import LONGEST, LONGEST_CAPTION, fits_caption, plain, shown, split
+from adapters.whatsapp.formatting import LONGEST, LONGEST_CAPTION, _lines, fits_caption, plain, shown, split
 from adapters.whatsapp.limits import STAGE
 from gateway.delivery.markdown.characters import length
 from gateway.domain.chat import Button
@@ -48,6 +48,7 @@ def test_ten_thousand_answers_are_taken() -> None:
         ("**a *b* c** ~~d~~ `e*f`", "*a _b_ c* ~d~ `e*f`"),
         ("# Plan\n\n> **one**\n> two", "*Plan*\n\n> *one*\n> two"),
         ("**two\nlines**", "*two*\n*lines*"),
+        ("```\n\n*x*\n\n```", "```\n*x*\n```"),
         ("```python\nprint('*x*')\n```", "```print('*x*')```"),
         ("[docs](https://example.org/a)", "docs (https://example.org/a)"),
         ("all *.py and *.md", "all *.py and *.md"),
@@ -89,3 +90,9 @@ def test_few_short_answers_are_buttons_and_others_a_list() -> None:
     assert section["rows"] == [
         {"id": "s", "title": "Somebody with a long na…", "description": "Somebody with a long name"}
     ]
+
+
+@given(st.text("a\n", max_size=9), st.integers(0, 3))
+def test_a_stretch_is_read_line_by_line(text: str, start: int) -> None:
+    found = [text[first:last] for first, last in _lines(text, start, len(text))]
+    assert found == (text[start:].split("\n") if start <= len(text) else [])

@@ -101,6 +101,7 @@ async def test_a_question_that_is_not_put(question: dict[str, Any], why: str) ->
         (form("x", x=TEXT), ["-"], {"x": "-"}),
         (form("token_kind", token_kind={**TEXT, "enum": ["a", "b"]}), ["1"], {"token_kind": "a"}),
         (form("city", city={**TEXT, "title": "Spinning wheel"}), ["Rome"], {"city": "Rome"}),
+        (form("x3", **{f"x{each}": TEXT for each in range(10)}), ["three", *"-" * 9], {"x3": "three"}),
         (form(), ["yes"], {}),
         (form(), ["denied"], None),
     ],

@@ -53,3 +53,7 @@ def test_a_compound_is_known_by_its_parts() -> None:
 def test_only_words_may_slip() -> None:
     assert [each for each in ("oboe", "key", "a1b2c", "车站", "") if may_slip(each)] == ["oboe"]
     assert Vocabulary().alike("oboe") == []
+
+
+def test_of_equally_near_words_the_one_of_the_same_length_comes_first() -> None:
+    assert Vocabulary(["obae", "oboes", "obov", "zoboe"]).alike("oboe") == ["obae", "obov", "oboes"]

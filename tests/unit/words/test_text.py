@@ -66,6 +66,14 @@ def test_what_an_index_would_find_is_held(asked: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "places"),
+    [("my red car stands there", {0, 1}), ("a red and a car", set()), ("a car", set()), ("nothing", set())],
+)
+def test_a_text_without_a_phrase_that_is_asked_for_holds_nothing(said: str, places: set[int]) -> None:
+    assert Holds('"red car"').held(said) == places
+
+
+@pytest.mark.parametrize(
     ("asked", "said"),
     [
         ("zurich", "nach ZÜRICH"),
