@@ -210,6 +210,6 @@ def _read(answer: Answer) -> Any:
             raise SignedOut(f"The server does not know the bot: {told.get('error') or 'its token is wrong'}.")
         case status if status >= httpx.codes.INTERNAL_SERVER_ERROR:
             raise Ambiguous(f"The server did not say whether the request worked ({status}).")
-        case status if not told.get("errcode"):  # a page of somebody on the way
+        case status if not {"errcode", "flows"} & told.keys():  # a page of somebody on the way
             raise AdapterError(f"Something between this machine and the server answered {status}.")
     raise Refusal(answer.status, told)

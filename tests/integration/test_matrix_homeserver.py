@@ -6,13 +6,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from adapters.matrix.homeserver import Homeserver, SignedOut
+from adapters.matrix.homeserver import Homeserver, Refusal, SignedOut
 from adapters.matrix.platform import MatrixSettings
 from gateway.runtime import errors
 
@@ -38,10 +39,13 @@ class Scripted:
     def __init__(self) -> None:
         self.answers: list[tuple[int, Any]] = []
         self.logins: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        self.bodies: list[Any] = []
         self.soft = True
         self.port = 0
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.paths.append(request.path)
         if request.path.endswith("/login"):
             body = json.loads(await request.read())
             if body["password"] != "secret":
@@ -52,6 +56,8 @@ class Scripted:
         if request.headers["Authorization"] != f"Bearer {len(self.logins)}":
             told = {"errcode": "M_UNKNOWN_TOKEN", "error": "?", "soft_logout": self.soft}
             return web.json_response(told, status=401)
+        if request.content_type == "application/json" and request.can_read_body:
+            self.bodies.append(await request.json())
         status, told = self.answers.pop(0) if self.answers else (200, {"event_id": "$1"})
         if status == 0:
             request.transport.close()  # type: ignore[union-attr]
@@ -140,3 +146,73 @@ async def test_what_becomes_of_an_answer(status: int, told: Any, error: type[err
     with pytest.raises(errors.Disconnected, match="and homeserver in"):
         await lost.call("GET", "sync")
     await lost.aclose()
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(404, errors.FileRefused), (410, errors.FileRefused), (403, errors.FileRefused), (502, errors.AdapterError)],
+)
+async def test_a_file_that_is_gone_is_refused_and_one_that_fails_now_is_not(
+    status: int, error: type[errors.AdapterError]
+) -> None:
+    async with scripted() as server:
+        client = server.client()
+        server.answers = [(200, {"content_uri": "mxc://a/1"}), (200, "the file")]
+        assert await client.upload("a.txt", "", b"the file") == "mxc://a/1"
+        assert await client.download("mxc://a/1") == b"the file"
+        server.answers = [(status, "<html>")] * 3
+        with pytest.raises(error) as raised:
+            await client.download("mxc://a/1")
+        assert isinstance(raised.value, errors.FileRefused) == (error is errors.FileRefused)
+        await client.aclose()
+
+
+async def test_what_needs_the_password_once_more_is_asked_with_it() -> None:
+    async with scripted() as server:
+        client = server.client()
+        wanted = (401, {"session": "s", "flows": [{"stages": ["m.login.password"]}]})
+        server.answers = [wanted, (200, {"done": True})]
+        assert await client.confirmed("keys", "device_signing", "upload", body={"key": "k"}) == {"done": True}
+        assert server.bodies[-2:] == [
+            {"key": "k"},
+            {
+                "key": "k",
+                "auth": {
+                    "type": "m.login.password",
+                    "identifier": {"type": "m.id.user", "user": ME},
+                    "password": "secret",
+                    "session": "s",
+                },
+            },
+        ]
+        for answer in (wanted, (403, {"errcode": "M_FORBIDDEN", "error": "no"})):
+            server.answers = [answer, (403, {"errcode": "M_FORBIDDEN", "error": "no"})]
+            with pytest.raises(Refusal, match="no"):
+                await client.confirmed("keys", "device_signing", "upload", body={})
+        await client.aclose()
+
+
+@pytest.mark.parametrize("noted", [True, False])
+async def test_only_a_login_that_nobody_noted_is_ended(noted: bool) -> None:
+    async with scripted() as server:
+        client = server.client(Notes() if noted else None)
+        await client.call("GET", "account", "whoami")
+        await client.leave()
+        assert [path.rpartition("/")[2] for path in server.paths] == ["login", "whoami", *([] if noted else ["logout"])]
+        await client.aclose()
+
+
+async def test_the_address_of_the_server_is_that_which_the_id_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = [{"m.homeserver": {"base_url": "https://matrix.example.org/"}}, {}, {"m.homeserver": None}]
+    asked = list[tuple[str, dict[str, Any]]]()
+    client = Homeserver(MatrixSettings(user=ME, token=SecretStr("1")), patience=5.0)
+
+    async def found(_: str, way: str, **how: Any) -> Any:
+        asked.append((way, how))
+        return SimpleNamespace(told=told.pop(0))
+
+    monkeypatch.setattr(client, "_asked", found)
+    addresses = [await client._found() for _ in range(3)]
+    assert addresses == ["https://matrix.example.org", "https://example.org", "https://example.org"]
+    way = "https://example.org/.well-known/matrix/client"
+    assert asked == [(way, {"token": "", "follow_redirects": True})] * 3
