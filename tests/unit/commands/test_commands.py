@@ -51,6 +51,42 @@ def test_what_must_reach_a_running_turn_or_only_looks_bypasses_its_lane_and_noth
     assert urgent == {"stop", "approve", "deny", "answer"}, "however many commands came before it"
 
 
+ELSEWHERE = """branch: fork; compress: compact summarize; continue: more; export: download save; files: ls diff
+forget: delete; help: commands menu settings; home: sethome; insights: stats statistics; last: repeat again resend
+memory: memories remember; model: models; new: clear restart; persona: personality character system; recall: search
+remind: reminder remindme; reminders: schedules; resume: load; retry: regenerate; schedule: cron; sessions: history
+skills: skill; status: info; stop: abort cancel; timezone: tz; title: rename; usage: cost tokens; voice: tts speak"""
+
+
+def told(field: str) -> dict[str, object]:
+    """What the commands say of themselves, without those that say nothing."""
+    return {each.name: value for each in REGISTRY.commands if (value := getattr(each, field))}
+
+
+def test_what_each_command_says_of_itself() -> None:
+    said = (line.partition(": ") for line in ELSEWHERE.replace("\n", "; ").split("; "))
+    assert told("elsewhere") == {name: tuple(names.split()) for name, _, names in said}
+    of_people = dict.fromkeys(("start", "insights", "usage", "whoami", "version"), "person")
+    assert told("audience") == dict.fromkeys((each.name for each in REGISTRY.commands), "everybody") | of_people | {
+        **dict.fromkeys(("mcp", "pair", "home"), "admins")
+    }
+    assert told("aliases") == {"new": ("reset",), "pin": ("pins",)}
+    assert told("over_question") == {"new": "stop", "compress": "no"}
+    assert told("sends") == {"steer": "steer", "queue": "queue"}
+    assert {*told("proposals")} == {"memory", "sessions", "resume", "model", "persona", "mcp", "skills"}
+    assert {*told("options")} == {"approve", "compress", "forget", "memory", "voice", "skills"}
+    assert {*told("implied")} == {"pin"}
+    shown = {each.name: [parameter.name for parameter in each.entry.parameters] for each in REGISTRY.commands}
+    assert (shown["compress"], shown["forget"]) == (
+        ["preview", "keep", "topic", "undo"],
+        ["words", "last", "everything"],
+    )
+    (resume,) = REGISTRY.get("resume").entry.parameters  # type: ignore[union-attr]
+    assert (resume.name, resume.required, resume.proposes) == ("n", False, True)
+    (steer,) = REGISTRY.get("steer").entry.parameters  # type: ignore[union-attr]
+    assert (steer.required, steer.proposes) == (True, False)
+
+
 @given(st.text(min_size=1, max_size=200))
 def test_an_unknown_command_is_one_short_sentence_or_three(name: str) -> None:
     said = REGISTRY.unknown(name)
