@@ -1,7 +1,7 @@
 """Which quick tests run which line of the program, and how long each takes: one run of all of them under coverage.
 
-`pytest -p tests.planted.chart` records it in the folder that CHART_OF_TESTS names. What a program does that a test
-starts in a process of its own is not seen.
+`pytest -p tests.planted.chart` records it in the folder that CHART_OF_TESTS names, also of the programs that tests
+start in processes of their own (`tests.support.forks`), unless these are killed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Final, TypeGuard
+from typing import Final, NoReturn, TypeGuard
 
 import coverage
 import pytest
+
+from tests.support.forks import BEGIN
 
 FOLDER: Final = "CHART_OF_TESTS"
 SOURCES: Final = ("gateway", "adapters")
@@ -33,11 +35,28 @@ _SHOWN: Final = pytest.StashKey[tuple[coverage.Coverage, dict[str, float]]]()
 def pytest_configure(config: pytest.Config) -> None:
     """Record in each process that runs tests."""
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
-        data = Path(os.environ[FOLDER]) / "data"
-        found = coverage.Coverage(data_file=data, data_suffix=True, config_file=False, source=SOURCES)
-        found.set_option("run:relative_files", value=True)
-        found.start()
-        config.stash[_SHOWN] = found, {}
+        os.environ[BEGIN] = f"{__name__}:in_program:{os.environ[FOLDER]}"
+        config.stash[_SHOWN] = _recording(Path(os.environ[FOLDER])), {}
+
+
+def _recording(folder: Path) -> coverage.Coverage:
+    found = coverage.Coverage(data_file=folder / "data", data_suffix=True, config_file=False, source=SOURCES)
+    found.set_option("run:relative_files", value=True)
+    found.start()
+    return found
+
+
+def in_program(folder: str, test: str) -> None:
+    """Record what this program does to the account of the test that started it."""
+    found, leave = _recording(Path(folder)), os._exit
+    found.switch_context(test)
+
+    def end(status: int) -> NoReturn:
+        found.stop()
+        found.save()
+        leave(status)
+
+    os._exit = end  # by which each of them ends
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,7 +2,7 @@
 
 `pytest -p tests.planted.trial` takes the bugs from the file that TRIALS_OF_TESTS names, a JSON object a line with
 `file`, `old`, `new` and `tests`, and writes a line for each beside it, to `.results`: the test that found it, or "".
-Programs that tests start in processes of their own do not have the bug.
+Programs that tests start in processes of their own (`tests.support.forks`) have the bug, too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support import model
+from tests.support.forks import BEGIN, ROOT, share
 
 TRIALS: Final = "TRIALS_OF_TESTS"
 ENDLESS, CRASH, _NONE = "its endless run", "its crash", "-"
@@ -42,6 +43,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Try the bugs, instead of running the tests."""
+    share()
     trials = Path(os.environ[TRIALS])
     items = defaultdict(list)
     for item in session.items:
@@ -51,7 +53,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     for file in {bug["file"] for bug in bugs}:
         importlib.import_module(file.removesuffix(".py").replace("/", "."))
     gc.unfreeze()
-    known = _Functions(session.config.rootpath)
+    known = _Functions()
     gc.freeze()
     with trials.with_suffix(".results").open("w", encoding="utf-8") as results:
         for bug in bugs:
@@ -68,22 +70,27 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 class _Functions:
     """The functions of the program, by their code."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self) -> None:
         self._known = defaultdict(list)
         for each in gc.get_objects():
-            if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(str(root)):
+            if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(str(ROOT)):
                 self._known[each.__code__].append(each)
 
     def plant(self, bug: dict[str, Any]) -> None:
         """Put a bug into the functions of this process."""
-        path = self._root / bug["file"]
+        path = ROOT / bug["file"]
         sound = path.read_text(encoding="utf-8")
         before, after = (compile(text, path, "exec") for text in (sound, sound.replace(bug["old"], bug["new"])))
         for old, new in zip(_functions(before), _functions(after), strict=True):
             for function in self._known[old]:
                 with suppress(ValueError):  # it closes over something that it no longer names
                     function.__code__ = new
+
+
+def in_program(bug: str, _: str) -> None:
+    """Put a bug into the functions of this program."""
+    gc.unfreeze()
+    _Functions().plant(json.loads(bug))
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
@@ -109,6 +116,7 @@ def _forked(
         try:
             if bug and known:
                 known.plant(bug)
+                os.environ[BEGIN] = f"{__name__}:in_program:{json.dumps(bug)}"
             os.write(answer, (_first_failing(session, tests) or _NONE).encode())
         finally:
             os._exit(0)

@@ -36,6 +36,7 @@ import typer.main
 ROOT: Final = Path(__file__).resolve().parents[2]
 LONGEST_LINE: Final = 32 * 1024 * 1024  # bytes; replies may be long
 _ADDRESS: Final = "FORKS_OF_TESTS"
+BEGIN: Final = "PROGRAMS_OF_TESTS_BEGIN"  # "module:function:argument", called first, with the id of the test
 
 
 class Child(asyncio.Protocol):
@@ -168,6 +169,8 @@ class Forks:
             "environment": dict(os.environ if environment is None else environment),
             "leads": leads,
             "waits": waits,
+            "begin": os.environ.get(BEGIN, ""),
+            "test": os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0],
         }
         ours, theirs = socket.socketpair()
         with theirs:
@@ -345,6 +348,9 @@ def _become(order: Mapping[str, Any]) -> NoReturn:
 
 
 def _run(order: Mapping[str, Any]) -> None:
+    if order["begin"]:
+        module, function, argument = order["begin"].split(":", 2)
+        getattr(importlib.import_module(module), function)(argument, order["test"])
     if order["leads"]:
         os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
