@@ -6,7 +6,7 @@ tests that must find it are those that run its line. What survives may be no bug
 What can be seen from the code to be no bug is not sown:
 - what only writes to the log, or only asks whether to;
 - two steps in another order, one of which only computes a value that the other does not read, or each of which
-  changes a collection of its own;
+  changes a collection, or sets an event, of its own;
 - a point at which the laboratory may kill the program (`points`), left out or elsewhere;
 - an argument that only names something, or that only refuses a mistake of the program's own (`strict`);
 - a limit of times, of fractions or of a hundred and more that is off by one: nobody can tell a moment, or one of
@@ -42,7 +42,19 @@ _PURE: Final = (
     *("max", "min", "set", "sorted", "str", "sum", "tuple"),
 )
 _MANY: Final = 100
-_FILLS: Final = ("add", "append", "clear", "discard", "extend", "insert", "pop", "remove", "setdefault", "update")
+_FILLS: Final = (
+    "add",
+    "append",
+    "clear",
+    "discard",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "set",
+    "setdefault",
+    "update",
+)
 _LIMITS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _SAID: Final = re.compile(r"\b_?log(?:ger)?\.|\bprint\(|__all__|\bassert\b|\bpoints\(")  # what no person would miss
 _UNSEEN: Final = (  # arguments
@@ -167,6 +179,8 @@ def _changes(
             case ast.UnaryOp(op=ast.Not(), operand=operand) if kind == "value":
                 yield node, node, text(operand)
             case ast.keyword(arg=str() as name, value=ast.Constant(value=bool() as value)) if kind == "value":
+                if name in _UNSEEN:
+                    continue
                 yield node, node, f"{name}={not value}"
         if kind == "order":
             for body in (getattr(node, "body", None), getattr(node, "orelse", None)):

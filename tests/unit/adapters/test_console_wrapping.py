@@ -22,6 +22,7 @@ def rows(line: str, columns: int) -> list[str]:
 def test_a_line_is_broken_between_words() -> None:
     assert rows("the quick brown fox jumps", 10) == ["the quick", "brown fox", "jumps"]
     assert rows("fits well", 10) == ["fits well"]
+    assert rows("the quick    brown", 10) == ["the quick", "brown"]
     assert rows("well, ten! then", 10) == ["well, ten!", "then"]
 
 
@@ -92,3 +93,10 @@ def test_a_row_is_wider_than_the_screen_only_if_it_is_one_word(line: str, column
 def test_what_is_being_written_is_broken_as_it_will_be_printed(line: str, columns: int) -> None:
     live = fold(line, columns=columns, height=100, cells=cells)
     assert "".join(live).split() == "".join(rows(line, columns)).split()
+
+
+def test_later_rows_of_an_item_stand_below_its_words_on_a_screen_that_grows_too() -> None:
+    line = "- one two three four five"
+    assert rows(line, 12) == ["- one two", "  three four", "  five"]
+    assert fold(line, columns=12, height=9, cells=cells) == rows(line, 12)
+    assert fold(line, columns=12, height=2, cells=cells) == rows(line, 12)[-2:]

@@ -103,6 +103,9 @@ def test_errors_are_told_in_plain_words(code: int, kind: type[AdapterError], wor
     with pytest.raises(AdapterError, match=words) as raised:
         refuse({"code": code, "error_data": {"details": "it is odd."}})
     assert type(raised.value) is kind
+    if isinstance(raised.value, RateLimited):
+        assert raised.value.everywhere == (code != 131056), "one person has had too much, or the number"
+        assert raised.value.retry_after > 0
     assert in_words({"code": code, "title": "it is odd"})[1] == (kind is ChatGone)
 
 

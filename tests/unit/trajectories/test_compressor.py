@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from gateway.runtime.errors import ConfigError, ProviderUnavailable, QuotaExceeded, SummaryRefused
 from gateway.runtime.structs import replace
+from gateway.trajectories.metrics import Metrics
 from gateway.trajectories.prompts import NOTICE, OPENER, messages
-from gateway.trajectories.sharegpt import NotATrajectory, Turn, parse
+from gateway.trajectories.sharegpt import Change, NotATrajectory, Turn, parse
 from tests.support.trajectory_runs import (
     COUNTER,
     NOTES,
@@ -297,3 +298,13 @@ async def test_what_is_no_run_is_passed_on_with_the_reason(data: bytes, why: str
 async def test_in_memory_too_what_is_no_run_is_refused() -> None:
     with pytest.raises(NotATrajectory, match="turn 1"):
         await compressor().compress_async([{"from": "human", "value": 3}])
+
+
+def test_a_summary_that_saves_nothing_is_counted_as_one_that_failed() -> None:
+    told = compressor(SMALL)
+    for long, errors in ((True, 2), (False, 1)):
+        same = Metrics(turns_before=9, turns_after=9, tokens_before=100, tokens_after=100, summary_errors=1)
+        change = Change(first=2, end=5, summary="word " * (50 if long else 5))
+        found, metrics = told._judged(change, 20, same)
+        assert (metrics.summary_errors, found is None, metrics.problem is None) == (errors, long, not long)
+    assert (metrics.turns_after, metrics.turns_removed, metrics.region) == (7, 3, (2, 5))
