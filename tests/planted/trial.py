@@ -7,6 +7,7 @@ Programs that tests start in processes of their own (`tests.support.forks`) have
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import importlib
 import json
@@ -25,11 +26,11 @@ from typing import Any, Final
 import pytest
 
 from tests.support import model
-from tests.support.forks import BEGIN, ROOT, share
+from tests.support.forks import BEGIN, ROOT, forks
 
 TRIALS: Final = "TRIALS_OF_TESTS"
 ENDLESS, CRASH, _NONE = "its endless run", "its crash", "-"
-_PATIENCE: Final = 100.0  # seconds for the tests of one bug
+_PATIENCE: Final = 100.0  # seconds for the tests of one bug, where nothing else runs
 _failed: Final[list[str]] = []
 model.PATIENCE = 20.0  # seconds: before a test imports it; nearly all that is waited for here never comes
 
@@ -43,7 +44,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Try the bugs, instead of running the tests."""
-    share()
+    asyncio.run(_begin_programs())
     trials = Path(os.environ[TRIALS])
     items = defaultdict(list)
     for item in session.items:
@@ -65,6 +66,11 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
                 found = ""  # so do they without the bug
             print(json.dumps(found), file=results, flush=True)
     return True
+
+
+async def _begin_programs() -> None:
+    """Have the parent of programs import all that there is before the time of the first bug runs."""
+    await (await forks().program("gateway", "--version")).communicate()
 
 
 class _Functions:
@@ -91,6 +97,7 @@ def in_program(bug: str, _: str) -> None:
     """Put a bug into the functions of this program."""
     gc.unfreeze()
     _Functions().plant(json.loads(bug))
+    gc.freeze()
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
@@ -121,7 +128,8 @@ def _forked(
         finally:
             os._exit(0)
     os.close(answer)
-    ready, _, _ = select.select([answers], [], [], _PATIENCE)
+    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    ready, _, _ = select.select([answers], [], [], _PATIENCE * busy)
     found = (os.read(answers, 10_000).decode() or CRASH) if ready else ENDLESS
     os.close(answers)
     os.killpg(child, signal.SIGKILL)
