@@ -71,7 +71,8 @@ Argument = str | bytes | int
 
 
 class Job(Struct, eq=False):
-    """One step on its way: a script with what it takes, or a plain command that only reads."""
+    """One step on its way: a script with what it takes, or a plain command that only reads. `prepare` is called as soon
+    as the job can be sent, and gives it its arguments."""
 
     future: asyncio.Future[Any]
     script: Script | None
@@ -83,6 +84,7 @@ class Job(Struct, eq=False):
     sent: bool = False  # the step may have been done
     ended: bool = False
     over: list[Callable[[Job], None]] = field(default_factory=list)
+    prepare: Callable[[Job], None] | None = None
 
     def answer(self, reply: Any) -> None:
         """The server's answer is there."""
@@ -171,6 +173,8 @@ class Connection:
             job = self._waiting.popleft()
             self._numbered += 1
             job.number = self._numbered
+            if job.prepare is not None:
+                job.prepare(job)
             self._carried.append(job)
             taken.append(job)
         return taken

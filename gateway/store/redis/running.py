@@ -7,6 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
@@ -57,12 +58,14 @@ class Work(Struct, eq=False):
 
 
 class Commit(Struct, eq=False):
-    """Steps that go to the server together, with what they asked: all of them are done, or none is."""
+    """Steps that go to the server together, with what they asked: all of them are done, or none is. They are taken from
+    `waiting` at the last moment."""
 
-    works: Sequence[Work]
-    asks: Sequence[Ask]
-    writes: Writes | None
-    news: Sequence[News]
+    waiting: deque[Work]
+    works: Sequence[Work] = ()
+    asks: Sequence[Ask] = ()
+    writes: Writes | None = None
+    news: Sequence[News] = ()
 
 
 class Fleet(Struct):
@@ -87,8 +90,8 @@ class Fleet(Struct):
 
 
 class Runner:
-    """Runs the steps of a partition. Steps that wait while others are on their way go together: one commit of many
-    costs this process and the server far less than one for each."""
+    """Runs the steps of a partition. Those that wait when something can be sent go together: one commit of many costs
+    this process and the server far less than one for each."""
 
     def __init__(self, partition: int, wire: Wire, fleet: Fleet) -> None:
         self.known = Known(partition)
@@ -96,19 +99,21 @@ class Runner:
         self._wire = wire
         self._fleet = fleet
         self._waiting: deque[Work] = deque()
-        self._singly = 0  # so many of the next steps go one by one
-        self._busy = False
+        self._looks: deque[Work] = deque()
+        self._busy = False  # with those that wait, of which there is one commit at a time
         self._idle = asyncio.Event()
 
     def put(self, work: Work) -> None:
         """Run a step behind those that wait."""
         if work.only_looks:
-            self._run([work])
-        elif self._busy:
-            self._waiting.append(work)
-        else:
+            self._looks.append(work)
+            if len(self._looks) == 1:
+                self._begin(self._looks)
+            return
+        self._waiting.append(work)
+        if not self._busy:
             self._busy = True
-            self._run([work])
+            self._begin(self._waiting)
 
     async def idle(self) -> None:
         """Return when no step waits or is on its way."""
@@ -116,45 +121,44 @@ class Runner:
             self._idle.clear()
             await self._idle.wait()
 
-    def _next(self) -> None:
-        """Run steps that wait."""
-        waiting = self._waiting
-        if not waiting:
-            self._busy = False
-            self._idle.set()
-            return
-        most = 1 if self._singly else _TOGETHER
-        self._singly -= bool(self._singly)
-        self._run([waiting.popleft() for _ in range(min(most, len(waiting)))])
-
-    def _run(self, works: Sequence[Work]) -> None:
-        guess = Guess(self.known, self._fleet.above)
-        draft = Draft(guess, guess.seen)
-        writes: Writes | None = None
-        ran = 0
+    def _begin(self, waiting: deque[Work]) -> None:
+        """Carry what waits, and what comes to wait before that can be sent."""
+        commit = Commit(waiting)
+        run, answered = partial(self._run, commit), partial(self._answered, commit)
         try:
-            for work in works:
-                work.result, work.error = work.step(draft, *work.args), None
-                ran += 1
-            if not work.only_looks:
-                writes = Writes(self.known, guess, draft, self._fleet.version())
-        except Exception as error:  # perhaps of what is not so; else it is the caller's
-            if len(works) > 1:  # the one that failed goes alone, since nothing of what it has put may be stored
-                some = ran if 0 < ran < len(works) else 1
-                self._waiting.extendleft(reversed(works[some:]))
-                self._run(works[:some])
-                return
-            works[0].error = error
-        self._fleet.last = max(self._fleet.last, guess.highest)
-        commit = Commit(works, list(guess.asked), writes, () if writes is None else draft.news)
-        try:
-            job = self._wire.carry(
-                self._partition, "commit", self._arguments(guess, commit), writes=bool(writes or commit.news)
-            )
+            self._wire.carry_late(self._partition, "commit", run, answered, writes=waiting is self._waiting)
         except StoreUnavailable as error:
-            self._end(commit, error)
-            return
-        job.over.append(partial(self._answered, commit))
+            self._fail(commit, error)
+
+    def _run(self, commit: Commit, job: Job) -> None:
+        """Run what waits, and give the job what the server needs."""
+        waiting = commit.waiting
+        looks = waiting is self._looks
+        some = min(_TOGETHER, len(waiting))
+        while True:
+            works = list(islice(waiting, some))
+            guess = Guess(self.known, self._fleet.above)
+            draft = Draft(guess, guess.seen)
+            ran = 0
+            try:
+                for work in works:
+                    work.result, work.error = work.step(draft, *work.args), None
+                    ran += 1
+                commit.writes = None if looks else Writes(self.known, guess, draft, self._fleet.version())
+            except Exception as error:  # perhaps of what is not so; else it is the caller's
+                if some > 1:  # the one that failed goes alone, since nothing of what it has put may be stored
+                    some = ran if 0 < ran < some else 1
+                    continue
+                works[0].error = error
+            break
+        for _ in works:
+            waiting.popleft()
+        if waiting and looks:
+            self._begin(waiting)
+        self._fleet.last = max(self._fleet.last, guess.highest)
+        commit.works, commit.asks = works, list(guess.asked)
+        commit.news = () if commit.writes is None else draft.news
+        job.arguments, job.writes = self._arguments(guess, commit), bool(commit.writes or commit.news)
 
     def _arguments(self, guess: Guess, commit: Commit) -> list[Argument]:
         writes, text = commit.writes, b""
@@ -168,7 +172,7 @@ class Runner:
     def _answered(self, commit: Commit, job: Job) -> None:
         error = job.future.exception()
         if error is not None:
-            self._failed(commit, error)
+            self._fail(commit, error)
             return
         status, *rest = job.future.result()
         if status == "done":
@@ -181,26 +185,30 @@ class Runner:
         stale = rest[1]
         for place in range(0, len(stale), 2):
             self.known.learn(commit.asks[stale[place] - 1], stale[place + 1])
-        first = commit.works[0]
+        first, waiting = commit.works[0], commit.waiting
         first.runs += 1
         if first.runs == _MOST_RUNS:
             self._end(commit, StoreError("The store changes too fast for this step."))
-        else:
-            self._run(commit.works)
-
-    def _failed(self, commit: Commit, error: BaseException) -> None:
-        """None of the steps was done. If it was not for the server's absence, perhaps one alone is to blame."""
-        works = commit.works
-        if len(works) == 1 or isinstance(error, StoreUnavailable):
-            self._end(commit, error)
             return
-        self._waiting.extendleft(reversed(works))
-        self._singly = len(works)
-        self._next()
+        others = len(waiting)
+        waiting.extendleft(reversed(commit.works))
+        if not others or waiting is self._waiting:
+            self._begin(waiting)
+
+    def _fail(self, commit: Commit, error: BaseException) -> None:
+        """Nothing was done. What was not even taken yet has no better prospects."""
+        if not commit.works:
+            commit.works = list(commit.waiting)
+            commit.waiting.clear()
+        self._end(commit, error)
 
     def _end(self, commit: Commit, error: BaseException | None) -> None:
-        if not commit.works[0].only_looks:
-            self._next()
+        waiting = self._waiting
+        if commit.waiting is waiting and waiting:
+            self._begin(waiting)
+        elif commit.waiting is waiting:
+            self._busy = False
+            self._idle.set()
         for work in commit.works:
             work.end(error or work.error)
         if error is None:

@@ -7,7 +7,7 @@ connection of its own for both, so that a node that is down holds up only its ow
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -101,6 +101,17 @@ class Wire:
         job = self._made(partition, name, arguments, writes=writes)
         (self._writers if writes else self._readers)[partition].put(job)
         return job
+
+    def carry_late(
+        self, partition: int, name: str, prepare: Callable[[Job], None], over: Callable[[Job], None], *, writes: bool
+    ) -> None:
+        """The same, of a script whose arguments `prepare` makes at the last moment; `over` is called at its end."""
+        if not self._writers:
+            raise StoreUnavailable("The store is closed.")
+        job = self._made(partition, name, (), writes=writes)
+        job.prepare = prepare
+        job.over.append(over)
+        (self._writers if writes else self._readers)[partition].put(job)
 
     async def time(self) -> float:
         """The server's time, in seconds since the epoch."""
