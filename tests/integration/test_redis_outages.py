@@ -20,6 +20,7 @@ from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META, admit
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.scripts import script
+from gateway.store.redis.wire import Wire
 from tests.support.redis_proxy import LosingProxy, losing_proxy
 from tests.support.store_kit import (
     START,
@@ -59,6 +60,18 @@ async def test_opening_waits_for_a_server_that_is_not_there_yet(
     assert not opening.done()
     await asyncio.to_thread(server.start)
     await opening
+    assert (await put(store, "e1"))[0].status == "new"
+
+
+async def test_a_server_that_is_too_slow_to_tell_the_time_stops_nobody_from_opening(
+    server: RedisServer, make: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow(_: Wire) -> float:
+        raise StoreUnavailable("The Redis server cannot be used now: TimeoutError.")
+
+    monkeypatch.setattr(Wire, "time", slow)
+    store = make(server.url)
+    await store.open()
     assert (await put(store, "e1"))[0].status == "new"
 
 

@@ -112,7 +112,7 @@ class RedisBackend:
             caught_up=self._caught_up,
         )
         self._background.start(listener.serve(), name="store news")
-        with suppress(*UNREACHABLE):
+        with suppress(StoreUnavailable):  # a later beat learns it
             await self._learn_time()
         await self._beat_everywhere(caller, first=True)
         await self._make_sure(caller)
