@@ -65,7 +65,8 @@ def told(said: str) -> Said | None:
     if worth:
         whole = not asks and len(said) <= _WHOLE and not _MOMENT.match(said)
         text = said if whole else _clause(said, -start)
-        if not _enough(text, dense=dense) or (asks and _ASKED.search(text)):
+        short = not (whole and worth == LASTING) and not _enough(text, dense=dense)  # "Soy zurda." says enough
+        if short or (asks and _ASKED.search(text)):
             return None
         return Said(text, min(worth, NAMED) if _TODAY.search(text) else worth)
     if len(said) > LONGEST or not asserts(said):

@@ -35,7 +35,7 @@ _EACH: Final = {
 _LENGTH: Final = 40  # compactions' worth of talk
 _ANSWER: Final = 20  # sentences of an answer in ordinary talk
 _BESIDE: Final = 0.6  # of the things in ordinary talk are said beside something else
-_TURNS: Final = 600  # of ordinary talk
+_TURNS: Final = 900  # of ordinary talk
 
 Counts = dict[tuple[str, int], list[bool]]
 """Whether each thing of a kind was kept after so many compactions."""

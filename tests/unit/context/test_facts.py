@@ -30,6 +30,10 @@ FACTS = [
     "I can't stand coriander.",
     "أنا نباتي منذ عشر سنوات.",
     "私は左利きです。",
+    "I keep bees on the roof.",
+    "No bebo alcohol.",
+    "Sono celiaca.",
+    "Я вегетарианка.",
 ]
 # What is kept of a sentence that asks or wishes for something.
 PARTS = [
@@ -39,6 +43,10 @@ PARTS = [
         "my flatmate Aurelio, who can't have gluten",
     ),
     ("I'm trying to cook more at home because I'm diabetic.", "I'm diabetic"),
+    ("Since I lost my hearing in one ear, how do I use a phone?", "I lost my hearing in one ear"),
+    ("After my stroke I write with my left hand, is there a better pen?", "my stroke I write with my left hand"),
+    ("What do I tell my landlady, who lives downstairs, about it?", "my landlady, who lives downstairs"),
+    ("As a night nurse, what could I eat?", "a night nurse"),
     ("Kannst du etwas ohne Milch vorschlagen, weil ich keine Laktose vertrage?", "ich keine Laktose vertrage"),
     ("Qu'est-ce que je peux cuisiner, ma fille est allergique aux noix ?", "ma fille est allergique aux noix"),
 ]
@@ -48,6 +56,9 @@ NONE = [
     "I'm not sure about that.",
     "I think we should try the second one.",
     "I have a question about the invoice.",
+    "I keep waking up at four.",
+    "I lost track of the argument.",
+    "Soy yo.",
     "My bad, I meant the other list.",
     "Can you tell me whether my order is on its way?",
     "Okay, we can do it like that.",
