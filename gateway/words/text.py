@@ -54,6 +54,12 @@ _QUESTION_MARKS: Final = ("?", "？", "؟")
 _END_MARKS: Final = frozenset(".!?。！？؟")
 _AROUND: Final = "\"'“”„«»「」.,;:!?()"  # a word that people name, and that is no part of it
 _ENDS: Final = re.compile(r"(?<=[.!?])(?=\s)|(?<=[。！？؟\n])")  # of sentences
+# A plural behind a word that asks, or a word for all.
+_SEVERAL: Final = late(
+    r"\b(?:(?:which|what|quel(?:le)?s|qué|cuáles) (?!(?:is|was|does|has|this|less)\b)\w{2,}s|welche \w+[ens]|every|list"
+    r"|all|alle|tous|toutes|todos|todas)\b|哪些|所有|全部",
+    re.IGNORECASE,
+)
 _QUOTED: Final = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»|„([^“]{2,200})“|「([^」]{2,200})」')
 
 
@@ -204,6 +210,11 @@ def holds_phrases(text: str, wanted: Question) -> bool:
         return True
     plain = " ".join(normalised(text).split())
     return all(phrase in plain for phrase in wanted.phrases)
+
+
+def asks_for_several(question: str) -> bool:
+    """Whether a question is for a list, as far as its words say that."""
+    return _SEVERAL.search(question) is not None
 
 
 class Holds:

@@ -164,6 +164,14 @@ async def test_a_name_before_every_message_does_not_stand_for_an_answer(store: S
     assert {*(await hits_of(store, "How old is Theo's grandfather?"))[:2]} == {*said}
 
 
+async def test_the_members_of_a_list_are_found_although_they_look_alike(store: Store) -> None:
+    listed = [f"Ana came home from {town} today." for town in ("Oslo", "Vigo", "Bari", "Łódź")]
+    things = ("roof leaks", "cat slept", "post came", "bread rose", "rain stopped", "clock struck", "choir sang")
+    others = [f"At home the {each}, says Ana." for each in things]
+    await in_session(store, *(each for text in others + listed for each in (user(text), *filler())))
+    assert {*listed} <= {*(await hits_of(store, "Which towns did Ana come home from?"))[:5]}
+
+
 async def test_quoted_words_that_no_message_holds_together_are_looked_for_apart(store: Store) -> None:
     await in_session(store, user("the blue key is in the drawer"), user("nothing of that"))
     (best, *_) = await store.search('who spoke of the "key blue" in the drawer?', key(), 1)

@@ -35,7 +35,16 @@ from gateway.words.dates import Span, spans
 from gateway.words.earlier import announces, asks_for_earlier, without_asking
 from gateway.words.misspellings import Vocabulary, may_slip
 from gateway.words.related import kin
-from gateway.words.text import Occurrences, Question, asked_in, asks, holds_phrases, parts_of, question
+from gateway.words.text import (
+    Occurrences,
+    Question,
+    asked_in,
+    asks,
+    asks_for_several,
+    holds_phrases,
+    parts_of,
+    question,
+)
 
 MOST_OF_A_TERM: Final = 4_000
 ANY: Final = "|"
@@ -184,13 +193,15 @@ def ends(numbers: Sequence[Number], limit: int) -> list[Number]:
 class Sought(Struct, frozen=True):
     """A question once it is understood: its words, and the days that it names. `meant`: places of words that no message
     holds, so that similar words stand in. `kin`: places of words that are only related to those of the question.
-    `earlier`: it asks for what held before a change."""
+    `earlier`: it asks for what held before a change. `alike`: the share of words in common with a better passage from
+    which one is put off. Both states of a thing, or the members of a list, look alike, and all are wanted."""
 
     wanted: Question
     when: Sequence[Span]
     meant: frozenset[int] = frozenset()
     kin: frozenset[int] = frozenset()
     earlier: bool = False
+    alike: float = _ALIKE
 
     @classmethod
     def by(cls, words: str, now: float) -> Sought:
@@ -198,7 +209,8 @@ class Sought(Struct, frozen=True):
         asked = asked_in(words)
         earlier = asks_for_earlier(asked)
         wanted = question(without_asking(asked) if earlier else words)
-        return cls(wanted if wanted.wanted else question(words), spans(asked, now), earlier=earlier)
+        alike = 1.0 if earlier else _REPEATS if asks_for_several(asked) else _ALIKE
+        return cls(wanted if wanted.wanted else question(words), spans(asked, now), earlier=earlier, alike=alike)
 
     def with_kin(self) -> Sought:
         """The same, also with the words that people say where others ask."""
@@ -285,7 +297,7 @@ async def _find(said: Index, returned: Index, sought: Sought, limit: int, near: 
     shown: set[Number] = set()
     room = min(limit // 2, -(-limit // _FOR_RESULTS))
     scores = nearby.scores(spoken.best, around)
-    heard = _chosen(_fused(scores, near) if near else scores, around, every, limit, shown, earlier=sought.earlier)
+    heard = _chosen(_fused(scores, near) if near else scores, around, every, limit, shown, sought.alike)
     kept = limit - min(len(results.best), max(limit - len(heard), room))
     for _, part, _ in heard[kept:]:
         shown.difference_update(part)
@@ -516,13 +528,11 @@ def _chosen(
     hits: _Hits,
     limit: int,
     shown: set[Number],
-    *,
-    earlier: bool = False,
+    alike: float = _ALIKE,
 ) -> list[_Choice]:
-    """The best messages, each with those neighbours that no better passage shows; `shown` grows. `earlier`: the two
-    states of a thing look alike, and both are wanted."""
+    """The best messages, each with those neighbours that no better passage shows; `shown` grows. `alike`: see
+    `Sought`."""
     queue = [(-score, -number, False) for number, score in scores.items()]
-    alike = 1.0 if earlier else _ALIKE
     heapify(queue)
     chosen: list[_Choice] = []
     parts: list[frozenset[str]] = []
