@@ -427,8 +427,7 @@ def side_list(
     lines = [
         el(
             "li",
-            el("a", each.title, href=_address_of(each), dir="auto"),
-            None if is_here(each) else _mark(each, unread),
+            el("a", None if is_here(each) else _mark(each, unread), each.title, href=_address_of(each), dir="auto"),
             _about_session(each) if writes else None,
             class_="present" if is_here(each) else None,
             data_group="Pinned" if each.pinned else each.folder or None,

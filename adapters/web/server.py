@@ -649,6 +649,7 @@ class Server(Struct, kw_only=True):
             if "sure" not in form.fields:
                 return self._ask(request, login, pages.delete(named), {"order": f"delete {id_}", "sure": "1"})
             place = replace(source, thread=await self.views.thread(source, id_))
+            await self.views.shelve(source, id_, title="", pinned=False, folder="")
             gone = await self._take(place, f"{login.person}:{self.ids.new('n')}.delete", f"/forget session {id_} yes")
             await self._done(place, gone)
         self.bells.ring(source.address)

@@ -108,6 +108,73 @@ async def test_without_a_script_chats_are_apart(tmp_path: Path, chromium: Browse
         await live.me.until("slow number one (1)")
 
 
+async def test_a_chat_is_deleted_and_shared_without_the_others(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path, model=FakeModel(held(Gate()))) as live, person(chromium, live) as me:
+        await say(me, "about apples")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: about apples")
+        await me.locator(".fresh").click()
+        await say(me, "about pears")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: about pears")
+        pears = me.url
+        await more(me, "about pears")
+        await me.get_by_role("combobox", name="Folder").fill("Orchard")
+        await me.keyboard.press("Enter")
+        await expect(me.locator(".sessions .day").first).to_have_text("Orchard")
+        await more(me, "about pears")
+        await me.locator(".sessions").get_by_role("button", name="Share").click()
+        link = await me.get_by_role("textbox", name="Link").input_value()
+        await me.get_by_role("dialog").get_by_role("button", name="Close").click()
+        async with live.visitor() as stranger:
+            shown = (await stranger.get(link.removeprefix(live.adapter.at)))[1]
+            assert "about pears" in shown
+            assert "apples" not in shown
+            assert (await stranger.get(pears.removeprefix(live.adapter.at)))[0] == 200  # the way to log in
+            assert "pears" not in (await stranger.get(pears.removeprefix(live.adapter.at)))[1]
+        await more(me, "about pears")
+        await me.locator(".sessions").get_by_role("button", name="Delete").click()
+        await me.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(me.locator("#empty")).to_be_visible()
+        assert me.url != pears
+        await expect(line(me, "about pears")).to_have_count(0)
+        assert "Orchard" not in await me.content()
+        await me.goto(pears)  # nothing is left at its address
+        await expect(me.locator("#log > li")).to_have_count(0)
+        await me.get_by_role("link", name="about apples").click()
+        await expect(me.locator("#log .reply")).to_contain_text("echo: about apples")
+        await equals_reload(me)
+        assert await sessions(live) == ["about apples"]
+
+
+async def test_files_edits_and_versions_stay_in_their_chat(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path, model=FakeModel(held(Gate()))) as live, person(chromium, live) as me:
+        await say(me, "about apples")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: about apples")
+        await me.locator(".fresh").click()
+        await me.set_input_files("#file", [{"name": "plan.txt", "mimeType": "text/plain", "buffer": b"by the sea"}])
+        await say(me, "number one")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: number one")
+        address = await me.locator("#log .file a").get_attribute("href")
+        assert (await live.me.get(address or ""))[1] == "by the sea"
+        await say(me, "number two")
+        await expect(me.locator("#log .reply").last).to_contain_text("echo: number two (2)")
+        await me.locator("#text").press("ArrowUp")
+        await me.fill("#text", "number three")
+        await me.keyboard.press("Enter")
+        await expect(me.locator("#log .reply").last).to_contain_text("echo: number three (2)")
+        await me.get_by_role("button", name="Version before").click()
+        await expect(me.locator("#log .said").last).to_contain_text("number two")
+        await equals_reload(me)
+        await me.get_by_role("link", name="Legato", exact=True).click()
+        await expect(me.locator("#log .reply")).to_contain_text("echo: about apples")
+        assert "number" not in await me.locator("#log").inner_text()
+
+
+async def more(me: Page, title: str) -> None:
+    """Open the menu of a chat."""
+    await me.locator(".sessions li", has_text=title).hover()
+    await me.locator(".sessions li", has_text=title).locator("summary").click()
+
+
 async def sessions(live: LivePage) -> list[str]:
     """The titles in the list."""
     assert live.adapter.views is not None
