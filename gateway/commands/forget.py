@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from gateway.agent.forgetting import Contents, Deed, deed_of, is_by
 from gateway.agent.holding import Holding
 from gateway.commands.base import CommandContext, command
+from gateway.commands.sessions import heading
 from gateway.context.forgetting import Exchange, History
 from gateway.domain.chat import is_shared
 from gateway.domain.command import Parameter
@@ -30,6 +31,7 @@ _NONE: Final = "I found nothing of yours with these words."
 _OTHERS: Final = "Somebody else said these words, too; an admin can forget their messages."
 _SOME_WORDS: Final = "No message has all of these words. These have some of them:"
 _COPIES: Final = "The words are also in {copies}; /forget all removes everything."
+_ELSEWHERE: Final = "The words are also in other chats of yours; send /forget there, too: {titles}."
 _NOTED: Final = "The words are in my own notes of earlier conversations."
 _NOT_THERE: Final = "I can no longer find that message here. Try /forget <words>."
 _NOT_YOURS: Final = "Somebody else said that. I forget that message only if its writer or an admin asks me."
@@ -201,6 +203,9 @@ async def _answered(ctx: CommandContext, contents: Contents, reply_to: str) -> E
 async def _found(ctx: CommandContext, contents: Contents, words: str) -> str:
     """A numbered list of the exchanges that hold the words, newest first, which is remembered."""
     held = await ctx.agents.forgetter.holding(contents, ctx.item, words, own=_owns_part(ctx))
+    there = await _elsewhere(ctx, words)
+    if not held and there:
+        return there
     if not held:  # who looks whether words are gone leaves them nowhere
         await ctx.agents.forgetter.forget_line(ctx.owned().lease, contents, ctx.item)
         return f"{_NONE} {_OTHERS}" if held.others else _NONE
@@ -212,11 +217,21 @@ async def _found(ctx: CommandContext, contents: Contents, words: str) -> str:
         copies = {"exchanges": len(held.exchanges) - len(shown), **held.copies}
         lines += [_OTHERS] if held.others else []
         lines += [_COPIES.format(copies=_summed(copies))] if any(copies.values()) else [] if shown else [_NOTED]
+    lines += [there] if there else []
     single = ["/forget 1"] if shown else []
     several = ["/forget 1 2"] if len(shown) > 1 else []
     every = ["/forget all"] if len(shown) != 1 or (held.whole and (held.copies or held.messages)) else []
     how = " or ".join(filter(None, [", ".join([*single, *several]), *every]))
     return "\n".join([*lines, f"{how} forgets. I ask you once more first."])
+
+
+async def _elsewhere(ctx: CommandContext, words: str) -> str:
+    """The other chats of the person in which somebody said this, in a sentence; "": none."""
+    found = await ctx.store.search(f'"{words}"', ctx.key, _MOST)
+    said = {each.hit.session_id for each in found if words.casefold() in said_in(each.hit.message).casefold()}
+    others = [each for each in [await ctx.store.session(name) for name in sorted(said)] if each.key != ctx.key]
+    titles = dict.fromkeys([f"“{await heading(ctx.store, each)}”" for each in others])
+    return _ELSEWHERE.format(titles=", ".join(titles)) if titles else ""
 
 
 def _line(ctx: CommandContext, label: str, exchange: Exchange) -> str:

@@ -96,3 +96,16 @@ async def test_reminders_are_listed_in_all_of_them_and_fire_where_they_were_made
         await live.advance_until(lambda: len(live.adapter.shown("c", "reminder")) == 2, seconds=30.0)
         fired = [row for row in live.adapter.sent if row.kind == "reminder"]
         assert [(row.to.thread, "tea" in row.text) for row in fired] == [(A, True), (None, False)]
+
+
+async def test_forgetting_names_the_other_chats_that_hold_the_words(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("my heliotrope blooms", thread=A)
+        await live.ask("something else", thread=B)
+        assert "other chats of yours; send /forget there, too: “my heliotrope blooms”" in (
+            await live.ask("/forget heliotrope", thread=B)
+        )
+        listed = await live.ask("/forget heliotrope", thread=A)
+        assert "1. " in listed
+        assert "other chats" not in listed
+        assert "nothing of yours" in await live.ask("/forget heliotrope", chat="2", user="2")
