@@ -281,7 +281,7 @@ class Server(Struct, kw_only=True):
         if path == pages.NEW:
             return _redirect(path_of(self.ids.new("c").replace("_", "-")))
         if path == "/" or path.startswith("/c/"):
-            return await self._chat(login, source, most=_most(query.get("n", "")))
+            return await self._chat(login, source, most=_most(query.get("n", "")), is_seen=request.method == "GET")
         if path == "/events" and request.method == "GET":
             return await self._events(request, login, source)
         if path.startswith("/files/"):
@@ -449,12 +449,21 @@ class Server(Struct, kw_only=True):
         return "Settings", settings.page(seen, frame, provider, last, served)
 
     async def _chat(
-        self, login: Login, source: Source, *, most: int = SHOWN, text: str = "", problem: str = "", status: int = 200
+        self,
+        login: Login,
+        source: Source,
+        *,
+        most: int = SHOWN,
+        text: str = "",
+        problem: str = "",
+        status: int = 200,
+        is_seen: bool = True,
     ) -> web.Response:
         frame = await self._frame(login, source)
         state = await self.log.state(self.views, source, most, self.bells.made(source.address, most))
         sessions = await self.views.sessions(source)
-        await self._seen(source, sessions, self.clock.now())
+        if is_seen:
+            await self._seen(source, sessions, self.clock.now())
         body = pages.chat(
             frame,
             state,
@@ -523,7 +532,8 @@ class Server(Struct, kw_only=True):
         present = _present(sessions, source)
         line = next((each for each in sessions if each.id == present), None)
         if line is not None and (line.seen_at or 0.0) < at:
-            await self.views.seen(source, at)
+            with suppress(StoreUnavailable):
+                await self.views.seen(source, at)
             if (line.seen_at or 0.0) < line.last_active_at:
                 self.bells.ring_side(source.user, besides=source.address)
 

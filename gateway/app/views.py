@@ -85,6 +85,7 @@ _MOST_FILES: Final = 1_000  # of a workspace
 _MOST_STUCK: Final = 100
 _UNDER_WAY: Final = 10.0  # seconds for which a row that was tried once is not called stuck
 _LOOKED_AT: Final = 150  # sessions, newest first: more take longer than a page may
+_MOST_OWN: Final = 500  # sessions of which some are listed
 _MOST_TOLD: Final = 24  # sessions that a page tells of
 _OF_ANSWERS: Final = ("turn", "delegate", "broken off")  # purposes of calls
 _LISTED: Final = 30  # conversations
@@ -166,7 +167,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
 
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
         owner, turns = self.rules.key(source).owner, self._context(source).running_turns
-        found, shelf = await self.store.own_sessions(owner, _LOOKED_AT), await self.store.notes(under(owner, SHELF))
+        found, shelf = await self.store.own_sessions(owner, _MOST_OWN), await self.store.notes(under(owner, SHELF))
         asking = {each.key for each in await self.store.approvals(source.address) if each.is_open}
         roots = _roots(found)
         begun = {each.id: await self._begun(each) for each in found if each.ended_at is None and not each.message_count}
@@ -217,7 +218,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         folder: str | None = None,
     ) -> None:
         key = self.rules.key(source).owner
-        found = {each.id: each for each in await self.store.own_sessions(key, _LOOKED_AT)}
+        found = {each.id: each for each in await self.store.own_sessions(key, _MOST_OWN)}
         if session_id not in found:
             raise SessionNotFound(f"There is no session {session_id[:40]}.")
         roots = _roots([*found.values()])

@@ -792,8 +792,8 @@ class ReportStore(StoreProcess):
         return await self._read(reports.conversations, chat, limit)
 
     async def own_sessions(self, owner: SessionKey, limit: int) -> list[Session]:
-        """The sessions of all chats that a person has alone with the bot, newest first: of the keys that have this
-        `owner`, as far as they are among the `limit` newest of the chat."""
+        """The sessions of all chats that a person has alone with the bot, newest first, without their prompts: of the
+        keys that have this `owner`, as far as they are among the `limit` newest of the chat."""
         return await self._read(reports.own_sessions, owner, limit)
 
     async def compactions(self, session_id: str) -> list[Compaction]:

@@ -57,6 +57,8 @@ async def test_two_chats_answer_at_the_same_time(tmp_path: Path, chromium: Brows
         second = me.url.partition("#")[0]
         gate.open()
         await expect(line(me, "slow number one", "unread")).to_be_visible()
+        async with live.me.http.head(live.adapter.at) as answer:  # a page that asks whether its login holds
+            assert answer.status == 200
         await equals_reload(me)
         await expect(line(me, "slow number one", "unread")).to_be_visible()
         await me.get_by_role("link", name="slow number one").click()

@@ -50,9 +50,9 @@ def conversations(space: Space, chat: SessionKey, limit: int) -> list[SessionKey
 
 
 def own_sessions(space: Space, owner: SessionKey, limit: int) -> list[Session]:
-    """The sessions of all chats that a person has alone with the bot, newest first."""
+    """The sessions of all chats that a person has alone with the bot, newest first, without their prompts."""
     found = space.last(OF_CHAT, chat_name(owner.address), limit)
-    return [sessions.whole(space, kept) for kept in found if kept.session.key.owner == owner]
+    return [kept.session for kept in found if kept.session.key.owner == owner]
 
 
 def compactions(space: Space, session_id: str) -> list[Compaction]:
