@@ -171,6 +171,22 @@ async def test_files_edits_and_versions_stay_in_their_chat(tmp_path: Path, chrom
         assert "number" not in await me.locator("#log").inner_text()
 
 
+async def test_what_could_not_be_sent_goes_to_its_own_chat(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path, model=FakeModel(held(Gate()))) as live, person(chromium, live) as me:
+        await me.route("**/say", lambda route: route.abort())
+        await say(me, "number one")
+        await expect(me.locator("#unsent li")).to_have_text("number one")
+        await me.goto(f"{live.adapter.at}/new")
+        await expect(me.locator("#empty")).to_be_visible()
+        await expect(me.locator("#unsent li")).to_have_count(0)
+        await me.unroute("**/say")
+        await expect(line(me, "number one", "unread")).to_have_count(0)
+        await live.me.until("echo: number one (1)")
+        await expect(line(me, "number one")).to_be_visible()
+        await expect(me.locator("#log > li")).to_have_count(0)
+        await equals_reload(me)
+
+
 async def more(me: Page, title: str) -> None:
     """Open the menu of a chat."""
     await me.locator(".sessions li", has_text=title).hover()
