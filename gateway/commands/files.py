@@ -18,6 +18,7 @@ _SHOWN: Final = 25  # files, and changes: a telephone shows no more without scro
 _USAGE: Final = "/files lists the files I work on and what I changed. /files undo takes my last changes back."
 _OFF: Final = "The workspace is switched off here (tools.workspace)."
 _LEFT: Final = "I cannot restore these, because I kept no copy of them: {paths}."
+_LOOKED_AT: Final = 500  # sessions
 _SIGNS: Final = {"new": "+", "changed": "~", "removed": "−"}
 
 
@@ -76,7 +77,9 @@ def _change(each: FileChange) -> str:
 async def _undo(ctx: CommandContext) -> str:
     ctx.owned()  # no turn of this conversation runs meanwhile
     workspace = ctx.agents.workspaces.of(ctx.key)
-    undone = await asyncio.to_thread(workspace.undo, deed_of(ctx.item))
+    all_chats = await ctx.store.own_sessions(ctx.key.owner, _LOOKED_AT)
+    others = {each.id for each in all_chats if each.key != ctx.key}  # whose work somebody may still need
+    undone = await asyncio.to_thread(workspace.undo, deed_of(ctx.item), others)
     if undone is None:
         return "There is nothing to take back: I have changed no file here."
     paths = [one_line(os.fsdecode(path)) for path in sorted(undone.record.changes)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from gateway.domain.chat import OWN, SessionKey
 from gateway.domain.message import text_of
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FakeModel, Gate, Live, Say, running
+from tests.support.gateway import FakeModel, Gate, Live, Say, in_turn, running
 from tests.support.model import newest
 
 A, B = f"{OWN}one", f"{OWN}two"
@@ -109,3 +110,19 @@ async def test_forgetting_names_the_other_chats_that_hold_the_words(tmp_path: Pa
         assert "1. " in listed
         assert "other chats" not in listed
         assert "nothing of yours" in await live.ask("/forget heliotrope", chat="2", user="2")
+
+
+async def test_they_work_on_the_same_files_and_each_takes_back_its_own_changes(tmp_path: Path) -> None:
+    def writes(text: str) -> Say:
+        return Say(calls=[("write_file", json.dumps({"path": f"{text}.txt", "content": text}))])
+
+    answers = in_turn(writes("one"), Say(text="written"), writes("two"), Say(text="written"))
+    async with running(tmp_path, model=FakeModel(answers)) as live:
+        assert await live.ask("write one", thread=A) == "written"
+        assert await live.ask("write two", thread=B) == "written"
+        assert "2 files" in await live.ask("/files")
+        assert "one.txt" in await live.ask("/files undo", thread=A)
+        left = await live.ask("/files", thread=A)
+        assert "two.txt" in left
+        assert "one.txt" not in left
+        assert "nothing to take back" in await live.ask("/files undo", thread=A)

@@ -214,14 +214,13 @@ class Workspace(Struct, frozen=True, kw_only=True):
                 changes = joined(changes, record.changes)
         return changes
 
-    def undo(self, deed: str) -> Undone | None:
-        """Take back what the last turn changed; None if no such turn is known. The same `deed` takes back one turn,
-        however often it is tried."""
+    def undo(self, deed: str, others: Collection[str] = ()) -> Undone | None:
+        """Take back what the last turn changed that is of none of the sessions `others`; None if no such turn is known.
+        The same `deed` takes back one turn, however often it is tried."""
         with self.versions.locked():
             records = self.versions.look().records
-            at = next(
-                (at for at in reversed(range(len(records))) if records[at].counts or records[at].undone == deed), -1
-            )
+            mine = [at for at, each in enumerate(records) if each.turn.session not in others]
+            at = next((at for at in reversed(mine) if records[at].counts or records[at].undone == deed), -1)
             if at < 0:
                 return None
             if (record := records[at]).undone:
