@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime
@@ -900,7 +901,6 @@ def inside(seen: Seen, told: str) -> Child:
     chains = [
         el("figure", el("figcaption", _chat(key, seen), dir="auto"), lineage(links)) for key, links in seen.chains
     ]
-    rows = [el("tr", el("td", name), el("td", value, dir="auto")) for name, value in _flat("", seen.report) if name]
     by_platform = [replace(each, label=_title(each.label, seen)) for each in platforms]
     return [
         el("p", told, class_="notice", role="status") if told else None,
@@ -931,7 +931,7 @@ def inside(seen: Seen, told: str) -> Child:
         el(
             "details",
             el("summary", "Everything that /statusz says"),
-            el("div", el("table", rows), class_="table", tabindex=0),
+            el("pre", json.dumps(seen.report, indent=2), dir="ltr", tabindex=0),
             class_="all",
         ),
     ]
@@ -1077,18 +1077,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Child]]) -> Child:
     cells = [[_cell(each, number) for number, each in enumerate(row)] for row in rows]
     first = el("tr", [el("th", name, class_=_side_of(number, rows[0][number])) for number, name in enumerate(head)])
     return el("div", el("table", first, [el("tr", row) for row in cells]), class_="table", tabindex=0)
-
-
-def _flat(above: str, value: object) -> list[tuple[str, str]]:
-    """The leaves of a report, each with its path in words."""
-    if isinstance(value, Mapping):
-        inner = [
-            (f"{above} {name}".strip().replace("_", " "), each) for name, each in value.items() if name != "problems"
-        ]
-        return [leaf for name, each in inner for leaf in _flat(name, each)]
-    if value is None or isinstance(value, bool):
-        return [(above, "–" if value is None else "yes" if value else "no")]
-    return [(above, str(value))]
 
 
 def _stuck(stuck: Sequence[Stuck]) -> Child:

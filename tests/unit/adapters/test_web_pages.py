@@ -200,7 +200,7 @@ def test_the_operator_is_told_what_is_wrong_and_what_is_unknown() -> None:
     assert 'model away, since <time datetime="2026-11-29T12:00:00' in ill
     assert ("Messages are held up:" in held_up, "Cannot be reached" in held_up) == (True, True)
     assert "All is well: 2 messages being answered." in joined(inside(seen(waiting=2), ""))
-    assert '<td>store oldest item</td><td dir="auto">–</td>' in well
+    assert "&quot;oldest_item&quot;: null" in well
 
 
 def test_the_operator_sees_four_figures_and_each_platform() -> None:
