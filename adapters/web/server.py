@@ -491,11 +491,10 @@ class Server(Struct, kw_only=True):
         present = _present(sessions, source)
         if present is None:
             return None
-        found = [
-            each
-            for each in (await self.views.words(source, present))[1]
-            if (first is None or each.at < first.at) and (begun is not None or each.at)
-        ]
+        said: Sequence[Word] = ()
+        with suppress(SessionNotFound):  # it was forgotten just now
+            _, said = await self.views.words(source, present)
+        found = [each for each in said if (first is None or each.at < first.at) and (begun is not None or each.at)]
         return await self._words(source, found[-MOST_WORDS:]) if found else None
 
     async def _frame(self, login: Login, source: Source) -> pages.Frame:

@@ -337,6 +337,26 @@ async def test_skills_are_listed_and_switched(tmp_path: Path) -> None:
         assert 'value="/skills on weekly-report"' in shown
 
 
+async def test_the_chat_opens_while_its_conversation_is_being_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with page(tmp_path) as live:
+        await live.me.say("the gate code is 4711")
+        await live.me.until("echo: the gate code")
+        views = live.adapter.views
+        listed = await views.sessions(source_of("owner"))
+        await live.me.say("/forget everything")
+        await live.me.until("Without an answer")
+        await live.me.say("y")
+        await live.me.until("Forgot")
+
+        async def before(*_: object) -> object:
+            return listed
+
+        monkeypatch.setattr(type(views), "sessions", before)  # as it was when the request came
+        assert "4711" not in (await live.me.shown()).text
+
+
 async def test_an_old_page_takes_no_other_rule_away(tmp_path: Path) -> None:
     async with page(tmp_path) as live:
         for rule in ("first", "second", "third"):
