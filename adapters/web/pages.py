@@ -173,8 +173,8 @@ def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
     """What a chat shows before anything was said: what can be asked here, and the way to a real model."""
     has = {each.name for each in commands}
     cards = [
-        _command([icon(picture), el("span", el("b", shown), el("small", told))], text)
-        for picture, shown, told, needs, text in _FIRST
+        _command([icon(picture), el("span", el("b", words), el("small", told))], instead or words)
+        for picture, words, told, needs, instead in _FIRST
         if needs in has
     ]
     way: Child = [IN_TERMINAL, el("code", "legato init")]
@@ -190,15 +190,13 @@ def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
     )
 
 
-_REMIND: Final = "Remind me in 20 minutes to stretch"
 _WRITE: Final = "Write a file packing.md: tent, torch, matches"
-_ADD: Final = "Add buy milk to my to-do list"
-# What can be asked in a new chat: its picture, how it is shown, what comes of it, the command that such a chat has, and
-# the words.
+# What can be asked in a new chat: its picture, the words, what comes of them, the command that such a chat has, and the
+# command that is given instead of the words.
 _FIRST: Final = (
-    ("bell", _REMIND, "Fires once, also after a restart", "remind", _REMIND),
-    ("note", _WRITE, "Files stay, and can be taken back", "files", _WRITE),
-    ("list", _ADD, "The list survives every compression", "help", _ADD),
+    ("bell", "Remind me in 20 minutes to stretch", "Fires once, also after a restart", "remind", ""),
+    ("note", _WRITE, "Files stay, and can be taken back", "files", ""),
+    ("list", "Add buy milk to my to-do list", "The list survives every compression", "help", ""),
     ("chat", "What else can you do?", "Lists the most useful commands", "help", "/help"),
 )
 EMBEDDED: Final = "For now, a small built-in model answers; it only follows a few simple rules. "
