@@ -346,7 +346,7 @@ class DiscordAdapter:
                     await calls.request(_message("PATCH", chat, number), json=_edit(payload))
         except failures.Foreign as error:
             if failures.is_over(error):
-                raise MessageGone("the answer can be changed no more", stays=True) from error
+                raise MessageGone("the answer can no longer be changed", stays=True) from error
             raise failures.mapped_edit(error) from error
 
     async def close_poll(self, to: ChatAddress, platform_message_id: str) -> str:

@@ -72,7 +72,7 @@ class DiscordSettings(AdapterSettings):
 
 
 _NO_PERSON = (
-    'must give a number, as in "discord:12345678", or a role, as in "discord:role-12345678"; behind an @ a '
+    'must give a number, as in "discord:12345678", or a role, as in "discord:role-12345678"; after an @ a '
     'channel\'s number or a guild, as in "discord:*@guild-12345678"'
 )
 _NO_PLACE = 'must give a channel\'s number, as in "discord:12345678", or a guild, as in "discord:guild-12345678"'

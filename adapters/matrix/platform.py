@@ -73,7 +73,7 @@ class MatrixSettings(AdapterSettings):
 
 
 _NO_PERSON: Final = (
-    'must give a whole id, as in "matrix:@anna:example.org"; behind another @ a room\'s, as in '
+    'must give a whole id, as in "matrix:@anna:example.org"; after another @ a room\'s, as in '
     '"matrix:*@!abcdef:example.org"'
 )
 _NO_PLACE: Final = 'must give a room\'s id, as in "matrix:!abcdef:example.org"; its settings show it under Advanced'

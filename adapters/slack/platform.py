@@ -56,7 +56,7 @@ class SlackSettings(AdapterSettings):
 
 
 _NO_PERSON = (
-    'must give a member ID, as in "slack:U012AB3CD", or a workspace\'s, as in "slack:T012AB3CD"; behind an @ a '
+    'must give a member ID, as in "slack:U012AB3CD", or a workspace\'s, as in "slack:T012AB3CD"; after an @ a '
     "channel's ID or a workspace's, as in \"slack:*@C012AB3CD\""
 )
 _NO_PLACE = 'must give a channel\'s ID, as in "slack:C012AB3CD", or a workspace\'s, as in "slack:T012AB3CD"'

@@ -28,7 +28,7 @@ def _path(value: str) -> str:
 
 def _secret(value: SecretStr) -> SecretStr:
     if not re.fullmatch(r"[A-Za-z0-9_-]{16,256}", value.get_secret_value()):
-        raise ValueError("must be 16 to 256 of the characters A-Z, a-z, 0-9, _ and -; without one, one is made")
+        raise ValueError("must be 16 to 256 of the characters A-Z, a-z, 0-9, _ and -, or be left out")
     return value
 
 
@@ -91,7 +91,7 @@ def person_problem(name: str) -> str | None:
     if re.fullmatch(r"(\d+|\*)(@(-?\d+|\*))?|-\d+@(-\d+|\*)", name):
         return None
     if re.fullmatch(r"-\d+", name):
-        return f'names a group where a person must stand; "telegram:*@{name}" is everybody in the group'
+        return f'names a group in the place of a person; "telegram:*@{name}" is everybody in the group'
     return 'must give a number, as in "telegram:12345678"'
 
 

@@ -43,7 +43,7 @@ _CLOSED: Final[Mapping[int, str]] = {
     131026: "the person cannot be reached: they have no WhatsApp, an old version of it, or blocked the bot",
     131030: f"a test number writes only to numbers on its list: add this one at {APPS}, WhatsApp, API Setup, To",
     131047: WINDOW_CLOSED,
-    131049: "WhatsApp keeps this person from more messages of firms for now",
+    131049: "WhatsApp lets firms send this person no more messages for now",
     131050: "the person wants no such messages",
 }
 _LOCKED: Final[Mapping[int, str]] = {

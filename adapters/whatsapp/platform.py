@@ -68,7 +68,7 @@ class WhatsAppSettings(AdapterSettings):
 
 _PERSON = r"\d{5,20}|[A-Z]{2}\.[A-Za-z0-9.]+"
 _NO_PERSON = (
-    'must give a telephone number with its country\'s code, in digits alone, as in "whatsapp:491701234567"; behind '
+    'must give a telephone number with its country\'s code, in digits alone, as in "whatsapp:491701234567"; after '
     "an @ a Phone number ID"
 )
 _NO_PLACE = 'must give a telephone number, as in "whatsapp:491701234567", or a Phone number ID'

@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 RELOAD: Final = "/reload"  # the page of `legato reload` at monitor.address
 OWN: Final = "X-Legato"  # the header of a request by Legato's own command
-HELD: Final = "by these somebody may do more: `legato reload` in a shell of your own takes them up, or the next start"
+HELD: Final = "these give more rights, so they wait for `legato reload` in a shell of your own, or for the next start"
 _SECTIONS: Final = ("model", "fallback_models", "auxiliary", "access", "budgets", "prompt", "alerts", "home_chat")
 _OF_CHATS: Final = ("persona", "model", "tools", "daily_usd")
 

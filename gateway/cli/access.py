@@ -35,7 +35,7 @@ keys_app = Commands(help="Keys for other programs that talk to the bot over its 
 
 @access_app.command("list")
 def list_(config: ConfigOption = None) -> None:
-    """List who was let in, and who asks to be."""
+    """List the people who were let in, and those who are asking."""
     from gateway.commands.people import IN_SHELL, listed
     from gateway.people.pairing import guest_book
 
@@ -69,7 +69,7 @@ def remove(
     ],
     config: ConfigOption = None,
 ) -> None:
-    """Show somebody out. It takes effect within ten seconds."""
+    """Remove somebody, within ten seconds."""
     from gateway.commands.people import IN_SHELL, shown_out, unnamed
 
     platform, _, user = who.partition(":")
@@ -163,7 +163,7 @@ def add_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the person or the front end.")],
     admin: Annotated[bool, typer.Option("--admin", help="Whoever has the key may use admin commands.")] = False,
     front_end: Annotated[
-        bool, typer.Option("--front-end", help="The program may speak for several people, and names them.")
+        bool, typer.Option("--front-end", help="The program speaks for several people, and says for which one.")
     ] = False,
     cap: Annotated[
         float | None,

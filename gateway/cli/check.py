@@ -289,10 +289,10 @@ def _copies(database: Path | None) -> Iterator[Finding]:
     if database is not None:
         for copy in kept_copies(database):
             of = f"{copy} is from before an upgrade or a restore"
-            detail = f"{of}, and holds what was forgotten since: delete it when all is well"
+            detail = f"{of}, and still has what was forgotten since: delete it when all is well"
             yield Finding(what="store's copy", ok=None, detail=detail)
         for copy in left_copies(database):
-            detail = f"{copy} is a copy for a rehearsal or a migration: if none runs, one was killed; delete it"
+            detail = f"{copy} is a copy for a rehearsal or a migration: delete it if neither is running"
             yield Finding(what="store's copy", ok=None, detail=detail)
 
 

@@ -150,7 +150,7 @@ async def _of_content(store: Store) -> list[Finding]:
     if isinstance(store, SqliteStore):
         lost = await store.dangling()
         told = ", ".join(f"{count:,} {what}" for what, count in lost.items() if count)
-        detail = f"{told}: restore the last backup" if told else "nothing refers to what is not there"
+        detail = f"{told}: restore the last backup" if told else "no record is missing"
         facts.append(_fact("references", ok=not told, detail=detail))
     return facts
 

@@ -74,7 +74,7 @@ async def owner_named(store: ForgettingStore, name: str) -> Owner:
             if each.in_shell and limits and limits.operator and limits.direct_chat:
                 key = SessionKey(platform=each.name, chat=limits.direct_chat(limits.operator))
                 return Owner(key=key, user=limits.operator)
-        raise UserError("say whose they are to be: --for PLATFORM:USER")
+        raise UserError("say who gets the conversations: --for PLATFORM:USER")
     platform, user = person_named(name)
     if platform not in platforms():
         raise UserError(f"there is no platform {platform}; `legato access list` names people as PLATFORM:USER")

@@ -92,12 +92,12 @@ def chat(
 ) -> None:
     """Talk to Legato here in the terminal, or through a pipe.
 
-    With a QUESTION it answers that in a new session. Without one, you go on where you left off.
+    With a QUESTION, the bot answers it in a new session. Otherwise you go on where you left off.
     """
     from gateway.app.serving import ShellCall, serve_shell
 
     if new and going_on:
-        misused("--new and --continue exclude each other")
+        misused("use --new or --continue, not both")
     asked = " ".join(question or ()).strip() or None
     call = ShellCall(as_json=json_lines, question=asked, fresh=new or (asked is not None and not going_on), page=page)
     settings = served_from(config)
@@ -146,16 +146,16 @@ def ask(
     ] = "",
     config: ConfigOption = None,
 ) -> None:
-    """Ask one QUESTION and print only the answer. The exit status is 0 if there was one.
+    """Ask one QUESTION and print only the answer. The exit status is 0 if the bot answered.
 
-    `legato ask "Summarise this" - < notes.txt` asks about a file. Each question stands alone, unless a --session goes
-    on.
+    `legato ask "Summarise this" - < notes.txt` asks about a file. Each question begins a new conversation, unless you
+    go on with one by --session.
     """
     from gateway.app.serving import ShellCall, serve_shell
 
     if not session.isprintable():
         misused("--session takes a name that can be printed")
-    asked = words_of(question, "there is no question: write one behind `legato ask`, or `-` to read it from stdin")
+    asked = words_of(question, "there is no question: write one after `legato ask`, or `-` to read it from stdin")
     call = ShellCall(question=asked, chat=session, fresh=not session)
     settings = served_from(config)
     name_gateway()
@@ -181,14 +181,14 @@ def send(
 ) -> None:
     """Send TEXT to a chat, from a script or cron. It prints the id that `legato trace` takes.
 
-    A running gateway shows it within ten seconds, otherwise the next one does. If the exit status is 0, the text is
-    stored. A script that may try again should give a KEY.
+    A running bot shows the text within ten seconds; if none is running, the text appears after the next start. If the
+    exit status is 0, the text is stored. If your script may run again, give the text a KEY.
     """
     from gateway.app.plugins import platforms
     from gateway.cli import send as sending
 
     settings = settings_of(config)
-    said = words_of(text, "there is no text: write it behind the chat, or `-` to read it from stdin")
+    said = words_of(text, "there is no text: write it after the chat, or `-` to read it from stdin")
     if place == sending.HOME:
         home = ask_store(config, lambda store: sending.home_of(store, settings.home_chat))
         place, thread = f"{home.platform}:{home.chat}", home.thread
@@ -223,7 +223,7 @@ def mcp(
 
     secret = os.environ.get("LEGATO_KEY", "")
     if secret and person:
-        misused("LEGATO_KEY says already whom this is for: leave out --for, or the variable")
+        misused("LEGATO_KEY already names the person: leave out --for, or the variable")
     settings = settings_of(config)
     make_store(config)
     ask_store(config, lambda store: serve(store, settings, secret, person, redactor(settings)))
@@ -415,8 +415,8 @@ def models(
 def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """Ask the running bot how it is.
 
-    If none runs, the store says how things stand. The exit status is 0 if a gateway answers at monitor.address and
-    messages get through, else 1.
+    If none is running, you see what the store knows. The exit status is 0 if a gateway answers at monitor.address and
+    messages get through, otherwise 1.
     """
     from gateway.cli.status import asked, is_well, nobody, of_store, status_text
 
@@ -431,12 +431,12 @@ def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 
 @app.command()
 def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """Have the running bot use your changed settings.
+    """Make the running bot use your changed settings.
 
-    It names those that need a restart.
+    You see which of them need a restart.
 
-    The exit status is 0 if it did, 1 if no gateway or not every worker answers at monitor.address, and 2 if the
-    settings have mistakes.
+    The exit status is 0 if all went well, 1 if the gateway or one of its workers does not answer at monitor.address,
+    and 2 if the settings have mistakes.
     """
     from gateway.cli.status import SILENT, nobody, reload_text, reloaded
 
@@ -536,7 +536,7 @@ def trace(
 
 @app.command()
 def plugins(as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """List platforms, models and other parts that plug in.
+    """List the plug-ins: platforms, models and more.
 
     You see where each is from, and why one does not load."""
     from gateway.app.config import set_up
@@ -670,10 +670,10 @@ def upgrade(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Upgrade Legato, and bring the store to the new version. It shows you the commands first, and asks.
+    """Upgrade Legato, and update the store. You see the commands first, and are asked.
 
-    It knows whether pipx, uv, pip, a clone or an image brought this Legato. Stop the bot first. Only a rehearsal may
-    run beside it; it exits with 1 if something would be lost, or if the disk is too small.
+    Legato finds out whether it came with pipx, uv, pip, a clone or an image. Stop the bot first, but not for
+    --rehearse, which exits with 1 if something would be lost, or if the disk is too small.
     """
     if rehearse:
         _rehearse(settings_of(config), as_json)
@@ -690,7 +690,7 @@ def _rehearse(settings: Config, as_json: bool) -> None:
 
     path = settings.database
     if path is None:
-        misused("a store on a server has no steps to rehearse: processes of two versions share it (docs/redis.md)")
+        misused("a store on a server needs no rehearsal: processes of two versions can share it (docs/redis.md)")
 
     async def tried() -> Rehearsal:
         return rehearsed(path, SystemClock(), keeps_copy=settings.store.keep_copy)
@@ -767,14 +767,14 @@ def import_(
 ) -> None:
     """Bring your conversations from another program.
 
-    /recall finds them, and /resume continues them. Each is brought once, however often you run this. With a SQLite
+    /recall finds them, and /resume goes on with one. Each arrives once, however often you run this. With a SQLite
     store, stop the bot first.
     """
     from gateway.app.imports import FORMATS
     from gateway.cli import importing
 
     if form not in FORMATS:
-        misused(f"{form!r} is no format that can be read; there are {', '.join(FORMATS)}")
+        misused(f"Legato cannot read the format {form!r}; choose one of {', '.join(FORMATS)}")
     settings = settings_of(config)
 
     async def run() -> importing.ImportReport:
@@ -804,12 +804,12 @@ def purge(
     """Delete conversations for good.
 
     Choose a person's, one conversation, or ended sessions older than some days. With a SQLite store, stop the bot
-    first. What a provider was sent, what stands in the chats, and backups stay.
+    first. Backups, the messages in the chats, and what was sent to a provider stay.
     """
     from gateway.cli.purge import Purge, carry_out, key_named, person_named, preview, preview_text
 
     if not (person or key or older_than) or (person and key):
-        misused("say what to purge: --person, --key or --older-than; the last may stand beside one of the others")
+        misused("say what to purge: --person, --key or --older-than (not --person and --key together)")
     settings = settings_of(config)
     with told(settings, status=2):
         what = Purge(

@@ -92,7 +92,7 @@ def _chosen(rows: list[Row], ids: list[str] | None, chat: str | None, older_than
     if not (ids or chat or older_than is not None):
         misused("say which: ids, --chat or --older-than")
     if unknown := set(ids or ()) - {row["id"] for row in rows}:
-        fail(f"there is none with the id {', '.join(sorted(unknown))}; `list` names them")
+        fail(f"there is no message with the id {', '.join(sorted(unknown))}; `list` shows the ids")
     before = SystemClock().now() - (older_than or 0.0) * 3_600
     return [
         row

@@ -48,7 +48,9 @@ def order_for(to: ChatAddress, text: str, key: str, clock: Clock, ids: Ids, task
     same `key` is the same order; "": it is one of its own. Raises UserError for a text that is too long."""
     text = storable(text)
     if len(text) > _LONGEST:
-        raise UserError(f"the text has {len(text):,} characters, and {_LONGEST:,} are the most: send a part, or a link")
+        raise UserError(
+            f"the text has {len(text):,} characters, and may have at most {_LONGEST:,}: send a part, or a link"
+        )
     row_id = lasting_id("o", "send", to.platform, to.chat, to.thread, key) if key else ids.new("o")
     return Order(
         verb="send" if task is None else "ask",

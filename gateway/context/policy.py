@@ -63,7 +63,7 @@ class CompressionSettings(Section):
     )
     left_ratio: Share = Field(
         0.46,
-        description="the share of the threshold that is left at most; for it, the newest messages may give up half",
+        description="the share of the threshold that a compaction may leave; newest messages may shrink by half",
     )
     max_tail_tokens: Count = Field(25_000, description="the newest messages never keep more than this")
     protect_first_n: Natural = Field(3, description="messages at the start that stay as they are")

@@ -257,7 +257,7 @@ def test_to_keep_some_there_must_be_a_folder(filled: Path) -> None:
     [
         ({"at": "04:00"}, "backup.at needs backup.to or backup.command"),
         ({"at": "4 am", "to": "b"}, "backup.at must be a time of day"),
-        ({"to": "b", "command": "cat"}, "backup.command excludes backup.to"),
+        ({"to": "b", "command": "cat"}, "backup.command cannot be used with backup.to"),
         ({"command": "cat", "keep": "7d"}, "backup.keep needs backup.to"),
         ({"to": "b", "keep": "0d"}, "backup.keep must be days, weeks and months"),
     ],

@@ -185,7 +185,7 @@ def test_it_says_what_others_on_the_machine_can_get_at(tmp_path: Path, capsys: p
 def test_the_copy_that_an_upgrade_kept_is_pointed_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("legato.db.version-11", "legato.db.version-of-mine"):
         (tmp_path / name).touch()
-    kept = "legato.db.version-11 is from before an upgrade or a restore, and holds what was forgotten since: "
+    kept = "legato.db.version-11 is from before an upgrade or a restore, and still has what was forgotten since: "
     assert check(capsys)[1]["store's copy"] == f"note  {kept}delete it when all is well"
 
 
@@ -195,7 +195,7 @@ def test_the_copy_that_a_killed_rehearsal_left_is_pointed_at(
     for name in ("rehearsed-ab12_xyz", "moved-of-mine"):
         (tmp_path / f"legato.db.{name}").mkdir()
     left = "legato.db.rehearsed-ab12_xyz is a copy for a rehearsal or a migration: "
-    assert check(capsys)[1]["store's copy"] == f"note  {left}if none runs, one was killed; delete it"
+    assert check(capsys)[1]["store's copy"] == f"note  {left}delete it if neither is running"
 
 
 def test_a_variable_with_one_underscore_is_pointed_at(
@@ -222,9 +222,9 @@ def test_a_reader_that_has_seen_enough_ends_a_check_as_a_shell_expects(monkeypat
     ("text", "hint"),
     [
         ("model:\n\tprovider: offline\n", "indent with spaces, YAML takes no tabs"),
-        ("model:\n  provider:offline\n", "write a space behind each colon"),
-        ("model:\n  provider:offline\n  name: x\n", "write a space behind each colon"),
-        ("model:offline\n", "write a space behind each colon"),
+        ("model:\n  provider:offline\n", "write a space after each colon"),
+        ("model:\n  provider:offline\n  name: x\n", "write a space after each colon"),
+        ("model:offline\n", "write a space after each colon"),
         ("model: {provider: llama.cpp, name: x}", "did you mean llamacpp?"),
         ("model: {provider: OpenRouter, name: x}", "did you mean openrouter?"),
     ],

@@ -71,7 +71,7 @@ def test_it_changes_no_file(home: Path) -> None:
     assert said.exit_code == 0, said.stdout
     told = lines(said)
     assert told["store's content"] == "ok    1 session, 0 waiting, 0 not shown, 0 given up, 0 to be indexed"
-    assert told["references"] == "ok    nothing refers to what is not there"
+    assert told["references"] == "ok    no record is missing"
     assert told["libraries"].startswith("ok    aiohttp ")
     assert contents(home) == before
 

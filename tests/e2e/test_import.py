@@ -258,7 +258,7 @@ async def test_killed_anywhere_and_run_again_nothing_is_missing_or_twice(tmp_pat
     listed = json.loads(out)
     assert (len(listed), {each["messages"] for each in listed}) == (1_000, {4})
     status, out, _ = await legato(tmp_path, "doctor")
-    assert "nothing refers to what is not there" in out
+    assert "no record is missing" in out
 
 
 async def test_as_a_person_types_it(tmp_path: Path) -> None:
@@ -274,7 +274,10 @@ async def test_as_a_person_types_it(tmp_path: Path) -> None:
     foreign = tmp_path / "notes.json"
     foreign.write_text('[{"note": "buy milk"}]', encoding="utf-8")
     for arguments, told in (
-        (["word", "a"], "'word' is no format that can be read; there are hermes, chatgpt, claude, openwebui, jsonl"),
+        (
+            ["word", "a"],
+            "Legato cannot read the format 'word'; choose one of hermes, chatgpt, claude, openwebui, jsonl",
+        ),
         (["jsonl", "none"], "There is no file none."),
         (["hermes", str(file)], "name hermes-agent's state.db"),
         (["claude", str(file)], f"looks like a file of JSON lines with messages, so try: legato import jsonl {file}"),

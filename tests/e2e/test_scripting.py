@@ -21,7 +21,7 @@ async def test_a_question_is_answered_and_goes_on_only_if_asked_to(tmp_path: Pat
         assert status == 0
         assert server.requests[-1]["messages"][1]["content"] == "hello there"
         status, _, errors = await legato(tmp_path, "chat", "--continue", "--new", "hm")
-        assert (status, errors) == (2, "legato: --new and --continue exclude each other\n")
+        assert (status, errors) == (2, "legato: use --new or --continue, not both\n")
 
 
 async def test_a_pipe_ends_with_one_when_the_model_cannot_be_reached(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ async def test_a_named_session_goes_on_and_a_question_without_one_stands_alone(t
 
 
 async def test_ask_fails_with_one_sentence(tmp_path: Path) -> None:
-    nothing = "legato: there is no question: write one behind `legato ask`, or `-` to read it from stdin\n"
+    nothing = "legato: there is no question: write one after `legato ask`, or `-` to read it from stdin\n"
     assert await legato(tmp_path, "ask", " ") == (2, "", nothing)
     assert await legato(tmp_path, "ask", "-", given=b" \n") == (2, "", nothing)
     status, out, errors = await legato(tmp_path, "ask", "-", given=b"\xff")

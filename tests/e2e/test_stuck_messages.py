@@ -85,7 +85,7 @@ async def test_nothing_is_done_to_what_is_not_named(home: Path) -> None:
         await a_dead_item(store)
     assert (await legato("dead", "drop")).exit_code == 2
     unknown = await legato("dead", "replay", "nobody")
-    assert (unknown.exit_code, "there is none with the id nobody" in unknown.stderr) == (1, True)
+    assert (unknown.exit_code, "there is no message with the id nobody" in unknown.stderr) == (1, True)
     assert (await legato("dead", "drop", "--older-than", "1000000")).stdout == "There is no such message.\n"
 
 

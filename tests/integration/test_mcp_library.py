@@ -65,7 +65,7 @@ async def test_a_server_on_http_that_dies(unused_tcp_port: int) -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "reason"),
     [
-        (200, {"Content-Encoding": "gzip"}, "its answers are packed, which it was asked not to do"),
+        (200, {"Content-Encoding": "gzip"}, "its answers are compressed, although Legato asked it not to do that"),
         (401, {}, "it wants a login; an admin of this bot sends /mcp login demo"),
         (403, {}, "it lets nobody in with these headers (HTTP 403)"),
         (200, {}, "8 MB"),

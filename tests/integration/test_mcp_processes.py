@@ -115,7 +115,7 @@ async def test_a_flood_of_news_and_of_nothing_is_passed_over() -> None:
 async def test_a_server_that_asks_us_without_an_end_is_ended() -> None:
     async with running(raw("tool:asks_on")) as it:
         assert "the outcome is unknown" in await it.refused("asks_on")
-        assert it.server.failure == "it asks us without an end"
+        assert it.server.failure == "it asks again and again, without end"
 
 
 async def test_a_call_that_is_given_up_is_told_to_the_server() -> None:

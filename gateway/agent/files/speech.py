@@ -71,9 +71,9 @@ class TranscriptionSettings(ServerSettings):
         """One way to write down, and all that it needs."""
         yield from super().contradictions()
         if self.base_url is not None and self.command:
-            yield ("command", "base_url"), "and transcription.base_url exclude each other: leave one out"
+            yield ("command", "base_url"), "and transcription.base_url cannot be used together: leave one out"
         if self.command and not any(_FILE in each for each in self.command[1:]):
-            yield ("command",), 'must hold "{file}" behind the program, where the recording\'s file is named'
+            yield ("command",), 'must hold "{file}" after the program, where the recording\'s file is named'
 
 
 class SpeechSettings(ServerSettings):
@@ -88,7 +88,7 @@ class SpeechSettings(ServerSettings):
     when: Literal["voice", "always", "asked"] = Field(
         "voice", description="voice: after a voice message; always: each answer; asked: only after /voice on"
     )
-    max_chars: Count = Field(1_500, description="characters that are said of an answer")
+    max_chars: Count = Field(1_500, description="how many characters of an answer are said")
     timeout: Seconds = Field(60, description="seconds that each part may take")
     usd_per_million_chars: Dollars | None = Field(None, description="the price; null: unknown")
 

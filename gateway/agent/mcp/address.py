@@ -77,7 +77,7 @@ def _unsent(request: httpx2.Request, error: httpx2.TransportError | LoginFailed)
 def bounded(response: httpx2.Response) -> httpx2.Response:
     """Have an answer read up to the limits."""
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise ServerFailed("its answers are packed, which it was asked not to do")
+        raise ServerFailed("its answers are compressed, although Legato asked it not to do that")
     assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
     events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
     if not (events and response.is_success):  # of events, the library bounds each

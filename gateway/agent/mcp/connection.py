@@ -242,7 +242,7 @@ class _Channel:
             self._asked, self._since = 0, now
         self._asked += 1
         if self._asked == _MOST_ASKED:
-            self._hear("lost", "it asks us without an end")
+            self._hear("lost", "it asks again and again, without end")
             await self._close()
 
     def _heed(self, method: str, _: Mapping[str, Any] | None) -> bool:

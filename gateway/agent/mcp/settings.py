@@ -72,7 +72,7 @@ class McpServerSettings(Section):
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield an error unless exactly one of a process and an address is given."""
         if self.command and self.url:
-            yield ("command", "url"), "cannot stand beside url: a server is either a program or an address"
+            yield ("command", "url"), "cannot be used with url: a server is either a program or an address"
         elif not self.command and not self.url:
             yield ("command", "url"), "is missing: name a program (command) or an address (url)"
         wrong, place = (_OF_PROCESS, "url") if self.url else (_OF_ADDRESS, "command")

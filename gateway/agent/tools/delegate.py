@@ -20,7 +20,7 @@ class DelegateSettings(Section):
     """Helpers: the model hands over a task, and only the answer takes room in its own window (docs/helpers.md)."""
 
     enabled: Flag = Field(True, description="give the model the tool")
-    budget_usd: SpendCap | None = Field(0.5, description="what one helper may cost; null: what its caller's caps leave")
+    budget_usd: SpendCap | None = Field(0.5, description="what one helper may cost; null: no limit of its own")
 
 
 class DelegateTool:

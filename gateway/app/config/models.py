@@ -233,7 +233,7 @@ class Chat(Section):
     model: Fallback | None = Field(
         None, description="the model there: a name at the provider of `model`, or a section like `model`"
     )
-    tools: Texts | None = Field(None, description="which of the offered tools there are; a list as in tools.offered")
+    tools: Texts | None = Field(None, description="which of the offered tools it has there; a list as in tools.offered")
     listen: Listen | None = Field(None, description="when the bot answers there")
     busy_mode: Literal["queue", "collect", "steer", "interrupt"] | None = Field(
         None, description="as sessions.busy_mode"
@@ -247,12 +247,12 @@ class Chat(Section):
     )
     names: Texts | None = Field(None, description="names that people call the bot by, besides its mention")
     joins: Natural | None = Field(
-        None, description="how often an hour a model may look whether to speak unasked; null: never"
+        None, description="how often an hour a model may check whether the bot should speak unasked; null: never"
     )
-    reply: Flag | None = Field(None, description="in a group, answers point at their question; null: true")
+    reply: Flag | None = Field(None, description="in a group, answers reply to their question; null: true")
     silent: Flag | None = Field(
         None,
-        description="reminders, notices and programs' messages are silent; null: in groups, notices beside answers are",
+        description="reminders, notices and programs' messages make no sound; null: small notices in groups",
     )
     previews: Flag | None = Field(None, description="links have a preview; null: as the platform's section says")
     daily_usd: SpendCap | None = Field(None, description="what everything in this place together may cost in a day")
@@ -302,7 +302,7 @@ class MonitorSettings(Section):
         if self.address is not None and not self.public and not is_loopback(self.place(0)[0]):
             yield (
                 ("address", "public"),
-                "is reached from other machines: say so with monitor.public: true, or listen at 127.0.0.1",
+                "can be reached from other machines: allow this with monitor.public: true, or listen at 127.0.0.1",
             )
 
     def place(self, worker: int) -> tuple[str, int]:
@@ -353,16 +353,16 @@ class HeartbeatSettings(Section):
         hours: "8-22"
     """
 
-    chat: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami shows it there, or home; null: no looks")
+    chat: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami shows it there, or home; null: never")
     person: Ident | None = Field(None, description="in a group, the id of the person whose conversation it is")
     every: Annotated[str, Field(strict=True), AfterValidator(_interval)] = Field("30m", description="5m or more")
     hours: Annotated[str, Field(strict=True), AfterValidator(_hours)] | None = Field(
         None, description="only between these hours, in the time zone of sessions.expiry; null: always"
     )
-    daily: Count = Field(24, description="most looks in a day")
+    daily: Count = Field(24, description="how often it looks in a day, at most")
     daily_usd: SpendCap | None = Field(
         0.5,
-        description="what looks and their work may cost in a day; null: no limit",
+        description="what all this may cost in a day; null: no limit",
     )
 
     @property
@@ -410,7 +410,7 @@ class BackupSettings(Section):
     def contradictions(self) -> Iterator[Contradiction]:
         """One target, and a folder to thin out."""
         if self.to is not None and self.command is not None:
-            yield ("command", "to"), "excludes backup.to: backups go to one of them"
+            yield ("command", "to"), "cannot be used with backup.to: choose one of them"
         if self.at is not None and self.to is None and self.command is None:
             yield ("at", "to", "command"), "needs backup.to or backup.command: say where backups go"
         if self.keep is not None and self.to is None:
@@ -433,7 +433,7 @@ class Config(Section):
     model: ModelEntry = ModelSettings()
     fallback_models: Annotated[tuple[Fallback, ...], AList] = Field(
         (),
-        description="models that stand in, in order: names at the same provider, or sections like `model`",
+        description="models that answer if the main one cannot: names at the same provider, or sections like `model`",
     )
     auxiliary: Auxiliary = Auxiliary()
     transcription: TranscriptionSettings = TranscriptionSettings()

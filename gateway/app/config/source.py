@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from gateway.domain.wording import reason_of
 
-UNSPACED: Final = "; write a space behind each colon, as in `provider: offline`"
+UNSPACED: Final = "; write a space after each colon, as in `provider: offline`"
 KeyPath = tuple[str | int, ...]
 
 
@@ -127,7 +127,7 @@ def read_file(path: Path) -> Tree:
         with path.open("rb") as file:
             written = file.read(_MOST_BYTES + 1)
         if len(written) > _MOST_BYTES:
-            tree.problems.append(((), "the file is larger than 1 MB, so it is another one than Legato's"))
+            tree.problems.append(((), "the file is larger than 1 MB, so it cannot be Legato's"))
             return tree
         text = written.decode("utf-8-sig")
     except FileNotFoundError:

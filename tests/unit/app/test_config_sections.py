@@ -99,7 +99,7 @@ def test_a_mistake_in_a_server_is_told_with_its_line(problems):
         "config.yaml:6: tools.mcp.four.command is missing: name a program (command) or an address (url)",
         "config.yaml:7: tools.mcp.five must hold keys of its own, indented below it, not 5",
         "config.yaml:8: tools.mcp.Six_ must have a name of small letters, digits and - alone, 24 at most",
-        "config.yaml:9: tools.mcp.seven.command cannot stand beside url: a server is either a program or an address",
+        "config.yaml:9: tools.mcp.seven.command cannot be used with url: a server is either a program or an address",
         "config.yaml:10: tools.mcp.eight.command[1] must be text, not 1",
     ]
 
@@ -171,8 +171,8 @@ SERVER = "base_url: 'http://127.0.0.1:1/v1', model: w"
         ("transcription: {base_url: 'http://x/v1'}", ":1: transcription.model is needed: which model of the server"),
         ("transcription: {base_url: x, model: w}", ":1: transcription.base_url must be an address that begins with"),
         (f"transcription: {{{SERVER}, command: [a, '{{file}}']}}", "transcription.command and transcription.base_url "),
-        ("transcription: {command: [whisper]}", ':1: transcription.command must hold "{file}" behind the program'),
-        ("transcription: {command: ['{file}']}", ':1: transcription.command must hold "{file}" behind the program'),
+        ("transcription: {command: [whisper]}", ':1: transcription.command must hold "{file}" after the program'),
+        ("transcription: {command: ['{file}']}", ':1: transcription.command must hold "{file}" after the program'),
         (f"transcription: {{{SERVER}, api_key: sk-1}}", ":1: transcription.api_key must not be written into the file"),
         ("transcription: {max_mb: 0}", ":1: transcription.max_mb must be greater than 0"),
         (f"transcription: {{{SERVER}}}\nbudgets: {{daily_usd: 1}}", "transcription.usd_per_minute is needed, or the "),
@@ -193,7 +193,10 @@ def test_its_key_is_a_secret(load):
     [
         ("monitor: {address: '9464'}", ':1: monitor.address must be HOST:PORT, such as "127.0.0.1:9464"'),
         ("monitor: {address: '127.0.0.1:99999'}", ":1: monitor.address must be HOST:PORT"),
-        ("monitor: {address: '0.0.0.0:9464'}", ":1: monitor.address is reached from other machines: say so with "),
+        (
+            "monitor: {address: '0.0.0.0:9464'}",
+            ":1: monitor.address can be reached from other machines: allow this with ",
+        ),
         ("monitor: {adress: '127.0.0.1:9464'}", ":1: monitor.adress is not a known key; did you mean address?"),
         ("alerts: {to: 'telegram:1'}", ":1: alerts.to must be PLATFORM:CHAT, on a platform that is enabled"),
     ],
