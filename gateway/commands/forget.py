@@ -222,7 +222,7 @@ async def _found(ctx: CommandContext, contents: Contents, words: str) -> str:
     several = ["/forget 1 2"] if len(shown) > 1 else []
     every = ["/forget all"] if len(shown) != 1 or (held.whole and (held.copies or held.messages)) else []
     how = " or ".join(filter(None, [", ".join([*single, *several]), *every]))
-    return "\n".join([*lines, f"{how} forgets. I ask you once more first."])
+    return "\n".join([*lines, f"{how} forgets. I will ask you once more before I do it."])
 
 
 async def _elsewhere(ctx: CommandContext, words: str) -> str:

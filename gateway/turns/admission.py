@@ -35,7 +35,7 @@ _BYPASSES: Final = attrgetter("bypass")
 
 FULL = (
     "Too many messages are already waiting here, so I did not take yours. Send your message again when I have "
-    "answered some messages."
+    "answered some of them."
 )
 
 

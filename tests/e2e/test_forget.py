@@ -184,7 +184,7 @@ async def test_every_message_with_the_words_is_listed_and_goes(place: Place) -> 
         assert [line.split("“")[1] for line in listed[:10]] == [f"{WORD} of day {13 - number}”" for number in range(10)]
         assert listed[10:] == [
             "The words are also in 4 older exchanges; /forget all removes everything.",
-            "/forget 1, /forget 1 2 or /forget all forgets. I ask you once more first.",
+            "/forget 1, /forget 1 2 or /forget all forgets. I will ask you once more before I do it.",
         ]
         assert (await forget(live, "all")).startswith("Forgot 28 messages.")
         assert await said(live) == []
