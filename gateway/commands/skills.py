@@ -19,10 +19,10 @@ from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 
 _NONE: Final = (
-    "There are no skills here. `legato skills add FOLDER` in a shell brings skills for everybody, and /skills learn "
-    "has me write down what we have just done."
+    "There are no skills here. In a shell, `legato skills add FOLDER` adds skills for everybody. Here, /skills learn "
+    "makes a skill of what we have just done."
 )
-_HOW: Final = "/skills on NAME and /skills off NAME switch a skill here; /skills learn has me write a new one."
+_HOW: Final = "/skills on NAME and /skills off NAME switch a skill here; /skills learn makes a new one of what we have just done."
 _LEARN: Final = (
     "Make a skill of what you have just done{what}, for the next time: call `skill` with a short `name`, and as `text` "
     "a whole SKILL.md, that is front matter with `name` and `description` (what it does, and when it helps) between "
