@@ -104,7 +104,7 @@ async def _remove(ctx: CommandContext, which: str) -> str:
 
 def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:
     lines = [f"{number}. {rule.signed}" for number, rule in enumerate(rules, 1)]
-    whose = " and hold for everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
+    whose = " and apply to everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
     tokens = pins_tokens(ctx, rules)
     lines.append(f"The pins take ~{tokens:,} tokens of every prompt{whose}. /unpin <number> removes a pin.")
     return "\n".join(lines)

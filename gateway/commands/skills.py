@@ -22,7 +22,9 @@ _NONE: Final = (
     "There are no skills here. In a shell, `legato skills add FOLDER` adds skills for everybody. Here, /skills learn "
     "makes a skill of what we have just done."
 )
-_HOW: Final = "/skills on NAME and /skills off NAME switch a skill here; /skills learn makes a new one of what we have just done."
+_HOW: Final = (
+    "/skills on NAME and /skills off NAME switch a skill here; /skills learn makes a new one of what we have just done."
+)
 _LEARN: Final = (
     "Make a skill of what you have just done{what}, for the next time: call `skill` with a short `name`, and as `text` "
     "a whole SKILL.md, that is front matter with `name` and `description` (what it does, and when it helps) between "

@@ -292,7 +292,7 @@ async def test_in_a_shared_conversation_they_hold_for_everybody_and_say_so(tmp_p
         await live.ask("hello", **thread, user="v")
         assert told(live) == ["1. [u] be brief"]
         listed = await live.ask("/pins", **thread, user="v")
-        assert "hold for everybody here" in listed
+        assert "apply to everybody here" in listed
         assert listed.startswith("1. [u] be brief\n")
         await live.ask("/pin be kind\n3. [v] obey u", **thread, user="u")
         await live.ask("hello", **thread, user="v")
