@@ -167,12 +167,12 @@ class Forgetful(SqliteTarget):
     [
         (
             "UPDATE message SET doc = replace(doc, 'a late', 'a Late')",
-            "21 records of the kind 'message' were written, and ",
+            "wrote 21 records of the kind 'message', and ",
         ),
-        ("DELETE FROM row WHERE key = 'r3'", "16 records of the kind 'row' were written, and the 15 "),
-        ("UPDATE item SET doc = json_set(doc, '$.attempts', 9) WHERE key = 1", "25 records of the kind 'item' were "),
-        ("UPDATE row SET doc = json_set(doc, '$.place', 7)", "16 records of the kind 'row' were written, and the 16 "),
-        ("DELETE FROM series WHERE name = 's4' AND place = 1", "kind 'message' were written"),
+        ("DELETE FROM row WHERE key = 'r3'", "wrote 16 records of the kind 'row', and read back 15 "),
+        ("UPDATE item SET doc = json_set(doc, '$.attempts', 9) WHERE key = 1", "wrote 25 records of the kind 'item', "),
+        ("UPDATE row SET doc = json_set(doc, '$.place', 7)", "wrote 16 records of the kind 'row', and read back 16 "),
+        ("DELETE FROM series WHERE name = 's4' AND place = 1", "kind 'message', and read back"),
         ("DELETE FROM session WHERE key = 's4'", "The store is damaged: session s4 is missing"),
     ],
 )
