@@ -1,9 +1,9 @@
 """What is in view of things whose state changes: of each the last value, its day, and no older value without its day.
 
 People, the assistant and tools say these things (`states.yaml` and `states_unseen.yaml`; nobody looks at
-`states_held_out.yaml`, whose totals alone are known) between the turns of the help desk of `customers`, so that some compactions lie between most values. It is looked
-at when all of them have left view, and again some compactions later. Beside them stand things that stay as they are,
-although something alike is said: none of them may be called outdated.
+`states_held_out.yaml`, whose totals alone are known) between the turns of the help desk of `customers`, so that some
+compactions lie between most values. It is looked at when all of them have left view, and again some compactions later.
+Beside them stand things that stay as they are, although something alike is said: none of them may be called outdated.
 """
 
 from __future__ import annotations
