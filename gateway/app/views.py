@@ -178,15 +178,14 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             root = roots.get(each.id, each.id)
             pinned, folder = f"{_PINNED}{root}" in shelf, shelf.get(f"{_FOLDER}{root}", "")
             if root not in lines and (pinned or folder or len(lines) < _LISTED):
-                seen, fired = shelf.get(f"{_SEEN}{each.key}"), 0.0
-                for row in await self.store.outbox(each.key.address, 1) if each.ended_at is None else ():
-                    fired = row.created_at if row.kind == "reminder" else 0.0
+                rows = await self.store.outbox(each.key.address, 1) if each.ended_at is None else ()
+                seen = shelf.get(f"{_SEEN}{each.key}")
                 named = shelf.get(f"{NAMED}{each.id}") or shelf.get(f"{NAMED}{root}") or each.title
                 lines[root] = SessionLine(
                     id=each.id,
                     title=named or begun.get(each.id) or await heading(self.store, each),
                     messages=each.message_count,
-                    last_active_at=max(each.last_active_at, fired),
+                    last_active_at=max([each.last_active_at, *(row.created_at for row in rows)]),
                     present=each.ended_at is None,
                     thread=each.key.thread,
                     works=each.ended_at is None and turns.of(each.key) is not None,

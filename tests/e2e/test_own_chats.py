@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from gateway.agent.caps import Caps, in_force
 from gateway.domain.chat import OWN, SessionKey
 from gateway.domain.message import text_of
 from tests.support.fakes import ManualClock
@@ -18,6 +19,14 @@ WEEK = 7 * 86_400.0
 def told(live: Live) -> str:
     """The last request of the model."""
     return "\n".join(text_of(each) for each in live.model.requests[-1].messages)
+
+
+def test_all_of_them_count_against_the_persons_cap() -> None:
+    chats = [SessionKey(platform="web", chat="anna", thread=thread) for thread in (None, A, B)]
+    (accounts,) = {
+        tuple(cap.account for cap in in_force(Caps(per_user_daily_usd=1.0), {}, each, None, "", 0.0)) for each in chats
+    }
+    assert accounts[0].startswith("person web/chat=anna ")
 
 
 async def test_one_works_while_another_does(tmp_path: Path) -> None:

@@ -163,12 +163,26 @@ async def test_files_edits_and_versions_stay_in_their_chat(tmp_path: Path, chrom
         await me.fill("#text", "number three")
         await me.keyboard.press("Enter")
         await expect(me.locator("#log .reply").last).to_contain_text("echo: number three (2)")
+        await me.reload()
         await me.get_by_role("button", name="Version before").click()
         await expect(me.locator("#log .said").last).to_contain_text("number two")
         await equals_reload(me)
         await me.get_by_role("link", name="Legato", exact=True).click()
         await expect(me.locator("#log .reply")).to_contain_text("echo: about apples")
         assert "number" not in await me.locator("#log").inner_text()
+
+
+async def test_a_reminder_of_another_chat_is_seen_in_the_list(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path, model=FakeModel(held(Gate()))) as live, person(chromium, live) as me:
+        await say(me, "number one")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: number one")
+        await say(me, "/remind in 3 seconds tea")
+        await expect(me.locator("#log .command")).to_be_visible()
+        await me.locator(".fresh").click()
+        await expect(line(me, "number one", "unread")).to_be_visible()
+        await me.get_by_role("link", name="number one").click()
+        await expect(me.locator("#log .reminder")).to_contain_text("tea")
+        await expect(me.locator(".sessions .mark")).to_have_count(0)
 
 
 async def test_what_could_not_be_sent_goes_to_its_own_chat(tmp_path: Path, chromium: Browser) -> None:
