@@ -117,7 +117,7 @@ def index(wire: Wire, key: SessionKey, messages: Iterable[New]) -> None:
     found: dict[Kind, dict[str, Sequence[str]]] = {kind: {} for kind in KINDS}
     for message, known in messages:
         if kind := kind_of(message):
-            found[kind][note_of(message)["id"]] = entries(message) if known is None else known
+            found[kind][note_of(message)["id"]] = with_starts(terms_of(message, kind)) if known is None else known
     for kind, some in found.items():
         for step in _steps(owner_of(str(key), kind), some, owed=True):
             wire.submit(partition_of_key(key), "index", *step)
