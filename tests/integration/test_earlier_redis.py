@@ -131,7 +131,7 @@ async def test_it_is_moved_into_a_file_as_it_is(then: RedisServer, places: Place
 
 async def test_a_look_leaves_it_to_a_gateway(then: RedisServer) -> None:
     before = contents(then)
-    with pytest.raises(StoreOutdated, match="every process of the earlier one has ended"):
+    with pytest.raises(StoreOutdated, match="Stop every process of it"):
         await RedisStore(then.url, clock=SystemClock(), waits=False).open()
     assert contents(then) == before
 

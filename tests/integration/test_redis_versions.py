@@ -64,7 +64,7 @@ async def test_a_version_that_others_cannot_read_waits_for_their_end_and_says_so
     old = make(server.url)
     await old.open()
     newer(3, 3)
-    with pytest.raises(StoreOutdated, match="every process of the earlier one has ended"):
+    with pytest.raises(StoreOutdated, match="Stop every process of it"):
         await make(server.url, waits=False).open()
     assert facts(server) == ("2", "2"), "looking changes nothing"
     told: list[str] = []
