@@ -199,7 +199,8 @@ class _Notes:
 
     def check(self, originals: Sequence[Message], memory: str) -> None:
         """Remove from a model's notes what contradicts the originals, or is neither in them nor in the `memory`."""
-        self.text, corrected = checking.checked(self.text, originals, f"{self.plan.previous}\n{memory}")
+        known = "\n".join((self.plan.previous, memory, *self.plan.identifiers))
+        self.text, corrected = checking.checked(self.text, originals, known)
         self._corrected = [self.redact(each) for each in corrected]
 
     def completed(self, room: int, lists: Lists, outcome: Outcome) -> Written:

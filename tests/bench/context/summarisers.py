@@ -184,17 +184,14 @@ class Oracle:
         self._facts = [fact for turn in trace.turns for fact in turn.plants]
         self._needed = trace.needed
         self._turn_of = {fact.number: turn.number for turn in trace.turns for fact in turn.plants}
-        self._known: dict[int, Fact] = {}
 
     def __call__(self, shown: Shown) -> Written:
         """Notes on what is known and still to be asked for, in the order in which it was said."""
         now = max((self._turn_of[fact.number] for fact in self._facts if stands(shown.text, fact.value)), default=0)
-        for fact in self._facts:
-            if stands(shown.text, fact.value):
-                self._known[fact.number] = fact
-        former = {fact.former for fact in self._known.values() if fact.former}
+        known = [fact for fact in self._facts if stands(shown.text, fact.value)]
+        former = {fact.former for fact in known if fact.former}
         lines: dict[str, list[str]] = {heading: [] for heading in _ORDER}
-        for fact in self._known.values():
+        for fact in known:
             if fact.kind == "rule":
                 lines[RULED].append(fact.statement)
             elif fact.kind == "decision":
