@@ -95,12 +95,11 @@ def make_private(path: Path) -> None:
     """Make an empty file that only its owner may read, if there is none: the file will hold people's
     conversations. SQLite gives the same permissions to the log and the index beside the file. If the file cannot be
     made here, SQLite will say why."""
-    if path.exists():  # to open and close it would drop the locks that SQLite holds on it for this process
-        return
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | posix.OWN, 0o600)
-        leave_to_owner(path.parent, descriptor)
-        os.close(descriptor)
+    if not path.exists():  # to open and close it would drop the locks that SQLite holds on it for this process
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | posix.OWN, 0o600)
+            leave_to_owner(path.parent, descriptor)
+            os.close(descriptor)
 
 
 def _keep_plans(connection: apsw.Connection) -> None:

@@ -206,8 +206,7 @@ class Database:
         try:
             connection = connect_writer(self._path)
             try:
-                # "with connection" would stop every thread of the process while this one waits for the file.
-                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("BEGIN IMMEDIATE")  # "with connection" would stop all threads while this one waits
                 result = work(connection)
                 connection.execute("COMMIT")
             finally:
