@@ -266,7 +266,7 @@ async def test_a_process_that_was_silent_does_not_own_what_it_claimed(process: O
     silent = await process(silent=True)
     (row,) = await silent.emit([outbound("o1")])
     assert silent.owns(row)
-    silent._process.clock._elapsed += LEASE  # as if it had been stopped: nothing woke, so nothing beat, meanwhile
+    silent.backend._clock._elapsed += LEASE  # as if it had been stopped: nothing woke, so nothing beat, meanwhile
     assert not silent.owns(row)
     other = await process()
     over(silent)
