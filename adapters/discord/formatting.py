@@ -113,7 +113,7 @@ def _marked(text: str, spans: Sequence[Span]) -> str:
     return text
 
 
-_MEDIUM: Final = Medium(cleaned=lambda text: text, linked=lambda target: target, table_columns=_SCREEN)
+_MEDIUM: Final = Medium(cleaned=str, linked=str, table_columns=_SCREEN)
 
 
 def plain(text: str) -> str:

@@ -40,4 +40,4 @@ def draft_rates(to: ChatAddress) -> Sequence[Rate]:
     ]
 
 
-STAGE: Final = staged(LIMITS, LONGEST, lambda part: (shown(part), ()), plain, as_markdown=True)
+STAGE: Final = staged(LIMITS, LONGEST, shown, plain, as_markdown=True)

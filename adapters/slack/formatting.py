@@ -87,7 +87,7 @@ def _finished(text: str, spans: Sequence[Span]) -> Marked:
 
 _FITTING: Final = Fitting(
     longest=LONGEST,
-    medium=Medium(cleaned=lambda text: text, linked=_linked, table_columns=_SCREEN),
+    medium=Medium(cleaned=str, linked=_linked, table_columns=_SCREEN),
     most_marks=_MOST_MARKED,
     finished=_finished,
 )

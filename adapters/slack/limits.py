@@ -15,13 +15,19 @@ from gateway.domain.reading import WITH
 LARGEST_SENT: Final = 50 * 1024 * 1024
 LARGEST_FETCHED: Final = 25 * 1024 * 1024
 
+
+def fits_caption(text: str) -> bool:
+    """Whether a text can stand with a file."""
+    return length(text, "utf16") <= LONGEST
+
+
 LIMITS: Final = Limits(
     text_units=LONGEST - len(REPEATED),
     unit="utf16",
     ambiguous_retries=10,  # a repeated send is looked for first, so none is shown twice
     split_reply=split,
     file_bytes=LARGEST_SENT,
-    fits_caption=lambda text: length(text, "utf16") <= LONGEST,
+    fits_caption=fits_caption,
     direct_chat=lambda user: f"{WITH}{user}",
 )
 
@@ -43,4 +49,8 @@ def draft_rates(to: ChatAddress) -> Sequence[Rate]:
     ]
 
 
-STAGE: Final = staged(LIMITS, LONGEST, marks, lambda text: plain(text).text)
+def _plain(text: str) -> str:
+    return plain(text).text
+
+
+STAGE: Final = staged(LIMITS, LONGEST, marks, _plain)

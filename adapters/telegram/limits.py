@@ -85,4 +85,8 @@ class Spacing:
             self._next = max(self._next + _LATE_SECONDS, self._clock.monotonic())
 
 
-STAGE: Final = staged(LIMITS, LONGEST, marks, lambda text: plain(text).text)
+def _plain(text: str) -> str:
+    return plain(text).text
+
+
+STAGE: Final = staged(LIMITS, LONGEST, marks, _plain)

@@ -137,9 +137,13 @@ def fits_caption(text: str) -> bool:
     return max(length(text, "utf16"), length(shown(text), "utf16")) <= LONGEST_CAPTION
 
 
+def _unlinked(target: str) -> None:
+    """No link: WhatsApp finds them itself."""
+
+
 _FITTING: Final = Fitting(
     longest=LONGEST,
-    medium=Medium(cleaned=lambda text: text, linked=lambda _: None, table_columns=_SCREEN),
+    medium=Medium(cleaned=str, linked=_unlinked, table_columns=_SCREEN),
     finished=_signed,
 )
 split: Final = Splitter(limit=LONGEST - len(REPEATED), unit="utf16", load=_FITTING.load).split

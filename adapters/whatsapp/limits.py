@@ -38,4 +38,4 @@ def rates(to: ChatAddress, number: str) -> Sequence[Rate]:
     return [pair, Rate(bucket=f"number {number}", most=_NUMBER_RATE, seconds=1.0)]
 
 
-STAGE: Final = staged(LIMITS, LONGEST, lambda part: (shown(part), ()), plain)
+STAGE: Final = staged(LIMITS, LONGEST, shown, plain)

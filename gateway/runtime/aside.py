@@ -63,13 +63,17 @@ class WorkerProcess(Struct, kw_only=True):
             with suppress(Exception):  # of foreign code; the process fails as well, and says so
                 return function(text)
         try:
+            question = pickle.dumps((self.seconds, function, text))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:  # a lambda of somebody's platform
+            raise TookTooLong(_SENTENCE) from error
+        try:
             async with self.clock.limit(2 * self.seconds):
                 await self._turn.acquire()
         except TimeoutError:
             raise TookTooLong(_SENTENCE) from None
         done = False
         try:
-            result: T = await self._asked(pickle.dumps((self.seconds, function, text)))
+            result: T = await self._asked(question)
             done = True
         except (EOFError, OSError) as error:
             raise TookTooLong(_SENTENCE) from error

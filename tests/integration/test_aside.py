@@ -7,13 +7,16 @@ import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
 
 import pytest
 
 from adapters.telegram.formatting import render, split
+from gateway.app.plugins import platforms
 from gateway.runtime.aside import MOST_MEMORY, WorkerProcess
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import TookTooLong
+from gateway.runtime.plugins import imported
 from tests.support.fakes import ManualClock
 
 ENDLESS = re.compile(r"(?:a+)+b")
@@ -46,6 +49,25 @@ async def test_a_reply_is_laid_out_in_another_process(aside: WorkerProcess) -> N
     assert await aside(split, text) == split(text)
     assert await aside(render, "**bold**") == render("**bold**")
     assert await aside(process_of, "") not in (os.getpid(), os.getppid())
+
+
+STAGES = {name: imported(each.rehearse) for name, each in platforms().items() if each.rehearse}
+LONG = "A **bold** word, a [link](https://example.com/a), `code` and an emoji 🙂.\n\n" * 150
+
+
+@pytest.mark.parametrize("name", sorted(STAGES))
+async def test_each_platform_lays_long_answers_out_in_it(name: str, aside: WorkerProcess) -> None:
+    stage = STAGES[name]
+    parts = await aside(stage.limits.split_reply, LONG)
+    assert parts == stage.limits.split_reply(LONG)
+    assert await aside(partial(stage.bubble, kind="reply"), parts[0]) == stage.bubble(parts[0], "reply")
+    if stage.limits.fits_caption is not None:
+        assert await aside(stage.limits.fits_caption, LONG) is stage.limits.fits_caption(LONG)
+
+
+async def test_what_another_process_cannot_be_given_counts_as_a_failure(aside: WorkerProcess) -> None:
+    with pytest.raises(TookTooLong):
+        await aside(lambda text: text, "a")
 
 
 @pytest.mark.parametrize("aside", [1.0], indirect=True)

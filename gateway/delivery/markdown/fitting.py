@@ -28,7 +28,7 @@ class Fitting(Struct, frozen=True, kw_only=True):
     longest: int
     medium: Medium
     most_marks: int = 1_000_000
-    finished: Callable[[str, Sequence[Span]], Marked] = lambda text, spans: (text, spans)
+    finished: Callable[[str, Sequence[Span]], Marked]
 
     def fitted(self, markdown: str) -> Marked | None:
         """One part of Markdown, laid out; None if nothing would be shown, or too much."""

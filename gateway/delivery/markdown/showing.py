@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import structlog
+from msgspec import Struct
 
 from gateway.delivery.markdown.characters import length
 from gateway.delivery.markdown.fitting import Marked
@@ -29,18 +30,32 @@ def shown_part(part: str, kind: OutboundKind, shown: Callable[[str], T], plain: 
 
 
 def staged(
-    limits: Limits, longest: int, shown: Callable[[str], Marked], plain: Callable[[str], str], as_markdown: bool = False
+    limits: Limits,
+    longest: int,
+    shown: Callable[[str], Marked | str],
+    plain: Callable[[str], str],
+    as_markdown: bool = False,
 ) -> Stage:
     """A platform without a bot, whose messages have at most `longest` UTF-16 units. `shown` and `plain` make a part of
-    Markdown, and of any other text, what people see; its app may read that `as_markdown`."""
+    Markdown, and of any other text, what people see; its app may read that `as_markdown`. Both are functions of a
+    module, because another process calls them."""
+    return Stage(
+        limits=limits, bubble=_Bubbles(longest=longest, shown=shown, plain=plain, as_markdown=as_markdown).bubble
+    )
 
-    def bubble(part: str, kind: OutboundKind) -> Bubble:
-        text, spans = shown_part(part, kind, shown, lambda text: (plain(text), ()))
+
+class _Bubbles(Struct, frozen=True, kw_only=True):
+    longest: int
+    shown: Callable[[str], Marked | str]
+    plain: Callable[[str], str]
+    as_markdown: bool
+
+    def bubble(self, part: str, kind: OutboundKind) -> Bubble:
+        made = shown_part(part, kind, self.shown, self.plain)
+        text, spans = (made, ()) if isinstance(made, str) else made
         marks = tuple(Mark(start=each.start, end=each.end, kind=each.kind, target=each.url or "") for each in spans)
         units = length(text, "utf16")
-        return Bubble(text=text, marks=marks, as_markdown=as_markdown, units=units, most=longest)
-
-    return Stage(limits=limits, bubble=bubble)
+        return Bubble(text=text, marks=marks, as_markdown=self.as_markdown, units=units, most=self.longest)
 
 
 async def shown_of(outbound: Outbound, aside: RunsAside, shown: Callable[[str], T], plain: Callable[[str], T]) -> T:
