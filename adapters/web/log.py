@@ -104,12 +104,15 @@ class Entry:
 
 class State(Struct, frozen=True, kw_only=True):
     """All entries of a page, oldest first. `latest`: when the last was said, and the last answer was written; None: the
-    clock was set back among them. `more`: there are earlier ones. `forked`: what comes next may change others."""
+    clock was set back among them. `more`: there are earlier ones. `forked`: what comes next may change others.
+    `branches` and `hidden`: those of the `Story`, for a message whose turn was quicker than the news of it."""
 
     entries: list[Entry]
     latest: tuple[float, float] | None = None
     more: bool = False
     forked: bool = False
+    branches: Mapping[str, Branch] = {}
+    hidden: frozenset[str] = frozenset()
 
     @property
     def digest(self) -> str:
@@ -179,6 +182,8 @@ class Log(Struct, kw_only=True):
             latest=None if any(after) or any(later) else latest,
             more=len(words) + len(rows) >= most,
             forked=story.forked or any(_AGAIN.match(each.text) for each in words if each.event_id not in decided),
+            branches=story.branches,
+            hidden=story.hidden,
         )
 
     async def _grown(self, state: State, news: Sequence[News], most: int, thread: str | None) -> State | None:
@@ -188,10 +193,12 @@ class Log(Struct, kw_only=True):
             return None
         entries, (said_at, shown_at) = {entry.id: entry for entry in state.entries}, state.latest
         for each in news:
+            if (each.event_id if isinstance(each, Said) else each.answers) in state.hidden:
+                continue
             if isinstance(each, Said):
                 if _AGAIN.match(each.text):
                     return None
-                entry = self._said(each, thread, 0, entries.get(each.event_id))
+                entry = self._said(each, thread, 0, entries.get(each.event_id), state.branches.get(each.event_id))
                 back, said_at = _is_set_back(said_at, each.at), each.at
             else:
                 entry = await self.of_row(each, entries.get(each.id))
@@ -200,7 +207,8 @@ class Log(Struct, kw_only=True):
                 return None
             entries[entry.id] = entry
         newest = sorted(entries.values(), key=attrgetter("place"))[-most:]
-        return State(entries=newest, latest=(said_at, shown_at), more=state.more or len(entries) > most)
+        more = state.more or len(entries) > most
+        return replace(state, entries=newest, latest=(said_at, shown_at), more=more)
 
     def _said(
         self, said: Said, thread: str | None, after: int, known: Entry | None, branch: Branch | None = None

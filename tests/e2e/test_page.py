@@ -186,6 +186,35 @@ async def test_an_open_page_reads_anew_where_more_may_have_changed_than_what_it_
             assert seen.log == (await live.me.shown()).log
 
 
+async def test_an_open_page_keeps_the_versions_of_a_message_whose_turn_ends_before_the_news_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell, ended = Server._tell_of, asyncio.Event()
+
+    async def late(self: Server, source: Source, accepted: Accepted, text: str) -> None:
+        if text == "number two":
+            await ended.wait()
+        await tell(self, source, accepted, text)
+
+    monkeypatch.setattr(Server, "_tell_of", late)
+    async with page(tmp_path) as live, live.me.events("0") as events:
+        await live.me.say("number one")
+        await live.me.until("echo: number one")
+        assert live.adapter.views is not None
+        (said,) = await live.adapter.views.said(source_of("owner"), 1)
+        fields = {"id": "event0002", "text": "number two", "instead": said.event_id}
+        posted, seen = asyncio.create_task(live.me.post("/say", fields)), Shown()
+        async for event in events:
+            seen.apply(*event)
+            if "2/2" in seen.text and "echo: number two" in seen.text and seen.is_quiet:
+                break
+        ended.set()
+        await posted
+        again = await until(live, lambda shown: "echo: number two" in shown.text)
+        assert "2/2" in again.text
+        assert again.log == (await live.me.shown()).log
+
+
 async def test_of_several_processes_one_serves_and_the_next_takes_over(
     tmp_path: Path, redis_server: RedisServer
 ) -> None:

@@ -163,7 +163,6 @@ async def test_files_edits_and_versions_stay_in_their_chat(tmp_path: Path, chrom
         await me.fill("#text", "number three")
         await me.keyboard.press("Enter")
         await expect(me.locator("#log .reply").last).to_contain_text("echo: number three (2)")
-        await me.reload()
         await me.get_by_role("button", name="Version before").click()
         await expect(me.locator("#log .said").last).to_contain_text("number two")
         await equals_reload(me)

@@ -12,7 +12,7 @@ import pytest
 from adapters.web.log import Log, cut
 from gateway.agent.tools.shell import ShellTool
 from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey, Source
-from gateway.domain.views import Said, Story, Views
+from gateway.domain.views import Branch, Said, Story, Views
 from gateway.runtime.aside import at_once
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
@@ -37,7 +37,7 @@ class Chat:
     """What was said and answered, oldest first."""
 
     def __init__(self, *said: Said, shown: list[Outbound]) -> None:
-        self._said, self._shown = list(said), shown
+        self._said, self._shown, self.told = list(said), shown, Story()
 
     async def said(self, source: Source, limit: int) -> list[Said]:
         return self._said[::-1][:limit]
@@ -46,7 +46,7 @@ class Chat:
         return self._shown[::-1][:limit]
 
     async def story(self, source: Source, since: float) -> Story:
-        return Story()
+        return self.told
 
 
 async def shown(chat: Chat, most: int = 80) -> list[str]:
@@ -124,3 +124,15 @@ async def test_the_card_of_a_source_tells_where_it_leads(url: str) -> None:
 )
 def test_what_is_cut_ends_between_lines_or_words(text: str, shown: str) -> None:
     assert cut(text, 16) == shown
+
+
+async def test_news_of_a_message_that_the_store_told_of_already_changes_nothing() -> None:
+    two = Branch(number=2, of=2, before="s_1", after=None)
+    chat = Chat(said("s1", NOON), said("s2", NOON + 5), shown=[replace(answer("a1", NOON + 1), answers="s1")])
+    chat.told = Story(branches={"s2": two, "s3": two}, hidden=frozenset({"s1"}))
+    log, views = Log(aside=at_once), cast(Views, chat)
+    read = await log.state(views, WHO, 80)
+    late = [said("s1", NOON), replace(answer("a1", NOON + 1), answers="s1"), said("s2", NOON + 5)]
+    assert (await log.state(views, WHO, 80, read, late)).digest == read.digest
+    grown = await log.state(views, WHO, 80, read, [said("s3", NOON + 9)])  # its turn ended while the store was read
+    assert [("2/2" in each.html, each.id) for each in grown.entries] == [(True, "s2"), (True, "s3")]
