@@ -109,6 +109,6 @@ def test_one_person_takes_only_so_many_pages() -> None:
     with ExitStack() as pages:
         for number in range(MOST_OF_PERSON):
             assert bells.has_room("anna"), number
-            pages.enter_context(bells.heard("anna"))
+            pages.enter_context(bells.heard(ChatAddress(platform="web", chat="anna", thread=f"~{number}")))
         assert (bells.has_room("anna"), bells.has_room("ben")) == (False, True)
     assert bells.has_room("anna")
