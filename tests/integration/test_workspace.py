@@ -330,7 +330,7 @@ def test_a_full_workspace_says_so_and_takes_no_more(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="in 4 of 4 files"):
         write(small, "e.txt", "x")
     (small.folder / "big").write_bytes(bytes(3_000_000))
-    assert small.look().startswith("The workspace is full: it has 3 of 1 MB")
+    assert small.look(turn()).startswith("The workspace is full: it has 3 of 1 MB")
     with pytest.raises(ToolError, match="is full"):
         write(small, "a.txt", "longer")
     small.remove(turn(), ["big"])
@@ -367,11 +367,11 @@ def test_far_too_many_files_are_counted_and_nothing_is_lost(tmp_path: Path) -> N
     write(small, "a.txt", "old")
     for number in range(30):
         (small.folder / f"f{number:02}").touch()
-    assert "is full" in small.look()
+    assert "is full" in small.look(turn())
     (small.folder / "a.txt").write_text("new")
     for path in small.folder.glob("f*"):
         path.unlink()
-    assert small.look() == ""
+    assert small.look(turn()) == ""
 
 
 # -- what was there before --------------------------------------------------------------------------
@@ -431,7 +431,7 @@ def test_each_turn_is_taken_back_whatever_changed(workspace: Workspace, seed: in
         workspace.begin(turn(number))
         for _ in range(rng.randrange(1, 12)):
             random_change(workspace.folder, rng)
-        workspace.look()
+        workspace.look(turn(number))
     now = picture(workspace.folder)
     while pictures:
         expected = pictures.pop()
@@ -488,9 +488,25 @@ def test_a_change_within_one_tick_of_the_clock_is_seen(workspace: Workspace) -> 
     with place.open("r+") as file:
         file.write("two")
     os.utime(place, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    workspace.look()
+    workspace.look(turn(2))
     assert workspace.undo("deed") is not None
     assert files(workspace) == {"a.txt": "one"}
+
+
+def test_what_a_command_changes_while_another_chat_writes_is_the_commands_doing(workspace: Workspace) -> None:
+    mine, theirs = turn(1), Turn(id="t2", session="s2", at=0.0)
+    workspace.begin(mine)
+    (workspace.folder / "built first").write_text("1")
+    workspace.write(theirs, ["b.txt"], b"theirs")  # no command keeps others from writing
+    (workspace.folder / "built last").write_text("2")
+    assert workspace.look(mine) == ""
+    assert [(each.turn.session, list(each.changes)) for each in workspace.records()] == [
+        ("s1", [b"built first"]),
+        ("s2", [b"b.txt"]),
+        ("s1", [b"built last"]),
+    ]
+    assert workspace.undo("deed", others=["s1"]) is not None
+    assert sorted(files(workspace)) == ["built first", "built last"]
 
 
 def test_versions_that_were_damaged_restore_nothing_wrong(workspace: Workspace) -> None:

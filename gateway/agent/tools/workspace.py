@@ -90,7 +90,7 @@ async def before_command(workspaces: Workspaces, context: ToolContext) -> Limits
 
 async def after_command(workspaces: Workspaces, context: ToolContext) -> str:
     """See what a command has changed. Returns a sentence where the workspace is too full by now; else ""."""
-    return await asyncio.to_thread(workspaces.of(context.session.key).look)
+    return await asyncio.to_thread(workspaces.of(context.session.key).look, context.changes)
 
 
 TOOLS = (list_files, search_files, write_file, patch)

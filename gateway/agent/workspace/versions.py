@@ -190,9 +190,9 @@ class Versions(Struct, frozen=True, kw_only=True):
         index = self._without_old(self.look(), before)
         return self.store(replace(index, records=[*index.records, Record(turn=turn)]))
 
-    def look(self, *, keep: bool = True) -> Index:
-        """Look at the workspace, and write what has changed into the newest record; `keep=False`: nowhere, because it
-        is no turn's doing."""
+    def look(self, turn: Turn | None = None, *, keep: bool = True) -> Index:
+        """Look at the workspace, and write what has changed into the newest record, or into one of this `turn`;
+        `keep=False`: nowhere, because it is no turn's doing."""
         index = self.index()
         os.utime(self._lock)
         began = self._lock.stat().st_ctime_ns
@@ -209,6 +209,8 @@ class Versions(Struct, frozen=True, kw_only=True):
             entries[path] = entry
         records = index.records
         if keep and records and (changes := _between(index.entries, entries)):
+            if turn is not None and records[-1].turn.id != turn.id:  # another chat's began while a command ran
+                records = [*records, Record(turn=turn)]
             newest = records[-1]
             records = [*records[:-1], replace(newest, changes=joined(newest.changes, changes))]
         return self.store(replace(index, entries=entries, began=began, records=records))

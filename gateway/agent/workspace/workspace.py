@@ -82,9 +82,10 @@ class Workspace(Struct, frozen=True, kw_only=True):
             entries = self.versions.begin(turn, self._kept_from(turn.at)).entries
         return sum(each.size + _BLOCK for each in entries.values()), len(entries)
 
-    def look(self) -> str:
-        """See what has changed. Returns a sentence where there is too much by now; else ""."""
-        index = self.present()
+    def look(self, turn: Turn) -> str:
+        """See what a command of the turn has changed. Returns a sentence where there is too much by now; else ""."""
+        with self.versions.locked():
+            index = self.versions.look(turn)
         return "" if self._has_room(index, count=0) else self._full(index)
 
     def shed(self, now: float) -> None:
