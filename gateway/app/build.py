@@ -80,6 +80,8 @@ from gateway.domain.adapter import (
     AsksFirst,
     AsksForKeys,
     CanReact,
+    CanShowWork,
+    CanType,
     HasTopics,
     LearnsNames,
     Limits,
@@ -110,9 +112,10 @@ from gateway.runtime.points import Points, TimedPoints, ignore_points
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.structs import replace
 from gateway.runtime.supervisor import Supervisor
-from gateway.runtime.tasks import Background
+from gateway.runtime.tasks import Background, best_effort
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Documents, Store
+from gateway.store.records import InboxItem
 from gateway.turns.admission import Admission
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
@@ -204,6 +207,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         background=base.background,
         clock=base.clock,
         rest=reception.admission.rest,
+        crowded=partial(_show_crowded, base),
     )
     agents.sessions.helpers.aside = lanes.aside
     accounts = AccountLeases(
@@ -843,6 +847,14 @@ def _watchdog(base: _Base, home: Home, health: Health, readers: Readers, supervi
         clock=base.clock,
         runs=supervisor is not None,
     )
+
+
+async def _show_crowded(base: _Base, item: InboxItem) -> None:
+    """Show that a message waits for the other chats of the same person."""
+    adapter, to = base.adapters.get(item.key.platform), item.inbound.source.address
+    if isinstance(adapter, CanType) and isinstance(adapter, CanShowWork):
+        await best_effort(adapter.typing(to, True), what="typing")
+        adapter.working(to, "waiting until one of your other chats is done", 0.0)
 
 
 def _connect(base: _Base, reception: Reception, events: Events) -> None:

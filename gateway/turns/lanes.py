@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from weakref import WeakValueDictionary
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -30,11 +31,12 @@ _RETRY_SECONDS = 1.0
 # Claims on their way at once. One after the other would wait for the store's answer each, and a store behind a network
 # would start few turns a second. For so many messages that arrive together a worker waits, who spares the claim.
 _CLAIMERS = 32
+_SHARES = 4  # a person's own chats take no more than one place in so many
 
 
 class Lanes:
     """Claims lanes and drains them. `rest`: seconds for which a lane pauses if its writers keep it full, so that they
-    do not take everybody else's place."""
+    do not take everybody else's place. `crowded` shows that a lane waits for other chats of the same person."""
 
     def __init__(
         self,
@@ -46,11 +48,14 @@ class Lanes:
         background: Background,
         clock: Clock,
         rest: Callable[[SessionKey], float] = lambda _: 0.0,
+        crowded: Callable[[InboxItem], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._run = run
         self.worker = worker
         self._slots = asyncio.Semaphore(concurrent)
+        self._share = max(1, concurrent // _SHARES)
+        self._shares = WeakValueDictionary[SessionKey, asyncio.Semaphore]()  # of people with several chats of their own
         self._aside: Counter[SessionKey] = Counter()  # how often each lane waits for another
         self._owed = 0  # places that are taken twice
         self._background = background
@@ -60,6 +65,7 @@ class Lanes:
         self._claiming: list[asyncio.Task[None]] = []
         self._stopping = False
         self._rest = rest
+        self._crowded = crowded
 
     @property
     def active(self) -> int:
@@ -136,11 +142,26 @@ class Lanes:
                 log.error("claim_failed", error=str(error))
                 await self._clock.sleep(_RETRY_SECONDS)
 
+    async def _own_share(self, item: InboxItem) -> asyncio.Semaphore:
+        """Wait, without a place, while other chats of the same person take all that one person may."""
+        share = self._shares.setdefault(item.key.owner, asyncio.Semaphore(self._share))
+        if not share.locked():
+            await share.acquire()
+            return share
+        with self.aside(item.key):
+            if self._crowded is not None:
+                await self._crowded(item)
+            await share.acquire()
+        return share
+
     async def _drain(self, claim: Claim) -> None:
         lease, begins = claim.lease, claim.begins
         following: InboxItem | None = claim.item
         counted = False
+        share: asyncio.Semaphore | None = None
         try:
+            if lease.key.owner is not lease.key:
+                share = await self._own_share(claim.item)
             while following is not None and not self._stopping:
                 counted = False
                 if rest := self._rest(lease.key):
@@ -166,6 +187,8 @@ class Lanes:
                     await self._give_back(lease, counted=counted)
             finally:
                 del self._running[lease]
+                if share is not None:
+                    share.release()
                 if self._owed:
                     self._owed -= 1
                 else:

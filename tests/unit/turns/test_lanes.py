@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Self, cast
 
-from gateway.domain.chat import Inbound, SessionKey, Source
+from gateway.domain.chat import OWN, Inbound, SessionKey, Source
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.port import Store
@@ -25,9 +26,9 @@ class FewClaims:
         self.full = False
         self.failures: list[StoreError] = []  # raised by the next claims, one each
 
-    def offer(self, chat: str) -> Claim:
-        key = SessionKey(platform="p", chat=chat)
-        source = Source(platform="p", chat=chat, chat_type="direct", user="u")
+    def offer(self, chat: str, thread: str | None = None) -> Claim:
+        key = SessionKey(platform="p", chat=chat, thread=thread)
+        source = Source(platform="p", chat=chat, chat_type="direct", user="u", thread=thread)
         inbound = Inbound(event_id=chat, source=source, text="hello")
         fence = self.claimed + self.claims.qsize() + 1
         claim = Claim(
@@ -49,7 +50,7 @@ class FewClaims:
         if self.full:
             raise StoreUnavailable("the disk is full")
         self.released.append(lease)
-        self.offer(lease.key.chat)
+        self.offer(lease.key.chat, lease.key.thread)
 
 
 class Running:
@@ -68,7 +69,12 @@ class Running:
             background=self._background,
             clock=self.clock,
             rest=rest,
+            crowded=self._crowded,
         )
+        self.crowded: list[str | None] = []
+
+    async def _crowded(self, item: InboxItem) -> None:
+        self.crowded.append(item.key.thread)
 
     async def __aenter__(self) -> Self:
         self._background.start(self.lanes.serve(), name="lanes")
@@ -118,6 +124,53 @@ async def test_a_lane_that_is_claimed_again_before_its_worker_has_left_costs_no_
             leave[other.item.id].set()
             await settled()
             assert it.lanes.active == 0
+
+
+async def test_the_chats_of_one_person_leave_places_for_others() -> None:
+    leave, ran = defaultdict[str, asyncio.Event](asyncio.Event), list[str]()
+
+    async def run(lease: Lease, item: InboxItem, begins: Beginning | None) -> InboxItem | None:
+        ran.append(name := lease.key.thread or lease.key.chat)
+        await leave[name].wait()
+        return None
+
+    async with Running(run, concurrent=8) as it:
+        own = [f"{OWN}{number}" for number in range(20)]
+        for thread in own:
+            it.store.offer("eager", thread)
+        await settled()
+        assert (ran, it.crowded) == (own[:2], own[2:])
+        others = [f"other {number}" for number in range(7)]
+        for each in others:
+            it.store.offer(each)
+        await settled()
+        assert ran == [*own[:2], *others[:6]], "all places but the share of one person are there for others"
+        leave[own[1]].set()
+        await settled()
+        assert set(ran[8:]) == {own[2], others[6]}
+        for each in (*own, *others):
+            leave[each].set()
+        await settled()
+        assert sorted(ran) == sorted([*own, *others])
+        assert it.lanes.active == 0
+        leave.clear()
+        for each in (again := [f"again {number}" for number in range(9)]):
+            it.store.offer(each)
+        await settled()
+        assert ran[-8:] == again[:8], "as many places as before"
+        assert it.lanes.is_full
+
+
+async def test_a_stop_gives_back_what_waits_for_other_chats_of_its_person() -> None:
+    async with Running(forever, concurrent=4) as it:
+        for number in range(3):
+            it.store.offer("eager", f"{OWN}{number}")
+        await settled()
+        stopping = asyncio.create_task(it.lanes.stop(30.0))
+        await settled()
+        await it.clock.advance(30.0)
+        await stopping
+        assert {lease.key.thread for lease in it.store.released} == {f"{OWN}{number}" for number in range(3)}
 
 
 async def test_a_claim_that_fails_in_an_unknown_way_is_tried_again() -> None:
