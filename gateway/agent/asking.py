@@ -228,29 +228,35 @@ class Asking(Struct, kw_only=True):
             await plugged.asked(session, spec, request.messages)
         text, begun, completed, bound = "", False, None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
-        call = self.metering.call(spec, request, session, self.purpose, prompt_tokens=prompt_tokens, least=least)
-        enter = partial(self._enter, conversation)
-        with self.metering.attempts(spec, request, self.purpose, prompt_tokens, enter) as see:
-            async with call as events:
-                async for event in events:
-                    see(event)
-                    if isinstance(event, TextDelta):
-                        if not self._told:
-                            await self._tell_who_answers(conversation)
-                        text += event.text
-                        if (kept := bound.cut(text)) is not None:
-                            completed = self._cut(text[:kept], repeats=bound.repeats)
-                            break
-                        # Only new words take the place of earlier ones: a person may see those already.
-                        if begun := begun or bool(text.strip(_BLANK)):
-                            self.partial_text = text
-                            await self.reply.text(text)
-                    elif isinstance(event, Completed):
-                        completed = self._said_once(event, bound) if event.stop == "length" else event
-                    else:
-                        self.observer.alive()
-                        text = text if isinstance(event, ReasoningDelta) else ""
-                        begun = bool(text) and begun
+        call = self.metering.call(
+            spec,
+            request,
+            session,
+            self.purpose,
+            partial(self._enter, conversation),
+            prompt_tokens=prompt_tokens,
+            least=least,
+        )
+        async with call:
+            async for event in call.events:
+                call.see(event)
+                if isinstance(event, TextDelta):
+                    if not self._told:
+                        await self._tell_who_answers(conversation)
+                    text += event.text
+                    if (kept := bound.cut(text)) is not None:
+                        completed = self._cut(text[:kept], repeats=bound.repeats)
+                        break
+                    # Only new words take the place of earlier ones: a person may see those already.
+                    if begun := begun or bool(text.strip(_BLANK)):
+                        self.partial_text = text
+                        await self.reply.text(text)
+                elif isinstance(event, Completed):
+                    completed = self._said_once(event, bound) if event.stop == "length" else event
+                else:
+                    self.observer.alive()
+                    text = text if isinstance(event, ReasoningDelta) else ""
+                    begun = bool(text) and begun
         if completed is None:
             raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
         await self._note(conversation, request, completed.usage or CanonicalUsage(), asked_at)

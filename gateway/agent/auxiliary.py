@@ -118,13 +118,12 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
 
     async def _ask(self, spec: ModelSpec, request: ModelRequest, *, prompt_tokens: int | None = None) -> Completed:
         completed: Completed | None = None
-        call = self.metering.call(spec, request, self.session(), self.purpose, prompt_tokens=prompt_tokens)
-        with self.metering.attempts(spec, request, self.purpose, prompt_tokens, self.charge) as see:
-            async with call as events:
-                async for event in events:
-                    see(event)
-                    if isinstance(event, Completed):
-                        completed = event
+        call = self.metering.call(spec, request, self.session(), self.purpose, self.charge, prompt_tokens=prompt_tokens)
+        async with call:
+            async for event in call.events:
+                call.see(event)
+                if isinstance(event, Completed):
+                    completed = event
         if completed is None:
             raise ProviderUnavailable("the model's answer ended without a result", malformed=True)
         if completed.stop == "length":

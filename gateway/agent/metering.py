@@ -8,7 +8,7 @@ first report. Without a cap the store is not asked.
 The usage that a provider tells is the cost of a call, however the call ended: in an answer, in an empty one, in an
 error. Without it, a call that was refused, or that nobody answered, cost nothing. Any other one stays at its worst
 case, and so does a call whose process died, because the money may have been spent. The ledger gets an estimate of it
-(`attempts`). Each attempt that `providers.retry` repeats counts by itself.
+(`ModelCall`). Each attempt that `providers.retry` repeats counts by itself.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from __future__ import annotations
 import asyncio
 from collections import Counter as Tally
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
 from typing import Any, Final
 
 import structlog
 
+from gateway.agent.calls import ModelCall
 from gateway.agent.caps import (
     NEAR_MARK,
     UNPRICED,
@@ -44,22 +46,19 @@ from gateway.agent.models import Models
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
-from gateway.domain.usage import BROKEN_OFF, CanonicalUsage, LedgerEntry, Purpose, Seller, estimated_output
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, ReasoningDelta, Restarted, TextDelta
+from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose, Seller, estimated_output
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import (
     ConfigError,
-    ContextOverflow,
-    GatewayError,
     MediaFailed,
-    OutputCapTooLarge,
     ProviderError,
     ProviderRateLimited,
     ProviderRejected,
     StoreUnavailable,
     UserError,
 )
-from gateway.runtime.metrics import Counter, Histogram, outcome_of
+from gateway.runtime.metrics import Counter
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
@@ -76,11 +75,6 @@ _NO_USAGE: Final = CanonicalUsage()
 _NOTHING: Final = Reservation(id="", amount=0, caps=())
 LEAST_OUTPUT: Final = 1_024  # tokens of an answer that a cap has shortened; models that think need some for that
 
-CALLS: Final = Histogram(
-    name="model_call_seconds",
-    text="How long model calls took, repeated attempts included.",
-    labels=("provider", "model", "purpose", "outcome"),
-)
 CAPS_MET: Final = Counter(name="caps_met", text="Model calls that a spend cap refused.", labels=("cap",))
 
 
@@ -159,38 +153,32 @@ class Metering:
 
     # -- calling ----------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def call(
+    def call(
         self,
         spec: ModelSpec,
         request: ModelRequest,
         session: Session,
         purpose: Purpose,
+        enter: Callable[[LedgerEntry], None],
         *,
         prompt_tokens: int | None = None,
         least: int | None = None,
-    ) -> AsyncIterator[AsyncGenerator[ModelEvent, None]]:
-        """Call the model for this session; gives the events of `Provider.stream`. `prompt_tokens`: the request's count
-        where it is known. `least`: the output tokens that would do; None: all that the request asks for. Raises
-        SpendCapReached, before anything is sent."""
-        began, outcome, session = self.clock.monotonic(), "broken_off", self.caller or session
-        try:
-            events = self._stream(spec, request, session, prompt_tokens, least)
-            try:
-                yield events
-            finally:
-                await events.aclose()
-            outcome = "answered"
-            self.models.answered(spec)
-        except GatewayError as error:
-            outcome = outcome_of(error)
-            _note_failure(error, spec, session, purpose)
-            if isinstance(error, ProviderError):
-                self.models.failed(spec, error)
-            raise
-        finally:
-            took = self.clock.monotonic() - began
-            CALLS.observe(took, spec.provider, spec.name, purpose, outcome)
+    ) -> ModelCall:
+        """Return a call of the model for this session, whose block may raise SpendCapReached before anything is sent.
+        `prompt_tokens`: the request's count where it is known. `least`: the output tokens that would do; None: all that
+        the request asks for."""
+        session = self.caller or session
+        return ModelCall(
+            models=self.models,
+            clock=self.clock,
+            spec=spec,
+            session=session,
+            purpose=purpose,
+            events=self._stream(spec, request, session, prompt_tokens, least),
+            enter=enter,
+            estimate=partial(self._estimate, spec, request, prompt_tokens),
+            began=self.clock.monotonic(),
+        )
 
     def _stream(
         self, spec: ModelSpec, request: ModelRequest, session: Session, prompt_tokens: int | None, least: int | None
@@ -413,48 +401,6 @@ class Metering:
         """The most tokens that a provider may count if we expect so many."""
         return ceil((_MARGIN if self.models.calibration.knows(spec.name) else _UNKNOWN_MARGIN) * prompt_tokens)
 
-    @contextmanager
-    def attempts(
-        self,
-        spec: ModelSpec,
-        request: ModelRequest,
-        purpose: Purpose,
-        prompt_tokens: int | None,
-        enter: Callable[[LedgerEntry], None],
-    ) -> Iterator[Callable[[ModelEvent], None]]:
-        """Around a call: gives a function that is to be shown each event, and has `enter` called with a ledger line
-        for each attempt that its vendor may bill. An attempt that was left early is one of them: the vendor had it."""
-        said: list[str] = []
-        answered, billed = False, True
-
-        def see(event: ModelEvent) -> None:
-            nonlocal answered, billed
-            if isinstance(event, TextDelta | ReasoningDelta):
-                said.append(event.text)
-                return
-            if isinstance(event, Completed):
-                answered, billed = True, False
-            elif not event.broke_off:
-                return
-            usage = event.usage or self._estimate(spec, request, prompt_tokens, "".join(said))
-            line = purpose if event.usage or answered else BROKEN_OFF
-            enter(self.models.entry(self.clock.now(), line, spec, usage))
-            said.clear()
-
-        told: CanonicalUsage | None = None
-        try:
-            yield see
-        except ProviderError as error:
-            told = error.usage
-            billed = billed and bool(said or told or error.billable)
-            raise
-        except GatewayError:  # of our own: it may have come before the call
-            billed = billed and bool(said)
-            raise
-        finally:
-            if billed:
-                see(Restarted(broke_off=True, usage=told))
-
     def _estimate(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, said: str) -> CanonicalUsage:
         """The usage of an attempt that told none: what was sent, by our own count, and what came of the answer."""
         expected = self._expected(spec, request, prompt_tokens)
@@ -500,17 +446,3 @@ class Metering:
         listed = ", ".join(f"{written(millionths(cap))} {what}" for cap, what in named if cap is not None)
         most = self.models.main.reserved_output
         return f"{listed}; days begin at 00:00 UTC; answers that cost anything have at most {most:,} tokens"
-
-
-def _note_failure(error: GatewayError, spec: ModelSpec, session: Session, purpose: Purpose) -> None:
-    """Tell the operator of a call that failed. A prompt that is too long is mended by the caller."""
-    if isinstance(error, ProviderError) and not isinstance(error, ContextOverflow | OutputCapTooLarge):
-        log.warning(
-            "model_call_failed",
-            provider=spec.provider,
-            model=spec.name,
-            purpose=purpose,
-            status=error.status,
-            cause=str(error),
-            session=session.id,
-        )

@@ -202,13 +202,13 @@ class Desk:
         spec = ModelSpec(provider="openai", name=SPEC.name, max_output_tokens=SPEC.max_output_tokens)
         over, count = self.metering, 0
         try:
-            with over.attempts(spec, REQUEST, "turn", 1_000, self.ledger.append) as see:
-                async with over.call(spec, REQUEST, session("s1"), "turn", prompt_tokens=1_000) as events:
-                    async for event in events:
-                        see(event)
-                        count += 1
-                        if count == leave_after and isinstance(event, TextDelta | ReasoningDelta):
-                            return True
+            call = over.call(spec, REQUEST, session("s1"), "turn", self.ledger.append, prompt_tokens=1_000)
+            async with call:
+                async for event in call.events:
+                    call.see(event)
+                    count += 1
+                    if count == leave_after and isinstance(event, TextDelta | ReasoningDelta):
+                        return True
         except ProviderError:
             pass
         return False

@@ -146,8 +146,9 @@ async def call(
     over: Metering, *, spec: ModelSpec = SPEC, of: Session | None = None, least: int | None = None
 ) -> list[ModelEvent]:
     """One call of a thousand prompt tokens, read to its end."""
-    async with over.call(spec, REQUEST, of or session("s1"), "turn", prompt_tokens=1_000, least=least) as events:
-        return [event async for event in events]
+    of = of or session("s1")
+    async with over.call(spec, REQUEST, of, "turn", [].append, prompt_tokens=1_000, least=least) as made:
+        return [event async for event in made.events]
 
 
 async def test_without_caps_the_store_is_never_asked_and_the_request_is_as_it_was() -> None:
@@ -177,8 +178,8 @@ async def test_a_call_is_settled_at_what_it_cost_under_every_cap() -> None:
 async def test_the_worst_case_is_reserved_while_the_model_works() -> None:
     store = Accounts()
     over = metering(store, Script(TextDelta(text="h"), ANSWER), daily_usd=1)
-    async with over.call(SPEC, REQUEST, session("s1"), "turn", prompt_tokens=1_000) as events:
-        await anext(events)
+    async with over.call(SPEC, REQUEST, session("s1"), "turn", [].append, prompt_tokens=1_000) as made:
+        await anext(made.events)
         assert store.sums == {"gateway 2023-11-15": WORST}
 
 
@@ -272,8 +273,8 @@ async def test_what_a_failed_call_cost(script: list[ModelEvent | Exception], lef
 async def test_a_call_that_is_broken_off_or_not_reported_stays_at_its_worst_case() -> None:
     store = Accounts()
     over = metering(store, Script(TextDelta(text="h"), Completed(text="h")), daily_usd=1)
-    async with over.call(SPEC, REQUEST, session("s1"), "turn", prompt_tokens=1_000) as events:
-        await anext(events)
+    async with over.call(SPEC, REQUEST, session("s1"), "turn", [].append, prompt_tokens=1_000) as made:
+        await anext(made.events)
     assert store.sums == {"gateway 2023-11-15": WORST}
     await call(over)
     assert store.sums == {"gateway 2023-11-15": 2 * WORST}
@@ -282,8 +283,8 @@ async def test_a_call_that_is_broken_off_or_not_reported_stays_at_its_worst_case
 async def test_a_request_nobody_counted_is_counted() -> None:
     store = Accounts()
     over = metering(store, Script(Completed(text="no report")), daily_usd=1)
-    async with over.call(SPEC, replace(REQUEST, max_tokens=10), session("s1"), "turn") as events:
-        assert len([event async for event in events]) == 1
+    async with over.call(SPEC, replace(REQUEST, max_tokens=10), session("s1"), "turn", [].append) as made:
+        assert len([event async for event in made.events]) == 1
     assert 20 < store.sums["gateway 2023-11-15"] < 60
 
 
@@ -345,10 +346,10 @@ async def test_a_store_that_cannot_be_written_delays_a_call() -> None:
 async def test_an_answer_is_not_lost_because_its_cost_cannot_be_stored() -> None:
     store = Accounts()
     over = metering(store, Script(TextDelta(text="h"), ANSWER), daily_usd=1)
-    async with over.call(SPEC, REQUEST, session("s1"), "turn", prompt_tokens=1_000) as events:
-        await anext(events)
+    async with over.call(SPEC, REQUEST, session("s1"), "turn", [].append, prompt_tokens=1_000) as made:
+        await anext(made.events)
         store.trouble = [StoreUnavailable("full")]
-        assert await anext(events) == ANSWER
+        assert await anext(made.events) == ANSWER
     assert store.sums == {"gateway 2023-11-15": WORST}
 
 
