@@ -67,7 +67,7 @@ class Hooks(Struct, kw_only=True):
         call = self.background.start(self._call(session), name=f"hook of {session.id}")
         try:
             async with self.clock.limit(_WAITED):
-                await asyncio.shield(call)
+                await asyncio.wait([call])
         except TimeoutError:
             log.warning("session_end_hook_slow", session=session.id)
             self.engines.drop(session.id)

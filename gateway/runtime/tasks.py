@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from contextlib import suppress
-from functools import partial
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 import structlog
@@ -129,12 +129,14 @@ class Background:
         self._idle.set()
 
     def start(self, job: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
-        """Run `job` until it ends or the app closes. Its failure is logged under `name`."""
-        task = asyncio.create_task(self._supervise(job, name), name=name)
+        """Run `job` until it ends or the app closes. Its failure is logged under `name`, with what the job's own lines
+        of the log say of it."""
+        context = copy_context()
+        task = asyncio.get_running_loop().create_task(job, name=name, context=context)
         self._jobs.add(task)
         if len(self._jobs) == 1:
             self._idle.clear()
-        task.add_done_callback(partial(self._forget, job))
+        task.add_done_callback(self._ended, context=context)
         return task
 
     def start_once(self, job: Coroutine[Any, Any, None], *, name: str) -> bool:
@@ -166,20 +168,16 @@ class Background:
         while self._jobs:
             for job in list(self._jobs):
                 job.cancel()
-            # `gather` would not let the loop come to its turn, and so to `_forget`, if all of them have just ended.
+            # `gather` would not let the loop come to its turn, and so to `_ended`, if all of them have just ended.
             await asyncio.wait(self._jobs)
 
-    async def _supervise(self, job: Coroutine[Any, Any, None], name: str) -> None:
-        try:
-            await job
-        except StoreUnavailable as error:
-            log.warning("job_cut_short", job=name, error=str(error))
-        except Exception:
-            # The owner of last resort: a job's bug must not cancel its neighbours.
-            log.exception("job_failed", job=name)
-
-    def _forget(self, job: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
-        job.close()  # a task that is cancelled before its first step never gets to its job
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        # The owner of last resort: a job's bug must not touch its neighbours.
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, StoreUnavailable):
+            log.warning("job_cut_short", job=task.get_name(), error=str(error))
+        elif error is not None:
+            log.error("job_failed", job=task.get_name(), exc_info=error)
         self._jobs.discard(task)
         if not self._jobs:
             self._idle.set()

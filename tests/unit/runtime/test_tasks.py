@@ -7,6 +7,7 @@ import gc
 
 import pytest
 import structlog
+from structlog.contextvars import bind_contextvars, merge_contextvars
 
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background, Crew, Later, Renewed, unbroken
@@ -83,13 +84,17 @@ async def test_a_store_that_is_away_is_no_bug_of_the_job() -> None:
     background = Background()
 
     async def job(error: Exception) -> None:
+        bind_contextvars(turn=str(error))  # for every line of this job, and only for these
         raise error
 
-    with structlog.testing.capture_logs() as logs:
-        background.start(job(StoreUnavailable("away")), name="cut")
-        background.start(job(ValueError("a bug")), name="broken")
+    with structlog.testing.capture_logs([merge_contextvars]) as logs:
+        cut = background.start(job(StoreUnavailable("away")), name="cut")
+        broken = background.start(job(ValueError("a bug")), name="broken")
         await background.idle()
-    assert [(each["event"], each["job"]) for each in logs] == [("job_cut_short", "cut"), ("job_failed", "broken")]
+    told = [(each["event"], each["job"], each["turn"]) for each in logs]
+    assert told == [("job_cut_short", "cut", "away"), ("job_failed", "broken", "a bug")]
+    assert logs[1]["exc_info"] is broken.exception()  # with its traceback
+    assert cut.done()
 
 
 async def test_what_is_no_longer_shown_is_not_cancelled_in_the_midst_of_a_call() -> None:
