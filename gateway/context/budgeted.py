@@ -96,15 +96,14 @@ class MeasuredEngine(ContextEngine):
         self._set_budgets()
 
     def update_from_response(self, usage: Mapping[str, int]) -> None:
-        prompt = positive(usage.get("prompt_tokens")) or 0
+        prompt = usage.get("prompt_tokens", 0)
         if self.settings.threshold == "auto":
-            self._learn_pace(prompt, positive(usage.get("cache_read_tokens")) or 0)
+            self._learn_pace(prompt, usage.get("cache_read_tokens", 0))
         self.last_prompt_tokens = prompt
-        self.last_completion_tokens = positive(usage.get("completion_tokens")) or 0
-        self.last_total_tokens = positive(usage.get("total_tokens")) or prompt + self.last_completion_tokens
+        self.last_completion_tokens = usage.get("completion_tokens", 0)
+        self.last_total_tokens = usage.get("total_tokens", 0) or prompt + self.last_completion_tokens
         self._strikes = self._strikes.after_report(prompt, self.threshold_tokens)
-        own = positive(usage.get("estimated_prompt_tokens"))
-        if own:
+        if own := usage.get("estimated_prompt_tokens"):
             self._corrections[self._model] = self.correction.observed(own, prompt)
 
     def _learn_pace(self, prompt: int, cached: int) -> None:

@@ -117,9 +117,9 @@ def found(message: Mapping[str, Any]) -> list[str]:
     """The identifiers of a message in the order in which they first appear, at most `MOST`, for the host to keep with
     the message. Rows in a tool's result do not count, and neither does a result that only repeats earlier messages.
     Takes messages of any shape."""
-    if note_of(message).get("recalled"):
-        return []
     names = message.get("role") != "tool"  # a quoted word of a person is a name; one of JSON is a field
+    if not names and note_of(message).get("recalled"):
+        return []
     values = find(said_in(message), names=names)
     if message.get("tool_calls"):
         for call in calls_of(message):

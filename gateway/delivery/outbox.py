@@ -13,7 +13,7 @@ answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 
@@ -487,9 +487,9 @@ class Outbox:
 
     # The fate of a row is insisted on: a message whose fate is forgotten would be shown twice.
 
-    async def _mark_sent(self, row: Outbound, platform_id: str | None) -> Outbound | None:
+    def _mark_sent(self, row: Outbound, platform_id: str | None) -> Awaitable[Outbound | None]:
         step = partial(self._store.mark_sent, row.id, platform_id)
-        return await insist(step, clock=self._clock, what="mark_sent")
+        return insist(step, clock=self._clock, what="mark_sent")
 
     async def _refuse(self, row: Outbound, reason: str, *, gone: bool = False, told: bool = False) -> Outbound | None:
         """Give a row up. `told`: the chat is told, unless the row is itself such a notice."""

@@ -136,7 +136,8 @@ class TokenCounter:
 
     def message(self, message: Mapping[str, Any]) -> int:
         """Tokens a message takes in a prompt: overhead, content, reasoning and tool calls."""
-        total = MESSAGE_OVERHEAD + self._content(message.get("content"))
+        content = message.get("content")
+        total = MESSAGE_OVERHEAD + (self.text(content) if isinstance(content, str) else self._content(content))
         name, reasoning = message.get("name"), message.get("reasoning_content")
         if isinstance(name, str):
             total += self.text(name)
@@ -154,8 +155,6 @@ class TokenCounter:
     def _content(self, content: Any) -> int:
         if content is None:
             return 0
-        if isinstance(content, str):
-            return self.text(content)
         if isinstance(content, Sequence) and not isinstance(content, bytes):
             return sum(self._part(part) for part in content)
         return self.text(_compact(content))

@@ -176,11 +176,11 @@ class StoreProcess:
             self._unsent += rows
             self._tell("rows")
 
-    async def _next_row(self, step: Callable[..., Outbound | None], *args: Any) -> Outbound | None:
+    def _next_row(self, step: Callable[..., Outbound | None], *args: Any) -> Awaitable[Outbound | None]:
         def abandoned(row: Outbound | None) -> None:
             self._left_over(() if row is None else (row,))
 
-        return await self._backend.run(step, self._caller(), *args, abandoned=abandoned)
+        return self._backend.run(step, self._caller(), *args, abandoned=abandoned)
 
     async def _fleet(self, step: Callable[..., T], *args: Any) -> T:
         """Run a step on state that need not outlive the processes."""
