@@ -96,6 +96,7 @@ class Metering:
     person: str | None = None  # who is answered in this use of it
     caller: Session | None = None  # whose helper calls in this use of it: it spends what its caller may spend
     view: FileView = field(init=False)
+    has_caps: bool = field(init=False)  # whether some call may have to be refused
     _roots: dict[str, str] = field(default_factory=dict)
     _until_look: dict[str, int] = field(default_factory=dict)  # may be spent here before a cap is looked at again
     _under_way: Tally[str] = field(default_factory=Tally)  # by account: set aside for calls that still run here
@@ -103,18 +104,14 @@ class Metering:
 
     def __post_init__(self) -> None:
         self.view = FileView(self.store)
+        self.has_caps = bool(self.caps or self.chats)
         if self.has_caps:
             self._require_prices()
-
-    @property
-    def has_caps(self) -> bool:
-        """Whether some call may have to be refused."""
-        return bool(self.caps or self.chats)
 
     def take_up(self, other: Metering) -> None:
         """Go on with another one's models and caps. What was learned and spent stays."""
         self.models.become(other.models)
-        self.caps, self.chats = other.caps, other.chats
+        self.caps, self.chats, self.has_caps = other.caps, other.chats, other.has_caps
 
     def within(self, *caps: Cap) -> Metering:
         """The same, for one use that also has caps of its own. They hold if the model's price is known."""

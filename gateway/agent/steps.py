@@ -146,7 +146,7 @@ class ToolSteps:
     async def resume(self, conversation: Conversation, intents: Collection[ToolIntent]) -> bool:
         """Complete the calls that an earlier process left without a result. Those whose intents wait had not begun; the
         others may have taken effect and are not run again. Says whether calls are left, as `run` does."""
-        still_open = _open_calls(conversation.newest_first())
+        still_open = open_calls(conversation)
         calls = [call for call in still_open if call["function"]["name"] not in self._theirs]
         if not calls:
             return bool(still_open)
@@ -352,13 +352,8 @@ async def take_results(conversation: Conversation, results: Mapping[str, str], e
 
 def open_calls(conversation: Conversation) -> list[ToolCall]:
     """Return the tool calls at the end of the conversation that have no result yet."""
-    return _open_calls(conversation.newest_first())
-
-
-def _open_calls(newest_first: Iterable[Message]) -> list[ToolCall]:
-    """Return the tool calls at the end of a transcript that have no result yet."""
     answered: set[str] = set()
-    for message in newest_first:
+    for message in conversation.newest_first():
         if message["role"] == "tool":
             answered.add(message.get("tool_call_id", ""))
             continue
