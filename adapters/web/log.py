@@ -496,7 +496,7 @@ def chat_of(thread: str | None) -> str:
 
 def path_of(chat: str) -> str:
     """The address of a chat."""
-    return f"/c/{chat}" if chat else "/"
+    return f"/c/{chat}"
 
 
 def beside(address: str, chat: str) -> str:

@@ -1,7 +1,7 @@
 """Answers requests. Each is judged before anything of it is read: by its name, its login, and what it wants to change.
 
-    GET   /            a person's first chat          POST  /say     a message or a command
-          /c/ID        another chat                       /press   a button under a message
+    GET   /            the way to the chat used last  POST  /say     a message or a command
+          /c/ID        a chat; /c/ the first one          /press   a button under a message
           /new         the way to one that is new
           /events      the stream of a chat
           /s/ID        an earlier conversation            /inside  an order about a stuck message
@@ -17,7 +17,7 @@
                                                           /look    light, dark, or as the machine
           /login?key=  the link of this machine's owner
 
-Without a login there are the login page and its style, and nothing else.
+Without a login there are the login page and its style, and nothing else; it leads on to what was asked for.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from importlib.resources import files
+from operator import attrgetter
 from socket import AF_INET, AF_INET6, create_server, socket
 from typing import Final, Literal, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -87,6 +88,7 @@ _MOST_FILLED: Final = 12
 _REHEARSED: Final = 20  # messages
 _EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _CHAT: Final = re.compile(r"[A-Za-z0-9-]{8,64}")
+_HERE: Final = re.compile(r"/(?!/)[!-\[\]-~]{1,500}")  # a browser takes // and /\ for the beginning of another host
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
     "page.css": "text/css; charset=utf-8",
@@ -214,14 +216,12 @@ class Server(Struct, kw_only=True):
         return await self._got(request, login, source_of(login.person, chat))
 
     def _stranger(self, request: web.BaseRequest) -> web.Response:
-        if request.path == "/" and request.method != "POST":
-            return self._login_page(request)
         if request.method != "POST" and not request.path.startswith(("/events", "/files/")):
-            return _redirect("/")
+            return self._login_page(request, to=request.path_qs)
         raise Problem(401, "Log in first.")
 
     def _login_page(
-        self, request: web.BaseRequest, problem: str = "", name: str = "", status: int = 200
+        self, request: web.BaseRequest, problem: str = "", name: str = "", status: int = 200, to: str = "/"
     ) -> web.Response:
         here = is_loopback(request.host.rpartition(":")[0])  # nobody elsewhere can read the file, nor needs its path
         body = pages.login(
@@ -230,11 +230,12 @@ class Server(Struct, kw_only=True):
             file=self.link_file if self.guard.link and here else "",
             problem=problem,
             name=name,
+            to=_here(to),
         )
         return web.Response(body=body, status=status, headers={"Content-Type": _HTML, "X-Login": "needed"})
 
     async def _log_in(self, request: web.BaseRequest) -> web.Response:
-        remote, name = self.guard.remote(request), ""
+        remote, name, to = self.guard.remote(request), "", ""
         if request.method == "GET":
             key = request.query.get("key")
             if key is None or self.guard.login_of(request) is not None:
@@ -245,13 +246,14 @@ class Server(Struct, kw_only=True):
             self._not_locked(f"at {remote}")
             form = await self._form(request, stranger=True)
             name, password = form.fields.get("name", "").strip(), form.fields.get("password", "")
+            to = form.fields.get("to", "")
             self._not_locked(f"at {remote}", f"as {name}")  # others may have failed while this form came
             login = await self.guard.by_password(name, password, remote)
             problem = "The name or the password is wrong."
         if login is None:
             log.warning("page_login_refused", remote=remote)
-            return self._login_page(request, problem, name[:_LONGEST_NAME], 403)
-        response = _redirect("/settings" if await self._is_new(source_of(login.person)) else f"/{END}")
+            return self._login_page(request, problem, name[:_LONGEST_NAME], 403, to)
+        response = _redirect("/settings" if await self._is_new(source_of(login.person)) else _here(to))
         response.set_cookie(
             self.guard.cookie_name,
             login.cookie,
@@ -280,7 +282,11 @@ class Server(Struct, kw_only=True):
         path, query = request.path, request.query
         if path == pages.NEW:
             return _redirect(path_of(self.ids.new("c").replace("_", "-")))
-        if path == "/" or path.startswith("/c/"):
+        if path == "/":
+            present = [each for each in await self.views.sessions(source) if each.present]
+            last = max(present, key=attrgetter("last_active_at"), default=None)
+            return _redirect(path_of(chat_of(last.thread if last else None)))
+        if path.startswith("/c/"):
             return await self._chat(login, source, most=_most(query.get("n", "")), is_seen=request.method == "GET")
         if path == "/events" and request.method == "GET":
             return await self._events(request, login, source)
@@ -893,6 +899,11 @@ def _redirect(to: str) -> web.Response:
 def _present(sessions: Sequence[SessionLine], source: Source) -> str | None:
     """The id of the session to which the next message of a chat goes."""
     return next((each.id for each in sessions if each.present and each.thread == source.thread), None)
+
+
+def _here(to: str) -> str:
+    """A place on this page, as somebody's form or address says; the beginning, if it is none."""
+    return to if _HERE.fullmatch(to) else "/"
 
 
 def _own_path(address: str) -> str:

@@ -48,15 +48,15 @@ async def measure() -> Rows:
     model = FakeModel(lambda *_: Say(text=answer))
     with TemporaryDirectory() as folder:
         async with page(Path(folder), model=model) as live, browser() as here, person(here, live) as me:
-            rows = [*await _looked_at(me, live, "/", "an empty chat")]
+            rows = [*await _looked_at(me, live, "/c/", "an empty chat")]
             await me.goto("about:blank")
             csrf = await live.me.csrf()
             for number in range(_MESSAGES // 2):
                 await live.me.post("/say", {"id": f"event{number:04d}", "text": said(number)}, csrf=csrf)
                 if number % _AT_ONCE == _AT_ONCE - 1:
                     await live.me.until(said(number))
-            rows += await _looked_at(me, live, "/", f"{_MESSAGES} messages, of which it shows 80")
-            return [*rows, *await _looked_at(me, live, "/?n=320", f"{_MESSAGES} messages, all shown")]
+            rows += await _looked_at(me, live, "/c/", f"{_MESSAGES} messages, of which it shows 80")
+            return [*rows, *await _looked_at(me, live, "/c/?n=320", f"{_MESSAGES} messages, all shown")]
 
 
 async def _looked_at(me: Page, live: LivePage, path: str, what: str) -> Rows:

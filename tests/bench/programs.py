@@ -169,7 +169,7 @@ class Reader:
         answer.read()
         self._cookie = str(answer.headers["Set-Cookie"]).partition(";")[0]
         self._at = at
-        self._says.request("GET", "/", headers=self._head(at, self._cookie))
+        self._says.request("GET", "/c/", headers=self._head(at, self._cookie))
         page = self._says.getresponse().read().decode()
         self._csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
         self._hears.request("GET", "/events?last=0", headers=self._head(at, self._cookie))

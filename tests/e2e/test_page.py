@@ -131,7 +131,7 @@ async def test_without_a_script_a_form_comes_back_to_the_chat(tmp_path: Path) ->
     async with page(tmp_path) as live:
         fields = {"id": SystemIds().new("t"), "text": "plain"}
         answer = await live.me.post("/say", fields, headers={"Accept": "text/html"})
-        assert (answer.status, answer.headers["Location"]) == (303, "/#end")
+        assert (answer.status, answer.headers["Location"]) == (303, "/c/#end")
         await live.me.until("echo: plain")
 
 
@@ -285,6 +285,46 @@ async def test_a_used_link_leads_who_is_logged_in_to_the_chat(tmp_path: Path) ->
         status, html = await live.me.get("/login?key=the-one-that-was-used")
         assert (status, 'id="composer"' in html) == (200, True)
         assert live.adapter.guard.link == link
+
+
+async def test_the_address_of_the_page_leads_to_the_chat_used_last(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+
+        async def leads() -> str:
+            async with live.me.http.get(live.adapter.at, allow_redirects=False) as answer:
+                return answer.headers["Location"]
+
+        assert await leads() == "/c/"
+        await live.me.say("in the first")
+        await live.me.until("echo: in the first")
+        await live.me.post("/say", {"id": "event0001", "text": "in another", "chat": "chat-0002"})
+        await live.me.until("echo: in another", path="/c/chat-0002")
+        assert await leads() == "/c/chat-0002"
+        await live.me.say("again")
+        await live.me.until("echo: again")
+        assert await leads() == "/c/"
+
+
+async def test_a_link_to_a_chat_leads_there_after_the_login_and_nowhere_else(tmp_path: Path) -> None:
+    people = {"anna": WebPerson(password=SecretStr("a password of anna"))}
+    async with page(tmp_path, settings=WebSettings(enabled=True, port=0, people=people)) as live:
+        for asked in ("/c/chat-0002?n=160", "/answer/a%2Fb", "/"):
+            async with live.visitor() as anna:
+                status, html = await anna.get(asked)
+                assert (status, f'name="to" value="{asked}"' in html) == (200, True)
+                wrong = {"name": "anna", "password": "wrong", "to": asked}
+                async with anna.http.post(f"{anna.at}/login", data=wrong) as answer:
+                    assert f'name="to" value="{asked}"' in await answer.text()
+                right = {**wrong, "password": "a password of anna"}
+                async with anna.http.post(f"{anna.at}/login", data=right, allow_redirects=False) as answer:
+                    assert (answer.status, answer.headers["Location"]) == (303, asked)
+        async with live.visitor() as anna:
+            assert 'name="to" value="/"' in (await anna.get(f"/search?q={'a' * 600}"))[1]  # a login has a small form
+        for evil in ("//evil.example", "/\\evil.example", "/\t/evil.example", "https://evil.example", "/c/\r\nX: y"):
+            async with live.visitor() as anna:
+                form = {"name": "anna", "password": "a password of anna", "to": evil}
+                async with anna.http.post(f"{anna.at}/login", data=form, allow_redirects=False) as answer:
+                    assert (answer.status, answer.headers["Location"]) == (303, "/")
 
 
 async def test_an_earlier_conversation_is_shown_in_parts(tmp_path: Path) -> None:

@@ -371,7 +371,7 @@ async def test_no_text_becomes_markup(tmp_path: Path) -> None:
         await live.me.say("the end")
         await live.me.until("echo: the end")
         for path in (
-            "/?n=480",
+            "/c/?n=480",
             "/window",
             "/workspace",
             "/skills",
@@ -382,7 +382,7 @@ async def test_no_text_becomes_markup(tmp_path: Path) -> None:
             status, html = await live.me.get(path)
             assert status == 200
             check(html)
-        shown = await live.me.shown("/?n=480")
+        shown = await live.me.shown("/c/?n=480")
         assert len(shown.entries) >= 2 * len(SCRIPTS)
         for _, _, html in shown.log:
             check(html)
@@ -405,7 +405,7 @@ async def test_files_are_handed_out_as_files(tmp_path: Path) -> None:
             form.add_field("file", content, filename=name, content_type=mime.split('"')[0])
             async with live.me.http.post(f"{live.adapter.at}/say", data=form) as answer:
                 assert answer.status in (200, 400), name
-        html = (await live.me.get("/?n=480"))[1]
+        html = (await live.me.get("/c/?n=480"))[1]
         check(html)
         addresses = {each.split('"')[0] for each in html.split('href="/files/')[1:]}
         assert len(addresses) >= len(NAMES) - 2
@@ -550,7 +550,7 @@ async def test_nobody_reaches_what_is_another_persons(tmp_path: Path) -> None:
         for path in (f"/files/{file}", f"/s/{session.id}", "/inside", f"/s/{session.id}#m-1"):
             status, text = await boris.get(path)
             assert (status, "canary" in text) == (404, False), path
-        for path in ("/", "/search?q=canary", "/window", "/workspace", "/?n=480"):
+        for path in ("/", "/search?q=canary", "/window", "/workspace", "/c/?n=480"):
             assert "secret" not in (await boris.get(path))[1]
         for text in (f"/resume {session.id}", "/recall canary", "/sessions", "/context", "/last", "/export"):
             await boris.say(text)

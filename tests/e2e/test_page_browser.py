@@ -640,7 +640,7 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await expect(me.locator("#empty")).to_be_visible()  # what was said before is out of the way
         await expect(me.locator("#log .said").first).to_be_hidden()
         await expect(me.get_by_role("link", name="Show earlier messages")).to_have_count(0)  # which is of other chats
-        await me.goto(f"{live.adapter.at}/?n=160")
+        await me.goto(f"{live.adapter.at}/c/?n=160")
         await expect(me.locator("#log .said").first).to_be_visible()
         await me.goto(live.adapter.at)
         await say(me, "something else entirely")

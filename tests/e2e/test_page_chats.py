@@ -11,12 +11,15 @@ from playwright.async_api import Browser, Page, expect
 
 from adapters.web.server import source_of
 from gateway.domain.message import text_of
+from gateway.domain.turn import TurnSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from tests.support.browser import equals_reload, person, say
-from tests.support.gateway import Gate, Say
+from tests.support.gateway import Gate, Say, config_in
 from tests.support.model import FakeModel, Script, newest
 from tests.support.page import LivePage, page
 from tests.support.tools import Payment, payments
+
+WAITS = "waiting until one of your other chats is done"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # as the browser's
 
@@ -57,7 +60,7 @@ async def test_two_chats_answer_at_the_same_time(tmp_path: Path, chromium: Brows
         second = me.url.partition("#")[0]
         gate.open()
         await expect(line(me, "slow number one", "unread")).to_be_visible()
-        async with live.me.http.head(live.adapter.at) as answer:  # a page that asks whether its login holds
+        async with live.me.http.head(f"{live.adapter.at}/c/") as answer:  # a page that asks whether its login holds
             assert answer.status == 200
         await equals_reload(me)
         await expect(line(me, "slow number one", "unread")).to_be_visible()
@@ -89,6 +92,18 @@ async def test_a_question_of_another_chat_is_seen_in_the_list(tmp_path: Path, ch
         await me.get_by_role("button", name="Allow once").click()
         await expect(me.locator("#log .reply").last).to_contain_text("echo: pay number one")
         assert tool.paid == [50]
+        await equals_reload(me)
+
+
+async def test_a_chat_says_that_it_waits_for_the_others_of_its_person(tmp_path: Path, chromium: Browser) -> None:
+    gate, config = Gate(), config_in(tmp_path, turns=TurnSettings(concurrent=8))
+    async with page(tmp_path, model=FakeModel(held(gate)), config=config) as live, person(chromium, live) as me:
+        for number in range(3):
+            await me.locator(".fresh").click()
+            await say(me, f"slow {number}")
+            await expect(me.locator("#work")).to_have_text("thinking" if number < 2 else WAITS)
+        gate.open()
+        await expect(me.locator("#log .reply")).to_contain_text("echo: slow 2")
         await equals_reload(me)
 
 
@@ -166,7 +181,7 @@ async def test_files_edits_and_versions_stay_in_their_chat(tmp_path: Path, chrom
         await me.get_by_role("button", name="Version before").click()
         await expect(me.locator("#log .said").last).to_contain_text("number two")
         await equals_reload(me)
-        await me.get_by_role("link", name="Legato", exact=True).click()
+        await me.get_by_role("link", name="about apples").click()
         await expect(me.locator("#log .reply")).to_contain_text("echo: about apples")
         assert "number" not in await me.locator("#log").inner_text()
 

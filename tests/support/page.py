@@ -96,7 +96,7 @@ class Visitor:
         async with self.http.get(f"{self.at}{path}", **how) as answer:
             return answer.status, await answer.text(errors="replace")
 
-    async def shown(self, path: str = "/") -> Shown:
+    async def shown(self, path: str = "/c/") -> Shown:
         """The chat after a reload."""
         status, html = await self.get(path)
         assert status == 200, html
@@ -104,7 +104,7 @@ class Visitor:
 
     async def csrf(self) -> str:
         """The token of this login's forms."""
-        found = re.search(r'name="csrf" value="([^"]+)"', (await self.get("/"))[1])
+        found = re.search(r'name="csrf" value="([^"]+)"', (await self.get("/c/"))[1])
         assert found is not None, "nobody is logged in"
         return found[1]
 
@@ -129,7 +129,7 @@ class Visitor:
             assert answer.status == 200, await answer.text()
         return id_
 
-    async def until(self, words: str, *, quiet: bool = True, path: str = "/") -> Shown:
+    async def until(self, words: str, *, quiet: bool = True, path: str = "/c/") -> Shown:
         """The page, once it shows these words, and, if `quiet`, nothing is being written."""
         async with asyncio.timeout(PATIENCE):
             pause = pauses()
