@@ -48,7 +48,7 @@ class Lanes:
         background: Background,
         clock: Clock,
         rest: Callable[[SessionKey], float] = lambda _: 0.0,
-        crowded: Callable[[InboxItem], Awaitable[None]] | None = None,
+        crowded: Callable[[InboxItem], Awaitable[None]],
     ) -> None:
         self._store = store
         self._run = run
@@ -142,17 +142,17 @@ class Lanes:
                 log.error("claim_failed", error=str(error))
                 await self._clock.sleep(_RETRY_SECONDS)
 
-    async def _own_share(self, item: InboxItem) -> asyncio.Semaphore:
-        """Wait, without a place, while other chats of the same person take all that one person may."""
-        share = self._shares.setdefault(item.key.owner, asyncio.Semaphore(self._share))
+    async def _own_share(self, claim: Claim) -> tuple[asyncio.Semaphore, Beginning | None]:
+        """Wait, without a place, while other chats of the same person take all that one person may. What was known
+        before the wait may have changed."""
+        share = self._shares.setdefault(claim.item.key.owner, asyncio.Semaphore(self._share))
         if not share.locked():
             await share.acquire()
-            return share
-        with self.aside(item.key):
-            if self._crowded is not None:
-                await self._crowded(item)
+            return share, claim.begins
+        with self.aside(claim.item.key):
+            await self._crowded(claim.item)
             await share.acquire()
-        return share
+        return share, None
 
     async def _drain(self, claim: Claim) -> None:
         lease, begins = claim.lease, claim.begins
@@ -161,7 +161,7 @@ class Lanes:
         share: asyncio.Semaphore | None = None
         try:
             if lease.key.owner is not lease.key:
-                share = await self._own_share(claim.item)
+                share, begins = await self._own_share(claim)
             while following is not None and not self._stopping:
                 counted = False
                 if rest := self._rest(lease.key):

@@ -34,6 +34,7 @@ class FewClaims:
         claim = Claim(
             lease=Lease(key=key, worker="w", fence=fence),
             item=InboxItem(id=str(fence), key=key, inbound=inbound, accepted_at=0.0, attempts=1),
+            begins=Beginning(journal=None, tip=None, reminders=False),
         )
         self.claims.put_nowait(claim)
         return claim
@@ -127,10 +128,12 @@ async def test_a_lane_that_is_claimed_again_before_its_worker_has_left_costs_no_
 
 
 async def test_the_chats_of_one_person_leave_places_for_others() -> None:
-    leave, ran = defaultdict[str, asyncio.Event](asyncio.Event), list[str]()
+    leave, ran, anew = defaultdict[str, asyncio.Event](asyncio.Event), list[str](), set[str]()
 
     async def run(lease: Lease, item: InboxItem, begins: Beginning | None) -> InboxItem | None:
         ran.append(name := lease.key.thread or lease.key.chat)
+        if begins is None:
+            anew.add(name)
         await leave[name].wait()
         return None
 
@@ -152,6 +155,7 @@ async def test_the_chats_of_one_person_leave_places_for_others() -> None:
             leave[each].set()
         await settled()
         assert sorted(ran) == sorted([*own, *others])
+        assert anew == {*own[2:]}, "what was known before a wait may have changed"
         assert it.lanes.active == 0
         leave.clear()
         for each in (again := [f"again {number}" for number in range(9)]):
