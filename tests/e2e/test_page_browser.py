@@ -31,7 +31,7 @@ from tests.support.waiting import eventually
 
 async def log_text(me: Any) -> list[str]:
     """The words in the chat, and the numbers of versions."""
-    found = await me.locator("#log .body, #log .versions").all_inner_texts()
+    found = await me.locator("#log .body, #log .versions").all_text_contents()  # painted or not
     return [each.strip() for each in found]
 
 
