@@ -207,8 +207,7 @@ class Log(Struct, kw_only=True):
                 return None
             entries[entry.id] = entry
         newest = sorted(entries.values(), key=attrgetter("place"))[-most:]
-        more = state.more or len(entries) > most
-        return replace(state, entries=newest, latest=(said_at, shown_at), more=more)
+        return replace(state, entries=newest, latest=(said_at, shown_at), more=state.more or len(entries) > most)
 
     def _said(
         self, said: Said, thread: str | None, after: int, known: Entry | None, branch: Branch | None = None

@@ -1100,9 +1100,7 @@ def _stuck(stuck: Sequence[Stuck]) -> Child:
     return el("ul", items, class_="stuck")
 
 
-def login(
-    assets: Mapping[str, str], *, passwords: bool, file: str, problem: str = "", name: str = "", to: str = "/"
-) -> bytes:
+def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str, name: str, to: str) -> bytes:
     """The page for somebody who is not logged in. It says nothing about what is behind it, and leads on to `to`."""
     form = el(
         "form",

@@ -34,7 +34,7 @@ from importlib.resources import files
 from operator import attrgetter
 from socket import AF_INET, AF_INET6, create_server, socket
 from typing import Final, Literal, cast
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote
 
 import structlog
 from aiohttp import BodyPartReader, ClientError, web
@@ -88,7 +88,8 @@ _MOST_FILLED: Final = 12
 _REHEARSED: Final = 20  # messages
 _EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _CHAT: Final = re.compile(r"[A-Za-z0-9-]{8,64}")
-_HERE: Final = re.compile(r"/(?!/)[!-\[\]-~]{1,500}")  # a browser takes // and /\ for the beginning of another host
+# What follows the host of an address. A browser takes // and /\ for the beginning of another host.
+_HERE: Final = re.compile(r"(?:https?://[^/\\]+)?(/(?!/)[!-\[\]-~]{1,500})")
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
     "page.css": "text/css; charset=utf-8",
@@ -208,17 +209,14 @@ class Server(Struct, kw_only=True):
         login = self.guard.login_of(request)
         if path == "/login":
             return await self._log_in(request)
+        if login is None and request.method != "POST" and not path.startswith(("/events", "/files/")):
+            return self._login_page(request, to=request.path_qs)
         if login is None:
-            return self._stranger(request)
+            raise Problem(401, "Log in first.")
         if request.method == "POST":
             return await self._posted(request, login)
         chat = path.removeprefix("/c/") if path.startswith("/c/") else request.query.get("chat", "")
         return await self._got(request, login, source_of(login.person, chat))
-
-    def _stranger(self, request: web.BaseRequest) -> web.Response:
-        if request.method != "POST" and not request.path.startswith(("/events", "/files/")):
-            return self._login_page(request, to=request.path_qs)
-        raise Problem(401, "Log in first.")
 
     def _login_page(
         self, request: web.BaseRequest, problem: str = "", name: str = "", status: int = 200, to: str = "/"
@@ -230,7 +228,7 @@ class Server(Struct, kw_only=True):
             file=self.link_file if self.guard.link and here else "",
             problem=problem,
             name=name,
-            to=_here(to),
+            to=_own_path(to),
         )
         return web.Response(body=body, status=status, headers={"Content-Type": _HTML, "X-Login": "needed"})
 
@@ -253,7 +251,7 @@ class Server(Struct, kw_only=True):
         if login is None:
             log.warning("page_login_refused", remote=remote)
             return self._login_page(request, problem, name[:_LONGEST_NAME], 403, to)
-        response = _redirect("/settings" if await self._is_new(source_of(login.person)) else _here(to))
+        response = _redirect("/settings" if await self._is_new(source_of(login.person)) else _own_path(to))
         response.set_cookie(
             self.guard.cookie_name,
             login.cookie,
@@ -901,16 +899,10 @@ def _present(sessions: Sequence[SessionLine], source: Source) -> str | None:
     return next((each.id for each in sessions if each.present and each.thread == source.thread), None)
 
 
-def _here(to: str) -> str:
-    """A place on this page, as somebody's form or address says; the beginning, if it is none."""
-    return to if _HERE.fullmatch(to) else "/"
-
-
 def _own_path(address: str) -> str:
-    """Where on this page an address leads; the chat, if nowhere."""
-    asked = urlsplit(address)
-    path = f"/{asked.path.lstrip('/')}{f'?{asked.query}' if asked.query else ''}"
-    return path if path != "/" else f"/{END}"
+    """Where on this page an address leads; its beginning, if nowhere."""
+    found = _HERE.fullmatch(address)
+    return found[1] if found else "/"
 
 
 def _most(given: str) -> int:

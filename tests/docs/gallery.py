@@ -221,7 +221,7 @@ async def _rounds(folder: Path, names: list[str], me: Page, live: LivePage, suff
         "session": f"/s/{earlier}",
         "models": "/models",
         "model": "/settings?provider=ollama",
-        "earlier": "/?n=160",
+        "earlier": "/c/?n=160",
     }
     for name, path in paths.items():
         await _take(folder, names, me, f"{name}-{suffix}", path, live, whole=True)

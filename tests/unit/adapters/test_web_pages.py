@@ -183,11 +183,13 @@ def test_only_an_admin_is_led_to_the_operators_page(role: Role, offered: bool) -
 
 
 def test_the_login_offers_the_ways_that_are_set_up() -> None:
-    by_file, by_password = (login(ASSETS, passwords=not file, file=file).decode() for file in ("/run/link", ""))
+    by_file, by_password = (
+        login(ASSETS, passwords=not file, file=file, problem="", name="", to="/").decode() for file in ("/run/link", "")
+    )
     assert ("/run/link" in by_file, "<form" in by_file) == (True, False)
     assert ("Open the link" in by_password, "<form" in by_password) == (False, True)
     assert 'role="alert"' not in by_password
-    assert "Wrong name" in login(ASSETS, passwords=True, file="", problem="Wrong name").decode()
+    assert "Wrong name" in login(ASSETS, passwords=True, file="", problem="Wrong name", name="", to="/").decode()
 
 
 def test_the_operator_is_told_what_is_wrong_and_what_is_unknown() -> None:
