@@ -24,8 +24,7 @@
     the models    models          those of the configuration (choices: what people chose for a chat)
                   auxiliary       calls beside the conversation, as for summaries
                   caching         the marks of what a provider may keep
-                  calls           one call, with its time, its failure and its cost
-                  metering        what calls cost together, and whether that may be spent (caps)
+                  metering        what calls cost, and whether that may be spent (caps)
     a session     sessions        its beginning, continuation and end (hooks: what an engine is told of the end)
                   prompt          its system prompt
                   titles          its name, which a model gives it

@@ -228,15 +228,8 @@ class Asking(Struct, kw_only=True):
             await plugged.asked(session, spec, request.messages)
         text, begun, completed, bound = "", False, None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
-        call = self.metering.call(
-            spec,
-            request,
-            session,
-            self.purpose,
-            partial(self._enter, conversation),
-            prompt_tokens=prompt_tokens,
-            least=least,
-        )
+        enter = partial(self._enter, conversation)
+        call = self.metering.call(spec, request, session, self.purpose, enter, prompt_tokens=prompt_tokens, least=least)
         async with call:
             async for event in call.events:
                 call.see(event)

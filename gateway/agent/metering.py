@@ -22,11 +22,11 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import structlog
+from msgspec import Struct
 
-from gateway.agent.calls import ModelCall
 from gateway.agent.caps import (
     NEAR_MARK,
     UNPRICED,
@@ -46,19 +46,22 @@ from gateway.agent.models import Models
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
-from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose, Seller, estimated_output
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted
+from gateway.domain.usage import BROKEN_OFF, CanonicalUsage, LedgerEntry, Purpose, Seller, estimated_output
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, ReasoningDelta, Restarted, TextDelta
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import (
     ConfigError,
+    ContextOverflow,
+    GatewayError,
     MediaFailed,
+    OutputCapTooLarge,
     ProviderError,
     ProviderRateLimited,
     ProviderRejected,
     StoreUnavailable,
     UserError,
 )
-from gateway.runtime.metrics import Counter
+from gateway.runtime.metrics import Counter, Histogram, outcome_of
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
@@ -75,7 +78,80 @@ _NO_USAGE: Final = CanonicalUsage()
 _NOTHING: Final = Reservation(id="", amount=0, caps=())
 LEAST_OUTPUT: Final = 1_024  # tokens of an answer that a cap has shortened; models that think need some for that
 
+CALLS: Final = Histogram(
+    name="model_call_seconds",
+    text="How long model calls took, repeated attempts included.",
+    labels=("provider", "model", "purpose", "outcome"),
+)
 CAPS_MET: Final = Counter(name="caps_met", text="Model calls that a spend cap refused.", labels=("cap",))
+
+
+class ModelCall(Struct, kw_only=True):
+    """A call as a block. Its `events` are those of `Provider.stream`, and whoever reads them shows each to `see`.
+    `enter` is called with a ledger line for each attempt that its vendor may bill. An attempt that was left early is
+    one of them: the vendor had it. `estimate` gives the usage of an attempt that told none, by what it said. `began`:
+    when, on the monotonic clock."""
+
+    models: Models
+    clock: Clock
+    spec: ModelSpec
+    session: Session
+    purpose: Purpose
+    events: AsyncGenerator[ModelEvent, None]
+    enter: Callable[[LedgerEntry], None]
+    estimate: Callable[[str], CanonicalUsage]
+    began: float
+    said: list[str] = []  # by the attempt under way
+    is_billed: bool = True  # whether the attempt under way may be
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            await self.events.aclose()
+        finally:
+            self._end(error)
+
+    def see(self, event: ModelEvent) -> None:
+        """Note what an event says of the attempt under way."""
+        if isinstance(event, TextDelta | ReasoningDelta):
+            self.said.append(event.text)
+            return
+        if isinstance(event, Completed):
+            self.is_billed = False
+        elif not event.broke_off:
+            return
+        usage = event.usage or self.estimate("".join(self.said))
+        line = self.purpose if event.usage or isinstance(event, Completed) else BROKEN_OFF
+        self.enter(self.models.entry(self.clock.now(), line, self.spec, usage))
+        self.said.clear()
+
+    def _end(self, error: BaseException | None) -> None:
+        outcome, told = "broken_off", None
+        if error is None:
+            outcome = "answered"
+            self.models.answered(self.spec)
+        elif isinstance(error, GatewayError):  # one of our own may have come before the call
+            outcome = outcome_of(error)
+            is_known = isinstance(error, ProviderError) and bool(error.usage or error.billable)
+            self.is_billed = self.is_billed and (bool(self.said) or is_known)
+        if isinstance(error, ProviderError):
+            told = error.usage
+            self.models.failed(self.spec, error)
+            if not isinstance(error, ContextOverflow | OutputCapTooLarge):  # for these the caller makes the prompt fit
+                log.warning(
+                    "model_call_failed",
+                    provider=self.spec.provider,
+                    model=self.spec.name,
+                    purpose=self.purpose,
+                    status=error.status,
+                    cause=str(error),
+                    session=self.session.id,
+                )
+        if self.is_billed:
+            self.see(Restarted(broke_off=True, usage=told))
+        CALLS.observe(self.clock.monotonic() - self.began, self.spec.provider, self.spec.name, self.purpose, outcome)
 
 
 @dataclass(slots=True, kw_only=True)

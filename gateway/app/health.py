@@ -14,8 +14,7 @@ import structlog
 from msgspec import Struct, field
 
 from gateway import __version__
-from gateway.agent.calls import CALLS
-from gateway.agent.metering import CAPS_MET
+from gateway.agent.metering import CALLS, CAPS_MET
 from gateway.agent.models import COST, TOKENS, Models
 from gateway.agent.pressure import PRESSURE
 from gateway.agent.running import RunningTurns
