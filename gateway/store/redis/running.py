@@ -124,11 +124,14 @@ class Runner:
     def _begin(self, waiting: deque[Work]) -> None:
         """Carry what waits, and what comes to wait before that can be sent."""
         commit = Commit(waiting)
-        run, answered = partial(self._run, commit), partial(self._answered, commit)
         try:
-            self._wire.carry_late(self._partition, "commit", run, answered, writes=waiting is self._waiting)
+            job = self._wire.carry(
+                self._partition, "commit", partial(self._run, commit), writes=waiting is self._waiting
+            )
         except StoreUnavailable as error:
             self._fail(commit, error)
+        else:
+            job.over.append(partial(self._answered, commit))
 
     def _run(self, commit: Commit, job: Job) -> None:
         """Run what waits, and give the job what the server needs."""

@@ -94,24 +94,17 @@ class Wire:
         self._writers[partition].put(job)
         job.future.add_done_callback(_heard)
 
-    def carry(self, partition: int, name: str, arguments: Sequence[Argument], *, writes: bool) -> Job:
-        """Send a script, also while the store closes. Raises StoreUnavailable once it is closed."""
+    def carry(
+        self, partition: int, name: str, arguments: Sequence[Argument] | Callable[[Job], None], *, writes: bool
+    ) -> Job:
+        """Send a script, also while the store closes; its arguments may be a function that gives them to the job at the
+        last moment. Raises StoreUnavailable once it is closed."""
         if not self._writers:
             raise StoreUnavailable("The store is closed.")
-        job = self._made(partition, name, arguments, writes=writes)
+        job = self._made(partition, name, () if callable(arguments) else arguments, writes=writes)
+        job.prepare = arguments if callable(arguments) else None
         (self._writers if writes else self._readers)[partition].put(job)
         return job
-
-    def carry_late(
-        self, partition: int, name: str, prepare: Callable[[Job], None], over: Callable[[Job], None], *, writes: bool
-    ) -> None:
-        """The same, of a script whose arguments `prepare` makes at the last moment; `over` is called at its end."""
-        if not self._writers:
-            raise StoreUnavailable("The store is closed.")
-        job = self._made(partition, name, (), writes=writes)
-        job.prepare = prepare
-        job.over.append(over)
-        (self._writers if writes else self._readers)[partition].put(job)
 
     async def time(self) -> float:
         """The server's time, in seconds since the epoch."""
