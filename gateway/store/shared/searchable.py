@@ -12,7 +12,6 @@ would find its own finds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, islice
 from typing import Final, Literal
@@ -31,7 +30,6 @@ _MADE: Final = b"stems, listed"  # how entries are made: those without a list of
 _EDGE: Final = 8_000  # characters of a longer result that are read at each end
 
 
-@lru_cache(maxsize=1_024)
 def owner_of(key: str, *, size: int) -> str:
     """A key as one short term, so that a search within it touches nobody else's messages. It holds no `RETURNED`.
     Entries with other terms have other owners."""
