@@ -534,7 +534,9 @@ class Outbox:
         longest = _LAST_RETRY if row.ambiguous < MOST_DOUBTS else _LAST_REPEAT
         pause = Backoff(_FIRST_RETRY, longest, failures=row.attempts).pause() if seconds is None else seconds
         return await insist(
-            lambda: self._store.mark_retry(row.id, pause, ambiguous=ambiguous, anew=anew, counted=counted),
+            lambda: self._store.mark_retry(
+                row.id, pause, ambiguous=ambiguous, anew=anew, counted=counted, attempt=row.attempts
+            ),
             clock=self._clock,
             what="mark_retry",
         )

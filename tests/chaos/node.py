@@ -136,10 +136,8 @@ class NodeStore(RedisStore):
             self._trace.add("owns" if held else "lost", name)
         return held
 
-    async def mark_retry(
-        self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False, counted: bool = True
-    ) -> None:
-        await super().mark_retry(outbound_id, seconds / PACE, ambiguous=ambiguous, anew=anew, counted=counted)
+    async def mark_retry(self, outbound_id: str, seconds: float, **how: Any) -> None:
+        await super().mark_retry(outbound_id, seconds / PACE, **how)
         self._trace.add("retried", outbound_id)
 
     async def next_due(self) -> float | None:

@@ -243,11 +243,21 @@ def mark_sent(space: Space, caller: Caller, row_id: str, shown_as: str | None) -
 
 
 def mark_retry(
-    space: Space, caller: Caller, row_id: str, seconds: float, ambiguous: bool, anew: bool, counted: bool
+    space: Space,
+    caller: Caller,
+    row_id: str,
+    seconds: float,
+    ambiguous: bool,
+    anew: bool,
+    counted: bool,
+    attempt: int | None = None,
 ) -> None:
-    """An attempt failed: the row waits for so long, and its chat with it, unless the row is much in doubt."""
+    """An attempt failed: the row waits for so long, and its chat with it, unless the row is much in doubt, or is being
+    sent anew."""
     row = space.get(ROW, row_id)
     if row is None or row.out.state is not State.SENDING or row.claim not in ("", caller.owner):
+        return
+    if attempt is not None and attempt != row.out.attempts:  # this process was thought dead, and has claimed it again
         return
     if row.confirmed:
         _settle(space, row, state=State.SENT)

@@ -136,7 +136,7 @@ class Rows:
             rows.insert(0, instead)
         return self._claim(rows)
 
-    async def mark_retry(self, outbound_id, seconds, *, ambiguous, anew=False, counted=True):
+    async def mark_retry(self, outbound_id, seconds, *, ambiguous, anew=False, counted=True, attempt=None):
         self.put_off[outbound_id] += 1
         self.failures += counted
         self.doubts += ambiguous
@@ -476,7 +476,7 @@ class Broken(Journal):
         """Fail as no adapter may."""
         raise ZeroDivisionError
 
-    async def mark_retry(self, outbound_id, seconds, *, ambiguous, anew=False, counted=True):
+    async def mark_retry(self, outbound_id, seconds, *, ambiguous, anew=False, counted=True, attempt=None):
         """Fail as well."""
         raise StoreError("The row cannot be read.")
 

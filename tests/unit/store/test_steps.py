@@ -260,6 +260,16 @@ def test_a_row_that_a_dead_process_was_sending_is_in_doubt_unless_its_sender_liv
     assert [row.id for row in other.run(outbox.claim_due, other.caller, 9)] == ["o2"]
 
 
+def test_a_process_that_lives_after_all_does_not_let_go_of_what_it_sends_anew(process: Process) -> None:
+    process.run(outbox.emit, process.caller, [outbound("o1")])
+    process.run(members.leave, process.caller.owner)
+    assert [row.attempts for row in process.run(outbox.claim_due, process.caller, 9)] == [2]
+    process.run(outbox.mark_retry, process.caller, "o1", 0.0, False, False, False, 1)  # of what it had in hand before
+    assert row_state(process.records, "o1") == ("sending", process.caller.owner, 1)
+    process.run(outbox.mark_retry, process.caller, "o1", 0.0, False, False, False, 2)
+    assert row_state(process.records, "o1")[0] == "pending"
+
+
 def test_a_retry_is_looked_at_when_it_is_due_and_by_who_sends_there(process: Process) -> None:
     process.run(outbox.emit, process.caller, [outbound("o1")])
     told = process.told(outbox.mark_retry, process.caller, "o1", 60.0, False, False, True)
