@@ -148,7 +148,7 @@ async def test_a_system_prompt_that_fills_the_window_is_no_fault_of_the_message(
     async with running(tmp_path, config=config, model=model) as live:
         said = await live.ask("hello")
     assert said.startswith("The system prompt and the tools alone take about ")
-    assert "the model's window has 4,000: choose a model with a larger window (/model)" in said
+    assert "the model's window has 4,000. Choose a model with a larger window (/model)" in said
 
 
 @pytest.mark.parametrize("steps", [1, 3])

@@ -148,7 +148,7 @@ async def test_beside_a_gateway_that_runs(home: Path) -> None:
         (["telegram:1", "  "], b"", "there is no text"),
         (["telegram:1", "-"], b" \n\n", "there is no text"),
         (["telegram:1", "-"], b"\xff\xfe", "stdin is not UTF-8 text (byte 1)"),
-        (["telegram:1", "-"], b"x" * 100_001, "the text has 100,001 characters, and 100,000 are the most"),
+        (["telegram:1", "-"], b"x" * 100_001, "the text has 100,001 characters, and may have at most 100,000"),
         (["telegram:1"], b"", "Missing argument"),
     ],
 )
