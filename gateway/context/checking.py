@@ -4,7 +4,7 @@ Each sentence of the notes is compared with those of the originals that have mos
 as they are. So it is no error if a value appears elsewhere in the originals with the same words around it, is rounded
 ("about"), is counted from others or in another unit, was changed right after it was said, or if the originals say
 nothing about it. A wrong value becomes the one that was said; if more is wrong, the original sentence replaces the
-noted one. A number of something, an address, a file or a person with a title that nobody mentioned is left out: "…".
+noted one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from itertools import chain, combinations
 from typing import Final, NamedTuple
 from unicodedata import normalize
 
-from gateway.context.readable import calls_of
 from gateway.context.statements import sentences
 from gateway.domain.message import Message, text_of
 from gateway.runtime.patterns import late, table
@@ -59,11 +58,7 @@ _VALUE: Final = late(
 _TOKEN: Final = late(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _UNIT: Final = late(r"\s?([^\W\d_]+)")
 _CODE: Final = late(r"(?<![\w@/~.-])(?=\S*?(?:\d|[/@_]|\w\.\w))[~./]*\w(?:[\w@/.+#:-]*\w)?")
-_MADE_UP: Final = late(_TABLE["made_up"], re.IGNORECASE)
-_STANDARD: Final = late(_TABLE["standard"], re.IGNORECASE)
-_TITLED: Final = late(_TABLE["titled"])
 _SPELT: Final = 3  # letters with which a translated name begins like the other
-_OTHER_SCRIPT: Final = late(r"[\u0370-\u1fff\u2e80-\ud7ff]")
 _SIGNS: Final = re.compile(r"[\W_]+")
 _DIGITS: Final = re.compile(r"\d+")
 _ABOUT: Final = late(_TABLE["about"], re.IGNORECASE)
@@ -187,8 +182,7 @@ def checked(notes: str, originals: Iterable[Message], previous: str) -> tuple[st
     sentence."""
     lines = [line for line in notes.split("\n") if not line.startswith("#")]
     bare = {text.lstrip("-*• \t") for line in lines for text in sentences(line)}
-    told = [each for each in originals if isinstance(each, Mapping)]
-    texts = [previous, *map(text_of, told), *(call.arguments for each in told for call in calls_of(each))]
+    texts = [previous, *(text_of(each) for each in originals if isinstance(each, Mapping))]
     lines = [each.strip("-*• \t") for text in texts for each in sentences(text)]
     own = bare.difference(lines)  # what stands there word for word is right
     noted = [_Sentence(each) for each in sorted(own, key=notes.index) if 0 < len(each) <= _LONGEST]
@@ -200,10 +194,6 @@ def checked(notes: str, originals: Iterable[Message], previous: str) -> tuple[st
         if (better := said.mended(each)) is not None:
             notes = notes.replace(each.text, better, 1)
             corrections.append(f"“{each.text}” became {better if better[0] == '“' else f'“{better}”'}")
-    left = "\n".join(line for line in notes.split("\n") if not line.startswith("#"))
-    for made_up in said.unsaid(left):
-        notes = notes.replace(made_up, "…")
-        corrections.append(f"“{made_up}”, which nobody said, became “…”")
     return notes, corrections
 
 
@@ -251,25 +241,6 @@ class _Said:
             or self._names(noted, alike, known)
             or self._negation(noted, alike)
         )
-
-    def unsaid(self, text: str) -> list[str]:
-        """The codes of a text, and its persons with a title, that appear nowhere, in whatever spelling."""
-        codes = (each[0] for each in _CODE.finditer(text) if _MADE_UP.fullmatch(each[0]))
-        made_up = [
-            each for each in codes if not (_STANDARD.match(each) or all(map(self._plain.__contains__, _pieces(each))))
-        ]
-        titled = [] if self._is_foreign else [*_TITLED.finditer(text)]
-        return made_up + [each[0] for each in titled if _plain(each[1])[:2] not in self._beginnings]
-
-    @cached_property
-    def _is_foreign(self) -> bool:
-        """Whether names may have been said in another script than the notes have."""
-        return _OTHER_SCRIPT.search("\n".join(self._lines)) is not None
-
-    @cached_property
-    def _beginnings(self) -> frozenset[str]:
-        """The first two letters of each word of the originals."""
-        return frozenset(_plain(each)[:2] for line in self._lines for each in _TOKEN.findall(line))
 
     def _values(self, noted: _Sentence, alike: Sequence[_Sentence]) -> str | None:
         """Correct values that differ from what was said with the same words around it."""
@@ -393,11 +364,6 @@ def _codes(text: str) -> list[str]:
         for each in _CODE.finditer(text)
         if not values.issuperset(range(*each.span())) and not _EMPTY.issuperset(re.split(r"\W", each[0].lower()))
     ]  # "and/or" is no path
-
-
-def _pieces(code: str) -> list[str]:
-    """The parts of a code that it was put together from: "src/" and "app.py" make "src/app.py"."""
-    return [_plain(each) for each in re.split(r"[/@\\:#]", code) if len(each) > 1]
 
 
 def _shape(code: str) -> str:

@@ -197,10 +197,9 @@ class _Notes:
         outcome = Outcome(fallback=True, error=reason, failed_model=failed_model)
         return self.completed(tokens + plan.ledger_room, lists, outcome)
 
-    def check(self, originals: Sequence[Message], memory: str) -> None:
-        """Remove from a model's notes what contradicts the originals, or is neither in them nor in the `memory`."""
-        known = "\n".join((self.plan.previous, memory, *self.plan.identifiers))
-        self.text, corrected = checking.checked(self.text, originals, known)
+    def check(self, originals: Sequence[Message]) -> None:
+        """Remove from a model's notes what contradicts the originals."""
+        self.text, corrected = checking.checked(self.text, originals, self.plan.previous)
         self._corrected = [self.redact(each) for each in corrected]
 
     def completed(self, room: int, lists: Lists, outcome: Outcome) -> Written:
@@ -284,7 +283,7 @@ class _Asking:
                 answer = await self._ask_alone(part)
                 self._notes.done = part.end
         outcome = Outcome(failed_model=getattr(answer, "failed_model", None))
-        await asyncio.to_thread(self._notes.check, self._options.transcript, self._options.memory)
+        await asyncio.to_thread(self._notes.check, self._options.transcript)
         return await asyncio.to_thread(self._notes.completed, self._plan.room, self._lists, outcome)
 
     async def _ask_in_place(self) -> Any:

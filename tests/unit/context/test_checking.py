@@ -237,41 +237,22 @@ REWORDED = [
 ]
 
 
-# What nobody said at all.
-MADE_UP = [
-    ("The boiler is loud.", "Boiler repair under ticket HELP-40931.", "HELP-40931"),
-    ("The parcel is late.", "The parcel has the number 1Z88A2207.", "1Z88A2207"),
-    ("I wrote to the landlord.", "Wrote to the landlord (info@keller-immo.de).", "info@"),
-    ("The script fails at night.", "The script lies in /opt/jobs/nightly.sh and fails at night.", "nightly.sh"),
-    ("My order is late.", "Order 40917733 is late.", "40917733"),
-    ("I have an appointment at the clinic.", "Has an appointment with Dr. Lindqvist at the clinic.", "Lindqvist"),
-    ("Die Heizung ist kaputt.", "Frau Obermaier kümmert sich um die Heizung.", "Obermaier"),
-    ("Ma voiture est au garage.", "La voiture est chez Mme Rousseau, au garage.", "Rousseau"),
-    ("El piso tiene humedad.", "El piso tiene humedad; expediente AB-20931.", "20931"),
-]
-
-# Codes and titles that were said otherwise, or that everybody knows.
-KNOWN = [
-    ("Call me back under 0171 555 2233.", "Phone: +49 171 5552233 (mobile)."),
-    ("The dates are wrong.", "Dates have to be in ISO-8601 form, the file in UTF-8."),
-    ("The file app.py in src/web is broken.", "Broken: src/web/app.py."),
-    ("Meine Ärztin heißt Müller.", "Doctor: Dr. Mueller."),
-    ("Моя врач — Иванова.", "Doctor: Dr. Ivanova."),
-    ("我的医生姓李。", "Sees Dr. Li, doctor."),
-    ("The budget is 1.2 million.", "Budget: 1200000 euros."),
-    ("We had 1,250 at noon.", "1250 at noon, a resolution of 1920x1080."),
-    ("Ticket HELP 40931 is about heating.", "HELP-40931: heating."),
-    ("It hashes with sha256.", "Hashes with SHA-256, see https://example.org/a/2023/x1234."),
+# True, although it stands nowhere in the talk: put together, counted, spelt otherwise, or read from a picture.
+NOWHERE = [
+    ("See the picture.", "The picture shows invoice INV-20457 of Mr Weber."),
+    ("Call me at 0171 555 1234.", "Phone: +491715551234."),
+    ("We have 1200000 from A and 345678 from B.", "Total: 1545678."),
+    ("I am in /srv/app/backend. main.py fails.", "File: /srv/app/backend/main.py fails."),
+    ("My name is Ann, the mail is ann at example dot com.", "Mail: ann@example.com."),
+    ("The code is four seven one one, then A.", "Code: 4711A."),
+    ("رقم الطلب ٤٥٦٧٨٩١", "Order 4567891."),
+    ("Đorđević called.", "Mr Djordjevic called."),
+    ("I am a senior coder at Acme.", "Is a Sr Engineer at Acme."),
+    ("Write the mail now, as pinned.", "Mail goes to the boss, copy to audit@acme.com."),
 ]
 
 
-def test_what_only_a_call_of_a_tool_or_memory_says_is_said() -> None:
-    call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": '{"path": "/srv/jobs/night.sh"}'}}
-    notes = "## Facts\n- Read /srv/jobs/night.sh for Dr. Lindqvist."
-    assert checked(notes, [user("Go on."), assistant(None, [call])], "Dr. Lindqvist runs it.") == (notes, [])
-
-
-@pytest.mark.parametrize("case", [*WRONG, *STRANGE, *MADE_UP], ids=lambda case: case[1])
+@pytest.mark.parametrize("case", [*WRONG, *STRANGE], ids=lambda case: case[1])
 def test_what_contradicts_the_originals_is_corrected_or_dropped(case: tuple[str, ...]) -> None:
     said, line, gone, *more = case
     talk = [user("Hello."), *map(user, more), user(said), assistant("Noted.")]
@@ -281,7 +262,7 @@ def test_what_contradicts_the_originals_is_corrected_or_dropped(case: tuple[str,
     assert "- Likes tea." in notes
 
 
-@pytest.mark.parametrize("case", [*RIGHT, *MADE, *REWORDED, *KNOWN], ids=lambda case: case[1])
+@pytest.mark.parametrize("case", [*RIGHT, *MADE, *REWORDED, *NOWHERE], ids=lambda case: case[1])
 def test_what_says_the_same_stays(case: tuple[str, str]) -> None:
     said, line = case
     notes = f"## Facts\n- {line}"
