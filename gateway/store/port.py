@@ -619,10 +619,10 @@ class OutboxStore(StoreProcess):
         counted: bool = True,
         attempt: int | None = None,
     ) -> None:
-        """This attempt (None: the last one) failed; try again in `seconds`, by the store's own time, which does not depend on the machine's
-        clock. The chat's later rows wait. `ambiguous`: nobody knows whether the row was shown. `anew`: its message is
-        gone, and so are all doubts; it is sent like a new one. Not `counted`: the platform asked to wait, which is no
-        attempt."""
+        """This attempt (None: the last one) failed; try again in `seconds`, by the store's own time, which does not
+        depend on the machine's clock. The chat's later rows wait. `ambiguous`: nobody knows whether the row was shown.
+        `anew`: its message is gone, and so are all doubts; it is sent like a new one. Not `counted`: the platform asked
+        to wait, which is no attempt."""
         await self._backend.run(
             outbox.mark_retry, self._caller(), outbound_id, seconds, ambiguous, anew, counted, attempt
         )
