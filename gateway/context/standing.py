@@ -188,7 +188,7 @@ def _allowed(one: _About, other: _About, *, most: bool) -> bool:
     own = len(asked & rule)
     return (
         own > 0
-        and (asked <= rule | _begun(other.scope) or (4 * own >= 3 * len(rule) and 2 * own >= len(asked)))
+        and (asked <= rule | _begun(other.scope) or (4 * own >= 3 * len(_begun(other.words)) and 2 * own >= len(asked)))
         and (not most or 2 * own > len(rule))
     )
 
