@@ -52,15 +52,14 @@ _THING: Final = re.compile(
     r"(?![A-Za-z0-9_-]|[.,:/@]\w|\s?[€$£¥%°元円]|\s?(?:euros?|dollars?|usd|eur)\b)"
 )
 _NAME: Final = re.compile(r"(?<=[^\W\d_,]\s)[A-ZÀ-Þ][\w’'-]+ [A-ZÀ-Þ][\w’'-]+")
-# With what a short sentence of the assistant begins: "the server lima …".
-_CALLED: Final = re.compile(r"\A\w{1,4} ([^\W\d_]{4,} [^\W\d_]{3,}) \w")
+# What is called by a word alone: "the server lima …", and a field of that name with a value such as "app-osaka".
+_SERVER: Final = r"(?:server|servidor|serveur|sunucu|cluster|сервер|узел|الخادم|サーバー|服务器|主机|实例)"
+_CALLED: Final = re.compile(rf"\A(?:\w{{1,4}} )?({_SERVER} [^\W\d_]{{3,}}) \w", re.IGNORECASE)
+_LABELLED: Final = re.compile(rf"{_SERVER}: \w+[-_.][\w.-]+", re.IGNORECASE)
 _DATE: Final = re.compile(r"\d{1,4}-\d{1,2}-\d{1,4}")
 _NAMES: Final = re.compile(
     r"(?:^|_|(?<=[a-z]))(?:id|iid|key|number|code|no|nr|ref)$|^(?:host|user)?name$", re.IGNORECASE
 )
-# The value of an object's first field that may be its name, and a field that is none.
-_LABEL: Final = re.compile(r"(?=.*(?:\w[-_.]\w|[^\W\da-z]))\w[\w .-]*")
-_KINDS: Final = re.compile(r"status|state|type|kind|result|message|error|title|text|role|action", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[\W\d_]+")
 _SAYS: Final = re.compile(r"[^\W\d_]{3}|[^\W\d_]{2}\W+[^\W\d_]{2}|[\u3400-\u9fff]{2}")  # beside the name
 _ANEW: Final = 600.0  # seconds after which a sentence does not just repeat a result
@@ -107,7 +106,7 @@ def carried(before: Iterable[Saying], middle: Sequence[Message], redact: Redact)
         for said, line, shown in zip(fresh, lines, clean, strict=True)
         if line == shown or not said.field  # a field with a credential is not kept
     ]
-    for said in _named([*before, *fresh]):
+    for said in (*before, *fresh):
         row = kept[said.of, said.field]
         if row and said.at < row[-1].at:  # the clock was set back: what was said last is the last
             said = replace(said, at=row[-1].at)
@@ -120,19 +119,6 @@ def carried(before: Iterable[Saying], middle: Sequence[Message], redact: Redact)
     spoken = [said for row in rows for said in row if not said.field][:MOST]
     fields = [said for row in rows for said in row if said.field][: 2 * MOST]
     return sorted([*spoken, *fields], key=lambda said: said.at)
-
-
-def _named(sayings: Sequence[Saying]) -> Iterator[Saying]:
-    """Those whose thing has a name: of two words, the second is none if it stands behind several others, as "was"
-    does."""
-    behind = defaultdict[str, set[str]](set)
-    for said in sayings:
-        first, _, second = said.of.partition(" ")
-        behind[second if second.islower() and first[:1] != "[" else ""].add(first)
-    for said in sayings:
-        second = said.of.partition(" ")[2]
-        if not second or len(behind.get(second, ())) < 2:
-            yield said
 
 
 def _is_same(one: Saying, other: Saying) -> bool:
@@ -227,13 +213,13 @@ def _objects(value: Any) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _named_by(fields: Mapping[str, str]) -> str | None:
-    """The field of an object that tells which one it is: one that is called so, one whose value has a digit, or the
-    first if it may be a name."""
+    """The field of an object that tells which one it is: one that is called so, one whose value has a digit, or a
+    server."""
     names = [name for name, value in fields.items() if not _is_person(name, value)]
     called = (name for name in names if _NAMES.search(name))
     digits = (name for name in fields if _THING.fullmatch(fields[name]))
-    first = (name for name in [*fields][:1] if name in names and _LABEL.fullmatch(fields[name]))
-    return next(chain(called, digits, (name for name in first if not _KINDS.search(name))), None)
+    servers = (name for name in names if _LABELLED.fullmatch(f"{name}: {fields[name]}"))
+    return next(chain(called, digits, servers), None)
 
 
 def _is_person(field: str, value: str) -> bool:

@@ -78,7 +78,7 @@ def lines_of(*said: Message, before: list[Saying] | None = None) -> list[str]:
         "CSV",
         "table",
         "both",
-        "named by its first field",
+        "named by its server",
         "named by two words",
         "no number",
         "Chinese",
@@ -112,8 +112,15 @@ def test_what_is_of_different_things_is_not_put_together(said: list[Message]) ->
 @pytest.mark.parametrize(
     "said",
     [
-        # A verb, which stands behind other words as well, is no name.
-        [assistant(f"The {each} then to be paid.") for each in ("boots cost", "lamp cost", "boots cost 5")],
+        [assistant(f"The meeting went {each}.") for each in ("well today", "on until nine")],
+        [assistant(f"We should leave {each}.") for each in ("by nine", "the car at home")],
+        [assistant(f"You could take {each}.") for each in ("the bus", "a walk instead")],
+        [tool_result(each, json.dumps({"currency": "EUR", "amount": each})) for each in ("10", "25")],
+        [tool_result(each, json.dumps({"method": "GET", "path": each})) for each in ("/a", "/b")],
+        [tool_result(each, json.dumps({"lang": "en-US", "text": each})) for each in ("hi", "bye")],
+        [tool_result(each, json.dumps({"category": "Books", "item": each})) for each in ("one", "two")],
+        [tool_result(each, json.dumps({"day": "Mon", "weather": each})) for each in ("rain", "sun")],
+        [tool_result(each, json.dumps({"server": "nginx", "date": each})) for each in ("May", "June")],
         # A person's name of two fields, and an answer's status.
         [tool_result(each, json.dumps({"first_name": "Ivan", "last_name": each})) for each in ("Brown", "Petrov")],
         [tool_result(each, json.dumps({"status": "Not-Found", "hint": each})) for each in ("one", "two")],
