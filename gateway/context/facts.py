@@ -81,7 +81,8 @@ def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[P
             changes = tells_of_change(said.fact.text)
             if changes or said.words in seen or _unnumbered(said.words) in seen:
                 left = [each for each in held if not said.replaces(each, changes=changes)]
-                weight = max(NAMED, said.fact.weight) if len(left) < len(held) else said.fact.weight
+                anew = any(each not in left and each.words != said.words for each in held)
+                weight = max(NAMED, said.fact.weight) if anew else said.fact.weight
                 held, said = left, said._replace(fact=replace(said.fact, weight=weight))
             held.append(said)
             seen.update((said.words, _unnumbered(said.words)))

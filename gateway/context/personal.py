@@ -17,7 +17,7 @@ LASTING, DECIDED, PLAIN, NAMED, TOLD = 2.0, 1.5, 1.25, 0.75, 0.5
 LONGEST: Final = 240  # characters of a sentence of which nothing is cut off; of twice as many one clause may be kept
 _WHOLE: Final = 100  # characters of a sentence that is kept whole, whatever else it says
 _LEAST: Final = 2  # words
-_LEAST_TOLD: Final = 3  # words of a statement that is not about its speaker
+_LEAST_TOLD: Final = 6  # words of a statement that is not about its speaker
 _LEAST_DENSE: Final = 5  # characters of one in a script without spaces
 _CLAUSES: Final = 8  # of a sentence that are read
 _PART: Final = 3  # words of a clause that is kept alone; "I'm" is two
@@ -72,7 +72,7 @@ def told(said: str) -> Said | None:
     if len(said) > LONGEST or not asserts(said):
         return None
     if dense:
-        return Said(said, NAMED if _NAMED.search(said) else TOLD) if len(said) > _LEAST_DENSE else None
+        return Said(said, NAMED if _NAMED.search(said) else TOLD) if len(said) >= 2 * _LEAST_DENSE - 1 else None
     if words > _LEAST and _NAMED.search(said):
         return Said(said, NAMED)
     return Said(said, TOLD) if words >= _LEAST_TOLD else None
