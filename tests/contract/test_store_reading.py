@@ -172,6 +172,13 @@ async def test_the_members_of_a_list_are_found_although_they_look_alike(store: S
     assert {*listed} <= {*(await hits_of(store, "Which towns did Ana come home from?"))[:5]}
 
 
+async def test_what_looks_alike_and_holds_only_a_name_of_the_question_makes_room_for_others(store: Store) -> None:
+    towns = [f"Boris came home from {town} today." for town in ("Oslo", "Vigo", "Bari", "Łódź", "Graz", "Pisa", "Cork")]
+    answer = "My aunt Boris took in a rescued greyhound last weekend."
+    await in_session(store, *(each for text in (answer, *towns) for each in (user(text), *filler())))
+    assert answer in (await hits_of(store, "What animals does Boris keep?"))[:5]
+
+
 async def test_quoted_words_that_no_message_holds_together_are_looked_for_apart(store: Store) -> None:
     await in_session(store, user("the blue key is in the drawer"), user("nothing of that"))
     (best, *_) = await store.search('who spoke of the "key blue" in the drawer?', key(), 1)

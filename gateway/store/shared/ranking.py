@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush, nlargest
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -68,6 +68,7 @@ _AKIN: Final = 0.3  # of a change's score for its own words, which what held bef
 _WHOLE_RUN: Final = 1.25  # and pairs of characters, in a message that has them in a row
 _ALIKE: Final = 0.5  # the share of their words in common from which two messages say almost the same
 _REPEATS: Final = 0.8  # the share from which it is the same
+_NAMED: Final = 2  # of the messages that are read, so many hold a word that names a member of a list
 _AGAIN: Final = 0.5  # of a score is lost, by the share of words in common, if a better message is alike
 _COMPARED: Final = 1_000  # characters of a message, for that
 _FORGIVEN: Final = 4  # words of a question that no message holds, the longest, for which others are looked for
@@ -193,15 +194,15 @@ def ends(numbers: Sequence[Number], limit: int) -> list[Number]:
 class Sought(Struct, frozen=True):
     """A question once it is understood: its words, and the days that it names. `meant`: places of words that no message
     holds, so that similar words stand in. `kin`: places of words that are only related to those of the question.
-    `earlier`: it asks for what held before a change. `alike`: the share of words in common with a better passage from
-    which one is put off. Both states of a thing, or the members of a list, look alike, and all are wanted."""
+    `earlier`: it asks for what held before a change. `several`: it asks for a list. Both states of a thing, or the
+    members of a list, look alike, and all are wanted."""
 
     wanted: Question
     when: Sequence[Span]
     meant: frozenset[int] = frozenset()
     kin: frozenset[int] = frozenset()
     earlier: bool = False
-    alike: float = _ALIKE
+    several: bool = False
 
     @classmethod
     def by(cls, words: str, now: float) -> Sought:
@@ -209,8 +210,8 @@ class Sought(Struct, frozen=True):
         asked = asked_in(words)
         earlier = asks_for_earlier(asked)
         wanted = question(without_asking(asked) if earlier else words)
-        alike = 1.0 if earlier else _REPEATS if asks_for_several(asked) else _ALIKE
-        return cls(wanted if wanted.wanted else question(words), spans(asked, now), earlier=earlier, alike=alike)
+        several = not earlier and asks_for_several(asked)
+        return cls(wanted if wanted.wanted else question(words), spans(asked, now), earlier=earlier, several=several)
 
     def with_kin(self) -> Sought:
         """The same, also with the words that people say where others ask."""
@@ -297,11 +298,11 @@ async def _find(said: Index, returned: Index, sought: Sought, limit: int, near: 
     shown: set[Number] = set()
     room = min(limit // 2, -(-limit // _FOR_RESULTS))
     scores = nearby.scores(spoken.best, around)
-    heard = _chosen(_fused(scores, near) if near else scores, around, every, limit, shown, sought.alike)
+    heard = _chosen(_fused(scores, near) if near else scores, around, every, limit, shown, sought)
     kept = limit - min(len(results.best), max(limit - len(heard), room))
     for _, part, _ in heard[kept:]:
         shown.difference_update(part)
-    told = _chosen(nearby.scores(results.best, around), around, every, limit - kept, shown)
+    told = _chosen(nearby.scores(results.best, around), around, every, limit - kept, shown, None)
     return await _passages(said, [*heard[:kept], *told])
 
 
@@ -528,39 +529,52 @@ def _chosen(
     hits: _Hits,
     limit: int,
     shown: set[Number],
-    alike: float = _ALIKE,
+    sought: Sought | None,
 ) -> list[_Choice]:
-    """The best messages, each with those neighbours that no better passage shows; `shown` grows. `alike`: see
-    `Sought`."""
+    """The best messages, each with those neighbours that no better passage shows; `shown` grows. What looks like a
+    better passage is put off. If the question asks for a list, that is not done to what looks like a member: a message
+    that holds several words of the question and a rare one, or one that looks like such a member."""
+    alike = 1.0 if sought is not None and sought.earlier else _ALIKE
     queue = [(-score, -number, False) for number, score in scores.items()]
     heapify(queue)
     chosen: list[_Choice] = []
-    parts: list[frozenset[str]] = []
+    parts: list[tuple[frozenset[str], float]] = []  # of a passage, and the share from which another is put off
+    members = _members(hits) if sought is not None and sought.several else frozenset[Number]()
     while queue and len(chosen) < limit:
         score, number, again = heappop(queue)
         number = -number
         if number in shown:
             continue
         own = parts_of(hits.texts[number].text[:_COMPARED])
-        shared = 0.0 if again else _shared(own, parts)
-        if shared >= alike:
+        common = [(_shared(own, other), least) for other, least in parts]
+        shared = 0.0 if again else max((share for share, least in common if share >= least), default=0.0)
+        if shared:
             heappush(queue, (score * (1 - _AGAIN * (1.0 if shared >= _REPEATS else shared)), -number, True))
             continue
         place = around[number].index(number)
         part = [each for each in around[number][max(0, place - REACH) : place + REACH + 1] if each not in shown]
         shown.update(part)
-        parts.append(own)
+        is_member = number in members or any(share >= _ALIKE and least == _REPEATS for share, least in common)
+        parts.append((own, _REPEATS if is_member else alike))
         chosen.append((number, part, -score))
     return chosen
 
 
-def _shared(own: frozenset[str], others: Iterable[frozenset[str]]) -> float:
-    """The greatest share of a message's parts that another message has, too."""
-    most = 0.0
-    for other in others:
-        common = len(own & other)
-        most = max(most, common / (len(own) + len(other) - common or 1))
-    return most
+def _members(hits: _Hits) -> frozenset[Number]:
+    """The messages that may be members of a list: they hold several words of the question, and a rare one."""
+    parts = {number: parts_of(each.text[:_COMPARED]) for number, each in hits.texts.items()}
+    holding = Counter(part for each in parts.values() for part in each)
+    return frozenset(
+        number
+        for number, each in parts.items()
+        if len(hits.weights.get(number, ())) > 1 and any(holding[part] <= _NAMED for part in each)
+    )
+
+
+def _shared(own: frozenset[str], other: frozenset[str]) -> float:
+    """The share of the parts of two messages that both have."""
+    common = len(own & other)
+    return common / (len(own) + len(other) - common or 1)
 
 
 async def _passages(index: Index, chosen: Sequence[_Choice]) -> list[Passage]:
