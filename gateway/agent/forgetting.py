@@ -69,8 +69,7 @@ class Contents(Struct, frozen=True, kw_only=True):
 
 
 class Deed(Struct, frozen=True, kw_only=True):
-    """What forgetting does, in the store and in memory. The prompt of the continuing session is made when it is
-    done."""
+    """What forgetting does, in the store and in memory."""
 
     forgetting: Forgetting
     facts: Sequence[Fact]
@@ -232,7 +231,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         asked |= {each.id for each in held.reminders} if held else set()
         left, words, reminders = await self._reach(history, chosen, kept, asked)
         gone, stays = _parted(history, left)
-        pins = _without_rules(contents.pins, gone, held.rules if held else ())
+        rules = _rules_of(contents.pins, gone, held.rules if held else ())
         files = await self._files(key, gone, stays, held.files if held else ())
         named = {each.id for each in held.facts} if held else set()
         facts = [
@@ -242,12 +241,12 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         ]
         notes = [note for note, text in contents.notes.items() if tells(text, words)]
         notes += [each for each in held.notes if each not in notes] if held else []
-        everywhere = pins is not None or facts or held  # any prompt may hold them
+        everywhere = rules or facts or held  # any prompt may hold them
         rewritten = contents.sessions if everywhere else [each for each in contents.sessions if each.id in left.freed]
         counts = {
             "messages": len(left.gone),
             "summaries": left.summaries,
-            "rules": 0 if pins is None else len(contents.pins.rules) - len(pins.rules),
+            "rules": len(rules),
             "files": len(files),
             "reminders": len(reminders),
             "facts": sum(each.is_current for each in facts),
@@ -264,7 +263,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             sessions=tuple(_rewriting(each, left.freed.get(each.id, 0), words, held) for each in rewritten),
             files=tuple(files),
             reminders=tuple(each.id for each in reminders),
-            pins=pins,
+            rules=rules,
             counts={what: count for what, count in counts.items() if count},
         )
         said = frozenset(own_words(each).strip() for each in gone if is_request(each))
@@ -321,7 +320,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
     ) -> Mapping[str, int]:
         """Let the store forget, and forget the process's own copies. `of_list`: this is a part of the list that was
         shown last, whose other parts may still be asked for."""
-        forgetting, tip = deed.forgetting, contents.tip
+        forgetting = deed.forgetting
         if lease is not None:
             await self.sessions.helpers.end(forgetting.key)  # they would write on, and wake it with what is forgotten
         await self._erase_helpers(forgetting.key, forgetting.id)
@@ -333,16 +332,9 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             await self.store.set_notes(folder, {name: None})
         if not of_list:
             await self.silence_list(forgetting.key)
-        pins = contents.pins if forgetting.pins is None else forgetting.pins
-        rewritings = [
-            replace(each, system_prompt=await self.sessions.prompt_anew(replace(tip, todos=each.todos), pins))
-            if tip is not None and each.session_id == tip.id
-            else each
-            for each in forgetting.sessions
-        ]
         kept = await self.store.kept_files(forgetting.key, _EVERY) if forgetting.files else ()
         await self._forget_in_workspace(deed)
-        counts = await self.store.forget(lease, replace(forgetting, sessions=tuple(rewritings)))
+        counts = await self.store.forget(lease, forgetting)
         await self._give_back(forgetting.key, kept, contents.history)
         self._forget_typed(forgetting.key, lambda typed: _was_typed(deed, typed))
         await self._engine_forgets(contents, forgetting.removed)
@@ -561,7 +553,6 @@ def _rewriting(session: Session, freed: int, words: frozenset[str], held: Holdin
         session_id=session.id,
         freed=freed,
         title=None if session.title and goes(session.title) else session.title,
-        system_prompt="",
         todos=tuple(todo for todo in session.todos if not goes(todo.text)),
     )
 
@@ -592,11 +583,10 @@ def _senders(key: SessionKey, history: History) -> dict[str, str]:
     }
 
 
-def _without_rules(pins: Pins, gone: Sequence[Message], named: Collection[Pin]) -> Pins | None:
-    """The pins without the rules that forgotten messages are, word for word, and those `named`; None: all stay."""
+def _rules_of(pins: Pins, gone: Sequence[Message], named: Collection[Pin]) -> tuple[Pin, ...]:
+    """The rules that forgotten messages are, word for word, and those `named`."""
     said = {own_words(message).strip() for message in gone if is_request(message)}
-    left = tuple(rule for rule in pins.rules if rule.text not in said and rule not in named)
-    return None if len(left) == len(pins.rules) else replace(pins, rules=left)
+    return tuple(rule for rule in pins.rules if rule.text in said or rule in named)
 
 
 def _replacements(history: History, left: Remainder) -> tuple[Replacement, ...]:

@@ -127,7 +127,8 @@ class Sessions:
         """The session with the model and prompt that its chat has now, by configuration or by choice.
 
         Prompts are compared if the persona is another one, and once after the configuration was read. A session without
-        a message takes its memory snapshot now, because facts from before /new may have been added since.
+        a prompt, which a change in another chat of the person took away, gets one. There, and where no message was said
+        yet, the memory snapshot is taken now, because facts may have been added since.
         """
         placed = replace(session, places=names(source))
         chosen = await choices(self.store, placed.key, placed.chat_type, placed.places)
@@ -139,8 +140,9 @@ class Sessions:
         empty, followed = session.message_count == 0, self._followed.get(session.id, _UNKNOWN)
         if empty:
             await self.flushes.before_opening(session)
-        if empty or followed != persona:
-            memory = await self.memories.snapshot(session) if empty else snapshot_in(session.system_prompt)
+        anew = empty or not session.system_prompt
+        if anew or followed != persona:
+            memory = await self.memories.snapshot(session) if anew else snapshot_in(session.system_prompt)
             pins = await self._joining(session, await self.store.pins(session.key))
             prompt = await self._prompt(replace(session, model=model), pins, persona, memory)
             if differ(prompt, session.system_prompt):
@@ -152,7 +154,8 @@ class Sessions:
             session = await self.store.update_session(lease, session.ref, **changes)
         if followed != persona:
             self._note_followed(session, persona)
-        return session
+        # It may have lost its prompt just now.
+        return session if session.system_prompt else await self.follow(lease, session, source)
 
     def _note_followed(self, session: Session, persona: str | None) -> None:
         if len(self._followed) >= _MOST_FOLLOWED:
@@ -355,41 +358,40 @@ class Sessions:
         in_view = all(each.text in spoken and not each.by for each in waiting)
         return replace(pins, rules=shown) if in_view else pins
 
-    async def prompt_with(self, session: Session, pins: Pins, *, memory: str | None = None) -> str:
-        """Return the system prompt of the session with these pins, and with this memory (None: as it shows it now)."""
-        persona = self._persona(session, await self.choices(session))
-        shown = snapshot_in(session.system_prompt) if memory is None else memory
-        return await self._prompt(session, pins, persona, shown)
-
-    async def prompt_anew(self, session: Session, pins: Pins) -> str:
-        """Return the system prompt of the session with these pins and the present facts."""
-        return await self.prompt_with(session, pins, memory=await self.memories.snapshot(session))
-
     def let_go(self, session: Session) -> None:
         """Keep nothing of the session in memory, because its transcript has changed."""
         self.preparations.forget(session)
         self.engines.drop(session.id)
 
-    async def set_pins(self, lease: Lease, present: Session | None, pins: Pins, said: str | None = None) -> None:
-        """Make these the pins of the key; its present session has them in its prompt, or in view. `said`: the message
-        that is about to be added to it."""
+    async def set_pins(
+        self, lease: Lease, present: Session | None, known: Pins, pins: Pins, said: str | None = None
+    ) -> None:
+        """Make these the pins of the key, in place of those `known`; its present session has them in its prompt, or in
+        view. `said`: the message that is about to be added to it."""
         rebuilt = None
         if present is not None:
-            prompt = await self.prompt_with(present, await self._joining(present, pins, said))
-            reported = self._reported(present, prompt)
-            rebuilt = Rebuilt(ref=present.ref, system_prompt=prompt, last_prompt_tokens=reported)
-        await self.store.set_pins(lease, pins, rebuilt)
-        for other in [each for each in self._followed if present is None or each != present.id]:
-            del self._followed[other]  # a person's other chats have these rules, too
+            memory = snapshot_in(present.system_prompt) if present.system_prompt else None
+            rebuilt = await self._rebuilt(present, await self._joining(present, pins, said), memory)
+        await self.store.set_pins(lease, pins, rebuilt, known)
 
-    async def show_anew(self, lease: Lease, present: Session) -> None:
-        """Let the prompt of the present session show the present facts and skills: a person has changed them."""
-        prompt = await self.prompt_anew(present, await self.store.pins(present.key))
-        reported = self._reported(present, prompt)
-        await self.store.update_session(lease, present.ref, system_prompt=prompt, last_prompt_tokens=reported)
+    async def show_anew(self, lease: Lease, present: Session | None) -> None:
+        """Let the prompts of the present session, and of the person's other chats, show the present facts and skills: a
+        person has changed them."""
+        pins = await self.store.pins(lease.key)
+        rebuilt = None if present is None else await self._rebuilt(present, pins, None)
+        await self.store.set_pins(lease, pins, rebuilt, pins)
+
+    async def _rebuilt(self, session: Session, pins: Pins, memory: str | None) -> Rebuilt:
+        """The session's prompt with these pins, and with this memory (None: the present facts)."""
+        persona = self._persona(session, await self.choices(session))
+        shown = await self.memories.snapshot(session) if memory is None else memory
+        prompt = await self._prompt(session, pins, persona, shown)
+        return Rebuilt(ref=session.ref, system_prompt=prompt, last_prompt_tokens=self._reported(session, prompt))
 
     def _reported(self, session: Session, prompt: str) -> int:
         """Return the provider's last report, as it would have been with this prompt; 0: there is none."""
+        if not session.system_prompt:  # for which prompt it was, nobody knows
+            return 0
         before, after = (self._prompt_tokens(each, self.counter.is_exact) for each in (session.system_prompt, prompt))
         correct = partial(self.models.calibration.correct, session.model)
         return session.last_prompt_tokens and max(1, session.last_prompt_tokens + correct(after) - correct(before))

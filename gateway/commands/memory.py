@@ -124,8 +124,7 @@ async def _correct(ctx: CommandContext, number: str, text: str) -> str:
 
 
 async def _show(ctx: CommandContext) -> None:
-    if (present := await ctx.present()) is not None:
-        await ctx.sessions.show_anew(ctx.owned().lease, present)
+    await ctx.sessions.show_anew(ctx.owned().lease, await ctx.present())
 
 
 async def _also_said(ctx: CommandContext, facts: Sequence[Fact]) -> list[Source]:

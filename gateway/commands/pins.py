@@ -1,7 +1,8 @@
 """/pin and /unpin: rules that stand word for word in every prompt of a conversation.
 
-Pins belong to the key: /new, /resume and compactions leave them alone, and nobody else's conversation
-shows them. Their number and size are limited, so that they never fill the window.
+Pins belong to the key's owner: /new, /resume and compactions leave them alone, the chats that a person has alone with
+the bot share them, and nobody else's conversation shows them. Their number and size are limited, so that they never
+fill the window.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ async def _add(ctx: CommandContext, text: str) -> str:
         if refusal := _refusal(ctx, rules, models.of(present) if present else home):
             raise UserError(f"I did not pin that: {refusal}")
         said = text if ctx.inbound.command is None else None
-        await ctx.sessions.set_pins(ctx.owned().lease, present, Pins(rules=rules, set_by=item.id), said)
+        await ctx.sessions.set_pins(ctx.owned().lease, present, pins, Pins(rules=rules, set_by=item.id), said)
         known.append(text)
     number = len(known)
     whom = " to everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
@@ -97,7 +98,7 @@ async def _remove(ctx: CommandContext, which: str) -> str:
                 raise UserError(f"There is no pin number {number}; /pin lists the pins.")
         left = tuple(rule for number, rule in enumerate(pins.rules, 1) if numbers and number not in numbers)
         present = await ctx.present()
-        await ctx.sessions.set_pins(ctx.owned().lease, present, Pins(rules=left, set_by=ctx.item.id))
+        await ctx.sessions.set_pins(ctx.owned().lease, present, pins, Pins(rules=left, set_by=ctx.item.id))
     gone = f"Took pin {', '.join(map(str, numbers))} away." if numbers else "Took all pins away."
     return f"{gone} Left are:\n{_listed(ctx, left)}" if left else f"{gone} Nothing is pinned now."
 

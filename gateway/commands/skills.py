@@ -65,8 +65,7 @@ async def skills(ctx: CommandContext) -> Answer | str:
         said = await run(ctx, known, named(name.strip()))
     else:
         raise UserError(f"/skills lists the skills. {_HOW}")
-    if (present := await ctx.present()) is not None:
-        await ctx.sessions.show_anew(ctx.owned().lease, present)
+    await ctx.sessions.show_anew(ctx.owned().lease, await ctx.present())
     return said
 
 

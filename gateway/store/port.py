@@ -443,11 +443,14 @@ class MemoryStore(StoreProcess):
         """The key's pins, maybe none."""
         return await self._look(keeping.pins, key)
 
-    async def set_pins(self, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
-        """Replace the key's pins and, in the same step, the prompt of its present session, whose epoch rises; so there
-        is never a prompt without the pins. Returns that session. `rebuilt` is None if the key has no session; if it has
-        one after all, SessionConflict is raised."""
-        return await self._run(keeping.set_pins, lease, pins, rebuilt)
+    async def set_pins(
+        self, lease: Lease, pins: Pins, rebuilt: Rebuilt | None, known: Pins | None = None
+    ) -> Session | None:
+        """Replace the pins of the key's owner and, in the same step, the prompt of the key's present session, whose
+        epoch rises. The owner's other chats lose their prompts, which their next turns make anew; so none is ever used
+        without the pins. Returns the key's session. Raises SessionConflict if `rebuilt` is None and the key has a
+        session after all, or if the pins are not those `known` any more, because another chat has changed them."""
+        return await self._run(keeping.set_pins, lease, known, pins, rebuilt)
 
     async def memory(self, scope: SessionKey) -> Memory:
         """The scope's facts, maybe none."""

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from gateway.domain.approval import Approval
 from gateway.domain.chat import ChatType, Inbound, Outbound, SessionKey
 from gateway.domain.message import Message
-from gateway.domain.rule import Pins
+from gateway.domain.rule import Pin
 from gateway.domain.session import Session, SessionRef, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 
@@ -235,13 +235,12 @@ class Replacement(Struct, frozen=True, kw_only=True):
 
 
 class Rewriting(Struct, frozen=True, kw_only=True):
-    """The new state of a session that held something forgotten, besides its transcript. `freed`: the tokens by which
-    its transcript shrinks."""
+    """The new state of a session that held something forgotten, besides its transcript; its prompt goes. `freed`: the
+    tokens by which its transcript shrinks."""
 
     session_id: str
     freed: int
     title: str | None
-    system_prompt: str
     todos: tuple[Todo, ...]
 
 
@@ -250,7 +249,7 @@ class Forgetting(Struct, frozen=True, kw_only=True):
 
     `id` is made from its cause, so that no deed is done twice. `tip` is the key's present session as the caller saw it;
     `item` is the item that asked, whose own words go, too. `removed` are ids of messages, `reminders` of reminders,
-    `files` are refs. `pins` None: they stay. `counts` is for people.
+    `files` are refs, `rules` pins. `counts` is for people.
     """
 
     id: str
@@ -263,7 +262,7 @@ class Forgetting(Struct, frozen=True, kw_only=True):
     sessions: tuple[Rewriting, ...] = ()
     files: tuple[str, ...] = ()
     reminders: tuple[str, ...] = ()
-    pins: Pins | None = None
+    rules: tuple[Pin, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -48,7 +48,7 @@ WORD = "quizzaciously"
 
 
 def rewriting(session: Session, **changes: Any) -> Rewriting:
-    facts: dict[str, Any] = {"freed": 0, "title": None, "system_prompt": "You are a test.", "todos": ()}
+    facts: dict[str, Any] = {"freed": 0, "title": None, "todos": ()}
     return Rewriting(session_id=session.id, **{**facts, **changes})
 
 
@@ -218,9 +218,7 @@ async def test_words_beside_the_transcript_go_too(bench: Bench) -> None:
     for reminded in (reminder("r1", text=f"say {WORD}"), reminder("r2")):
         assert await store.add_reminder(reminded, 9, 10_000) is not None
     cleared = rewriting(tip, todos=(Todo(text="tea"),))
-    await store.forget(
-        claim.lease, deed(tip, sessions=(cleared,), pins=Pins(set_by="2"), files=("f1",), reminders=("r1",))
-    )
+    await store.forget(claim.lease, deed(tip, sessions=(cleared,), rules=rule.rules, files=("f1",), reminders=("r1",)))
     assert [each.id for each in await store.reminders(key(), 9)] == ["r2"]
     assert [each.id for each in await store.due_reminders(START, 9)] == ["r2"]
     added = [await store.add_reminder(reminder(each), 2, 10_000) for each in ("r3", "r4")]
@@ -230,10 +228,10 @@ async def test_words_beside_the_transcript_go_too(bench: Bench) -> None:
     assert (now.title, now.todos, now.system_prompt, dict(now.engine_state)) == (
         None,
         (Todo(text="tea"),),
-        "You are a test.",
+        "",
         {},
     )
-    assert await store.pins(key()) == Pins(set_by="2")
+    assert await store.pins(key()) == Pins(set_by="1")
     assert [file.ref for file in await store.kept_files(key(), 9)] == ["f2"]
     assert await store.file_content(key(), "d1") is None
     assert await store.file_content(key(), "d2") == b"another"

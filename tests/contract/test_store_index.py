@@ -121,7 +121,7 @@ async def test_nothing_of_an_earlier_index_is_left_of_what_is_forgotten(
         item=None,
         tip=session.ref,
         removed=tuple(note_of(message)["id"] for message in await transcript(store, "s1")),
-        sessions=(Rewriting(session_id="s1", freed=0, title=None, system_prompt="", todos=()),),
+        sessions=(Rewriting(session_id="s1", freed=0, title=None, todos=()),),
     )
     await store.forget(None, deed)
     assert await remains(bench, WORD, WORD[:8]) == []

@@ -147,7 +147,7 @@ async def test_nothing_of_a_vector_is_left_of_what_is_forgotten(bench: Bench, wa
             item=None,
             tip=session.ref,
             removed=(ids[0],),
-            sessions=(Rewriting(session_id="s1", freed=0, title=None, system_prompt="", todos=()),),
+            sessions=(Rewriting(session_id="s1", freed=0, title=None, todos=()),),
         )
         await store.forget(None, deed)
         assert _kept(bench) == len(TALK) - 1

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from gateway.agent.caps import Caps, in_force
 from gateway.domain.chat import OWN, SessionKey
@@ -135,3 +139,100 @@ async def test_they_work_on_the_same_files_and_each_takes_back_its_own_changes(t
         assert "two.txt" in left
         assert "one.txt" not in left
         assert "nothing to take back" in await live.ask("/files undo", thread=A)
+
+
+async def _approve(live: Live, asked: str, thread: str) -> str:
+    before = len(live.adapter.sent)
+    asks = await live.tell(asked, thread=thread)
+    await live.adapter.until(lambda: any(row.kind == "question" for row in live.adapter.sent[before:]))
+    await live.ask("/approve", thread=thread)
+    return (await live.answer(asks)).text
+
+
+@pytest.mark.parametrize("order", ["/forget all", "/forget everything"])
+async def test_a_forgotten_pin_holds_in_no_other_chat(tmp_path: Path, order: str) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("my heliotrope blooms", thread=A)
+        await live.ask("hello", thread=B)
+        await live.ask("/pin water the heliotrope", thread=A)
+        await live.ask("go on", thread=B)
+        assert "water the heliotrope" in told(live)
+        await live.ask("/forget heliotrope", thread=A)
+        await _approve(live, order, A)
+        tip = await live.tip(thread=B)
+        assert tip is None or "heliotrope" not in tip.system_prompt
+        await live.ask("go on", thread=B)
+        assert "heliotrope" not in told(live)
+
+
+async def test_a_forgotten_fact_is_told_in_no_other_chat(tmp_path: Path) -> None:
+    fact = json.dumps({"action": "add", "about": "person", "text": "keeps a parrot named Pico"})
+    async with running(tmp_path) as live:
+        live.model.script = in_turn(Say(calls=[("memory", fact)]), *[Say(text="well") for _ in range(3)])
+        await live.ask("I have Pico, a parrot", thread=A)
+        await live.ask("hello", thread=B)
+        assert "Pico" in told(live)
+        assert "Forgotten" in await live.ask("/memory forget 1", thread=A)
+        await live.ask("go on", thread=B)
+        assert "Pico" not in told(live)
+
+
+async def test_a_rule_holds_in_chats_of_other_processes(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("hello", thread=A)
+        await live.ask("hello", thread=B)
+        sessions = live.gateway.agents.sessions
+        known = dict(sessions._followed)  # of a process that runs only B
+        await live.ask("/pin answer in verse", thread=A)
+        sessions._followed = known
+        await live.ask("go on", thread=B)
+        assert "answer in verse" in told(live)
+        tip = await live.tip(thread=B)
+        assert tip is not None
+        assert tip.last_prompt_tokens > 0
+
+
+async def test_two_chats_pin_at_once_and_both_pins_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("hello", thread=A)
+        await live.ask("hello", thread=B)
+        store, both, came = type(live.store), asyncio.Event(), list[Any]()
+        plain = store.set_pins
+
+        async def set_pins(self: Any, *given: Any) -> Any:
+            came.append(given)
+            if len(came) == 2:
+                both.set()
+            await both.wait()
+            return await plain(self, *given)
+
+        monkeypatch.setattr(store, "set_pins", set_pins)
+        one = await live.tell("/pin use metres", thread=A)
+        two = await live.tell("/pin answer in verse", thread=B)
+        assert {(await live.answer(each)).text[:16] for each in (one, two)} == {"Pinned as number"}
+        assert await _pinned(live) == ["answer in verse", "use metres"]
+        for thread in (A, B):
+            await live.ask("go on", thread=thread)
+            assert ["answer in verse" in told(live), "use metres" in told(live)] == [True, True]
+
+
+async def test_forgetting_that_waits_for_a_yes_keeps_the_pins_of_other_chats(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("my heliotrope blooms", thread=A)
+        await live.ask("/pin water the heliotrope", thread=A)
+        await live.ask("hello", thread=B)
+        await live.ask("/forget heliotrope", thread=A)
+        asks = await live.tell("/forget all", thread=A)
+        await live.adapter.until(lambda: any(row.kind == "question" for row in live.adapter.sent))
+        await live.ask("/pin answer in verse", thread=B)
+        await live.ask("/approve", thread=A)
+        await live.answer(asks)
+        assert await _pinned(live) == ["answer in verse"]
+        await live.ask("go on", thread=A)
+        assert "answer in verse" in told(live)
+
+
+async def _pinned(live: Live) -> list[str]:
+    owner = live.adapter.inbound("x").source
+    pins = await live.store.pins(SessionKey(platform=owner.platform, chat=owner.chat))
+    return sorted(each.text for each in pins.rules)

@@ -391,7 +391,7 @@ async def test_what_is_forgotten_while_it_waits_for_the_index_never_comes_into_i
         item=None,
         tip=session.ref,
         removed=(note_of(said[0])["id"],),
-        sessions=(Rewriting(session_id=session.id, freed=0, title=None, system_prompt="", todos=()),),
+        sessions=(Rewriting(session_id=session.id, freed=0, title=None, todos=()),),
     )
     await store.forget(claim.lease, deed)
     await store.aclose()  # what waits is entered before

@@ -89,7 +89,7 @@ async def fill(store: Store) -> None:
 async def _forgotten(store: Store) -> None:
     claim, session = await in_session(store, *exchange(1), *exchange(2), chat="forgets", session_id="forgets")
     said = await store.transcript(session)
-    rewriting = Rewriting(session_id=session.id, freed=3, title=None, system_prompt="You are a test.", todos=())
+    rewriting = Rewriting(session_id=session.id, freed=3, title=None, todos=())
     deed = Forgetting(
         id="d1",
         key=session.key,

@@ -33,13 +33,12 @@ from gateway.store.kinds import (
     DeedRecord,
     Item,
     PinsRecord,
-    Prompt,
     Row,
     SessionRecord,
     address_name,
 )
 from gateway.store.records import Erasure, Forgetting, Lease, Rewriting, Talk
-from gateway.store.shared.documents import WORDLESS, storable
+from gateway.store.shared.documents import WORDLESS
 from gateway.store.space import MANY, Space
 from gateway.store.steps import keeping, lanes, outbox, sessions, spending
 
@@ -71,8 +70,11 @@ def forget(space: Space, lease: Lease | None, deed: Forgetting) -> Mapping[str, 
         _rewrite(space, session, gone)
     for number in gone:
         space.drop(MESSAGE, number)
-    if deed.pins is not None:
-        space.put(PINNED, PinsRecord(key=deed.key.owner, pins=deed.pins))
+    pins = keeping.pins(space, deed.key)
+    if deed.rules:
+        left = tuple(rule for rule in pins.rules if rule not in deed.rules)
+        space.put(PINNED, PinsRecord(key=deed.key.owner, pins=replace(pins, rules=left)))
+    sessions.prompt_others_anew(space, deed.key)
     if deed.files:
         keeping.drop_files(space, deed.key, deed.files)
     for reminder in deed.reminders:
@@ -99,7 +101,7 @@ def _rewrite(space: Space, wanted: Rewriting, gone: Mapping[int, int | None]) ->
     space.shorten(wanted.session_id, first)
     space.extend(wanted.session_id, left, at=first)
     space.put(SESSION, replace(kept, session=_rewritten(kept.session, wanted, first + len(left))))
-    space.put(PROMPT, Prompt(session_id=wanted.session_id, text=storable(wanted.system_prompt)))
+    space.drop(PROMPT, wanted.session_id)
     for made in _compactions(space, wanted.session_id):
         wordless = replace(made.compaction, focus=None, error=None)
         space.put(COMPACTION, replace(made, compaction=wordless))
@@ -264,6 +266,7 @@ def _erase_kept(space: Space, deed: Erasure) -> dict[str, int]:
             space.drop(ALARM, alarm.reminder.id)
     keeping.drop_notes(space, deed.key)
     spending.leave_nobody(space, deed.key)
+    sessions.prompt_others_anew(space, deed.key)
     return {"files": len(old), "rules": rules}
 
 

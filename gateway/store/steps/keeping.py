@@ -50,13 +50,16 @@ def pins(space: Space, key: SessionKey) -> Pins:
     return Pins() if found is None else found.pins
 
 
-def set_pins(space: Space, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
+def set_pins(space: Space, lease: Lease, known: Pins | None, wanted: Pins, rebuilt: Rebuilt | None) -> Session | None:
     """Replace a key's pins, also in its present session's prompt."""
     lanes.held(space, lease)
+    if known is not None and known != pins(space, lease.key):
+        raise SessionConflict("These pins were changed in another chat; look at them again.")
     if rebuilt is None and sessions.tip(space, lease.key) is not None:
         raise SessionConflict("This key has a session, whose prompt must hold its pins.")
     session = None if rebuilt is None else sessions.rebuild(space, lease.key, rebuilt)
-    space.put(PINNED, PinsRecord(key=lease.key.owner, pins=pins))
+    space.put(PINNED, PinsRecord(key=lease.key.owner, pins=wanted))
+    sessions.prompt_others_anew(space, lease.key)
     return session
 
 

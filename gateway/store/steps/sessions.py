@@ -17,6 +17,7 @@ from gateway.store.kinds import (
     COMPACTION,
     DUE,
     MESSAGE,
+    OF_CHAT,
     OFFERED,
     OWED,
     PRESENT,
@@ -32,6 +33,7 @@ from gateway.store.kinds import (
 )
 from gateway.store.records import EXPIRY_CLAIM, PATCHED, Lease, Opening, Patch, Rebuilt, StepRecord
 from gateway.store.shared.documents import storable, unkept
+from gateway.store.shared.platforms import chat_name
 from gateway.store.space import MANY, Caller, Space
 from gateway.store.steps import lanes, spending
 
@@ -307,6 +309,14 @@ def rebuild(space: Space, key: SessionKey, rebuilt: Rebuilt) -> Session:
     session = replace(kept.session, epoch=kept.session.epoch + 1, last_prompt_tokens=rebuilt.last_prompt_tokens)
     _put(space, kept, session)
     return whole(space, replace(kept, session=session))
+
+
+def prompt_others_anew(space: Space, key: SessionKey) -> None:
+    """Drop the prompts of the same person's other chats: the next turn there makes its own of what holds by then."""
+    for kept in space.first(OF_CHAT, chat_name(key.address), MANY):
+        session = kept.session
+        if session.ended_at is None and session.key != key and session.key.owner == key.owner:
+            space.drop(PROMPT, session.id)
 
 
 # -- ends that are owed, and sessions that are due -----------------------------------------------------
