@@ -81,6 +81,10 @@ class ReminderFiring(Struct, frozen=True, kw_only=True):
         """Fire a reminder, in thought. A person who may not talk here any more is told nothing."""
         if not await self.pairing.may_be_told(reminder.source):
             return left_out(reminder, now)
+        key = reminder.key
+        if key.owner != key and not ((tip := await self.store.tip(key)) and tip.message_count):
+            # A chat that is empty, deleted or at rest is looked at by nobody.
+            reminder = replace(reminder, key=key.owner, source=replace(reminder.source, thread=None))
         return firing(reminder, now, row_of_run(schedule_event(reminder, reminder.fired + 1)))
 
     async def _groups(self, fired: Sequence[Firing]) -> list[list[Firing]]:

@@ -273,13 +273,10 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
     ) -> Reminder:
         every, item, now = self.every, self.item, self.now()
         zone, start = placed(when, zone)
-        key, source = item.key, item.inbound.source
-        if key.owner != key and await every.store.tip(key) is None:
-            key, source = key.owner, replace(source, thread=None)  # a chat in which nothing was said is in no list
         reminder = Reminder(
             id=lasting_id("r", item.key, item.inbound.event_id, cause, size=8),
-            key=key,
-            source=source,
+            key=item.key,
+            source=item.inbound.source,
             kind=kind,
             text=_checked(text),
             zone=zone,

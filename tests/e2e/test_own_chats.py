@@ -112,6 +112,27 @@ async def test_reminders_are_listed_in_all_of_them_and_fire_where_they_were_made
         assert [(row.to.thread, "tea" in row.text) for row in fired] == [(A, True), (None, False)]
 
 
+async def test_a_reminder_of_a_chat_that_is_gone_fires_in_the_first(tmp_path: Path, clock: ManualClock) -> None:
+    async with running(tmp_path, clock=clock) as live:
+        await live.ask("hello", thread=A)
+        await live.ask("hello", thread=B)
+        await live.ask("/remind in 5 min tea", thread=A)
+        await live.ask("/remind in 12000 min bread", thread=B)
+        tip = await live.tip(thread=A)
+        assert tip is not None
+        assert "Forgot 2 messages" in await live.ask(f"/forget session {tip.id} yes", thread=A)
+        await live.advance_until(lambda: len(live.adapter.shown("c", "reminder")) == 1, seconds=30.0)
+        await clock.advance(WEEK + 1)
+        await live.gateway.upkeep.expiry.sweep()
+        await live.quiet()
+        assert await live.tip(thread=B) is None
+        await live.advance_until(lambda: len(live.adapter.shown("c", "reminder")) == 2, seconds=3600.0)
+        fired = [row for row in live.adapter.sent if row.kind == "reminder"]
+        assert [(row.to.thread, "tea" in row.text) for row in fired] == [(None, True), (None, False)]
+        await live.ask("done")
+        assert "bread" in told(live)
+
+
 async def test_forgetting_names_the_other_chats_that_hold_the_words(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         await live.ask("my heliotrope blooms", thread=A)
