@@ -388,7 +388,8 @@ class Server(Struct, kw_only=True):
         elif (number := query.get("from", "")).isascii() and number.isdigit() and len(number) < 9:
             begins = min(begins, int(number))
         ends = min(len(found), begins + MOST_WORDS)
-        shown = await self._words(source, found[begins:ends], own=own)
+        there = replace(source, thread=await self.views.thread(source, session_id))
+        shown = await self._words(there, found[begins:ends], own=own)
         return title, pages.session(shown, begins, ends, len(found))
 
     async def _words(self, source: Source, found: Sequence[Word], *, own: bool = True) -> Html:

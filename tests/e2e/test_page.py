@@ -21,11 +21,12 @@ from gateway.domain.adapter import Accepted
 from gateway.domain.chat import Outbound, SessionKey, Source
 from gateway.domain.message import assistant, user
 from gateway.domain.session import Session
+from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.store.records import Opening
 from gateway.store.redis import RedisStore
 from tests.support.gateway import Gate, Say, config_in
-from tests.support.model import FakeModel, in_turn
+from tests.support.model import FakeModel, in_turn, newest
 from tests.support.page import LivePage, Shown, page
 from tests.support.tools import Payment, payments
 
@@ -468,3 +469,22 @@ async def test_words_whose_command_is_not_taken_are_not_taken_either(
         answer = await live.me.post("/say", {"id": "event0001", "text": "and then?", ahead: named})
         assert (answer.status, "Too many wait." in await answer.text()) == (409, True)
         assert len(live.model.requests) == 1
+
+
+async def test_an_earlier_conversation_of_any_chat_shows_its_tools(tmp_path: Path) -> None:
+    def script(spec: ModelSpec, request: ModelRequest) -> Say:
+        asked = newest(request) == "pay now" and request.messages[-1]["role"] == "user"
+        return payments(5) if asked else Say(text="paid")
+
+    counts = []
+    async with page(tmp_path, model=FakeModel(script), tools=[Payment()]) as live:
+        for number, chat in enumerate(["", "c123456789"]):
+            path = f"/c/{chat}" if chat else "/"
+            await live.me.post("/say", {"id": f"t0000000{number}", "text": "pay now", "chat": chat})
+            await live.me.until("paid", path=path)
+            lines = await live.adapter.views.sessions(source_of("owner"))
+            here = next(each for each in lines if each.thread == source_of("owner", chat).thread)
+            shown = (await live.me.get(f"/s/{here.id}"))[1].partition('<ol class="log"')[2].partition("</ol>")[0]
+            counts.append((shown.count("Result of a tool"), shown.count("<details")))
+    assert counts[0] == counts[1]
+    assert counts[0][1]
