@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 Note = tuple[str, str]  # its folder in the store, and its name there
 
+SHELF: Final = "shelf"  # a folder: what people made of the list of their conversations
+
 _UNSAID: Final = frozenset(
     {
         *("role", "type", "id", "tool_call_id", "event", "parts", "place", "person", "reminded"),
@@ -75,9 +77,10 @@ class Holding(Struct, frozen=True, kw_only=True):
 
 
 def counted_notes(notes: Sequence[Note]) -> dict[str, int]:
-    """How many of these are personas, and how many are others."""
+    """How many of these are personas, names and folders that people gave to conversations, and others."""
     personas = sum(name == "persona" for _, name in notes)
-    return {"personas": personas, "notes": len(notes) - personas}
+    names = sum(folder.startswith(f"{SHELF} ") for folder, _ in notes)
+    return {"personas": personas, "names": names, "notes": len(notes) - personas - names}
 
 
 def holding(words: Holds, history: History, copies: Copies, refs: Callable[[Message], Iterable[str]]) -> Holding:

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from gateway.agent.caps import of_key
 from gateway.agent.files.quota import FileQuotas
+from gateway.agent.holding import SHELF
 from gateway.agent.models import Models
 from gateway.app.config import Config
 from gateway.app.config.shown import shown
@@ -28,7 +29,7 @@ from gateway.commands.base import CommandContext
 from gateway.commands.export import originals
 from gateway.commands.files import has_workspace, workspace_view
 from gateway.commands.runner import CommandRunner
-from gateway.commands.sessions import NAMED, SHELF, can_go_back_to, heading
+from gateway.commands.sessions import NAMED, can_go_back_to, heading
 from gateway.commands.skills import skill_lines
 from gateway.commands.status import shares_of
 from gateway.delivery.markdown.characters import split_text

@@ -22,6 +22,7 @@ from gateway.domain.message import Message, message_named, note_of, said_in
 from gateway.domain.titles import quoted
 from gateway.domain.wording import counted, moment
 from gateway.runtime.errors import UserError
+from gateway.words.text import Holds
 
 _USAGE: Final = (
     "/forget last forgets the last thing that you said, with my answer; /forget <words> finds what to forget; "
@@ -53,6 +54,7 @@ _WAITING: Final = (
 )
 _MOST_WAITING: Final = 1_000  # messages that are looked at
 _MOST: Final = 10  # exchanges in a list
+_LOOKED_AT: Final = 200  # messages that an index finds
 _SESSION: Final = re.compile(r"session (s_\w+)( yes)?")  # a page has asked already
 _NUMBERS: Final = re.compile(r"\d{1,2}(?:[\s,]+\d{1,2})*")
 
@@ -226,9 +228,9 @@ async def _found(ctx: CommandContext, contents: Contents, words: str) -> str:
 
 
 async def _elsewhere(ctx: CommandContext, words: str) -> str:
-    """The other chats of the person in which somebody said this, in a sentence; "": none."""
-    found = await ctx.store.search(f'"{words}"', ctx.key, _MOST)
-    said = {each.hit.session_id for each in found if words.casefold() in said_in(each.hit.message).casefold()}
+    """The other chats of the person in which somebody said these words, in a sentence; "": none."""
+    found, sought = await ctx.store.search(words, ctx.key, _LOOKED_AT), Holds(words)
+    said = {each.hit.session_id for each in found if sought.held(said_in(each.hit.message)) == sought.every}
     others = [each for each in [await ctx.store.session(name) for name in sorted(said)] if each.key != ctx.key]
     titles = dict.fromkeys([f"“{await heading(ctx.store, each)}”" for each in others])
     return _ELSEWHERE.format(titles=", ".join(titles)) if titles else ""
@@ -259,6 +261,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "facts": "remembered fact",
     "reminders": "reminder",
     "personas": "chosen persona",
+    "names": "chosen name",
     "notes": "note",
     "exchanges": "older exchange",
 }

@@ -7,6 +7,7 @@ from datetime import datetime, tzinfo
 from typing import Final
 
 from gateway.agent.caps import written
+from gateway.agent.holding import SHELF
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.chat import SessionKey
 from gateway.domain.command import Proposal
@@ -19,7 +20,6 @@ from gateway.people.approvals import listed
 from gateway.runtime.errors import SessionNotFound, UserError
 from gateway.store.port import Documents, Store, under
 
-SHELF: Final = "shelf"  # a folder: what people made of the list of their conversations
 NAMED: Final = "title "  # begins a note of it: the name of the session whose id follows
 _LISTED = 10
 _PICKED = 30  # sessions that buttons offer

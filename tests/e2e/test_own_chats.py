@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from gateway.agent.caps import Caps, in_force
+from gateway.agent.holding import SHELF
+from gateway.commands.sessions import NAMED
 from gateway.domain.chat import OWN, SessionKey
 from gateway.domain.message import text_of
+from gateway.store.port import under
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel, Gate, Live, Say, in_turn, running
 from tests.support.model import newest
@@ -144,6 +147,25 @@ async def test_forgetting_names_the_other_chats_that_hold_the_words(tmp_path: Pa
         assert "1. " in listed
         assert "other chats" not in listed
         assert "nothing of yours" in await live.ask("/forget heliotrope", chat="2", user="2")
+        for words in ("blooms my heliotrope", '"heliotrope blooms"', "heliotropes"):
+            assert "other chats of yours" in await live.ask(f"/forget {words}", thread=B), words
+        for number in range(30):
+            await live.ask(f"heliotrope, heliotrope {number}", thread=B)
+        assert "other chats of yours" in await live.ask("/forget heliotrope", thread=B)
+
+
+async def test_forgetting_says_that_a_name_goes_that_was_given_to_another_chat(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("what about the heliotrope garden?", thread=A)
+        await live.ask("hello", thread=B)
+        tip = await live.tip(thread=B)
+        assert tip is not None
+        shelf = under(tip.key.owner, SHELF)
+        await live.store.set_notes(shelf, {f"{NAMED}{tip.id}": "heliotrope plan", f"{NAMED}other": "tea"})
+        listed = await live.ask("/forget heliotrope", thread=A)
+        assert "1 chosen name;" in listed
+        assert "1 chosen name" in await _approve(live, "/forget all", A)
+        assert dict(await live.store.notes(shelf)) == {f"{NAMED}other": "tea"}
 
 
 async def test_they_work_on_the_same_files_and_each_takes_back_its_own_changes(tmp_path: Path) -> None:
