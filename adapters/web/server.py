@@ -666,6 +666,7 @@ class Server(Struct, kw_only=True):
             await self.views.shelve(source, id_, title="", pinned=False, folder="")
             gone = await self._take(place, f"{login.person}:{self.ids.new('n')}.delete", f"/forget session {id_} yes")
             await self._done(place, gone)
+            await self.views.seen(place, None)
         self.bells.ring(source.address)
         return web.json_response({}) if _wants_json(request) else _redirect(path_of(chat_of(source.thread)) + END)
 

@@ -171,7 +171,11 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         found, shelf = await self.store.own_sessions(owner, _MOST_OWN), await self.store.notes(under(owner, SHELF))
         asking = {each.key for each in await self.store.approvals(source.address) if each.is_open}
         roots = _roots(found)
-        begun = {each.id: await self._begun(each) for each in found if each.ended_at is None and not each.message_count}
+        begun = {
+            each.id: await self._begun(each)
+            for each in found
+            if each.ended_at is None and not each.message_count and (not each.rewritten or turns.of(each.key))
+        }  # of deleted chats only where somebody works in them again
         listed = {each.id for each in can_go_back_to(found, None)} | {each for each, words in begun.items() if words}
         kept = [each for each in found if each.id in listed]
         lines: dict[str, SessionLine] = {}  # by their roots: the versions of a conversation have arrows in the chat
@@ -204,9 +208,10 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         running = await self.store.running(session.key)
         return "" if running is None else shown_in_a_list(running.inbound.text)
 
-    async def seen(self, source: Source, at: float) -> None:
+    async def seen(self, source: Source, at: float | None) -> None:
         key = self.rules.key(source)
-        await self.store.set_notes(under(key.owner, SHELF), {f"{_SEEN}{key}": f"{at:.3f}"})
+        note = None if at is None else f"{at:.3f}"
+        await self.store.set_notes(under(key.owner, SHELF), {f"{_SEEN}{key}": note})
 
     async def shelve(
         self,

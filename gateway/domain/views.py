@@ -225,8 +225,9 @@ class Views(Protocol):
         """The present sessions of all chats that the person has alone with the bot, and those that /resume goes back
         to, newest first, the pinned ones above, then those in folders; one for all versions of a conversation."""
 
-    async def seen(self, source: Source, at: float) -> None:
-        """Note when the person saw the present session of this chat (seconds since the epoch)."""
+    async def seen(self, source: Source, at: float | None) -> None:
+        """Note when the person saw the present session of this chat (seconds since the epoch; None: nothing of it is
+        left)."""
 
     async def shelve(
         self,

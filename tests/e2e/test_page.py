@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from adapters.web.log import Entry
 from adapters.web.platform import WebPerson, WebSettings
 from adapters.web.server import Server, source_of
+from gateway.agent.holding import SHELF
 from gateway.app.views import StoreViews
 from gateway.domain.adapter import Accepted
 from gateway.domain.chat import Outbound, SessionKey, Source
@@ -23,6 +24,7 @@ from gateway.domain.message import assistant, user
 from gateway.domain.session import Session
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.clock import SystemClock, SystemIds
+from gateway.store.port import under
 from gateway.store.records import Opening
 from gateway.store.redis import RedisStore
 from tests.support.gateway import Gate, Say, config_in
@@ -478,6 +480,7 @@ async def test_an_earlier_conversation_of_any_chat_shows_its_tools(tmp_path: Pat
 
     counts = []
     async with page(tmp_path, model=FakeModel(script), tools=[Payment()]) as live:
+        assert live.adapter.views is not None
         for number, chat in enumerate(["", "c123456789"]):
             path = f"/c/{chat}" if chat else "/"
             await live.me.post("/say", {"id": f"t0000000{number}", "text": "pay now", "chat": chat})
@@ -488,3 +491,28 @@ async def test_an_earlier_conversation_of_any_chat_shows_its_tools(tmp_path: Pat
             counts.append((shown.count("Result of a tool"), shown.count("<details")))
     assert counts[0] == counts[1]
     assert counts[0][1]
+
+
+async def test_deleted_chats_leave_nothing_that_the_list_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with page(tmp_path) as live:
+        views, source = live.adapter.views, source_of("owner")
+        assert isinstance(views, StoreViews)
+        for number in range(3):
+            chat = f"c{number:09}"
+            await live.me.post("/say", {"id": f"t0000000{number}", "text": f"apples {number}", "chat": chat})
+            await live.me.until(f"apples {number}", path=f"/c/{chat}")
+            await live.me.get(f"/c/{chat}")
+            (here,) = await views.sessions(source)
+            await live.me.post("/session", {"order": f"delete {here.id}", "sure": "1", "chat": chat})
+        asked = list[Session]()
+
+        async def begun(_: StoreViews, session: Session) -> str:
+            asked.append(session)
+            return ""
+
+        monkeypatch.setattr(StoreViews, "_begun", begun)
+        assert await views.sessions(source) == []
+        assert asked == []
+        assert await views.store.notes(under(views.rules.key(source), SHELF)) == {}
