@@ -71,3 +71,17 @@ async def test_of_a_step_that_fails_among_others_nothing_is_kept(store: RedisSto
     assert {place for place, each in enumerate(found) if isinstance(each, SessionConflict)} == fails
     kept = [await store.pins(key(chat)) for chat in CHATS]
     assert [pins.set_by for pins in kept] == [None if n in fails else chat for n, chat in enumerate(CHATS)]
+
+
+async def test_news_that_cannot_be_written_fail_their_step_alone(store: RedisStore) -> None:
+    def tells(space: Space, of: SessionKey, word: str) -> str:
+        space.put(PINNED, PinsRecord(key=of, pins=Pins(set_by=of.chat)))
+        space.tell("odd", word)
+        return of.chat
+
+    steps = [store.backend.run(tells, key(chat), "half \ud800" if chat == CHATS[3] else "") for chat in CHATS]
+    async with asyncio.timeout(PATIENCE):
+        found = await asyncio.gather(*steps, return_exceptions=True)
+    assert [isinstance(each, UnicodeEncodeError) for each in found] == [chat == CHATS[3] for chat in CHATS]
+    kept = [(await store.pins(key(chat))).set_by for chat in CHATS]
+    assert kept == [None if chat == CHATS[3] else chat for chat in CHATS]

@@ -148,11 +148,14 @@ class Runner:
                     work.result, work.error = work.step(draft, *work.args), None
                     ran += 1
                 commit.writes = None if looks else Writes(self.known, guess, draft, self._fleet.version())
+                commit.news = () if looks else draft.news
+                job.arguments = self._arguments(guess, commit)
             except Exception as error:  # perhaps of what is not so; else it is the caller's
                 if some > 1:  # the one that failed goes alone, since nothing of what it has put may be stored
                     some = ran if 0 < ran < some else 1
                     continue
-                works[0].error = error
+                works[0].error, commit.writes, commit.news = error, None, ()
+                job.arguments = self._arguments(guess, commit)
             break
         for _ in works:
             waiting.popleft()
@@ -160,8 +163,7 @@ class Runner:
             self._begin(waiting)
         self._fleet.last = max(self._fleet.last, guess.highest)
         commit.works, commit.asks = works, list(guess.asked)
-        commit.news = () if commit.writes is None else draft.news
-        job.arguments, job.writes = self._arguments(guess, commit), bool(commit.writes or commit.news)
+        job.writes = bool(commit.writes or commit.news)
 
     def _arguments(self, guess: Guess, commit: Commit) -> list[Argument]:
         writes, text = commit.writes, b""
