@@ -83,7 +83,9 @@
     const over = groupOf(event.target.closest(".sessions > li"));
     for (const each of document.querySelectorAll(".sessions > .day")) each.classList.toggle("over", each === over);
   });
-  document.addEventListener("drop", async ({ target }) => {
+  document.addEventListener("drop", async (event) => {
+    if (dragged) event.preventDefault();  // Firefox would open it
+    const { target } = event;
     const to = groupOf(target.closest(".sessions > li")), from = groupOf(dragged), moved = dragged;
     if (!moved || !to || to === from) return;
     if (to.matches(".fresh-folder")) {
