@@ -36,9 +36,10 @@ _LONGEST: Final = 8_000  # characters of a person's message; all of them are in 
 _MARKDOWN: Final = ("reply", "remark", "reminder")
 _COLUMNS: Final = re.compile(r"\S {2,}\S")
 _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
-_AGAIN: Final = re.compile(r"\s*/retry\b", re.IGNORECASE)
-# Ends of the events of commands that the page itself gives.
-UNSEEN: Final = (".undo", ".branch", ".name", ".stop", ".delete")
+AGAIN: Final = re.compile(r"\s*/retry\b", re.IGNORECASE)
+# Ends of the events of commands that the page itself gives: neither they nor what they say stand in the chat.
+UNSEEN: Final = (".undo", ".branch", ".name", ".stop", ".model", ".delete")
+MENU: Final = ".menu"  # the same of a command of a menu, of which the answer stands there
 _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
 _SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
 _MOST_DEEDS: Final = 60
@@ -151,16 +152,20 @@ class Log(Struct, kw_only=True):
         story = await views.story(source, words[0].at) if words else Story()
         after, later = _set_back([each.at for each in words]), _set_back([row.created_at for row in rows])
         since = {each.event_id: times for each, times in zip(words, after, strict=True)}
+        waited, waits = ({}, False) if any(after) or any(later) else _waited(words, rows)
         found: list[tuple[str, News | Worked, int]] = []
         for each, times in zip(words, after, strict=True):
-            if each.event_id in story.hidden or each.event_id.endswith(UNSEEN):
+            if each.event_id in story.hidden or each.event_id.endswith((*UNSEEN, MENU)):
                 continue
-            found.append((_place(times, each.at, 0, each.event_id), each, times))
+            at, rank = waited.get(each.event_id, each.at), 2 if waited.get(each.event_id) else 0
+            found.append((_place(times, at, rank, each.event_id), each, times))
             if deeds := story.deeds.get(each.event_id):
                 worked = Worked(id=f"{each.event_id}.deeds", deeds=deeds)
-                found.append((_place(times, each.at, 0, worked.id), worked, times))
+                found.append((_place(times, at, rank, worked.id), worked, times))
         for row, count in zip(rows, later, strict=True):
             if row.answers in story.hidden or (row.kind == "command" and (row.answers or "").endswith(UNSEEN)):
+                continue
+            if row.kind == "notice" and row.created_at < waited.get(row.answers or "", 0.0):  # that it waits
                 continue
             times = max(count, since.get(row.answers or "", 0))
             found.append((_place(times, row.created_at, 1, row.id), row, times))
@@ -169,9 +174,9 @@ class Log(Struct, kw_only=True):
         for place, each_, times in sorted(found, key=itemgetter(0))[-most:]:
             if isinstance(each_, Said):
                 asked = story.words.get(each_.event_id) or ("" if each_.event_id in decided else story.asked_again)
-                said = replace(each_, text=asked) if asked and _AGAIN.match(each_.text) else each_
+                said = replace(each_, text=asked) if asked and AGAIN.match(each_.text) else each_
                 branch = story.branches.get(each_.event_id)
-                entries.append(self._said(said, thread, times, known.get(each_.event_id), branch))
+                entries.append(self._said(said, thread, place, known.get(each_.event_id), branch))
             elif isinstance(each_, Worked):
                 entries.append(_worked(each_, place, known.get(each_.id)))
             else:
@@ -181,7 +186,9 @@ class Log(Struct, kw_only=True):
             entries=entries,
             latest=None if any(after) or any(later) else latest,
             more=len(words) + len(rows) >= most,
-            forked=story.forked or any(_AGAIN.match(each.text) for each in words if each.event_id not in decided),
+            forked=story.forked
+            or waits
+            or any(AGAIN.match(each.text) for each in words if each.event_id not in decided),
             branches=story.branches,
             hidden=story.hidden,
         )
@@ -196,11 +203,15 @@ class Log(Struct, kw_only=True):
             if (each.event_id if isinstance(each, Said) else each.answers) in state.hidden:
                 continue
             if isinstance(each, Said):
-                if _AGAIN.match(each.text):
+                if AGAIN.match(each.text):
                     return None
-                entry = self._said(each, thread, 0, entries.get(each.event_id), state.branches.get(each.event_id))
+                place = _place(0, each.at, 0, each.event_id)
+                entry = self._said(each, thread, place, entries.get(each.event_id), state.branches.get(each.event_id))
                 back, said_at = _is_set_back(said_at, each.at), each.at
             else:
+                asked = entries.get(each.answers or "")
+                if asked is not None and asked.at < said_at:
+                    return None  # what was said meanwhile stands below it
                 entry = await self.of_row(each, entries.get(each.id))
                 back, shown_at = _is_set_back(shown_at, each.created_at), each.created_at
             if back:
@@ -210,18 +221,18 @@ class Log(Struct, kw_only=True):
         return replace(state, entries=newest, latest=(said_at, shown_at), more=state.more or len(entries) > most)
 
     def _said(
-        self, said: Said, thread: str | None, after: int, known: Entry | None, branch: Branch | None = None
+        self, said: Said, thread: str | None, place: str, known: Entry | None, branch: Branch | None = None
     ) -> Entry:
-        if known is not None and known.made_of == (said, after, branch):
+        if known is not None and known.made_of == (said, place, branch):
             return known
         whole = len(said.text) <= _LONGEST
         shown = el("p", cut(said.text, _LONGEST), class_="plain" if whole else "plain cut", dir="auto")
         body: list[Child] = [shown] if said.text.strip() else []
         return Entry.of(
             said.event_id,
-            f"{_place(after, said.at, 0, said.event_id)}{begins(said.text)}",
+            f"{place}{begins(said.text)}",
             _article("said", "You", said.at, [*body, [_file(each, thread) for each in said.files]], _versions(branch)),
-            (said, after, branch),
+            (said, place, branch),
         )
 
     async def of_row(self, row: Outbound, known: Entry | None = None, *, draft: bool = False, after: int = 0) -> Entry:
@@ -240,7 +251,8 @@ class Log(Struct, kw_only=True):
         kind, file = row.kind, None
         if row.file is not None:
             kind, file = "reply", _link(row.file.ref, row.file.name, row.file.mime, row.file.size, row.to.thread)
-        state = " draft" if draft else " open" if kind == "question" and row.buttons else ""
+        state = " notice" if kind == "command" and (row.answers or "").endswith(MENU) else ""
+        state = " draft" if draft else " open" if kind == "question" and row.buttons else state
         return Entry.of(
             row.id,
             _LAST if draft else _place(after, row.created_at, 1, row.id),
@@ -311,6 +323,24 @@ def cut(text: str, most: int) -> str:
     ends = (text.rfind(mark, most // 2, most) for mark in "\n ")
     end = next((each for each in ends if each != -1), most)
     return f"{text[:end].rstrip()} … ({len(text):,} characters)"
+
+
+def _waited(words: Sequence[Said], rows: Sequence[Outbound]) -> tuple[dict[str, float], bool]:
+    """When that was done for which messages waited that were said meanwhile: each stands above its own answer. And
+    whether some still wait."""
+    ends = dict[str, float]()
+    for row in rows:
+        if row.answers and row.kind != "command":
+            ends[row.answers] = max(row.created_at, ends.get(row.answers, 0.0))
+    found, before, waits = dict[str, float](), 0.0, False
+    for each in words:
+        if (end := ends.get(each.event_id, 0.0)) > before:
+            if each.at < before:
+                found[each.event_id] = before
+            before, waits = end, False
+        elif each.at < before and not each.text.startswith("/"):
+            waits = True
+    return found, waits
 
 
 def _set_back(times: Sequence[float]) -> list[int]:

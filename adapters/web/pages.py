@@ -344,7 +344,7 @@ _COMMON: Final = (
     ("Go on in a copy", "/branch"),
     ("Compress now", "/compress"),
     ("Save as Markdown", "/export"),
-    ("What it has cost", "/usage"),
+    ("What this chat has cost", "/usage"),
     ("What you remember", "/memory"),
     ("My reminders", "/reminders"),
     ("My rules", "/pin"),
@@ -554,6 +554,7 @@ def models(found: Sequence[ModelLine], sessions: Sequence[SessionLine], frame: F
         el("ul", items, class_="choices") if items else el("p", "There is no other model."),
         el("p", el("a", "Connect another", href="/settings")) if frame.settings else None,
         id="choices",
+        data_model=frame.model,
     )
 
 

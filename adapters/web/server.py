@@ -44,12 +44,15 @@ from msgspec import Struct, field
 from adapters.web import pages, rehearsal, settings
 from adapters.web.guard import DAYS, LOOK, Guard, Login
 from adapters.web.log import (
+    AGAIN,
     ANEW,
     BACK,
     END,
+    MENU,
     MOST_SHOWN,
     MOST_WORDS,
     SHOWN,
+    UNSEEN,
     Entry,
     Log,
     State,
@@ -90,6 +93,7 @@ _EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _CHAT: Final = re.compile(r"[A-Za-z0-9-]{8,64}")
 # What follows the host of an address. A browser takes // and /\ for the beginning of another host.
 _HERE: Final = re.compile(r"(?:https?://[^/\\]+)?(/(?!/)[!-\[\]-~]{1,500})")
+_MODEL: Final = re.compile(r"/model\s+(\S+)", re.IGNORECASE)
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
     "page.css": "text/css; charset=utf-8",
@@ -674,7 +678,7 @@ class Server(Struct, kw_only=True):
         more = (form.fields.get("text", ""), form.fields.get("more", ""))  # the words that a command takes
         text, id_ = " ".join(filter(None, more)).replace("\r\n", "\n"), form.fields.get("id", "")
         branch = form.fields.get("branch", "")
-        problem, status = "", 200
+        problem, status, more_told = "", 200, {}
         if not _EVENT.fullmatch(id_):
             raise Problem(400, "The message has no id: load the page again.")
         back = form.fields.get("back", "")  # an earlier conversation, from which these words go on
@@ -694,19 +698,33 @@ class Server(Struct, kw_only=True):
                 # Pages without the script give all their buttons one id.
                 said = "\n".join([text, *(each.ref for each in kept)]).encode(errors="replace")
                 event = f"{login.person}:{id_}.{sha256(said).hexdigest()[:8]}"
+                event += _ending(text) if "menu" in form.fields else ""
                 await self._take_back(source, f"{login.person}:{id_}.undo", form.fields.get("instead", ""))
                 accepted = await self._take(source, event, text, files=kept)
                 await self._tell_of(source, accepted, text)
                 problem = accepted.told if accepted.status == "refused" else ""
                 status = 409 if problem else 200
+                if (chosen := _MODEL.match(text)) and not problem and _wants_json(request):
+                    more_told = await self._switched(source, accepted, chosen[1])
         except (Problem, FileRefused) as error:
             problem, status = str(error), error.status if isinstance(error, Problem) else 413
         except StoreUnavailable:
             problem, status = AWAY, 503
         to = path_of(chat_of(source.thread)) + END
         if _wants_json(request):
-            return web.json_response({"problem": problem, "to": to}, status=status)
+            return web.json_response({"problem": problem, "to": to, **more_told}, status=status)
         return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect(to)
+
+    async def _switched(self, source: Source, command: Accepted, name: str) -> dict[str, str]:
+        """The model that answers after this command, and what a menu's command said, which does not stand in the
+        chat."""
+        await self._done(source, command)
+        if not await self.views.ended(source, command.event_id):
+            return {"model": name, "told": f"{name} answers as soon as this answer is finished."}
+        rows = await self.views.shown(source, _LOOKS)
+        told = next((row.text for row in rows if row.answers == command.event_id), "")
+        model, _ = await self.views.model(source)
+        return {"model": model, "told": told if command.event_id.endswith(UNSEEN) else ""}
 
     def _ask(self, request: web.BaseRequest, login: Login, question: str, fields: Mapping[str, str]) -> web.Response:
         """Ask the person first; a yes sends the form again with these fields."""
@@ -740,7 +758,7 @@ class Server(Struct, kw_only=True):
         if text.startswith("/"):
             self.anew.add(source.address)
         news: Said | None = None
-        if accepted.status == "new":
+        if accepted.status == "new" and not accepted.event_id.endswith((*UNSEEN, MENU)):
             with suppress(StoreUnavailable):  # it has the message, and the pages look again
                 news = next(
                     (each for each in await self.views.said(source, 1) if each.event_id == accepted.event_id), None
@@ -899,6 +917,13 @@ def _redirect(to: str) -> web.Response:
 def _present(sessions: Sequence[SessionLine], source: Source) -> str | None:
     """The id of the session to which the next message of a chat goes."""
     return next((each.id for each in sessions if each.present and each.thread == source.thread), None)
+
+
+def _ending(text: str) -> str:
+    """The end of the event of what a menu sends, if it is a command; what asks again stands for what it asks."""
+    if not text.startswith("/") or AGAIN.match(text):
+        return ""
+    return next((f".{each}" for each in ("stop", "model") if text.startswith(f"/{each}")), MENU)
 
 
 def _own_path(address: str) -> str:

@@ -431,8 +431,12 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         return embeddings.spec.name, answer.vectors, answer.tokens
 
     async def model(self, source: Source) -> tuple[str, bool]:
-        models = self._context(source).agents.metering.models
-        spec = await answering(models, self.store, self.rules.key(source), source)
+        ctx, key = self._context(source), self.rules.key(source)
+        models = ctx.agents.metering.models
+        if await ctx.present() is None:  # it may be chosen before the first message
+            spec = models.of(await ctx.sessions.first(key, source))
+        else:
+            spec = await answering(models, self.store, key, source)
         embedded = models.plugins[spec.provider].only_model
         return spec.name or embedded, bool(embedded)
 

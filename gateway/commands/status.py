@@ -210,7 +210,7 @@ async def usage(ctx: CommandContext) -> str:
         spent = await ctx.store.usage(0.0, "session", key=ctx.key)
         lines.append(f"This session: {total_line([total for total in spent if total.label in whole])}")
     day = await ctx.store.usage(ctx.clock.now() - _DAY, "model", key=ctx.key)
-    lines.append(f"Last 24 hours: {total_line(day)}")
+    lines.append(f"Last 24 hours, in this chat: {total_line(day)}")
     if len(day) > 1:
         lines += [f"  {total.label}: {total_line([total])}" for total in day]
     lines += _estimated(await ctx.store.usage(ctx.clock.now() - _DAY, "purpose", key=ctx.key))

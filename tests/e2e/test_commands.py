@@ -145,13 +145,13 @@ async def test_the_prompt_and_the_tools_are_counted_again_once_counts_are_exact(
 async def test_usage_counts_calls_of_the_session_and_of_the_day(tmp_path: Path) -> None:
     model = FakeModel(in_turn(*(Say(text="hi", prompt=tokens) for tokens in (1_000, 2_000, 3_000))))
     async with running(tmp_path, model=model) as live:
-        assert await live.ask("/usage") == "Last 24 hours: 0 calls, 0 tokens in, 0 out, $0.00"
+        assert await live.ask("/usage") == "Last 24 hours, in this chat: 0 calls, 0 tokens in, 0 out, $0.00"
         await live.ask("hello")
         await live.ask("/new")
         await live.ask("hello")
         lines = (await live.ask("/usage")).splitlines()
         assert lines[0] == "This session: 1 call, 2,000 tokens in, 3 out, $0.00"
-        assert lines[1] == "Last 24 hours: 2 calls, 3,000 tokens in, 6 out, $0.00"
+        assert lines[1] == "Last 24 hours, in this chat: 2 calls, 3,000 tokens in, 6 out, $0.00"
         assert len(lines) == 2
         await live.ask("/model other")
         await live.ask("hello")

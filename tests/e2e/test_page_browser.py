@@ -349,7 +349,7 @@ async def test_what_people_do_with_a_chat_is_said_in_words(tmp_path: Path, chrom
             assert await me.evaluate("document.documentElement.scrollWidth <= innerWidth")
         async with person(chromium, live, java_script_enabled=False) as other:
             await other.locator(".below summary", has_text="This chat").click()
-            await other.locator(".below").get_by_role("button", name="What it has cost").click()
+            await other.locator(".below").get_by_role("button", name="What this chat has cost").click()
             assert "/usage" in (await live.me.until("tokens")).text
 
 
@@ -420,7 +420,7 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
         await me.goto(live.adapter.at)
         await me.locator("#models summary").click()
         await me.locator("#models .menu").get_by_role("button", name="fake ✓").first.click()
-        await expect(me.locator("#log")).to_contain_text("/model fake")
+        await expect(me.locator("#toast")).to_contain_text("fake")
         await me.get_by_role("button", name="Record").click()
         await me.get_by_role("button", name="End the recording").click()
         await me.get_by_role("button", name="Remove recording.webm").wait_for()
@@ -451,7 +451,7 @@ async def test_a_model_is_found_by_its_name_and_says_its_window_and_price(
         await expect(choice).to_have_text("big200K tokens · $3 in, $15 out per million")
         assert not (await Axe().run(me)).response["violations"]
         await choice.click()
-        await expect(me.locator("#log")).to_contain_text("/model big")
+        await expect(me.locator("#models summary")).to_have_text("big ▾")
         await say(me, "/model small-7")
         await expect(me.locator("#log .command").last).to_contain_text("small-7")
         await say(me, "hello")

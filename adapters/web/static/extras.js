@@ -120,6 +120,7 @@
     const place = models.querySelector(".menu");
     const found = await part(models.querySelector(".menu a")?.href || "/models", "choices");
     if (!found) return;
+    models.querySelector("summary").textContent = `${found.dataset.model} ▾`;
     place.replaceChildren(found);
     const names = [...found.querySelectorAll("li")];
     if (names.length > 8) {

@@ -198,8 +198,8 @@
     try { sessionStorage.setItem(KEPT, JSON.stringify(texts)); } catch { /* private mode: only a reload loses it */ }
     if ($("problem")) showWaiting();
   }
-  function say(words, files = [], instead = "") {
-    unsent.push({ id: newId(), text: words, files, instead, back: composer?.elements.back?.value || "", chat: command.elements.chat.value });
+  function say(words, files = [], instead = "", menu = "") {
+    unsent.push({ id: newId(), text: words, files, instead, menu, back: composer?.elements.back?.value || "", chat: command.elements.chat.value });
     keep();
     sendNext();
   }
@@ -219,8 +219,8 @@
     const first = unsent[0];
     let again = false;
     try {
-      const { id, text: words, files, instead = "", back = "", chat = "" } = first;
-      const response = await post(command, { id, text: words, instead, back, chat }, files);
+      const { id, text: words, files, instead = "", menu = "", back = "", chat = "" } = first;
+      const response = await post(command, { id, text: words, instead, back, chat, ...(menu && { menu }) }, files);
       const answer = (response.headers.get("Content-Type") || "").includes("json") ? await response.json() : {};
       if (response.status === 401) return void location.reload();
       again = response.status >= 500;
@@ -228,6 +228,8 @@
         unsent.shift();
         problem(response.ok ? "" : answer.problem || "The message was not taken: load the page again.");
         if (response.ok && instead && live && $("before").firstChild) document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));
+        if (answer.model && $("models")) $("models").querySelector("summary").textContent = `${answer.model} ▾`;
+        if (answer.told) toast(answer.told);
         if (response.ok && back && !live) { keep(); return void location.assign(answer.to); }
         if (!response.ok && text) { text.value = [first.text, text.value].filter(Boolean).join("\n"); grow(); }
       } else problem(answer.problem || "");
@@ -258,7 +260,7 @@
       list.id = "unsent";
       $("problem").before(list);
     }
-    list.replaceChildren(...unsent.filter((each) => each.chat === command.elements.chat.value).map((each) => {
+    list.replaceChildren(...unsent.filter((each) => !each.menu && each.chat === command.elements.chat.value).map((each) => {
       const item = document.createElement("li");
       item.textContent = each.text || each.files.map((file) => file.name).join(", ");
       item.dir = "auto";
@@ -276,7 +278,7 @@
     const goes = button.name === "branch";
     if (button.getAttribute("form") === "command" && !goes) {
       button.closest("details.menus")?.removeAttribute("open");
-      return say(button.value);
+      return say(button.value, [], "", "1");
     }
     button.disabled = true;
     (goes ? post(command, { id: newId(), branch: button.value }) : post(press, { token: button.value }))
@@ -542,7 +544,7 @@
     const act = (event.ctrlKey || event.metaKey) && !event.altKey && (held[`shift ${key}`] && event.shiftKey ? held[`shift ${key}`] : held[key]);
     if (act) { event.preventDefault(); return act(); }
     if (key === "escape" && event.shiftKey) return text.focus();
-    if (key === "escape" && !event.target.closest("input, dialog") && !text.value && !$("working").hidden) return say("/stop");
+    if (key === "escape" && !event.target.closest("input, dialog") && !text.value && !$("working").hidden) return say("/stop", [], "", "1");
     if (event.target.closest("input, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "?") keys();
     if (event.key === "c" && !getSelection().toString()) copyLast(".reply > .acts");

@@ -1,0 +1,92 @@
+"""What the page's own buttons say for a person leaves no command behind in the chat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from gateway.agent.models import Models
+from gateway.providers.base import ModelSpec, OfferedModel
+from tests.support.browser import equals_reload, person, say
+from tests.support.gateway import Gate, Say, in_turn
+from tests.support.model import FakeModel
+from tests.support.page import page
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # as the browser's
+
+
+async def shown(me: Page) -> list[str]:
+    """The words of the chat, as they stand."""
+    return [each.strip() for each in await me.locator("#log .body").all_inner_texts()]
+
+
+async def chosen(me: Page, name: str) -> None:
+    """Choose a model in the menu."""
+    await me.locator("#models summary").click()
+    await me.locator("#models .menu").get_by_role("button", name=name).click()
+
+
+async def test_a_model_is_chosen_without_a_word_in_the_chat(
+    tmp_path: Path, chromium: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def offered(models: Models, home: ModelSpec) -> list[OfferedModel]:
+        models._offered |= {(home.provider, home.base_url, each): 200_000 for each in ("small", "large")}
+        return [OfferedModel(name="small"), OfferedModel(name="large")]
+
+    monkeypatch.setattr(Models, "offered", offered)
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        label = me.locator("#models summary")
+        await chosen(me, "small")
+        await expect(label).to_have_text("small ▾")
+        await expect(me.locator("#toast")).to_contain_text("small")
+        await expect(me.locator("#empty")).to_be_visible()
+        assert await shown(me) == []
+        await say(me, "hello")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: hello")
+        await chosen(me, "large")
+        await expect(label).to_have_text("large ▾")
+        await label.click()
+        await expect(me.locator("#models li").filter(has_text="✓")).to_contain_text("large")
+        await me.keyboard.press("Escape")
+        assert await shown(me) == ["hello", "echo: hello"]
+        await equals_reload(me)
+        await expect(label).to_have_text("large ▾")
+        await say(me, "/model small")  # what is typed stands there, and the label is true
+        await expect(label).to_have_text("small ▾")
+        assert "/model small" in await shown(me)
+
+
+async def test_stop_leaves_what_was_written_and_a_note(tmp_path: Path, chromium: Browser) -> None:
+    gates = [Gate(), Gate(), Gate()]
+    script = in_turn(Say(first="one ", gate=gates[0]), Say(first="two ", gate=gates[1]), Say(text="three"))
+    stopped = "Stopped before the answer was finished."
+    async with page(tmp_path, model=FakeModel(script)) as live, person(chromium, live) as me:
+        await say(me, "count")
+        await expect(me.locator("#log")).to_contain_text("one")
+        await me.click("#stop")
+        await expect(me.locator("#log .notice")).to_contain_text(stopped)
+        await expect(me.locator("#working")).to_be_hidden()
+        assert await shown(me) == ["count", "one", stopped]
+        await equals_reload(me)
+        await say(me, "again")
+        await expect(me.locator("#log")).to_contain_text("two")
+        await say(me, "and then")
+        await expect(me.locator("#log .said").last).to_contain_text("and then")
+        await me.keyboard.press("Escape")
+        await expect(me.locator("#log")).to_contain_text("three")
+        await expect(me.locator("#working")).to_be_hidden()
+        assert await shown(me) == ["count", "one", stopped, "again", "two", stopped, "and then", "three"]
+        await equals_reload(me)
+
+
+async def test_a_command_of_a_menu_is_seen_by_its_answer_alone(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await say(me, "hello")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: hello")
+        await me.locator(".below summary", has_text="This chat").click()
+        await me.get_by_role("button", name="What this chat has cost").click()
+        await expect(me.locator("#log .command.notice")).to_contain_text("Last 24 hours, in this chat")
+        await expect(me.locator("#log .said")).to_have_count(1)
+        await equals_reload(me)
