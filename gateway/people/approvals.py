@@ -46,6 +46,7 @@ NOTHING_CHOSEN: Final = "You chose nothing yet: choose what you mean, then press
 NOT_CHOSEN: Final = "Choose one of the options: press a button, send its number, or send /deny."
 NO_FORM: Final = "Write your answer as your next message."
 ANSWERED: Final = "Thank you, that is the answer."
+CHOSE: Final = "Answered: {answer}"
 NO_WORDS: Final = "I have not asked you anything here."
 _ANSWERS: Final = "answers"  # the folder of the words that answer questions, by token, until their turns have read them
 _TICKS: Final = "ticks "  # begins the names of notes there: the options that are ticked so far
@@ -366,7 +367,10 @@ class Approvals(Struct, kw_only=True):
 
     async def decide(self, approval: Approval, verdict: Verdict, by: str | None) -> Decision | None:
         """Decide a question, and say so under it. None: the question is gone."""
-        rows = self._edit(approval, _told(approval, verdict))
+        told = _told(approval, verdict)
+        if told == ANSWERED and approval.choices.options:
+            told = CHOSE.format(answer=approval.choices.named(words := await self.words(approval)) or words)
+        rows = self._edit(approval, told)
         at = self.clock.now()
         step = insist(lambda: self.store.decide(approval, verdict, by, at, rows), clock=self.clock, what="decide")
         decision = await step
