@@ -251,7 +251,8 @@ class Log(Struct, kw_only=True):
         kind, file = row.kind, None
         if row.file is not None:
             kind, file = "reply", _link(row.file.ref, row.file.name, row.file.mime, row.file.size, row.to.thread)
-        state = " notice" if kind == "command" and (row.answers or "").endswith(MENU) else ""
+        of_menu = kind in ("command", "error") and (row.answers or "").endswith((*UNSEEN, MENU))
+        state = " notice" if of_menu else ""
         state = " draft" if draft else " open" if kind == "question" and row.buttons else state
         return Entry.of(
             row.id,
@@ -260,7 +261,7 @@ class Log(Struct, kw_only=True):
                 f"{kind}{state}",
                 _WHO[kind],
                 None if draft else row.created_at,
-                [body if row.text.strip() else None, file, el("p", buttons, class_="buttons") if buttons else None],
+                [body if row.text.strip() else None, file, el("p", buttons, class_=_row_of(row)) if buttons else None],
                 about=row.answers if row.kind == "reply" and not draft else None,
             ),
             made_of,
@@ -373,6 +374,11 @@ def _label(button: Button, row: Outbound) -> str:
     """What stands on a button: beside a yes that lasts, the plain one says that it does not."""
     lasts = len(row.buttons[0]) > 1 and len(row.buttons) > 1
     return _ONCE if button.label == LABELS[0] and lasts else button.label
+
+
+def _row_of(row: Outbound) -> str:
+    """The class of a row of buttons: of options, none is proposed."""
+    return "buttons" if row.buttons[0][0].token.startswith("approve") else "buttons options"
 
 
 def _question(text: str) -> Child:

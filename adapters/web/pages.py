@@ -249,7 +249,7 @@ def _status(work: str, problem: str) -> Html:
     return el(
         "div",
         el("p", problem, id="problem", role="alert", hidden=not problem),
-        el("p", el("span", class_="dots", aria_hidden="true"), told, id="working", hidden=not work),
+        el("p", el("span", class_="dots", aria_hidden="true"), told, id="working", hidden=not work, data_at=work),
         class_="state",
     )
 

@@ -45,7 +45,8 @@ async def test_it_types_streams_reloads_in_the_middle_and_stops(tmp_path: Path, 
     async with page(tmp_path, model=FakeModel(answers)) as live, person(chromium, live) as me:
         await say(me, "count")
         await expect(me.locator("#log")).to_contain_text("one")
-        await expect(me.locator("#working")).to_be_visible()
+        await expect(me.locator("#stop")).to_be_visible()
+        await expect(me.locator("#work")).to_be_hidden()  # one sees that it writes
         await me.reload()
         await expect(me.locator("#log")).to_contain_text("one")
         first.open()
@@ -644,7 +645,8 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await expect(me.locator("#log .said").first).to_be_visible()
         await me.goto(live.adapter.at)
         await say(me, "something else entirely")
-        await expect(me.locator(".sessions li")).to_have_count(2)
+        await expect(me.locator(".sessions li")).to_have_count(3)
+        await expect(me.locator("#log")).to_contain_text("echo: something else entirely")
         (other,) = [each.id for each in await live.adapter.views.sessions(source_of("owner")) if not each.present]
         await live.me.post("/session", {"order": f"rename {other}", f"title {other}": "Vienna by train"})
         await live.me.say("/sessions")  # a name of the list is known everywhere

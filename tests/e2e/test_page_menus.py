@@ -9,6 +9,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gateway.agent.models import Models
 from gateway.providers.base import ModelSpec, OfferedModel
+from gateway.runtime.errors import ProviderError
 from tests.support.browser import equals_reload, person, say
 from tests.support.gateway import Gate, Say, in_turn
 from tests.support.model import FakeModel
@@ -89,4 +90,41 @@ async def test_a_command_of_a_menu_is_seen_by_its_answer_alone(tmp_path: Path, c
         await me.get_by_role("button", name="What this chat has cost").click()
         await expect(me.locator("#log .command.notice")).to_contain_text("Last 24 hours, in this chat")
         await expect(me.locator("#log .said")).to_have_count(1)
+        await equals_reload(me)
+
+
+async def test_an_error_can_be_tried_again_and_a_new_chat_is_listed_at_once(tmp_path: Path, chromium: Browser) -> None:
+    gate = Gate()
+    script = in_turn(Say(error=ProviderError("no"), gate=gate), Say(text="better"), Say(text="more"))
+    async with page(tmp_path, model=FakeModel(script)) as live, person(chromium, live) as me:
+        await expect(me.locator("body.away")).to_have_count(0)
+        await me.route("**/say", lambda route: None)  # which is not even taken yet
+        await say(me, "try it")
+        await expect(me.locator(".sessions .present")).to_have_text("try it")
+        await expect(me.locator(".sessions .day")).to_have_text("Today")
+        await me.unroute("**/say")
+        await me.reload()
+        gate.open()
+        retry = me.get_by_role("button", name="Try again")
+        await retry.click()
+        await expect(me.locator("#log .reply")).to_contain_text("better")
+        await expect(me.locator("#log .error")).to_have_count(0)
+        await equals_reload(me)
+        await say(me, "/resume 99")
+        await expect(me.locator("#log")).to_contain_text("/sessions lists your sessions")
+        await expect(retry).to_be_hidden()
+
+
+async def test_a_question_says_what_was_chosen_and_proposes_none(tmp_path: Path, chromium: Browser) -> None:
+    asks = '{"question": "Which colour?", "options": ["red", "green"]}'
+    script = in_turn(Say(calls=[("ask_person", asks)]), Say(text="it is green"))
+    async with page(tmp_path, model=FakeModel(script)) as live, person(chromium, live) as me:
+        await say(me, "paint it")
+        options = me.locator(".question .buttons button")
+        await expect(options).to_have_text(["red", "green", "Refuse"])
+        colours = await options.evaluate_all("all => all.map((each) => getComputedStyle(each).backgroundColor)")
+        assert colours[0] == colours[1]
+        await options.nth(1).click()
+        await expect(me.locator(".question .below")).to_have_text("Answered: green")
+        await expect(me.locator("#log .reply")).to_contain_text("it is green")
         await equals_reload(me)

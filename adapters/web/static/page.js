@@ -51,6 +51,10 @@
   const offered = (name) => actions[name].cloneNode(true);
   function dress(root) {
     if (!actions.copy) return;
+    for (const error of root.querySelectorAll("article.error:not(.notice, :has(.retry))")) {
+      error.append(Object.assign(offered("again"), { className: "retry", ariaLabel: "Try again", title: "Try again" }));
+      error.lastChild.append("Try again");
+    }
     for (const pre of root.querySelectorAll(".body pre:not(.math)")) {
       if (pre.closest(".code")) continue;
       const box = document.createElement("div"), head = document.createElement("header");
@@ -201,7 +205,20 @@
   function say(words, files = [], instead = "", menu = "") {
     unsent.push({ id: newId(), text: words, files, instead, menu, back: composer?.elements.back?.value || "", chat: command.elements.chat.value });
     keep();
+    if (words.startsWith("/")) $("present")?.remove();  // it may begin another
+    else if (live && !document.querySelector(".sessions .present")) listed(words || files[0].name);
     sendNext();
+  }
+  function listed(words) {  // a new chat, at once
+    const list = document.querySelector(".sessions"), item = document.createElement("li");
+    item.className = item.id = "present";
+    item.dataset.at = Date.now() / 1000;
+    item.innerHTML = "<a dir=auto></a>";
+    Object.assign(item.firstChild, { href: location.pathname, textContent: words.slice(0, 60) });
+    for (const each of list.querySelectorAll(".day")) each.remove();
+    list.insertBefore(item, list.querySelector("li:not([data-group])"));
+    grouped(document);
+    titled();
   }
   async function post(form, fields, files = []) {
     let body = new URLSearchParams({ csrf: form.elements.csrf.value, chat: form.elements.chat.value, ...fields });  // read with less work than parts
@@ -310,10 +327,14 @@
   const named = (said) => said.closest("li").dataset.event ?? (live ? said.closest("li").id.slice(2) : "");
   const words = (said) => said.querySelector(".plain")?.textContent || "";
   const lastSaid = () => [...log.querySelectorAll(".said")].filter((each) => !words(each).startsWith("/")).at(-1);
-  const lastReply = () => [...log.querySelectorAll("article.reply")].at(-1);
-  function askedFor(reply) {
+  const lastReply = () => [...log.querySelectorAll("article:is(.reply, .error)")].at(-1);
+  function above(reply) {
     let item = reply.closest("li");
     while (item && !item.querySelector(".said")) item = item.previousElementSibling;
+    return item;
+  }
+  function askedFor(reply) {
+    const item = above(reply);
     return item && !words(item).startsWith("/") && !item.querySelector(".cut, .file") ? item.querySelector(".said") : null;
   }
   document.addEventListener("again", ({ detail }) => {
@@ -327,7 +348,8 @@
       each.hidden = !composer || words(each.closest("article")).startsWith("/") || !named(each);
     }
     for (const each of document.querySelectorAll("main [data-do=again]")) {
-      each.hidden = !composer || !live || (each.closest("article") !== last && !askedFor(each.closest("article")));
+      const article = each.closest("article"), ofCommand = article.matches(".error") && words(above(article) || article).startsWith("/");
+      each.hidden = !composer || !live || ofCommand || (article !== last && !askedFor(article));
     }
   }
   for (const each of [...log.children].slice(-LATE)) dress(each);
@@ -365,7 +387,7 @@
     if (begun && item.querySelector(".command")) document.dispatchEvent(new CustomEvent("begun", { detail: begun }));
   }
   function work(words) {
-    $("work").textContent = words;
+    $("work").textContent = $("working").dataset.at = words;
     $("working").hidden = !words;
   }
   // A browser keeps six connections to one address: a tab that nobody sees gives its own back.
