@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import accumulate, pairwise
+from math import inf
 from operator import attrgetter, itemgetter
 from typing import Final, Self, TypeAlias
 from urllib.parse import quote
@@ -157,7 +158,7 @@ class Log(Struct, kw_only=True):
         for each, times in zip(words, after, strict=True):
             if each.event_id in story.hidden or each.event_id.endswith((*UNSEEN, MENU)):
                 continue
-            at, rank = waited.get(each.event_id, each.at), 2 if waited.get(each.event_id) else 0
+            at, rank = waited.get(each.event_id, each.at), 2 if each.event_id in waited else 0
             found.append((_place(times, at, rank, each.event_id), each, times))
             if deeds := story.deeds.get(each.event_id):
                 worked = Worked(id=f"{each.event_id}.deeds", deeds=deeds)
@@ -165,7 +166,7 @@ class Log(Struct, kw_only=True):
         for row, count in zip(rows, later, strict=True):
             if row.answers in story.hidden or (row.kind == "command" and (row.answers or "").endswith(UNSEEN)):
                 continue
-            if row.kind == "notice" and row.created_at < waited.get(row.answers or "", 0.0):  # that it waits
+            if row.kind == "notice" and row.created_at < waited.get(row.answers or "", -inf):  # that it waits
                 continue
             times = max(count, since.get(row.answers or "", 0))
             found.append((_place(times, row.created_at, 1, row.id), row, times))
@@ -188,6 +189,7 @@ class Log(Struct, kw_only=True):
             more=len(words) + len(rows) >= most,
             forked=story.forked
             or waits
+            or bool(waited)
             or any(AGAIN.match(each.text) for each in words if each.event_id not in decided),
             branches=story.branches,
             hidden=story.hidden,
@@ -203,7 +205,7 @@ class Log(Struct, kw_only=True):
             if (each.event_id if isinstance(each, Said) else each.answers) in state.hidden:
                 continue
             if isinstance(each, Said):
-                if AGAIN.match(each.text):
+                if AGAIN.match(each.text) or each.at < shown_at:
                     return None
                 place = _place(0, each.at, 0, each.event_id)
                 entry = self._said(each, thread, place, entries.get(each.event_id), state.branches.get(each.event_id))
@@ -332,10 +334,10 @@ def _waited(words: Sequence[Said], rows: Sequence[Outbound]) -> tuple[dict[str, 
     ends = dict[str, float]()
     for row in rows:
         if row.answers and row.kind != "command":
-            ends[row.answers] = max(row.created_at, ends.get(row.answers, 0.0))
-    found, before, waits = dict[str, float](), 0.0, False
+            ends[row.answers] = max(row.created_at, ends.get(row.answers, -inf))
+    found, before, waits = dict[str, float](), -inf, False
     for each in words:
-        if (end := ends.get(each.event_id, 0.0)) > before:
+        if (end := ends.get(each.event_id, -inf)) > before:
             if each.at < before:
                 found[each.event_id] = before
             before, waits = end, False

@@ -61,6 +61,7 @@ class Conversation:
             "kind": "reply",
             "text": self.text(),
             "created_at": float(self.number),
+            "answers": self.rng.choice(self.words[-3:]).event_id if self.words else None,  # some wait for others
             **more,
         }
         return Outbound(key=KEY, to=KEY.address, **facts)  # type: ignore[arg-type]
