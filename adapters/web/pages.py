@@ -298,7 +298,11 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str)
     attach = el("label", icon("clip"), el("span", "Add files", class_="vh"), files, class_="attach", title="Add files")
     hint = el(
         "p",
-        "Sending makes a new version of that message. ‹ brings back the old version and what followed it. Esc cancels.",
+        el(
+            "span",
+            "Sending makes a new version of the marked message. ‹ brings back the old version and what followed it.",
+        ),
+        el("button", "Cancel", " ", el("kbd", "Esc", class_="keys"), type="button", id="cancel-edit"),
         id="editing",
         hidden=True,
     )

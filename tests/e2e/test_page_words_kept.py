@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
 from tests.e2e.test_page_attacks import PASSWORDS, with_people
-from tests.support.browser import person, say, tab
+from tests.support.browser import equals_reload, person, say, tab
 from tests.support.gateway import Say, in_turn
 from tests.support.model import FakeModel
 from tests.support.page import LivePage, page
@@ -60,6 +60,36 @@ async def test_what_waits_is_not_sent_by_who_logs_in_next(tmp_path: Path, chromi
         await me.goto(live.adapter.at)
         await expect(me.locator("#log")).to_contain_text("echo: a secret of Anna's")
         await context.close()
+
+
+async def test_an_edit_puts_what_was_being_written_aside_and_says_what_it_changes(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    async with page(tmp_path) as live, person(chromium, live, viewport={"width": 390, "height": 780}) as me:
+        for words in ("two apples", "\n\n".join(f"line {number}" for number in range(40))):
+            await say(me, words)
+            await expect(me.locator("#log .reply").last).to_contain_text(f"echo: {words[:6]}")
+        field, first = me.locator("#text"), me.locator(".said").first
+        await field.fill("half a thought")
+        await first.get_by_role("button", name="Edit").dispatch_event("click")
+        await expect(field).to_have_value("two apples")
+        await expect(me.locator("[data-edited] .said")).to_contain_text("two apples")
+        await expect(first).to_be_in_viewport(ratio=1)
+        await me.keyboard.press("Escape")
+        await expect(field).to_have_value("half a thought")
+        await first.get_by_role("button", name="Edit").dispatch_event("click")
+        await me.locator(".said").last.get_by_role("button", name="Edit").dispatch_event("click")
+        await expect(me.locator("[data-edited] .said")).to_contain_text("line 39")
+        await me.get_by_role("button", name="Cancel").click()
+        await expect(field).to_have_value("half a thought")
+        await expect(me.locator("[data-edited]")).to_have_count(0)
+        await first.get_by_role("button", name="Edit").dispatch_event("click")
+        await field.fill("two pears")
+        await me.locator("button.send:visible").click()
+        await expect(me.locator("#log")).to_contain_text("echo: two pears")
+        await expect(field).to_have_value("half a thought")
+        await equals_reload(me)
+        await expect(field).to_have_value("half a thought")
 
 
 async def test_a_file_that_is_too_large_is_told_before_it_is_sent_and_a_long_text_becomes_one(

@@ -491,19 +491,24 @@
     if (pasted.length) { event.preventDefault(); pick(pasted); }
   });
 
-  // A message can be said anew: then it is taken back with all that followed.
-  let instead = "";
+  // A message can be said anew: then it is taken back with all that followed. What was being written waits meanwhile.
+  let instead = "", aside = "";
   function editing(said) {
     if (said?.querySelector(".cut, .file")) {
       return problem("This message is long or has files: it is not all here. Take it back with /undo, and send it again.");
     }
+    if (hint.hidden) aside = text.value;
     hint.hidden = !said;
     instead = said ? named(said) : "";
-    text.value = said ? words(said) : "";
+    text.value = said ? words(said) : aside;
+    document.querySelector("[data-edited]")?.removeAttribute("data-edited");
+    said?.closest("li").setAttribute("data-edited", "");
     grow();
-    text.focus();
+    text.focus({ preventScroll: true });
+    said?.closest("li").scrollIntoView({ block: "nearest" });
   }
-  document.addEventListener("edit", (event) => editing(hint.hidden ? event.detail : null));
+  document.addEventListener("edit", ({ detail }) => editing(detail.closest("[data-edited]") ? null : detail));
+  $("cancel-edit").addEventListener("click", () => editing(null));
 
   composer.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -515,9 +520,8 @@
     }
     const sent = picked;
     const taken = instead;
-    instead = "";
-    hint.hidden = true;
     text.value = "";
+    if (taken) editing(null);
     picked = [];
     pick([]);
     complete();
