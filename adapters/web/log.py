@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from adapters.web.icons import icon
 from adapters.web.markup import Child, Html, el, joined
-from adapters.web.rendering import LARGEST, all_rendered, rendered, verbatim
+from adapters.web.rendering import LARGEST, all_rendered, finished, rendered, verbatim
 from gateway.domain.approval import LABELS, code_in
 from gateway.domain.chat import OWN, Attachment, Button, Outbound, Source
 from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
@@ -243,7 +243,7 @@ class Log(Struct, kw_only=True):
         made_of = (row.text, row.kind, row.buttons, row.file, row.created_at, draft, after)
         if known is not None and known.made_of == made_of:
             return known
-        body = await self._body(row)
+        body = await self._body(replace(row, text=finished(row.text)) if draft else row)
         buttons = [
             el("button", _label(button, row), type="submit", form="press", name="token", value=button.token)
             for line in row.buttons

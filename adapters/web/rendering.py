@@ -7,6 +7,7 @@ reads.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final
@@ -42,6 +43,9 @@ _COLOURS: Final = {  # classes by the kinds that pygments names, the particular 
     "Function": "t-name",
     "Class": "t-name",
 }
+# Formulas, of which the last may only have begun.
+_FORMULA: Final = re.compile(r"(?<!\\)(?:\$\$.*?(?:(\$\$)|\Z)|\\\[.*?(?:(\\\])|\Z)|\\\(.*?(?:(\\\))|\Z))", re.DOTALL)
+_FORMULA_LONG: Final = 2_000  # characters
 _HEADINGS: Final = {"H1": "h3", "H2": "h4", "H3": "h5"}
 
 
@@ -54,6 +58,15 @@ def rendered(markdown: str) -> Html:
         return _Tree().filled(events)
     except (LookupError, RecursionError, TypeError, ValueError):
         return verbatim(markdown)
+
+
+def finished(markdown: str) -> str:
+    """What is written of an answer so far, without a formula that has only begun: its signs would stand there until it
+    ends, and then jump."""
+    begins, last = max(markdown.rfind("\n\n"), len(markdown) - _FORMULA_LONG, 0), None
+    for last in _FORMULA.finditer(markdown, begins) if markdown.count("```") % 2 == 0 else ():
+        pass
+    return markdown if last is None or last.lastindex else markdown[: last.start()]
 
 
 def all_rendered(texts: Sequence[str]) -> list[Html]:

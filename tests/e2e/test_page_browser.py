@@ -493,9 +493,7 @@ async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_t
         await expect(me.locator("dialog")).to_contain_text("searches all chats")
         await me.keyboard.press("Escape")
         await me.locator("#show-keys").focus()
-        await me.keyboard.press("c")
-        await expect(me.locator("#toast")).to_have_text("Copied")
-        assert await me.evaluate("navigator.clipboard.readText()") == "another answer"
+        await me.keyboard.press("c")  # means nothing here: it would overwrite what one has copied
         await me.keyboard.press("Control+Shift+C")
         await eventually(
             lambda: me.evaluate("navigator.clipboard.readText().then((words) => words === 'another answer')")
@@ -536,6 +534,29 @@ if x:
 ---
 
 $$\\frac{1}{2}$$"""
+
+
+CARETS = """[...document.querySelectorAll(".draft .body, .draft .body *")].filter((each) =>
+getComputedStyle(each, "::after").content.includes("▍")).map((each) => each.localName)"""
+
+
+@pytest.mark.parametrize(
+    ("written", "carets"),
+    [
+        ("1. one\n\n   more\n2. two\n   - three\n\n> said", ["p"]),
+        ("| a | b |\n|---|---|\n| c | d |", ["td"]),
+        ("- one\n\n```python\nx = 1", ["code"]),
+        ("# Title\n\n$$\\frac{1}", ["h3"]),
+    ],
+)
+async def test_what_is_being_written_has_one_caret_and_it_is_at_the_end(
+    tmp_path: Path, chromium: Browser, written: str, carets: list[str]
+) -> None:
+    model = FakeModel(in_turn(Say(first=written, text="", gate=Gate())))
+    async with page(tmp_path, model=model) as live, person(chromium, live) as me:
+        await say(me, "tell me")
+        await expect(me.locator(".draft")).to_be_visible()
+        assert await me.evaluate(CARETS) == carets
 
 
 async def test_an_answer_is_copied_as_markdown_and_read_aloud(tmp_path: Path, chromium: Browser) -> None:

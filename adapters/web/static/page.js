@@ -573,7 +573,6 @@
     if (key === "escape" && !event.target.closest("input, dialog") && !text.value && !$("working").hidden) return say("/stop", [], "", "1");
     if (event.target.closest("input, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "?") keys();
-    if (event.key === "c" && !getSelection().toString()) copyLast(".reply > .acts");
     if (event.key === "/") { event.preventDefault(); text.focus(); text.value = text.value || "/"; complete(); }
   });
 

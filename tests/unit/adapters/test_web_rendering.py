@@ -10,8 +10,26 @@ from hypothesis import strategies as st
 
 from adapters.web.formulas import ATTRIBUTES, ELEMENTS
 from adapters.web.markup import Html, el, is_address, joined
-from adapters.web.rendering import LARGEST, rendered
+from adapters.web.rendering import LARGEST, finished, rendered
 from tests.support.markdown_pieces import replies, shredded
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("so $$\\frac{1}", "so "),
+        ("so \\[ \\begin{matrix} a \\\\[2pt] b", "so "),
+        ("so \\(x", "so "),
+        ("$$a$$ and $$b$$ so $$c", "$$a$$ and $$b$$ so "),
+        ("$$a$$ and \\(b\\) so", "$$a$$ and \\(b\\) so"),
+        ("the shell's $$, as said\n\nand", "the shell's $$, as said\n\nand"),
+        ("```sh\necho $$", "```sh\necho $$"),
+        ("it costs $5", "it costs $5"),
+        ("$$" + "a" * 3_000, "$$" + "a" * 3_000),
+    ],
+)
+def test_a_formula_that_has_only_begun_is_held_back(written: str, shown: str) -> None:
+    assert finished(written) == shown
 
 
 @pytest.mark.parametrize(
