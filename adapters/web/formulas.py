@@ -31,7 +31,7 @@ ELEMENTS: Final = frozenset((
     "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover",
 ))  # fmt: skip
 ATTRIBUTES: Final = frozenset((
-    "accent", "columnalign", "data-tex", "display", "displaystyle", "fence", "form", "largeop", "linethickness",
+    "accent", "columnalign", "display", "displaystyle", "fence", "form", "largeop", "linethickness",
     "lspace", "mathvariant", "maxsize", "minsize", "movablelimits", "notation", "rspace", "scriptlevel", "separator",
     "stretchy", "width",
 ))  # fmt: skip
@@ -46,7 +46,6 @@ def formula(latex: str, *, display: bool) -> Html:
         converter: Any = import_module("latex2mathml.converter")  # by name: most conversations have no formulas
         source = _ENVIRONMENTS.sub(_known, source).replace(r"\operatorname*", r"\operatorname")
         tree = converter.convert_to_element(source, display="block" if display else "inline")
-        tree.set("data-tex", latex.strip())  # for who copies the answer
         return _built(tree)
     except _unreadable():
         code = el("code", readable(latex), class_="math", dir="ltr")

@@ -284,7 +284,7 @@ class Log(Struct, kw_only=True):
         for each in found:
             event = each.event or event
             folded = event in deeds
-            text = _CALLS.sub("", each.text) if folded and each.role == "assistant" else each.text
+            text = without_calls(each.text) if folded and each.role == "assistant" else each.text
             if (folded and each.role == "tool") or (each.role == "assistant" and not text.strip()):
                 continue
             kept.append((replace(each, text=text), event))
@@ -344,6 +344,11 @@ def _waited(words: Sequence[Said], rows: Sequence[Outbound]) -> tuple[dict[str, 
         elif each.at < before and not each.text.startswith("/"):
             waits = True
     return found, waits
+
+
+def without_calls(text: str) -> str:
+    """What was said, without the names of the tools that ran then."""
+    return _CALLS.sub("", text)
 
 
 def _set_back(times: Sequence[float]) -> list[int]:

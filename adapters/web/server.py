@@ -59,6 +59,7 @@ from adapters.web.log import (
     beside,
     chat_of,
     path_of,
+    without_calls,
 )
 from adapters.web.markup import Child, Html, el
 from adapters.web.platform import LARGEST_FILE, NAME, OWNER, WebSettings
@@ -284,6 +285,8 @@ class Server(Struct, kw_only=True):
         path, query = request.path, request.query
         if path == pages.NEW:
             return _redirect(path_of(self.ids.new("c").replace("_", "-")))
+        if id_ := query.get("text", ""):
+            return web.Response(text=await self._written(source, id_, path.removeprefix("/s/")))
         if path == "/":
             present = [each for each in await self.views.sessions(source) if each.present]
             last = max(present, key=attrgetter("last_active_at"), default=None)
@@ -395,6 +398,21 @@ class Server(Struct, kw_only=True):
         there = replace(source, thread=await self.views.thread(source, session_id))
         shown = await self._words(there, found[begins:ends], own=own)
         return title, pages.session(shown, begins, ends, len(found))
+
+    async def _written(self, source: Source, id_: str, session_id: str) -> str:
+        """An answer as it was written, by the id of its element: a row of a chat, or a message of a session; that of
+        the present one may stand in a chat, too. Raises Problem."""
+        kind, _, name = id_.partition("-")
+        if kind == "e":
+            found = [each.text for each in await self.views.rows(source, [name])]
+        else:
+            if session_id.startswith("/"):
+                session_id = _present(await self.views.sessions(source), source) or ""
+            _, words = await self.views.words(source, session_id)
+            found = [without_calls(each.text) for each in words if each.id == name]
+        if not found:
+            raise Problem(404, "There is no such message.")
+        return found[0]
 
     async def _words(self, source: Source, found: Sequence[Word], *, own: bool = True) -> Html:
         story = await self.views.story(source, found[0].at) if found else Story()

@@ -110,43 +110,24 @@
     if (button.dataset.do === "again") document.dispatchEvent(new CustomEvent("again", { detail: button.closest("article") }));
     if (button.dataset.do === "edit") document.dispatchEvent(new CustomEvent("edit", { detail: button.closest("article") }));
     if (button.dataset.do !== "copy") return;
-    copy(code ? code.querySelector("code").textContent : markdown(button.closest("article").querySelector(".body")).trim());
+    copy(code ? code.querySelector("code").textContent : written(button.closest("article")));
   });
   function aloud(words) {
     const speaks = speechSynthesis.speaking;
     speechSynthesis.cancel();
     if (!speaks) speechSynthesis.speak(new SpeechSynthesisUtterance(words));
   }
-  // What is shown, as Markdown, which other programs read.
-  const AROUND = { strong: "**", em: "*", s: "~~", code: "`" };
-  function markdown(node) {
-    const tag = node.localName, inside = () => [...node.childNodes].map(markdown).join("");
-    const led = (text, first, rest) => text.trim().split("\n").map((line, at) => (at ? rest : first) + line).join("\n");
-    const tex = node.dataset?.tex;
-    if (!tag || node.matches(".plain")) return node.textContent;
-    if (tex) return node.matches("[display=block]") ? `$$${tex}$$\n\n` : `$${tex}$`;
-    if (tag === "pre") return `\`\`\`${node.querySelector("code")?.dataset.language || ""}\n${node.textContent.replace(/\n$/, "")}\n\`\`\`\n\n`;
-    if (AROUND[tag]) return AROUND[tag] + inside() + AROUND[tag];
-    if (tag === "a") return `[${inside()}](${node.href})`;
-    if (tag === "br") return "\n";
-    if (tag === "hr") return "---\n\n";
-    if (tag === "header") return "";  // of code
-    if (/^h[3-6]$/.test(tag)) return `${"#".repeat(tag[1] - 2)} ${inside()}\n\n`;
-    if (tag === "blockquote") return `${led(inside(), "> ", "> ")}\n\n`;
-    if (tag === "ul" || tag === "ol") {
-      const items = [...node.children].map((item, at) => led(markdown(item), tag === "ul" ? "- " : `${node.start + at}. `, "   "));
-      return `${node.parentNode.localName === "li" ? "\n" : ""}${items.join("\n")}\n\n`;
-    }
-    if (tag === "table") {
-      const rows = [...node.rows].map((row) => `| ${[...row.cells].map((cell) => markdown(cell).trim()).join(" | ")} |`);
-      rows.splice(1, 0, `|${"---|".repeat(node.rows[0].cells.length)}`);
-      return `${rows.join("\n")}\n\n`;
-    }
-    return inside() + (tag === "p" ? "\n\n" : "");
+  // An answer as it was written; as it is shown, where nobody can be asked.
+  async function written(article) {
+    const shown = article.querySelector(".body").innerText;
+    if (article.matches(".said")) return shown;
+    const answer = await fetch(`${location.pathname}?text=${encodeURIComponent(article.closest("li").id)}`).catch(() => null);
+    return (answer?.ok && await answer.text()) || shown;
   }
   async function copy(words) {
     try {
-      await navigator.clipboard.writeText(words);
+      const text = Promise.resolve(words).then((each) => new Blob([each], { type: "text/plain" }));
+      await navigator.clipboard.write([new ClipboardItem({ "text/plain": text })]);  // at once: some browsers forget the press
       toast("Copied");
     } catch {
       toast("This browser does not let the page copy: select the words instead.");
