@@ -81,6 +81,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     stages: Mapping[str, str]  # platforms that can be rehearsed
     model: str  # the one that answers this person
     embedded: bool  # whether that one only shows how things work
+    hears: bool = False  # whether it, or another for it, hears what they record
     settings: bool = False  # whether they can change them here
     look: str = ""  # light or dark, whatever their machine prefers
     chat: str = ""
@@ -306,7 +307,16 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str)
         id="editing",
         hidden=True,
     )
-    record = _pictured("mic", "Record", id_="record", class_="attach", hidden=True)
+    record = _pictured("mic", "Record", id_="record", class_="attach", hidden=True) if frame.hears else None
+    recording = el(
+        "p",
+        el("span", class_="dots", aria_hidden="true"),
+        el("span", "Recording"),
+        el("span", "0:00", class_="right", role="timer"),
+        el("button", "Cancel", type="button"),
+        id="recording",
+        hidden=True,
+    )
     stop = _command([el("span", "Stop", class_="vh")], "/stop", class_="send", id_="stop", title="Stop")
     row = el("div", attach, field, record, _SEND, stop, class_="row")
     return el(
@@ -316,6 +326,7 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str)
         menu,
         el("ul", id="chosen", aria_label="Chosen files"),
         hint,
+        recording if frame.hears else None,
         row,
         _below(frame, commands, here=not back),
         id="composer",
@@ -362,6 +373,7 @@ def side(frame: Frame, inner: Html) -> Html:
         "form",
         icon("search"),
         el("input", type="search", name="q", placeholder="Search all chats", aria_label="Search all chats", dir="auto"),
+        hidden(chat=frame.chat) if frame.chat else None,
         action="/search",
         role="search",
     )
@@ -389,8 +401,8 @@ def _me(frame: Frame) -> Html:
         (beside("/workspace", frame.chat), "folder", "Files"),
         (beside("/skills", frame.chat), "spark", "Skills"),
         *[(beside(f"/as/{name}", frame.chat), "phone", "Rehearsal") for name in sorted(frame.stages)[-1:]],
-        *([("/settings", "gear", "Settings")] if frame.settings else []),
-        *([("/inside", "shield", "Operator")] if frame.role == "admin" else []),
+        *([(beside("/settings", frame.chat), "gear", "Settings")] if frame.settings else []),
+        *([(beside("/inside", frame.chat), "shield", "Operator")] if frame.role == "admin" else []),
     ]
     links = [el("li", el("a", icon(picture), label, href=href)) for href, picture, label in pages]
     looks = [
@@ -414,14 +426,20 @@ def _me(frame: Frame) -> Html:
     return el("details", el("summary", icon("person"), name, icon("more")), menu, class_="menus me")
 
 
+OF_CHAT: Final = ("Window and memory", "Files", "Skills")  # what tells of one chat, also of the first
 NEW: Final = "/new"  # the address that begins a chat
 _LOOKS: Final = (("", "screen", "As this machine is set"), ("light", "sun", "Light"), ("dark", "moon", "Dark"))
 
 
 def side_list(
-    sessions: Sequence[SessionLine], shares: WindowShares | None, chat: str, unread: Container[str], *, writes: bool
+    sessions: Sequence[SessionLine],
+    shares: WindowShares | None,
+    chat: str | None,
+    unread: Container[str],
+    *,
+    writes: bool,
 ) -> Html:
-    """The part of the side that changes while people talk, on a page of this chat. `unread`: sessions with answers that
+    """The part of the side that changes while people talk, on a page of this chat, or of none. `unread`: sessions with answers that
     the person has not seen."""
 
     def is_here(each: SessionLine) -> bool:
@@ -479,7 +497,7 @@ def _about_session(each: SessionLine) -> Html:
             "div",
             words("Name", "title", each.title, "rename", "Rename"),
             words("Folder", "folder", each.folder, "move", "Move", list="folders"),
-            button("Take the pin away", "unpin") if each.pinned else button("Pin", "pin"),
+            button("Unpin", "unpin") if each.pinned else button("Pin", "pin"),
             share("Share", each.id),
             button("Delete", "delete", class_="bad"),
             class_="menu",
@@ -488,8 +506,8 @@ def _about_session(each: SessionLine) -> Html:
     )
 
 
-def _bar_line(shares: WindowShares | None, chat: str) -> Child:
-    if shares is None:
+def _bar_line(shares: WindowShares | None, chat: str | None) -> Child:
+    if shares is None or chat is None:
         return None
     told = f"Context {min(100, 100 * shares.used / shares.window):.0f}% full"
     parts = " · ".join(f"{name} {tokens:,}" for name, tokens in shares.parts)

@@ -353,7 +353,8 @@ class Server(Struct, kw_only=True):
         self, frame: pages.Frame, source: Source, title: str, body: Child, aside: Child = None
     ) -> web.Response:
         """A page besides the chat."""
-        return _page(pages.page(frame, title, body, await self._side(source), aside))
+        side = await self._side(source, tells=bool(frame.chat) or title in pages.OF_CHAT)
+        return _page(pages.page(frame, title, body, side, aside))
 
     async def _title(self, source: Source, found: Word) -> str:
         return await self.views.title(source, found.session_id) or "A conversation"
@@ -538,11 +539,13 @@ class Server(Struct, kw_only=True):
             stages=self.views.stages(),
             model=model,
             embedded=embedded,
+            hears=await self.views.hears(source),
             settings=self.desk is not None and role == "admin",
             look=login.look,
         )
 
-    async def _side(self, source: Source, sessions: Sequence[SessionLine] | None = None) -> Html:
+    async def _side(self, source: Source, sessions: Sequence[SessionLine] | None = None, *, tells: bool = True) -> Html:
+        """The list, on a page that `tells` of this chat, or of none."""
         sessions = await self.views.sessions(source) if sessions is None else sessions
         unread = {
             each.id
@@ -550,8 +553,9 @@ class Server(Struct, kw_only=True):
             if each.present and each.seen_at is not None and each.last_active_at > each.seen_at
             if not self.bells.hears(replace(source.address, thread=each.thread))
         }
-        writes, shares = await self.views.role(source) != "reader", await self.views.shares(source)
-        return pages.side_list(sessions, shares, chat_of(source.thread), unread, writes=writes)
+        writes = await self.views.role(source) != "reader"
+        shares, chat = (await self.views.shares(source), chat_of(source.thread)) if tells else (None, None)
+        return pages.side_list(sessions, shares, chat, unread, writes=writes)
 
     async def _seen(self, source: Source, sessions: Sequence[SessionLine], at: float) -> None:
         """Note when a person saw a chat, if something was said in it."""

@@ -440,6 +440,11 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         embedded = models.plugins[spec.provider].only_model
         return spec.name or embedded, bool(embedded)
 
+    async def hears(self, source: Source) -> bool:
+        ctx = self._context(source)
+        spec = await answering(ctx.agents.metering.models, self.store, ctx.key, source)
+        return ctx.program.writes_down or bool(spec.sounds)
+
     async def models(self, source: Source) -> Sequence[ModelLine]:
         models = self._context(source).agents.metering.models
         home = models.home_of(source.platform, names(source))

@@ -301,6 +301,9 @@ class Views(Protocol):
     async def model(self, source: Source) -> tuple[str, bool]:
         """The name of the model that answers them, and whether it is embedded and only shows how things work."""
 
+    async def hears(self, source: Source) -> bool:
+        """Whether what they record reaches the model that answers them: it hears, or another writes down for it."""
+
     async def models(self, source: Source) -> Sequence[ModelLine]:
         """The models that they may choose from, the configured one first; of a server that does not answer, that."""
 

@@ -12,6 +12,7 @@ from playwright.async_api import Browser, expect
 
 from adapters.web.server import source_of
 from gateway.agent.caps import Caps
+from gateway.agent.files.speech import TranscriptionSettings
 from gateway.agent.models import Models
 from gateway.app.config import Config
 from gateway.context.policy import CompressionSettings
@@ -391,7 +392,8 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
     )
     written = '{"path": "list.md", "content": "tent <b>"}'
     script = in_turn(Say(calls=[("write_file", written)]), Say(first="Fou", text=found, gate=gate), Say(text="heard"))
-    async with page(tmp_path, model=FakeModel(script)) as live, person(chromium, live) as me:
+    config = config_in(tmp_path, transcription=TranscriptionSettings(command=("true",)))
+    async with page(tmp_path, model=FakeModel(script), config=config) as live, person(chromium, live) as me:
         await say(me, "write it, and say when Rome began")
         fold = me.locator(".deeds")
         await expect(fold).to_contain_text("Used write_file")  # while the answer is being written
@@ -422,7 +424,13 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
         await me.locator("#models summary").click()
         await me.locator("#models .menu").get_by_role("button", name="fake ✓").first.click()
         await expect(me.locator("#toast")).to_contain_text("fake")
-        await me.get_by_role("button", name="Record").click()
+        await me.get_by_role("button", name="Record", exact=True).click()
+        await expect(me.get_by_role("timer")).to_have_text(re.compile("0:0[1-9]"))
+        assert not (await Axe().run(me)).response["violations"]
+        await me.locator("#recording").get_by_role("button", name="Cancel").click()
+        await expect(me.locator("#recording")).to_be_hidden()
+        await expect(me.locator("#chosen li")).to_have_count(0)
+        await me.get_by_role("button", name="Record", exact=True).click()
         await me.get_by_role("button", name="End the recording").click()
         await me.get_by_role("button", name="Remove recording.webm").wait_for()
         await say(me, "listen")
@@ -471,6 +479,7 @@ async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_t
         me = await tab(context, wrong := [])
         await me.goto(live.adapter.guard.link)
         await expect(me.locator(".below")).to_contain_text("fake")
+        await expect(me.locator("#record")).to_have_count(0)  # nobody would hear it
         await me.get_by_role("button", name="Add buy milk to my to-do list").click()
         await expect(me.locator("#log .reply")).to_contain_text("that is")
         await expect(me.locator("#empty")).to_be_hidden()

@@ -43,6 +43,9 @@ def line(me: Page, title: str, mark: str = "") -> object:
     return within.locator(f".mark.{mark}") if mark else within
 
 
+MENU = "getComputedStyle(document.querySelector('.fold summary > .icon'))"
+
+
 async def test_two_chats_answer_at_the_same_time(tmp_path: Path, chromium: Browser) -> None:
     gate = Gate()
     async with page(tmp_path, model=FakeModel(held(gate))) as live, person(chromium, live) as me:
@@ -53,6 +56,12 @@ async def test_two_chats_answer_at_the_same_time(tmp_path: Path, chromium: Brows
         await expect(me.locator("#empty")).to_be_visible()
         await expect(me.locator("#working")).to_be_hidden()
         await expect(line(me, "slow number one", "works")).to_be_visible()
+        ring = "({ backgroundColor, animationName }) => [backgroundColor, animationName]"
+        mark = f"({ring})(getComputedStyle(document.querySelector('.sessions .mark')))"
+        assert await me.evaluate(mark) == ["rgba(0, 0, 0, 0)", "turn"]
+        await me.emulate_media(reduced_motion="reduce")
+        assert await me.evaluate(mark) == ["rgba(0, 0, 0, 0)", "none"]
+        await me.emulate_media(reduced_motion="no-preference")
         assert not (await Axe().run(me)).response["violations"]
         await say(me, "quick number two")
         await expect(me.locator("#log .reply")).to_contain_text("echo: quick number two (1)")
@@ -63,6 +72,19 @@ async def test_two_chats_answer_at_the_same_time(tmp_path: Path, chromium: Brows
         async with live.me.http.head(f"{live.adapter.at}/c/") as answer:  # a page that asks whether its login holds
             assert answer.status == 200
         await equals_reload(me)
+        await expect(line(me, "slow number one", "unread")).to_be_visible()
+        assert (await me.evaluate(mark))[0] != "rgba(0, 0, 0, 0)"
+        unmarked = await me.evaluate(f"{MENU}.color")
+        await me.set_viewport_size({"width": 390, "height": 780})
+        assert await me.evaluate(f"{MENU}.color") == unmarked, "an answer can wait"
+        await me.set_viewport_size({"width": 1280, "height": 720})
+        await me.get_by_role("searchbox").fill("number")
+        await me.keyboard.press("Enter")
+        await expect(me.locator(".present")).to_contain_text("quick number two")  # one came from there
+        await me.goto(f"{live.adapter.at}/search")
+        await expect(me.locator("h1")).to_be_visible()
+        await expect(me.locator(".present, .window")).to_have_count(0)
+        await me.goto(second)
         await expect(line(me, "slow number one", "unread")).to_be_visible()
         await me.get_by_role("link", name="slow number one").click()
         await expect(me.locator("#log .reply")).to_contain_text("echo: slow number one (1)")

@@ -174,24 +174,36 @@
   // -- recording ------------------------------------------------------------------------------------------
   const record = $("record");
   if (record && navigator.mediaDevices && window.MediaRecorder) {
-    let recorder = null;
+    let recorder = null, dropped = false;
+    const told = $("recording"), time = told.querySelector("[role=timer]");
     record.hidden = false;
+    told.querySelector("button").addEventListener("click", () => { dropped = true; recorder?.stop(); });
     record.addEventListener("click", async () => {
       if (recorder) return recorder.stop();
       try {
         const stream = await navigator.mediaDevices.getUserMedia({ audio: true }), parts = [];
         recorder = new MediaRecorder(stream);
         recorder.addEventListener("dataavailable", (each) => parts.push(each.data));
+        const begun = Date.now(), ticks = setInterval(() => {
+          const seconds = Math.floor((Date.now() - begun) / 1000);
+          time.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+        }, 250);
         recorder.addEventListener("stop", () => {
+          clearInterval(ticks);
           for (const each of stream.getTracks()) each.stop();
           const type = recorder.mimeType.split(";")[0], ending = type.split("/")[1];
           recorder = null;
           record.classList.remove("on");
+          told.hidden = true;
           record.setAttribute("aria-label", "Record");
+          if (dropped) return;
           const file = new File(parts, `recording.${ending}`, { type });
           document.dispatchEvent(new CustomEvent("recorded", { detail: file }));
         });
+        dropped = false;
+        time.textContent = "0:00";
         recorder.start();
+        told.hidden = false;
         record.classList.add("on");
         record.setAttribute("aria-label", "End the recording");
       } catch {
