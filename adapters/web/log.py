@@ -511,8 +511,8 @@ def _host(url: str) -> str:
 
 def moment(at: float) -> Html:
     """A time, which the page's script writes in the reader's own zone."""
-    when = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-    return Html(f'<time datetime="{when}">{when[:10]} {when[11:16]} UTC</time>')
+    when = datetime.fromtimestamp(at, UTC)
+    return Html(f'<time datetime="{when.isoformat(timespec="seconds")}">{when.day} {when:%B %Y, %H:%M} UTC</time>')
 
 
 def _file(file: Attachment, thread: str | None) -> Html:

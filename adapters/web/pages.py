@@ -161,11 +161,12 @@ def writing(
 ) -> Child:
     """What stands below messages: what a turn is at, and the field. `back`: an earlier conversation, from which words
     go on."""
+    down = _pictured("down", "To the newest message", id_="to-end", hidden=True)
+    refused = [down, el("p", REFUSED, class_="notice")]
     return [
-        _pictured("down", "To the newest message", id_="to-end", hidden=True),
         el("span", id="end"),
         _status(work, problem),
-        _composer(frame, commands, text, back) if frame.role != "reader" else el("p", REFUSED, class_="notice"),
+        refused if frame.role == "reader" else _composer(frame, commands, text, back, down),
         _ACTIONS,
     ]
 
@@ -226,6 +227,10 @@ def delete(title: str) -> str:
     return f"Delete “{title}”? This cannot be undone."
 
 
+SHARE: Final = (
+    "Whoever has the link may read this chat, also what is said in it later, until you take the link back. Make one?"
+)
+MAKE: Final = "Make a link"
 DELETE: Final = "Delete"
 CANCEL: Final = "Cancel"
 REFUSED: Final = "You may read here. To write, ask the operator to add you to access.allow."
@@ -261,7 +266,7 @@ def _command(label: Child, text: str, *, class_: str = "", id_: str | None = Non
     return el("button", label, type="submit", form="command", name="text", value=text, **more)
 
 
-def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str) -> Html:
+def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str, above: Child) -> Html:
     menu = el(
         "ul",
         [
@@ -323,6 +328,7 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str)
         "form",
         _hidden(frame),
         hidden(back=back) if back else None,
+        above,
         menu,
         el("ul", id="chosen", aria_label="Chosen files"),
         hint,
@@ -439,8 +445,8 @@ def side_list(
     *,
     writes: bool,
 ) -> Html:
-    """The part of the side that changes while people talk, on a page of this chat, or of none. `unread`: sessions with answers that
-    the person has not seen."""
+    """The part of the side that changes while people talk, on a page of this chat, or of none. `unread`: sessions with
+    answers that the person has not seen."""
 
     def is_here(each: SessionLine) -> bool:
         return each.present and chat_of(each.thread) == chat
@@ -617,7 +623,8 @@ def shared(assets: Mapping[str, str], title: str, body: Child) -> bytes:
         "Somebody shares this conversation with you. You can read this conversation, but not write in it.",
         class_="notice",
     )
-    main = el("main", el("h1", title, dir="auto"), told, body, class_="reading shared", id="main")
+    made_with = el("p", el("img", src=assets["icon.svg"], alt=""), el("strong", "Legato"), class_="brand")
+    main = el("main", made_with, el("h1", title, dir="auto"), told, body, class_="reading shared", id="main")
     return document(f"{title} · Legato", main, assets=assets, body_class="shared")
 
 
@@ -1161,10 +1168,10 @@ def told(assets: Mapping[str, str], title: str, text: str) -> bytes:
     return _card(assets, f"{title} · Legato", title, [el("p", text), el("p", el("a", "To the chat", href="/"))])
 
 
-def asked(assets: Mapping[str, str], question: str, action: str, fields: Mapping[str, str]) -> bytes:
-    """A page with one question before something goes for good, for who has no script. A yes sends the fields."""
-    yes = el("button", DELETE, type="submit", class_="bad")
-    form = el("form", hidden(**fields), yes, method="post", action=action, class_="buttons")
+def asked(assets: Mapping[str, str], question: str, yes: str, action: str, fields: Mapping[str, str]) -> bytes:
+    """A page with one question before something is done, for who has no script. A `yes` sends the fields."""
+    does = el("button", yes, type="submit", class_="bad" if yes == DELETE else None)
+    form = el("form", hidden(**fields), does, method="post", action=action, class_="buttons")
     body = [el("p", question, dir="auto"), form, el("p", el("a", CANCEL, href=f"/{END}"))]
     return _card(assets, "Legato", "Legato", body)
 

@@ -63,10 +63,9 @@ def rendered(markdown: str) -> Html:
 def finished(markdown: str) -> str:
     """What is written of an answer so far, without a formula that has only begun: its signs would stand there until it
     ends, and then jump."""
-    begins, last = max(markdown.rfind("\n\n"), len(markdown) - _FORMULA_LONG, 0), None
-    for last in _FORMULA.finditer(markdown, begins) if markdown.count("```") % 2 == 0 else ():
-        pass
-    return markdown if last is None or last.lastindex else markdown[: last.start()]
+    begins = max(markdown.rfind("\n\n"), len(markdown) - _FORMULA_LONG, 0)
+    found = list(_FORMULA.finditer(markdown, begins)) if markdown.count("```") % 2 == 0 else []
+    return markdown if not found or found[-1].lastindex else markdown[: found[-1].start()]
 
 
 def all_rendered(texts: Sequence[str]) -> list[Html]:
@@ -203,6 +202,6 @@ _CONTENTS: Final[dict[str, Callable[[Any], Child]]] = {
     "SoftBreak": lambda _: el("br"),
     "HardBreak": lambda _: el("br"),
     "Rule": lambda _: el("hr"),
-    "TaskListMarker": lambda done: "☑ " if done else "☐ ",
+    "TaskListMarker": lambda done: [el("span", "☑" if done else "☐", class_="task"), " "],
     "FootnoteReference": lambda label: f"[{label}]",
 }

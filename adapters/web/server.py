@@ -661,6 +661,10 @@ class Server(Struct, kw_only=True):
         id_ = form.fields.get("session", "")
         if await self.views.title(source, id_) is None:
             raise SessionNotFound(f"There is no session {id_[:40]}.")
+        known = any(each.session == id_ and each.token for each in self.guard.shares.of(login.person))
+        if not known and "sure" not in form.fields:
+            fields = {"session": id_, "sure": "1"}
+            return self._ask(request, login, pages.SHARE, fields, yes=pages.MAKE)
         if (made := await self.guard.shares.make(login.person, id_)) is None:
             raise Problem(409, "You already have as many links as are allowed: take one back first.")
         if _wants_json(request):
@@ -748,11 +752,18 @@ class Server(Struct, kw_only=True):
         model, _ = await self.views.model(source)
         return {"model": model, "told": told if command.event_id.endswith(UNSEEN) else ""}
 
-    def _ask(self, request: web.BaseRequest, login: Login, question: str, fields: Mapping[str, str]) -> web.Response:
+    def _ask(
+        self,
+        request: web.BaseRequest,
+        login: Login,
+        question: str,
+        fields: Mapping[str, str],
+        yes: str = pages.DELETE,
+    ) -> web.Response:
         """Ask the person first; a yes sends the form again with these fields."""
         if _wants_json(request):
-            return web.json_response({"ask": question, "yes": pages.DELETE, "no": pages.CANCEL, "bad": True})
-        return _page(pages.asked(self._paths, question, request.path, {"csrf": login.csrf, **fields}))
+            return web.json_response({"ask": question, "yes": yes, "no": pages.CANCEL, "bad": yes == pages.DELETE})
+        return _page(pages.asked(self._paths, question, yes, request.path, {"csrf": login.csrf, **fields}))
 
     async def _take_back(self, source: Source, event: str, instead: str) -> None:
         """Take back the message `instead` and all that followed, once for this `event`. Raises Problem."""

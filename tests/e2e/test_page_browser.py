@@ -858,7 +858,7 @@ async def test_axe_finds_nothing(tmp_path: Path, chromium: Browser) -> None:
             await live.me.say(each)
         await live.me.until("of my window")
         (present,) = re.findall(r'name="session" value="([^"]+)">Share this', (await live.me.get("/window"))[1])
-        await live.me.post("/share", {"session": present})
+        await live.me.post("/share", {"session": present, "sure": "1"})
         (shared,) = re.findall(r'href="(/shared/[^"]+)"', (await live.me.get("/window"))[1])
         paths = ("/", "/window", "/inside", "/search?q=code", "/workspace", "/skills", "/as/telegram")
         paths += (f"/s/{present}", shared)

@@ -20,7 +20,7 @@ PASSWORD = "a password of twelve"
 async def shared(live: LivePage, who: Visitor) -> str:
     """Share the present conversation; the link's path."""
     (present,) = re.findall(r'name="session" value="([^"]+)">Share this', (await who.get("/window"))[1])
-    assert (await who.post("/share", {"session": present})).status == 200
+    assert (await who.post("/share", {"session": present, "sure": "1"})).status == 200
     (path,) = re.findall(r'href="(/shared/[^"]+)"', (await who.get("/window"))[1])
     return str(path)
 
@@ -48,6 +48,7 @@ async def test_it_shows_one_conversation_to_anybody_until_it_is_taken_back(tmp_p
         assert "secret" not in (await stranger.get(link))[1]
         for path in ("/window", "/inside", "/search?q=harbour"):
             assert "harbour" not in (await stranger.get(path))[1]
+        assert re.search(r"<strong>Legato</strong>.*<time [^>]*>\d+ [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC", html)
         assert (await stranger.get(link[:-1]))[0] == 404
         (name,) = re.findall(r'name="end" value="([^"]+)"', (await live.me.get("/window"))[1])
         assert (await live.me.post("/share", {"end": name})).status == 303

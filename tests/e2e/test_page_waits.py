@@ -66,6 +66,11 @@ async def test_a_link_is_shown_where_it_is_made(tmp_path: Path, chromium: Browse
         await say(me, "\n\n".join(f"line {number}" for number in range(80)))
         await more(me, "line 0")
         await me.get_by_role("button", name="Share").click()
+        await me.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+        assert not live.adapter.guard.shares.of("owner"), "it was only asked"
+        await more(me, "line 0")
+        await me.get_by_role("button", name="Share").click()
+        await me.get_by_role("dialog").get_by_role("button", name="Make a link").click()
         link = await me.get_by_role("textbox", name="Link").input_value()
         assert not (await Axe().run(me)).response["violations"]
         await me.get_by_role("dialog").get_by_role("button", name="Copy").click()

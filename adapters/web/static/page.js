@@ -145,12 +145,14 @@
     };
     button.closest("details.menus")?.removeAttribute("open");
     try {
-      const answer = await send();
+      let answer = await send();
+      const asks = answer.ask;
+      if (asks && !await ask(answer)) return;
+      if (asks) answer = await send({ sure: 1 });
       if (answer.problem) toast(answer.problem);
       if (answer.link && await ask({ ask: "Whoever has this link may read the chat.", yes: "Copy", no: "Close", link: answer.link })) await copy(answer.link);
       if (answer.link && !composer) location.reload();  // the list of links
-      if (!answer.ask || !await ask(answer)) return;
-      await send({ sure: 1 });
+      if (!asks || answer.problem || answer.link) return;
       toast("Deleted");
       if (!live || button.closest("li.present")) location.assign("/new");
       else document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));  // its rows may be gone, too
@@ -460,9 +462,15 @@
   }
   document.addEventListener("recorded", (event) => pick([event.detail]));
   files.addEventListener("change", () => { pick(files.files); files.value = ""; });
-  document.addEventListener("dragover", (event) => event.preventDefault());
+  const dropping = (on) => document.body.classList.toggle("dropping", on);
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    dropping(event.dataTransfer.types.includes("Files"));
+  });
+  document.addEventListener("dragleave", (event) => { if (!event.relatedTarget) dropping(false); });
   document.addEventListener("drop", (event) => {
     event.preventDefault();
+    dropping(false);
     if (event.dataTransfer.files.length) pick(event.dataTransfer.files);
   });
   text.addEventListener("paste", (event) => {

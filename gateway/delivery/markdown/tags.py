@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 from gateway.delivery.markdown.events import Event
@@ -73,7 +74,9 @@ def _add_line(line: Event, found: list[Event], opened: list[tuple[str, int]]) ->
         return
     if found[-1].name != "HtmlBlock":
         found.append(line._replace(name="SoftBreak", data=None))
-    for piece in pieces:
+    for before, piece in pairwise(("", *pieces)):
+        if before == "</summary>":
+            found.append(line._replace(name="SoftBreak", data=None))
         if _TAG.fullmatch(piece):
             _add(piece, line, found, opened)
         else:
