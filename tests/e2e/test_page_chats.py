@@ -161,6 +161,7 @@ async def test_a_chat_is_deleted_and_shared_without_the_others(tmp_path: Path, c
         await expect(me.locator(".sessions .day").first).to_have_text("Orchard")
         await more(me, "about pears")
         await me.locator(".sessions").get_by_role("button", name="Share").click()
+        await me.get_by_role("dialog").get_by_role("button", name="Make a link").click()
         link = await me.get_by_role("textbox", name="Link").input_value()
         await me.get_by_role("dialog").get_by_role("button", name="Close").click()
         async with live.visitor() as stranger:

@@ -169,7 +169,7 @@ LATE = {"reader": "reads", "last_update": "2026-01-02T03:04:05+00:00"}
             "Connected. Write to the bot on Chat now; this page will notice.",
             True,
         ),
-        (LATE, "Messages come in; the last one 2026-01-02 03:04 UTC .", False),
+        (LATE, "Messages come in; the last one 2 January 2026, 03:04 UTC .", False),
     ],
 )
 def test_a_platform_says_what_is_left_to_do(served: Any, step: str, opens: bool) -> None:
