@@ -17,6 +17,8 @@
                                                           /look    light, dark, or as the machine
           /login?key=  the link of this machine's owner
 
+A chat and an earlier conversation give an answer as it was written for `?text=`, with the id of its element.
+
 Without a login there are the login page and its style, and nothing else; it leads on to what was asked for.
 """
 
