@@ -63,7 +63,7 @@ _EARLIER: Final = (
 _CHANGED: Final = "another text, another time, or both"
 _FIGURES: Final = tuple("$0123456789")
 _NO_FILES: Final = "Send a file in the chat, or ask me to write one. I keep the file, and you can undo every change."
-_SKILLS: Final = "A skill says how a certain kind of work is done. I read a skill when I have to do such work."
+_SKILLS: Final = "A skill says how a certain kind of work is done. I read a skill when a task needs it."
 _SNIPPET: Final = 260  # characters of what was found
 _BEFORE: Final = 70  # of them at most before the first word that was asked for
 _SIGNS: Final = re.compile(r"[*`#>|~]+|[-=:]{3,}")  # of Markdown, which mean nothing in a line
@@ -729,7 +729,7 @@ def _shares(shares: WindowShares | None) -> Child:
     ]
     whole = el("tr", el("th", "together"), el("th", f"{shares.used:,} of {shares.window:,}", class_="right"))
     left = max(0, shares.threshold - shares.used)
-    when = f"The conversation is compressed at {shares.threshold:,} tokens, about {left:,} from now."
+    when = f"The conversation is compressed at {shares.threshold:,} tokens; about {left:,} tokens are left."
     if not (shares.threshold and shares.automatic):
         when = "Nothing is compressed automatically here."
     return [bar(shares), el("table", rows, whole), el("p", when)]

@@ -710,7 +710,7 @@ def _upgrade_store(settings: Config) -> None:
         await store.aclose()
 
     guarded(run, settings)
-    show("The store has this program's version.")
+    show("The store is up to date for this version of Legato.")
 
 
 def _upgrade_program(yes: bool, config: Path | None) -> None:

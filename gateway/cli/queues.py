@@ -153,6 +153,6 @@ _add_order(
     "replay",
     _dead,
     lambda row: row["kind"] == "message",
-    "Have messages answered after all. Each message is answered once, after whatever waits in its conversation.",
+    "Have messages answered after all. Each is answered once, after the messages that wait in its conversation.",
 )
 _add_order(dead_app, "drop", "bury", _dead, lambda _: True, "Take messages off the list. The senders know already.")

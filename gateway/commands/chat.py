@@ -238,7 +238,7 @@ def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec)
     may be right that fits into a line."""
     if len(wanted) > _LONGEST_NAME or not wanted.isprintable() or not models.may_be(wanted, home):
         raise UserError(
-            f"There is no model {wanted[:40]} here, only the {home.name} one; config.yaml can name another."
+            f"There is no model {wanted[:40]} here, only {home.name}. Whoever runs me can add others in config.yaml."
         )
     names = {name.lower(): name for name in (*offered, home.name)}
     if not offered or wanted.lower() in names:
@@ -301,8 +301,8 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
     if wanted == "listen":
         return (
             f"🎙 I listen in {name} from now on. When somebody who may talk to me speaks there, I write their "
-            "words down here, and answer aloud and in writing. /voice join ends the listening, and /voice leave sends "
-            "me away."
+            "words down here, and answer aloud and in writing. With /voice join I stay and no longer listen; with "
+            "/voice leave I go."
         )
     return f"I am in {name}, and say aloud there what I answer here. /stop silences me, and /voice leave sends me away."
 

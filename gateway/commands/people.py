@@ -63,8 +63,8 @@ _REFUSED: Final[dict[Verdict, str]] = {
         "{remove} {person} removes somebody."
     ),
     "wrong": (
-        "Nobody was given that code in the last hour, or it was already used. {look} shows the people who ask; they "
-        "get a new code by writing to the bot again."
+        "This code is wrong, older than an hour, or already used. {look} lists the people who wait to be let in; they "
+        "get a new code when they write to the bot again."
     ),
     "locked": (
         "There were five wrong codes in a row, so I accept no code for an hour. Until then, you can let people in with "

@@ -367,7 +367,7 @@ def spoilt(file: Path, way: str) -> Path:
     [
         ("cut", "is damaged|is not whole"),
         ("cut at its end", "is not whole: its end is missing"),
-        ("changed", "home/history in it is not what was backed up"),
+        ("changed", "home/history in it differs from what was backed up"),
         ("foreign", "is damaged, or not a Legato backup"),
         ("empty", "is damaged, or not a Legato backup|is not whole"),
         ("climbing", "is not a Legato backup: a file in it is named"),

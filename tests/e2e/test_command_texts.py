@@ -50,5 +50,5 @@ async def test_the_offline_model_is_no_other_by_another_name(tmp_path: Path) -> 
     async with running(tmp_path, provider=Offline(len), config=config_in(tmp_path, model=entry)) as live:
         await live.ask("hello")
         refused = await live.ask("/model gpt-5-mini")
-        assert refused.startswith("There is no model gpt-5-mini here, only the offline one")
+        assert refused.startswith("There is no model gpt-5-mini here, only offline")
         assert await live.ask("/model") == "This session uses offline (32,000 tokens of window)."

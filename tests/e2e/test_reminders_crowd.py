@@ -112,7 +112,7 @@ async def test_the_caps_are_said_in_plain_sentences(tmp_path: Path) -> None:
     rules = ReminderRules(per_person=2, per_chat=3)
     async with running(tmp_path, config=config_in(tmp_path, reminders=rules)) as live:
         often = await live.ask("/remind every 4 minutes tea")
-        assert often == "That is too often. There must be at least 5 minutes between two times."
+        assert often == "That is too often. A reminder can repeat once in 5 minutes at most."
         group = {"chat": "g", "chat_type": "group"}
         for user in ("anna", "anna", "bob"):
             assert "I will say this" in await live.ask("/remind every 5 minutes tea", user=user, **group)

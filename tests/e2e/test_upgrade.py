@@ -25,7 +25,7 @@ async def test_it_says_what_it_would_do_and_does_it_after_a_yes(tmp_path: Path) 
 
     status, out, err = await legato(tmp_path, "upgrade", "--yes", PATH=path)
     assert status == 0, err
-    assert "The store has this program's version." in out
+    assert "The store is up to date for this version of Legato." in out
     assert (tmp_path / "ran").read_text().splitlines() == [
         f"git -C {ROOT} pull --ff-only",
         f"make -C {ROOT} .venv/.installed",

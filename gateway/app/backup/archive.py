@@ -94,7 +94,7 @@ def unpack(source: IO[bytes], folder: Path, name: str) -> Manifest:
         raise UserError(f"{name} is not whole: its end is missing.")
     for known, facts in manifest.files.items():
         if found.get(known) != list(facts):
-            raise UserError(f"{name} is damaged: {known} in it is not what was backed up.")
+            raise UserError(f"{name} is damaged: {known} in it differs from what was backed up.")
     if STORE not in manifest.files:
         raise UserError(f"{name} holds no store.")
     for path, target in links:  # last, so that nothing was written through them

@@ -100,8 +100,8 @@ Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_packag
 
 
 class Auxiliary(Section):
-    """Models for side work, such as summaries. The conversation's own model does this work, unless mode is
-    `custom` or compression.summary_model names another."""
+    """Models for side work, such as summaries. The conversation's own model does this work, unless
+    `auxiliary.mode` is `custom` or `compression.summary_model` names another."""
 
     mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
