@@ -132,7 +132,8 @@ async def _share(ctx: CommandContext, known: Skills, name: str) -> str:
         return "Nothing has changed."
     await asyncio.to_thread(known.share, name, text)
     await known.drop(ctx.key, name)
-    return f"Everybody can use {name}; who is in the middle of a session, from the next one on. The skill is in {known.folder / name}."
+    place = known.folder / name
+    return f"Everybody can use {name}; whoever is in a session now, from the next one on. The skill is in {place}."
 
 
 async def _own(ctx: CommandContext, known: Skills, name: str) -> str:

@@ -237,7 +237,7 @@ async def test_a_name_that_leads_elsewhere_at_the_second_look_is_not_followed() 
         (f"//{PRIVATE}:{{port}}/", "not on the public"),
         ("http://[::ffff:127.0.0.2]:{port}/", "not on the public"),
         ("file:///etc/passwd", "begins with http"),
-        ("http://example.org:25/", "Port 25"),
+        ("http://example.org:25/", "port 25"),
         ("http://a:b@example.org:{port}/", "a name and a password"),
     ],
 )
