@@ -6,6 +6,7 @@ messages answer a question.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
@@ -177,6 +178,28 @@ def _unembedded(said: MessageRecord) -> Unembedded:
     whole = message(said)
     text = said_in(whole) if kind_of(whole) == "said" else ""
     return Unembedded(message_id=str(said.number), key=said.key, session_id=said.session_id, text=text)
+
+
+class SearchingBackend(ABC):
+    """The part of a `Backend` that answers searches, where the database itself keeps the entries."""
+
+    @abstractmethod
+    async def _searched(self, ask: Callable[[Search], T]) -> T:
+        """What a search says, in a transaction of its own."""
+
+    async def search(
+        self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
+    ) -> list[Passage]:
+        return await self._searched(lambda search: search.passages(words, key, limit, now, meaning))
+
+    async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
+        return await self._searched(lambda search: search.holding(values, key, limit))
+
+    async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
+        return await self._searched(lambda search: search.around(key, message_id, reach))
+
+    async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
+        return await self._searched(lambda search: search.unembedded(model, length, limit))
 
 
 class EntryIndex:

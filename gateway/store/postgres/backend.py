@@ -26,8 +26,8 @@ from gateway.store.backend import News, nothing
 from gateway.store.draft import Draft
 from gateway.store.port import PROCESSES_LOST, Store
 from gateway.store.postgres.server import PostgresPlace, ServerAway, ServerConnection, UnknownEnd
-from gateway.store.records import ATTEMPT_PAUSES, LEASE_SECONDS, Found, Meaning, Passage, Unembedded, Vector
-from gateway.store.searching import Search, SearchMemory
+from gateway.store.records import ATTEMPT_PAUSES, LEASE_SECONDS, Vector
+from gateway.store.searching import Search, SearchingBackend, SearchMemory
 from gateway.store.shared import searchable
 from gateway.store.space import Caller
 from gateway.store.steps import lanes, members
@@ -107,7 +107,7 @@ def attempt(
     return result, draft.news
 
 
-class PostgresBackend:
+class PostgresBackend(SearchingBackend):
     """The database of this place. See `PostgresStore` for the settings."""
 
     is_sole = False
@@ -323,20 +323,6 @@ class PostgresBackend:
     async def _searched(self, ask: Callable[[Search], T]) -> T:
         self._must_be_open()
         return await self._reads.do(lambda connection: ask(Search(connection, connection, self._memory)))
-
-    async def search(
-        self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
-    ) -> list[Passage]:
-        return await self._searched(lambda search: search.passages(words, key, limit, now, meaning))
-
-    async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
-        return await self._searched(lambda search: search.holding(values, key, limit))
-
-    async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
-        return await self._searched(lambda search: search.around(key, message_id, reach))
-
-    async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
-        return await self._searched(lambda search: search.unembedded(model, length, limit))
 
     async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
         self._must_be_open()

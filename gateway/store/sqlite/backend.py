@@ -16,8 +16,8 @@ from gateway.runtime.tasks import Background
 from gateway.store.backend import News, nothing
 from gateway.store.draft import Draft
 from gateway.store.port import Store
-from gateway.store.records import ATTEMPT_PAUSES, Found, Meaning, Passage, Unembedded, Vector
-from gateway.store.searching import Search, SearchMemory
+from gateway.store.records import ATTEMPT_PAUSES, Vector
+from gateway.store.searching import Search, SearchingBackend, SearchMemory
 from gateway.store.space import Caller
 from gateway.store.sqlite import forgetting, search
 from gateway.store.sqlite.connection import Connection, check_undamaged
@@ -36,7 +36,7 @@ _TOLD: Final = 10_000  # messages after which the log says how many are left
 _SCRUB_PAUSE: Final = 60.0  # seconds until the log is to be emptied again, which a backup held back
 
 
-class SqliteBackend:
+class SqliteBackend(SearchingBackend):
     """The file of `database`. One that is read beside a gateway takes only the steps that may come from there."""
 
     is_sole = True
@@ -178,20 +178,6 @@ class SqliteBackend:
     def _search(self, connection: apsw.Connection) -> Search:
         entries = search.FileEntries(connection, self._owners, is_late=self.is_beside)
         return Search(FileRecords(connection), entries, self._memory)
-
-    async def search(
-        self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
-    ) -> list[Passage]:
-        return await self._searched(lambda search: search.passages(words, key, limit, now, meaning))
-
-    async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
-        return await self._searched(lambda search: search.holding(values, key, limit))
-
-    async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
-        return await self._searched(lambda search: search.around(key, message_id, reach))
-
-    async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
-        return await self._searched(lambda search: search.unembedded(model, length, limit))
 
     async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
         await self.database.write(lambda connection: self._search(connection).keep_vectors(model, kept))
