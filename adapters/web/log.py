@@ -41,6 +41,7 @@ AGAIN: Final = re.compile(r"\s*/retry\b", re.IGNORECASE)
 # Ends of the events of commands that the page itself gives: neither they nor what they say stand in the chat.
 UNSEEN: Final = (".undo", ".branch", ".name", ".stop", ".model", ".delete")
 MENU: Final = ".menu"  # the same of a command of a menu, of which the answer stands there
+SAID_BY_PAGE: Final = (*UNSEEN, MENU)
 _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
 _SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
 _MOST_DEEDS: Final = 60
@@ -156,7 +157,7 @@ class Log(Struct, kw_only=True):
         waited, waits = ({}, False) if any(after) or any(later) else _waited(words, rows)
         found: list[tuple[str, News | Worked, int]] = []
         for each, times in zip(words, after, strict=True):
-            if each.event_id in story.hidden or each.event_id.endswith((*UNSEEN, MENU)):
+            if each.event_id in story.hidden or each.event_id.endswith(SAID_BY_PAGE):
                 continue
             at, rank = waited.get(each.event_id, each.at), 2 if each.event_id in waited else 0
             found.append((_place(times, at, rank, each.event_id), each, times))
@@ -253,7 +254,7 @@ class Log(Struct, kw_only=True):
         kind, file = row.kind, None
         if row.file is not None:
             kind, file = "reply", _link(row.file.ref, row.file.name, row.file.mime, row.file.size, row.to.thread)
-        of_menu = kind in ("command", "error") and (row.answers or "").endswith((*UNSEEN, MENU))
+        of_menu = kind in ("command", "error") and (row.answers or "").endswith(SAID_BY_PAGE)
         state = " notice" if of_menu else ""
         state = " draft" if draft else " open" if kind == "question" and row.buttons else state
         return Entry.of(

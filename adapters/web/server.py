@@ -53,6 +53,7 @@ from adapters.web.log import (
     MENU,
     MOST_SHOWN,
     MOST_WORDS,
+    SAID_BY_PAGE,
     SHOWN,
     UNSEEN,
     Entry,
@@ -793,7 +794,7 @@ class Server(Struct, kw_only=True):
         if text.startswith("/"):
             self.anew.add(source.address)
         news: Said | None = None
-        if accepted.status == "new" and not accepted.event_id.endswith((*UNSEEN, MENU)):
+        if accepted.status == "new" and not accepted.event_id.endswith(SAID_BY_PAGE):
             with suppress(StoreUnavailable):  # it has the message, and the pages look again
                 news = next(
                     (each for each in await self.views.said(source, 1) if each.event_id == accepted.event_id), None

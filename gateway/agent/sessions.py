@@ -101,7 +101,7 @@ class Sessions:
             return present
         blank = self._blank(lease.key, source.chat_type, names(source))
         await self.flushes.before_opening(blank)
-        if lease.key.owner != lease.key:  # one of a person's chats is gone back to, however long it rested
+        if lease.key.is_own:  # one of a person's chats is gone back to, however long it rested
             for last in await self.store.sessions(lease.key, 1):
                 if last.end_reason == "expired":
                     return await self.switch(lease, None, last, await self.store.transcript(last), "switched")

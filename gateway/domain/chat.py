@@ -116,11 +116,15 @@ class SessionKey(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=Tru
         return self if self.helper is None else _key(self.platform, self.chat, self.thread, self.user)
 
     @cached_property
+    def is_own(self) -> bool:
+        """Whether this is one of the further chats that a person has alone with the bot."""
+        return self.helper is None and self.thread is not None and self.thread.startswith(OWN)
+
+    @cached_property
     def owner(self) -> SessionKey:
         """The key whose rules, skills, workspace and search the conversation has: one for all chats that a person has
         alone with the bot. Any other key is its own, a helper's as well."""
-        own = self.helper is None and self.thread is not None and self.thread.startswith(OWN)
-        return _key(self.platform, self.chat, None, self.user) if own else self
+        return _key(self.platform, self.chat, None, self.user) if self.is_own else self
 
     @staticmethod
     @lru_cache(maxsize=8_192)

@@ -82,7 +82,7 @@ class ReminderFiring(Struct, frozen=True, kw_only=True):
         if not await self.pairing.may_be_told(reminder.source):
             return left_out(reminder, now)
         key = reminder.key
-        if key.owner != key and not ((tip := await self.store.tip(key)) and tip.message_count):
+        if key.is_own and not ((tip := await self.store.tip(key)) and tip.message_count):
             # A chat that is empty, deleted or at rest is looked at by nobody.
             reminder = replace(reminder, key=key.owner, source=replace(reminder.source, thread=None))
         return firing(reminder, now, row_of_run(schedule_event(reminder, reminder.fired + 1)))

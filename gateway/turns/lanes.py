@@ -160,7 +160,7 @@ class Lanes:
         counted = False
         share: asyncio.Semaphore | None = None
         try:
-            if lease.key.owner is not lease.key:
+            if lease.key.is_own:
                 share, begins = await self._own_share(claim)
             while following is not None and not self._stopping:
                 counted = False

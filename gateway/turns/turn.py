@@ -522,7 +522,7 @@ class Turns(Struct, kw_only=True):
         """End a session whose time is over, and tell its chat. The notice comes first, under an id made from the
         session's: after a crash in between, it is neither forgotten nor repeated. One of a person's chats goes on when
         they write there again, so nothing ends for them."""
-        if self.agents.sessions.policy.notify and session.key.owner == session.key:
+        if self.agents.sessions.policy.notify and not session.key.is_own:
             rows = self.outbox.rows(recorder.item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
             await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
         await self.agents.sessions.end(recorder.lease, session, "expired")

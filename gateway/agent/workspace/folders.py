@@ -83,7 +83,7 @@ class Workspaces(Struct, frozen=True):
     def remove(self, key: SessionKey) -> bool:
         """Remove all that a conversation has here, and not with others; say whether it had something. Raises
         OSError."""
-        if key.owner != key:
+        if key.is_own:
             return False
         folders = (self.root, self.root / _KEPT, self.background, self.root.parent / UNBOXED)
         places = [folder / name_of(key) for folder in folders]

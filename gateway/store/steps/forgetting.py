@@ -259,7 +259,7 @@ def _erase_kept(space: Space, deed: Erasure) -> dict[str, int]:
     keeping.drop_files(space, deed.key, old)
     if deed.before is not None:
         return {"files": len(old)}
-    rules = len(keeping.pins(space, deed.key).rules) if deed.key.owner == deed.key else 0
+    rules = len(keeping.pins(space, deed.key).rules) if not deed.key.is_own else 0
     space.drop(PINNED, deed.key.text)
     for alarm in space.first(ALARMS, deed.key.owner.text, MANY):
         if alarm.reminder.key == deed.key:
