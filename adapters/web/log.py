@@ -213,7 +213,7 @@ class Log(Struct, kw_only=True):
                 back, said_at = _is_set_back(said_at, each.at), each.at
             else:
                 asked = entries.get(each.answers or "")
-                if asked is not None and asked.at < said_at:
+                if asked is not None and asked.at < round(said_at, 6):  # as a place has it
                     return None  # what was said meanwhile stands below it
                 entry = await self.of_row(each, entries.get(each.id))
                 back, shown_at = _is_set_back(shown_at, each.created_at), each.created_at
