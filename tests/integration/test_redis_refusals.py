@@ -17,6 +17,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META
+from gateway.store.space import Space
 from tests.support.fakes import ManualClock
 from tests.support.model import PATIENCE
 from tests.support.store_kit import (
@@ -40,6 +41,16 @@ Opener = Callable[..., RedisStore]
 
 
 # -- what is refused ----------------------------------------------------------------------------
+
+
+async def test_a_step_without_a_partition_writes_nowhere(server: RedisServer, make: Opener) -> None:
+    def invent(space: Space, name: str) -> None:
+        raise AssertionError(f"{name} was written")
+
+    store = make(server.url)
+    await store.open()
+    with pytest.raises(TypeError, match=r"routes\.py.*the step invent"):
+        await store.backend.run(invent, "cart:7")
 
 
 async def test_another_programs_database_is_left_alone(server: RedisServer, make: Opener) -> None:

@@ -157,7 +157,10 @@ class RedisBackend:
     ) -> T:
         """Run a step in its partition, or a part of it in each of its partitions."""
         partitions = await self._partitions(step, args)
-        special = _SPECIAL.get(step.func if isinstance(step, partial) else step)
+        plain = step.func if isinstance(step, partial) else step
+        special = _SPECIAL.get(plain)
+        if partitions is EVERYWHERE and special is None and plain not in routes.EVERYWHERE_WRITTEN:
+            raise TypeError(f"routes.py does not say in which partition the step {plain.__name__} writes; add it there")
         work = Work(step, args, asyncio.get_running_loop().create_future(), done, failed, abandoned)
         if len(partitions) == 1 and special is None:
             self._runners[partitions[0]].put(work)

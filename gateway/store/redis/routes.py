@@ -73,9 +73,10 @@ BY_ID: Final[dict[Step, tuple[Kind[Any], int]]] = {
     sessions.note_flushed: (SESSION, 0),
 }
 
-_EVERYWHERE: Final[tuple[Step, ...]] = (
+# Other steps may read everywhere, and write nowhere.
+EVERYWHERE_WRITTEN: Final[tuple[Step, ...]] = (
     *(members.end, members.join, reports.compactions, reports.named),
-    *(forgetting.forgotten, spending.usage),
+    *(forgetting.forgotten, sessions.pending_hooks, spending.rests, spending.usage),
 )
 
 
@@ -84,7 +85,7 @@ def places(step: Step, args: Sequence[Any]) -> Sequence[int]:
     by_name = _NAMED.get(step)
     if by_name is not None:
         return (by_name(args),)
-    if step in _EVERYWHERE:
+    if step in EVERYWHERE_WRITTEN:
         return EVERYWHERE
     for value in args:
         of = _PLACES.get(type(value))
