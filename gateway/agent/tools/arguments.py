@@ -1,28 +1,20 @@
 """Reads the arguments of a tool call and holds them against the tool's JSON schema.
 
-A schema comes with an installed package, or was made safe before (`gateway.agent.mcp.schemas`). One that the library
-cannot compile, or that refers to a place outside of itself, checks nothing: then the tool must defend itself.
-
-The checks are jsonschema-rs's (https://github.com/Stranger6667/jsonschema): a schema's own draft, else 2020-12.
+A schema comes with an installed package, or was made safe before (`gateway.agent.mcp.schemas`). One that is not valid,
+or that refers to a place outside of itself, checks nothing: then the tool must defend itself.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
-from itertools import islice
+from importlib import import_module
 from typing import Any, Final
-
-import jsonschema_rs
-import structlog
 
 from gateway.runtime.errors import ToolError
 
-log = structlog.get_logger(__name__)
-
 _MOST_TOLD: Final = 3  # problems
-_LONGEST: Final = 300  # characters of one
 _DEEPEST: Final = 64  # lists and objects in one another
 
 
@@ -56,36 +48,16 @@ class Arguments:
 
     def _problems(self, arguments: Mapping[str, Any]) -> list[str]:
         """Return the faults of the arguments, a sentence each."""
-        if self._validator is None:
-            return []
         try:
-            return [self._sentence(error) for error in islice(self._validator.iter_errors(arguments), _MOST_TOLD + 1)]
+            json.dumps(arguments, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             return ["A text in them ends in the middle of a character."]
+        faults: list[str] = self._check.faults(arguments, _MOST_TOLD + 1)
+        return faults
 
     @cached_property
-    def _validator(self) -> Any:
-        """The library's; None for a schema that it cannot compile."""
-        try:
-            return jsonschema_rs.validator_for(dict(self._schema), retriever=_refuse, mask="it")
-        except ValueError as error:
-            log.warning("schema_not_checked", tool=self._tool, reason=str(error)[:_LONGEST])
-            return None
-
-    def _sentence(self, error: jsonschema_rs.ValidationError) -> str:
-        where = _place(error.instance_path)
-        kind = error.kind
-        if isinstance(kind, jsonschema_rs.ValidationErrorKind.Required):
-            return f"`{_place([*error.instance_path, kind.property])}` is missing."
-        if isinstance(kind, jsonschema_rs.ValidationErrorKind.AdditionalProperties):
-            unknown = (_place([*error.instance_path, name]) for name in kind.unexpected)
-            return f"There is no argument {', '.join(f'`{name}`' for name in unknown)}."[:_LONGEST]
-        said = error.message[:_LONGEST]
-        if isinstance(kind, jsonschema_rs.ValidationErrorKind.Enum):
-            said = f"it must be one of {json.dumps(kind.options, ensure_ascii=False)}"[:_LONGEST]
-        if isinstance(kind, jsonschema_rs.ValidationErrorKind.AnyOf | jsonschema_rs.ValidationErrorKind.OneOfNotValid):
-            said = f"it must fit {_part(self._schema, error.schema_path)}"
-        return f"`{where}`: {said}." if where else f"{said[0].upper()}{said[1:]}."
+    def _check(self) -> Any:
+        return import_module("gateway.agent.tools.checks").Check(self._tool, self._schema)
 
 
 def parsed(text: str) -> Mapping[str, Any]:
@@ -105,11 +77,6 @@ def parsed(text: str) -> Mapping[str, Any]:
     return arguments
 
 
-def _refuse(uri: str) -> dict[str, Any]:
-    """Nothing is fetched."""
-    raise ValueError(f"it refers to {uri}")
-
-
 def _depth(value: Any) -> int:
     """Return how many lists and objects stand in one another."""
     depth, level = 0, [value]
@@ -117,19 +84,3 @@ def _depth(value: Any) -> int:
         depth += 1
         level = [below for each in level for below in (each.values() if isinstance(each, dict) else each)]
     return depth
-
-
-def _place(path: Sequence[str | int]) -> str:
-    """A place in the arguments, such as `items[0].text`."""
-    written = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
-    return written.removeprefix(".")[:_LONGEST]
-
-
-def _part(schema: Any, path: Sequence[str | int]) -> str:
-    """The part of a schema at this path, as the model may read it."""
-    for name in path:
-        try:
-            schema = schema[name]
-        except (KeyError, IndexError, TypeError):
-            return "the tool's schema"
-    return json.dumps(schema, ensure_ascii=False)[:_LONGEST]

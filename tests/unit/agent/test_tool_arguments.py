@@ -47,14 +47,14 @@ def passes(arguments: object, schema: Mapping[str, Any]) -> bool:
     ("arguments", "said"),
     [
         ({}, "`items` is missing."),
-        ({"items": 5}, '`items`: it is not of type "array".'),
-        ({"items": [{"text": 1}]}, '`items[0].text`: it is not of type "string".'),
+        ({"items": 5}, '`items` must fit {"type": "array"}.'),
+        ({"items": [{"text": 1}]}, '`items[0].text` must fit {"type": "string"}.'),
         ({"items": [{"status": "open"}]}, "`items[0].text` is missing."),
-        ({"items": [{"text": "a", "status": "opn"}]}, '`items[0].status`: it must be one of ["open", "done"].'),
+        ({"items": [{"text": "a", "status": "opn"}]}, '`items[0].status` must fit {"enum": ["open", "done"]}.'),
         ({"items": [{"text": "a", "more": 1}]}, "There is no argument `items[0].more`."),
-        ({"items": [], "limit": 21}, "`limit`: it is greater than the maximum of 20."),
-        ({"items": [], "limit": True}, '`limit`: it is not of type "integer".'),
-        ({"items": [], "either": 1.5}, '`either`: it must fit [{"type": "string"}, {"type": "integer"}].'),
+        ({"items": [], "limit": 21}, '`limit` must fit {"maximum": 20}.'),
+        ({"items": [], "limit": True}, '`limit` must fit {"type": "integer"}.'),
+        ({"items": [], "either": 1.5}, '`either` must fit {"anyOf": [{"type": "string"}, {"type": "integer"}]}.'),
         ({"items": [], "nix": 1}, "There is no argument `nix`. Its arguments are: items, limit, either, nothing."),
     ],
 )
@@ -72,7 +72,7 @@ def test_an_error_says_what_is_wrong_and_what_would_be_right(arguments: dict[str
         ('{"items":' + "[" * 65 + "]" * 65 + "}", "nested too deeply"),
         ('{"items": [], "limit": NaN}', "`limit`"),
         ('{"items": [], "limit": ' + "9" * 5_000 + "}", "not valid JSON"),
-        ('{"items": [], "limit": ' + "9" * 500 + "}", "greater than the maximum"),
+        ('{"items": [], "limit": ' + "9" * 500 + "}", 'must fit {"maximum": 20}'),
     ],
 )
 def test_what_is_no_object_or_nothing_for_a_model_to_have_written(text: str, said: str) -> None:
@@ -103,11 +103,9 @@ def test_a_schema_that_asks_for_nothing_takes_everything(schema: dict[str, Any])
     [
         {"$ref": "http://127.0.0.1:1/schema.json"},
         {"$ref": "file:///etc/passwd"},
-        {"$schema": "http://127.0.0.1:1/meta", "type": "array"},
         {"type": "objekt"},
         {"properties": {"a": {"$ref": "#/nowhere"}}},
         {"properties": {"a": {"pattern": "("}}},
-        {"type": "array", "default": object()},
     ],
 )
 def test_a_schema_that_cannot_be_compiled_checks_nothing(schema: dict[str, Any]) -> None:
@@ -121,7 +119,7 @@ def test_references_inside_a_schema_are_followed() -> None:
     }
     schema = {"$defs": {"node": node}, "type": "object", "properties": {"list": {"$ref": "#/$defs/node"}}}
     chain: dict[str, Any] = {"name": "z"}
-    for _ in range(20):
+    for _ in range(60):
         chain = {"next": chain}
     assert passes({"list": chain}, schema)
     assert "`list.name`" in problem({"list": {"name": 5}}, schema)
