@@ -81,12 +81,8 @@ def copied(source: Path, target: Path) -> None:
 
 
 def begun(stage: Path, suite: str) -> Path:
-    """A new stage, which reaches the network as this machine does."""
     shutil.rmtree(stage, ignore_errors=True)
     ran("cp", "-a", base(suite), stage)
-    for each in OF_THE_HOST:
-        (stage / each).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(Path("/") / each, stage / each)
     return stage
 
 
@@ -108,6 +104,9 @@ def built() -> Path:
                 source = WORK / f"stage-{from_stage}" / each[1:] if from_stage else ROOT / each
                 copied(source, stage / (Path(folder) / target).as_posix()[1:])
         elif word == "RUN":
+            for each in OF_THE_HOST:  # the installation of a package may have written it anew
+                (stage / each).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(Path("/") / each, stage / each)
             inside(stage, f"cd {folder} && {rest}")
     return stage
 
