@@ -165,7 +165,9 @@ def _takes_back(newer: str, older: str, one: _About, other: _About) -> bool:
         return False
     if _ASIDE.search(newer) or (other.negative and _NEEDLESS.search(newer)):
         return False
-    if _reversed(one, other) or (permits(newer) and _allowed(one, other, most=_ALLOWS.search(newer) is not None)):
+    if not other.negative and (_FINE.search(newer) or _same(newer, other)):
+        return _FINE.search(newer) is None
+    if _reversed(one, other, older) or (permits(newer) and _allowed(one, other, most=_ALLOWS.search(newer) is not None)):
         return True
     if not _TELLS_ME.search(newer):
         return own > 1 and 2 * own > len(rule)
@@ -174,10 +176,17 @@ def _takes_back(newer: str, older: str, one: _About, other: _About) -> bool:
     return (2 * own > len(rule) and 2 * own >= len(asked)) or (own > 1 and asked <= rule)
 
 
-def _reversed(one: _About, other: _About) -> bool:
+def _same(newer: str, other: _About) -> bool:
+    """Whether the first clause names what the rule is about, and nothing else: "forget the lists, text is better"."""
+    asked, rule = (_begun(words - _META - _ALLOWING) for words in (_about(newer.split(",")[0]).words, other.words))
+    return bool(asked) and asked == rule
+
+
+def _reversed(one: _About, other: _About, older: str) -> bool:
     """Whether only another value of the same kind is asked for: "you can answer in English again" ends "answer in
-    French"."""
+    French", and "you can write longer answers again" ends "answer in one sentence"."""
     alike = any(one.words & values and other.words & values for values in _SLOTS)
+    alike = alike or (bool(one.words & _LENGTHS) and _LIMITS.search(older) is not None)
     return alike and not one.words - other.words - _VALUES - _ALLOWING
 
 
@@ -229,8 +238,12 @@ _NEEDLESS: Final = late(_TABLE["needless"], re.IGNORECASE)
 _ASKS_FIRST: Final = late(_TABLE["asks_first"], re.IGNORECASE)
 _ASKING: Final = late(_TABLE["asking"], re.IGNORECASE)
 _OF_A_THING: Final = late(_TABLE["of_a_thing"], re.IGNORECASE)
+_FINE: Final = late(_TABLE["fine"], re.IGNORECASE)
 _ONE_OF: Final = late(_TABLE["one_of"], re.IGNORECASE)
 _ALLOWS: Final = late(_TABLE["allows"], re.IGNORECASE)
+_LIMITS: Final = late(_TABLE["limits"], re.IGNORECASE)
+# "schlag … vor", whose infinitive is "vorschlagen".
+_PARTED: Final = late(r"\A(?:bitte )?(\w+)\b(.*) (vor|ab|an|aus|weg|mit|zu|ein|auf|nach|hin|bei)\W*\Z", re.IGNORECASE)
 _INSTEAD: Final = late(_TABLE["instead"], re.IGNORECASE)
 _CASE: Final = late([rf"\b{TIMES} (?:i|we)\b[^,:]*", *_TABLE["case"]], re.IGNORECASE)
 _WORDS: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")
@@ -254,11 +267,13 @@ _META: Final = frozenset(
 _SLOTS: Final = tuple(frozenset(map(_short, words.split())) for words in _TABLE["slots"])
 # Words with which something is allowed, or need not be done.
 _ALLOWING: Final = frozenset(map(_short, words(_TABLE["allowing"])))
+_LENGTHS: Final = next(values for values in _SLOTS if "brief" in values)
 _VALUES: Final = frozenset().union(*_SLOTS)
 
 
 @lru_cache(maxsize=1024)
 def _about(text: str) -> _About:
+    text = _PARTED.sub(r"\3\1\2", text)
     case = _CASE.search(text)
     rest = text if case is None else f"{text[: case.start()]} {text[case.end() :]}"
     return _About(
