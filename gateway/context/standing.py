@@ -156,9 +156,10 @@ def _takes_back(newer: str, older: str, one: _About, other: _About) -> bool:
     a rule of that subject, tell the bot what it no longer needs to do, or say most of what the rule said. What is said
     of one thing, or of one case of a rule to ask first, takes nothing back."""
     asked, rule = _begun(one.words - _META), _begun(other.words)
-    own = len(asked & rule)
     if _A_RULE.search(newer):
         return bool(asked & (rule | _begun(other.scope)))
+    asked -= _begun(other.scope)
+    own = len(asked & rule)
     if _ASKS_FIRST.search(older) and not _ASKING.search(newer):
         return False
     if other.negative and _OF_A_THING.search(newer) and not _ONE_OF.search(older):
@@ -167,10 +168,12 @@ def _takes_back(newer: str, older: str, one: _About, other: _About) -> bool:
         return False
     if not other.negative and (_FINE.search(newer) or _same(newer, other)):
         return _FINE.search(newer) is None
-    if _reversed(one, other, older) or (permits(newer) and _allowed(one, other, most=_ALLOWS.search(newer) is not None)):
+    if _reversed(one, other, older) or (
+        permits(newer) and _allowed(one, other, most=_ALLOWS.search(newer) is not None)
+    ):
         return True
     if not _TELLS_ME.search(newer):
-        return own > 1 and 2 * own > len(rule)
+        return own > 1 and 2 * own > len(_begun(other.words - _ALLOWING))
     if _ALLOWS.search(newer):
         return 4 * own >= 3 * len(rule) > 0
     return (2 * own > len(rule) and 2 * own >= len(asked)) or (own > 1 and asked <= rule)
@@ -243,7 +246,9 @@ _ONE_OF: Final = late(_TABLE["one_of"], re.IGNORECASE)
 _ALLOWS: Final = late(_TABLE["allows"], re.IGNORECASE)
 _LIMITS: Final = late(_TABLE["limits"], re.IGNORECASE)
 # "schlag … vor", whose infinitive is "vorschlagen".
-_PARTED: Final = late(r"\A(?:bitte )?(\w+)\b(.*) (vor|ab|an|aus|weg|mit|zu|ein|auf|nach|hin|bei)\W*\Z", re.IGNORECASE)
+_PARTED: Final = late(
+    r"\A(?:bitte )?(\w+)\b(.*) (vor|ab|an|aus|weg|mit|zu|ein|auf|nach|hin|bei|um)\W*\Z", re.IGNORECASE
+)
 _INSTEAD: Final = late(_TABLE["instead"], re.IGNORECASE)
 _CASE: Final = late([rf"\b{TIMES} (?:i|we)\b[^,:]*", *_TABLE["case"]], re.IGNORECASE)
 _WORDS: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")

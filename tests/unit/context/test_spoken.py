@@ -5,7 +5,9 @@ were done: then 72 of its 75 rules were known, 3 of 76 wishes for one time and 4
 one, and 56 of 64 withdrawals ended theirs (before: 57, 16, 12, 36). `second.yaml` and `third.yaml` were written before
 the patterns were changed again, with `second.yaml` in sight: of each 40 rules, 10 and 7 were known before, and 40 and
 35 are now. Of 155 ordinary sentences in `third.yaml`, which hold 125 that look like rules, 2 pass for one. Withdrawals
-ended 16 and 13 of 30 rules before, and 23 and 18 now: what only says that something is fine ends none.
+ended 16 and 13 of 30 rules before, and 23 and 18 after it. `fourth.yaml` is three lists, written one after another: of
+what nobody had looked at when the patterns were changed, 10, 6 and 11 of 15 rules were known, and 13, 5 and 11 of 20
+ended; before, 5, 4 and 7 were known, and 13, 4 and 8 ended.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ from gateway.domain.message import noted, text_of, user
 from gateway.domain.rule import states_rule
 from tests.support.transcripts import compressor, conversation, stored, summaries
 
-SPOKEN, UNSEEN, SECOND, THIRD = (
+SPOKEN, UNSEEN, SECOND, THIRD, FOURTH = (
     yaml.safe_load((Path(__file__).parent / name).read_text(encoding="utf-8"))
-    for name in ("spoken.yaml", "unseen.yaml", "second.yaml", "third.yaml")
+    for name in ("spoken.yaml", "unseen.yaml", "second.yaml", "third.yaml", "fourth.yaml")
 )
-LISTS: Final[list[dict[str, Any]]] = [SPOKEN, UNSEEN, SECOND, THIRD]
+LISTS: Final[list[dict[str, Any]]] = [SPOKEN, UNSEEN, SECOND, THIRD, FOURTH]
 
 ONCE: Final = """\
 Translate your answer into French.
@@ -55,7 +57,9 @@ I don't want you to miss the game tonight.
 """
 
 
-@pytest.mark.parametrize(("said", "most"), [(SPOKEN, 0.03), (UNSEEN, 0.0), (SECOND, 0.0), (THIRD, 0.125)])
+@pytest.mark.parametrize(
+    ("said", "most"), [(SPOKEN, 0.03), (UNSEEN, 0.0), (SECOND, 0.0), (THIRD, 0.03), (FOURTH, 0.08)]
+)
 def test_rules_are_known_and_little_else_passes_for_one(said: dict[str, Any], most: float) -> None:
     missed = [each for each in said["rules"] if not stands(each)]
     taken = [each for each in said["ordinary"] if stands(each)]
@@ -92,7 +96,9 @@ def test_ordinary_talk_is_never_pinned_and_ends_no_rule(said: dict[str, Any]) ->
             assert carried(held, (), [*map(user, others[some : some + 20])]) == held
 
 
-@pytest.mark.parametrize(("said", "most"), [(SPOKEN, 0.04), (UNSEEN, 0.04), (SECOND, 0.25), (THIRD, 0.4)])
+@pytest.mark.parametrize(
+    ("said", "most"), [(SPOKEN, 0.02), (UNSEEN, 0.02), (SECOND, 0.04), (THIRD, 0.0), (FOURTH, 0.07)]
+)
 def test_nearly_every_withdrawal_ends_its_rule(said: dict[str, Any], most: float) -> None:
     left = [(rule, end) for rule, end in said["ended"] if carried([Instruction(text=rule)], (), [user(end)])]
     assert len(left) <= most * len(said["ended"]), left
