@@ -17,10 +17,9 @@ from gateway.domain.message import said_in
 from gateway.store.draft import Records
 from gateway.store.kinds import MESSAGE, SESSION, MessageRecord
 from gateway.store.records import Found, Meaning, Passage, Unembedded, Vector
-from gateway.store.shared import ranking, searchable
+from gateway.store.shared import ranking
 from gateway.store.shared.ranking import ANY, MOST_OF_A_TERM, Talks, Text
 from gateway.store.shared.searchable import Kind, kind_of
-from gateway.store.shared.unindexed import ReadIndex, Unindexed
 from gateway.store.shared.vectors import MOST, by_signs, nearest, size_of
 from gateway.store.steps.sessions import message
 from gateway.words.misspellings import Vocabulary
@@ -28,7 +27,6 @@ from gateway.words.text import Question
 
 T = TypeVar("T")
 
-_READ: Final = 500  # messages read at once, where there is no index
 _GROWN: Final = 1.05  # times as many messages: the words are read anew
 _MOST_PARENTS: Final = 50_000  # sessions of which the one before is remembered
 
@@ -57,9 +55,6 @@ class Entries(Protocol):
 
     def sessions(self, numbers: Sequence[int]) -> dict[int, str]:
         """The sessions of entries."""
-
-    def numbers(self, lane: str, after: int, most: int) -> list[int]:
-        """The first entries after one."""
 
     def words(self) -> list[str]:
         """All terms except conversations, in order."""
@@ -116,21 +111,8 @@ class Search:
     def passages(
         self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
     ) -> list[Passage]:
-        """The passages that answer best. While entries of another version are left, this reads all messages."""
-        if not self.entries.left(searchable.MADE):
-            return ranking.result_of(ranking.search(partial(EntryIndex, self, key), words, limit, now, meaning))
-        read = partial(ReadIndex, EntryIndex(self, key, None), self._read(words, "" if key is None else key.text))
-        return ranking.result_of(ranking.search(read, words, limit, now))
-
-    def _read(self, words: str, lane: str) -> Unindexed:
-        """Every message of a conversation, or of all, a few at a time."""
-        read, last = Unindexed(words), 0
-        while numbers := self.entries.numbers(lane, last, _READ):
-            last, messages = numbers[-1], self.records.many(MESSAGE, numbers)
-            talks = self.talks({said.session_id for said in messages})
-            for said in messages:
-                read.take(said.number, talks.of(said.session_id), message(said))
-        return read
+        """The passages that answer best."""
+        return ranking.result_of(ranking.search(partial(EntryIndex, self, key), words, limit, now, meaning))
 
     def talks(self, sessions: Collection[str]) -> Talks:
         """The talks of these sessions."""

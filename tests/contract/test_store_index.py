@@ -1,5 +1,4 @@
-"""The contract of an upgrade's search index: entries of another version are made anew, and until then a search reads
-the messages themselves."""
+"""The contract of an upgrade's search index: entries of another version are made anew."""
 
 from __future__ import annotations
 
@@ -10,13 +9,11 @@ from structlog.testing import capture_logs
 
 from gateway.domain.message import assistant, note_of, user
 from gateway.store.port import Store
-from gateway.store.records import Forgetting, Opening, Rewriting
-from gateway.store.redis import searching
+from gateway.store.records import Forgetting, Rewriting
 from gateway.store.shared import searchable
-from gateway.store.sqlite import search
 from tests.support.remains import in_keys, remains
-from tests.support.store_kit import START, Bench, contents, in_session, key, new_session, transcript
-from tests.support.stores import WITH_AN_INDEX, PostgresBench, RedisBench
+from tests.support.store_kit import START, Bench, contents, in_session, key, transcript
+from tests.support.stores import WITH_AN_INDEX, RedisBench
 from tests.support.waiting import eventually
 
 pytest_plugins = ["tests.support.stores"]
@@ -49,49 +46,6 @@ async def _filled(bench: Bench, earlier: pytest.MonkeyPatch, *chats: str) -> Sto
 async def _found(store: Store) -> list[str]:
     passages = await store.search(WORD, key(), 50)
     return sorted({each for some in passages for each in contents([one.message for one in some.turns]) if WORD in each})
-
-
-def _put_off(patch: pytest.MonkeyPatch, bench: Bench) -> None:
-    """Let no entries be made anew."""
-
-    async def nothing(*_: object) -> None:
-        return None
-
-    patch.setattr(search, "renew_some", lambda _: False)
-    patch.setattr(searching, "renew", nothing)
-    if isinstance(bench, PostgresBench):  # whose driver not everybody has
-        patch.setattr("gateway.store.postgres.entries.ServerEntries.renew_some", lambda _: False)
-
-
-async def test_a_search_reads_messages_until_their_entries_are_made(
-    bench: Bench, earlier: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as put_off:
-        _put_off(put_off, bench)
-        store = await _filled(bench, earlier)
-        assert (await store.status()).unindexed == 40
-        read = [await store.search(words, of, 50) for words in (WORD, "Ann", "noted 7") for of in (key(), None)]
-        assert len(await _found(store)) == 10
-        assert await store.search("sandwich", key(), 9) == []
-    store = await bench.crash(store)
-    await _renewed(bench, store)
-    assert [await store.search(words, of, 50) for words in (WORD, "Ann", "noted 7") for of in (key(), None)] == read
-
-
-async def test_what_surrounds_a_find_that_was_read_is_of_its_own_talk(
-    bench: Bench, earlier: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _put_off(monkeypatch, bench)
-    store = await bench.open()
-    for name, above in (("s2", None), ("s1", None), ("s3", "s2")):
-        session = new_session(name, parent_id=above, ended_at=START, end_reason="reset", hook="done")
-        await store.import_sessions([Opening(session=session, transcript=[user(f"the {WORD} {name}"), user(name)])])
-    earlier.undo()
-    store = await bench.crash(store)
-    for of in (key(), None):
-        found = await store.search(WORD, of, 9)
-        texts = sorted(tuple(contents([each.message for each in passage.turns])) for passage in found)
-        assert texts == [(f"the {WORD} s1", "s1"), (f"the {WORD} s2", "s2", f"the {WORD} s3", "s3")]
 
 
 async def test_an_upgrade_makes_the_entries_anew_by_itself(bench: Bench, earlier: pytest.MonkeyPatch) -> None:

@@ -70,10 +70,6 @@ class ServerEntries(ServerRecords):
     def sessions(self, numbers: Sequence[int]) -> dict[int, str]:
         return dict(self.rows("SELECT number, session FROM entry WHERE number = ANY(%s)", list(numbers)))
 
-    def numbers(self, lane: str, after: int, most: int) -> list[int]:
-        some = f"SELECT number FROM entry WHERE number > %s AND {_IN} ORDER BY number LIMIT %s"
-        return self.all(some, after, lane, lane, most)
-
     def words(self) -> list[str]:
         return sorted(self.all("SELECT word FROM ts_stat('SELECT terms FROM entry') WHERE NOT starts_with(word, '@')"))
 

@@ -419,7 +419,7 @@ class RedisBackend:
     async def search(
         self, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None
     ) -> list[Passage]:
-        return await searching.search(self._wire, self._index.old, words, key, limit, now, meaning)
+        return await searching.search(self._wire, words, key, limit, now, meaning)
 
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
         return await searching.holding(self._wire, values, key, limit)

@@ -18,7 +18,7 @@ import asyncio
 import sys
 from array import array
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
@@ -26,8 +26,7 @@ import structlog
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, note_of, said_in
-from gateway.domain.session import Session
-from gateway.store.kinds import MESSAGE, SESSION, MessageRecord
+from gateway.store.kinds import MESSAGE, MessageRecord
 from gateway.store.records import Found, Meaning, Passage, Unembedded
 from gateway.store.redis import vectors
 from gateway.store.redis.endpoint import Endpoint, ask, used
@@ -35,9 +34,8 @@ from gateway.store.redis.keyspace import META, SEARCH, connect_meta, remove
 from gateway.store.redis.partitions import EVERYWHERE, PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
 from gateway.store.shared import ranking, searchable
-from gateway.store.shared.ranking import MOST_OF_A_TERM, Talks, Text
+from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
 from gateway.store.shared.searchable import KINDS, RETURNED, Kind, kind_of, terms_of
-from gateway.store.shared.unindexed import ReadIndex, Unindexed
 from gateway.store.steps.sessions import message as whole
 from gateway.words.misspellings import Vocabulary
 from gateway.words.text import Question, is_dense
@@ -205,11 +203,6 @@ async def _sessions(wire: Wire, partition: int) -> list[str]:
     return found
 
 
-async def _records(wire: Wire, partition: int, sessions: Sequence[str]) -> list[Session]:
-    texts = await wire.ask_all((partition, ("GET", f"session:{each}")) for each in sessions)
-    return [SESSION.record(text.partition(" ")[2]).session for text in texts if text]
-
-
 async def left(wire: Wire, old: Iterable[int]) -> int:
     """Return the number of messages in partitions whose entries another version made, as their sessions hold them."""
     number = 0
@@ -229,8 +222,9 @@ async def renew(wire: Wire, endpoint: Endpoint, old: set[int]) -> None:
     for partition in sorted(old):
         before, owners = set(await wire.ask(partition, "SMEMBERS", "searched")), set[str]()
         for session in await _sessions(wire, partition):
-            for page in await _pages_of(wire, partition, [session]):
-                owners |= await _renewed(wire, partition, page)
+            ids = sorted(await wire.ask(partition, "LRANGE", f"s:{session}", "0", "-1"), key=int)
+            for first in range(0, len(ids), _PAGE):
+                owners |= await _renewed(wire, partition, ids[first : first + _PAGE])
         for owner in before - owners:
             await _leave_owner(wire, endpoint, partition, owner)
         old.discard(partition)
@@ -256,20 +250,11 @@ async def _renewed(wire: Wire, partition: int, ids: Sequence[str]) -> set[str]:
 
 
 async def search(
-    wire: Wire,
-    old: Collection[int],
-    words: str,
-    key: SessionKey | None,
-    limit: int,
-    now: float,
-    meaning: Meaning | None = None,
+    wire: Wire, words: str, key: SessionKey | None, limit: int, now: float, meaning: Meaning | None = None
 ) -> list[Passage]:
-    """The passages that answer best, best first: people's and the model's words, then results of tools. `old`: the
-    partitions whose messages are read, because another version made their entries."""
+    """The passages that answer best, best first: people's and the model's words, then results of tools."""
     if key is not None:
         partition = partition_of_key(key)
-        if partition in old:
-            return await _search_read(wire, partition, [str(key)], words, limit, now)
         await _entered(wire, partition)
         return await ranking.search(
             lambda kind: RedisIndex(wire, partition, owner_of(str(key), kind)), words, limit, now, meaning
@@ -277,11 +262,8 @@ async def search(
     sought = ranking.Sought.by(words, now)
     found = list[Passage]()
     for partition in range(PARTITIONS):
-        if partition not in old:
-            await _entered(wire, partition)
-            found += await _everybodys(wire, partition, sought, limit, meaning)
-        else:
-            found += await _search_read(wire, partition, await _keys_of(wire, partition), words, limit, now)
+        await _entered(wire, partition)
+        found += await _everybodys(wire, partition, sought, limit, meaning)
     return sorted(found, key=lambda each: (each.hit.message["role"] != "tool", each.score), reverse=True)[:limit]
 
 
@@ -301,37 +283,6 @@ async def around(wire: Wire, key: SessionKey, message_id: str, reach: int) -> li
         return []
     await _entered(wire, partition)
     return await ranking.around(RedisIndex(wire, partition, owner_of(str(key))), _entry(int(message_id)), reach)
-
-
-async def _search_read(
-    wire: Wire, partition: int, lanes: Iterable[str], words: str, limit: int, now: float
-) -> list[Passage]:
-    """The passages of some keys of a partition, whose every message is read."""
-    read = Unindexed(words)
-    for lane in lanes:
-        sessions: list[str] = await wire.ask(partition, "ZRANGE", f"i:session.of_key:{lane}", "0", "-1")
-        records = await _records(wire, partition, sessions)
-        talks = Talks({each.id: each.parent_id for each in records if each.parent_id})
-        for page in await _pages_of(wire, partition, sessions):
-            await asyncio.to_thread(_take, read, talks, await _stored(wire, partition, page))
-    return await ranking.search(lambda kind: ReadIndex(RedisIndex(wire, partition, ""), read, kind), words, limit, now)
-
-
-async def _pages_of(wire: Wire, partition: int, sessions: Iterable[str]) -> list[Sequence[str]]:
-    """The ids of the messages of sessions, rising, in pages."""
-    found = await wire.ask_all((partition, ("LRANGE", f"s:{each}", "0", "-1")) for each in sessions)
-    ids = sorted({name for some in found for name in some}, key=int)
-    return [ids[first : first + _PAGE] for first in range(0, len(ids), _PAGE)]
-
-
-def _take(read: Unindexed, talks: Talks, texts: Iterable[str]) -> None:
-    for text in texts:
-        said = said_from(text)
-        read.take(_entry(said.number), talks.of(said.session_id), whole(said))
-
-
-async def _keys_of(wire: Wire, partition: int) -> set[str]:
-    return {each.key.text for each in await _records(wire, partition, await _sessions(wire, partition))}
 
 
 async def _everybodys(

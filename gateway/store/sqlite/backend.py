@@ -176,8 +176,7 @@ class SqliteBackend(SearchingBackend):
         return await self.database.search(lambda connection: ask(self._search(connection)))
 
     def _search(self, connection: apsw.Connection) -> Search:
-        entries = search.FileEntries(connection, self._owners, is_late=self.is_beside)
-        return Search(FileRecords(connection), entries, self._memory)
+        return Search(FileRecords(connection), search.FileEntries(connection, self._owners), self._memory)
 
     async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
         await self.database.write(lambda connection: self._search(connection).keep_vectors(model, kept))

@@ -1,8 +1,8 @@
 """The full-text index: a message is entered once, and its entry is never rewritten by a compaction.
 
 The index takes messages some time after they were stored, many at once, because FTS5 writes a segment for each
-transaction. A search begins with those that wait; another process reads all messages until they are in it. What a crash
-left out is entered at the next start: the messages whose numbers are above all that are in the index. Results of tools
+transaction. A search begins with those that wait; another process does not find these yet. What a crash left out is
+entered at the next start: the messages whose numbers are above all that are in the index. Results of tools
 stand in the same table under other owners: a search for people's words does not meet them.
 
 FTS5 gives the messages of a term; `ranking` decides which of them answer. (FTS5's own `bm25()` is 0 here, because the
@@ -206,12 +206,11 @@ def _holds(known: Sequence[int], number: int) -> bool:
 
 
 class FileEntries:
-    """The index and the vectors of a file. `is_late`: the last messages may not be in the index yet."""
+    """The index and the vectors of a file."""
 
-    def __init__(self, connection: apsw.Connection, owners: OwnerNumbers, *, is_late: bool = False) -> None:
+    def __init__(self, connection: apsw.Connection, owners: OwnerNumbers) -> None:
         self._connection = connection
         self._owners = owners
-        self._is_late = is_late
 
     def size(self, kind: str, lane: str) -> int:
         if lane:
@@ -244,10 +243,6 @@ class FileEntries:
         query = f"SELECT key, {value} FROM message WHERE key IN (SELECT value FROM json_each(?))"
         return dict(many(self._connection, query, (json.dumps(list(numbers)),)))
 
-    def numbers(self, lane: str, after: int, most: int) -> list[int]:
-        some = "SELECT id FROM messages WHERE id > ?1 AND (?2 = '' OR key = ?2) ORDER BY id LIMIT ?3"
-        return [row[0] for row in many(self._connection, some, (after, lane, most))]
-
     def words(self) -> list[str]:
         return [row[0] for row in many(self._connection, "SELECT term FROM search_words")]
 
@@ -255,8 +250,6 @@ class FileEntries:
         return _highest(self._connection)
 
     def left(self, made: int) -> int:
-        if self._is_late and is_behind(self._connection):
-            return 1
         return left(self._connection)
 
     # -- vectors ----------------------------------------------------------------------------
