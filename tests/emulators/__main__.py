@@ -1,6 +1,6 @@
 """`python -m tests.emulators NAME`: play a platform or a server of models by hand. README.md says how.
 
-It prints what goes into config.yaml. At a terminal, Telegram and Discord show a chat to type in.
+It prints what goes into config.yaml. A platform reads what a person says there, a line each.
 """
 
 from __future__ import annotations
@@ -14,61 +14,45 @@ from typing import Final
 
 from tests.emulators import discord, telegram
 from tests.emulators.discord.intents import KNOWN, Intent
-from tests.emulators.discord.lines import Lines
-from tests.emulators.discord.terminal import Terminal as DiscordTerminal
-from tests.emulators.discord.terminal import configuration as discord_lines
 from tests.emulators.embeddings import EmbeddingServer
+from tests.emulators.lines import Lines, OnDiscord, OnSlack, OnTelegram, OnWhatsApp, Person
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import by_hand, summarising
 from tests.emulators.search import SearchServer
 from tests.emulators.slack import SlackServer
-from tests.emulators.slack.lines import Lines as SlackLines
-from tests.emulators.slack.lines import configuration as slack_lines
-from tests.emulators.telegram.terminal import Terminal as TelegramTerminal
-from tests.emulators.telegram.terminal import configuration as telegram_lines
 from tests.emulators.transcription import TranscriptionServer
 from tests.emulators.whatsapp import WhatsAppServer
-from tests.emulators.whatsapp.lines import Lines as WhatsAppLines
-from tests.emulators.whatsapp.lines import configuration as whatsapp_lines
 
 
 async def _telegram(given: argparse.Namespace) -> None:
     settings = telegram.Settings(privacy=not given.no_privacy)
     limits = None if given.no_limits else telegram.Limits()
     async with telegram.TelegramServer(settings, limits=limits, host=given.host, port=given.port) as server:
-        print(telegram_lines(server), flush=True)
-        if given.headless or not sys.stdin.isatty():
-            await asyncio.Event().wait()
-        await TelegramTerminal(server).run()
+        await _played(OnTelegram(server))
 
 
 async def _discord(given: argparse.Namespace) -> None:
     settings = discord.Settings(allowed_intents=int(KNOWN & ~Intent.MESSAGE_CONTENT if given.no_content else KNOWN))
     limits = None if given.no_limits else discord.Limits()
     async with discord.DiscordServer(settings, limits=limits, host=given.host, port=given.port) as server:
-        print(discord_lines(server), flush=True)
-        if sys.stdin.isatty():
-            await DiscordTerminal(server).run()
-        else:
-            reader = asyncio.StreamReader()
-            await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-            await Lines(server, lambda text: print(text, flush=True)).run(reader)
+        await _played(OnDiscord(server))
 
 
 async def _slack(given: argparse.Namespace) -> None:
     async with SlackServer(limited=not given.no_limits, host=given.host, port=given.port) as server:
-        print(slack_lines(server), flush=True)
-        reader = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        await SlackLines(server, lambda text: print(text, flush=True)).run(reader)
+        await _played(OnSlack(server))
 
 
 async def _whatsapp(given: argparse.Namespace) -> None:
     async with WhatsAppServer(limited=not given.no_limits, host=given.host, port=given.port) as server:
-        print(whatsapp_lines(server), flush=True)
-        reader = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        await WhatsAppLines(server, lambda text: print(text, flush=True)).run(reader)
+        await _played(OnWhatsApp(server))
+
+
+async def _played(person: Person) -> None:
+    print(person.configuration, flush=True)
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await Lines(person, lambda text: print(text, flush=True)).run(reader)
 
 
 async def _llm(given: argparse.Namespace) -> None:
@@ -116,7 +100,6 @@ def main() -> None:
 
     add = emulator("telegram", 8081, _telegram, "A loopback Telegram, with you as its people.")
     add("--host", default="127.0.0.1")
-    add("--headless", action="store_true", help="only serve; no chat")
     add("--no-privacy", action="store_true", help="the bot sees everything in groups")
     add("--no-limits", action="store_true", help="no flood control")
     add = emulator("discord", 8082, _discord, "A loopback Discord, with you as its people.")

@@ -18,7 +18,7 @@ import secrets
 import time
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import aiohttp
 from aiohttp import web
@@ -277,8 +277,3 @@ async def _endless(request: web.Request) -> web.StreamResponse:
     except (ConnectionError, asyncio.CancelledError):
         pass
     return answer
-
-
-def values_in(address: str) -> dict[str, str]:
-    """The parameters of an address."""
-    return {name: values[-1] for name, values in parse_qs(urlsplit(address).query).items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import aiohttp
 import pytest
 from telegram.error import RetryAfter
 
@@ -98,43 +97,3 @@ async def test_flood_control_can_be_switched_off():
         for number in range(40):
             await bot.send_message(chat.id, f"{number}")
         assert len(server.shown(chat)) == 40
-
-
-# Inspection over HTTP
-
-
-async def test_people_act_over_http_too():
-    async with emulated(limits=None) as (server, bot), aiohttp.ClientSession() as http:
-
-        async def do(what, **arguments):
-            async with http.post(f"{server.url}/inspect/do/{what}", json=arguments) as response:
-                assert response.status == 200, await response.text()
-                return await response.json()
-
-        anna = await do("person", first_name="Anna")
-        await do("say", chat=anna["id"], user=anna["id"], text="Hello")
-        sent = await bot.send_message(anna["id"], "Hi")
-        group = await do("group", title="Team", members=[anna["id"]], forum=True)
-        topic = await do("topic", chat=group["id"], user=anna["id"], name="Plans")
-        await do("say", chat=group["id"], user=anna["id"], text="/plan", topic=topic)
-        await do("react", chat=anna["id"], message=sent.message_id, user=anna["id"], emoji="👍")
-        async with http.get(f"{server.url}/inspect/chats/{anna['id']}/messages") as response:
-            assert [message["text"] for message in await response.json()] == ["Hello", "Hi"]
-        async with http.get(f"{server.url}/inspect/calls") as response:
-            assert [call["method"] for call in await response.json()] == ["sendMessage"]
-        assert len(await bot.get_updates()) == 3
-
-
-async def test_faults_are_set_over_http_too():
-    async with emulated() as (server, bot), aiohttp.ClientSession() as http:
-        _, chat = started(server)
-        rule = {"fault": "Flood", "with": {"seconds": 9}, "method": "sendMessage", "chat_id": chat.id}
-        async with http.post(f"{server.url}/inspect/faults", json=rule) as response:
-            assert response.status == 200
-        for _ in range(2):
-            with pytest.raises(RetryAfter):
-                await bot.send_message(chat.id, "x")
-        async with http.get(f"{server.url}/inspect/violations") as response:
-            assert [violation["method"] for violation in await response.json()] == ["sendMessage"]
-        async with http.post(f"{server.url}/inspect/do/fly", json={}) as response:
-            assert response.status == 404

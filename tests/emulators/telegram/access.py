@@ -38,8 +38,6 @@ def _check_person(cloud: Cloud, chat: Chat, writing: bool) -> None:
     if not chat.user.started:
         shared = any(chat.user.id in other.members for other in cloud.world.chats.values())
         raise forbidden("bot can't initiate conversation with a user") if shared else bad("chat not found")
-    if writing and chat.user.deactivated:
-        raise forbidden("user is deactivated")
     if writing and chat.user.blocked:
         raise forbidden("bot was blocked by the user")
 

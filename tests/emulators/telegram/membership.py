@@ -26,10 +26,6 @@ class Membership:
         user.blocked = False
         self._status_changed(self._cloud.world.chats[user.id], user, self._cloud.world.bot, "kicked", "member")
 
-    def deactivate(self, user: User) -> None:
-        """Their account is gone. Nobody is told."""
-        user.deactivated = True
-
     def join(self, chat: Chat, user: User) -> None:
         """Somebody comes in."""
         self.set_status(chat, user, "member", by=user)

@@ -15,7 +15,6 @@ from tests.emulators.faults import Disconnect, Fault, Faults, Flood, LoseAnswer,
 from tests.emulators.journal import Call, Journal, Violation
 from tests.emulators.telegram.cloud import Cloud, Settings
 from tests.emulators.telegram.flood import Limits
-from tests.emulators.telegram.inspection import Inspection
 from tests.emulators.telegram.methods import METHODS, NAMES
 from tests.emulators.telegram.methods.reading import Told
 from tests.emulators.telegram.parameters import LARGEST_REQUEST, Parameters
@@ -79,7 +78,6 @@ class TelegramServer:
         app = web.Application(client_max_size=LARGEST_REQUEST)
         app.router.add_route("*", "/bot{token}/{method}", self._called)
         app.router.add_get("/file/bot{token}/{path:.+}", self._downloaded)
-        app.add_routes(Inspection(self.cloud, self.people).routes())
         app.router.add_route("*", "/{rest:.*}", self._lost)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSE)
         await self._runner.setup()

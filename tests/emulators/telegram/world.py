@@ -25,7 +25,6 @@ class User:
     is_bot: bool = False
     started: bool = False
     blocked: bool = False
-    deactivated: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """`User`."""
