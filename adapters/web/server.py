@@ -97,6 +97,7 @@ _EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _CHAT: Final = re.compile(r"[A-Za-z0-9-]{8,64}")
 # What follows the host of an address. A browser takes // and /\ for the beginning of another host.
 _HERE: Final = re.compile(r"(?:https?://[^/\\]+)?(/(?!/)[!-\[\]-~]{1,500})")
+_COPY: Final = re.compile(r"/(?:branch|fork)\b\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
 _MODEL: Final = re.compile(r"/model\s+(\S+)", re.IGNORECASE)
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
@@ -706,8 +707,8 @@ class Server(Struct, kw_only=True):
     async def _said(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
         more = (form.fields.get("text", ""), form.fields.get("more", ""))  # the words that a command takes
         text, id_ = " ".join(filter(None, more)).replace("\r\n", "\n"), form.fields.get("id", "")
-        branch = form.fields.get("branch", "")
-        problem, status, more_told = "", 200, {}
+        branch, copies = form.fields.get("branch", ""), _COPY.match(text)
+        problem, status, more_told = "", 200, dict[str, str]()
         if not _EVENT.fullmatch(id_):
             raise Problem(400, "The message has no id: load the page again.")
         back = form.fields.get("back", "")  # an earlier conversation, from which these words go on
@@ -716,10 +717,15 @@ class Server(Struct, kw_only=True):
                 branched = await self._take(source, f"{login.person}:{id_}.branch", f"/resume {branch[:200]}")
                 problem = branched.told if branched.status == "refused" else ""
                 status = 409 if problem else 200
+            if copies and (origin := _present(await self.views.sessions(source), source)):
+                back, text = origin, f"/title {copies[1]}" if copies[1] else ""
             if back:
                 if await self.views.title(source, back) is None:
                     raise Problem(409, FORGOTTEN)
-                source = replace(source, thread=await self.views.thread(source, back))
+                # Sent again, a copy is the same one.
+                copy = f"{OWN}c-{sha256(f'{login.person}:{id_}'.encode()).hexdigest()[:20]}"
+                thread = copy if copies else await self.views.thread(source, back)
+                source = replace(source, thread=thread)
                 went = await self._take(source, f"{login.person}:{id_}.back", f"/resume {back[:200]}")
                 await self._done(source, went)
             kept = [await self._kept(source, id_, *file) for file in form.files]
@@ -740,6 +746,8 @@ class Server(Struct, kw_only=True):
         except StoreUnavailable:
             problem, status = AWAY, 503
         to = path_of(chat_of(source.thread)) + END
+        if copies and back and not problem:
+            more_told = {"opened": to}
         if _wants_json(request):
             return web.json_response({"problem": problem, "to": to, **more_told}, status=status)
         return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect(to)

@@ -448,10 +448,10 @@ class Sessions:
         session_id: str | None = None,
     ) -> Session:
         """Go on from `origin` in a new session whose transcript refers to `messages` of it; the present session ends.
-        A session is never reopened."""
+        A session is never reopened. In another chat than the origin's it is no version of it."""
         session = replace(
-            self._blank(origin.key, origin.chat_type, origin.places, after=origin, session_id=session_id),
-            parent_id=origin.id,
+            self._blank(lease.key, origin.chat_type, origin.places, after=origin, session_id=session_id),
+            parent_id=origin.id if origin.key == lease.key else None,
             title=title or origin.title,
             compaction_count=origin.compaction_count,
             engine_state=origin.engine_state,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
-from typing import Final
+from typing import Any, Final
 
 from gateway.agent.caps import written
 from gateway.agent.holding import SHELF
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.chat import SessionKey
 from gateway.domain.command import Proposal
-from gateway.domain.message import last_requests, said_in
+from gateway.domain.message import HOST, Message, last_requests, note_of, said_in
 from gateway.domain.session import Session
 from gateway.domain.titles import last_exchange, last_words, quoted, shown_in_a_list, title_of
 from gateway.domain.usage import UsageTotal
@@ -90,19 +90,31 @@ async def resume(ctx: CommandContext) -> Answer | str:
     if not ctx.argument:
         return await _overview(ctx)
     opened = await ctx.opened_before()
-    if opened is not None:
-        return await _went_back(ctx, opened)
-    present = await ctx.present()
     target = await _find(ctx, ctx.argument)
+    if opened is not None:
+        return await _went_back(ctx, target if target.key != ctx.key else opened)
+    present = await ctx.present()
     if present is not None and target.id == present.id:
         raise UserError("You are in that session already; just write on.")
-    named = await given_name(ctx.store, target)
-    await ctx.switch(present, target, await ctx.messages(target), "switched", named or None)
+    messages, name = await ctx.messages(target), await given_name(ctx.store, target)
+    if target.key != ctx.key:
+        await ctx.agents.files.carry(messages, target.key, ctx.key, ctx.inbound.source)
+        messages, name = [_anew(each) for each in messages], f"{await heading(ctx.store, target)} (copy)"
+    await ctx.switch(present, target, messages, "switched", name or None)
     return await _went_back(ctx, target)
+
+
+def _anew(message: Message) -> Message:
+    """A message as one of another chat. Each chat has its own, so what is forgotten in one stays in the other."""
+    note: dict[str, Any] = {**note_of(message)}
+    copy: dict[str, Any] = {**message, HOST: {name: note[name] for name in note if name not in ("id", "derived_from")}}
+    return copy  # type: ignore[return-value]
 
 
 async def _went_back(ctx: CommandContext, session: Session) -> str:
     """Return a line about the present end of the conversation, with its last exchange."""
+    if session.key != ctx.key:
+        return f"This is a copy of {await _described(ctx, session)}, which stays as it is."
     ends = last_exchange(await ctx.messages(session))
     where = f"Went back to {await _described(ctx, session)}."
     return "\n".join([f"{where} It ended with:", *ends]) if ends else where
@@ -251,7 +263,7 @@ async def _find(ctx: CommandContext, wanted: str) -> Session:
         lineage = await ctx.store.lineage(wanted)
     except SessionNotFound:
         lineage = []
-    if not lineage or lineage[-1].key != ctx.key:
+    if not lineage or lineage[-1].key.owner != ctx.key.owner:
         # The same sentence for no session and for another person's: ids reveal nothing.
         raise UserError(f"There is no session {wanted[:40]} here; /sessions lists your sessions.")
     return lineage[-1]

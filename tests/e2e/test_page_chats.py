@@ -209,6 +209,58 @@ async def test_files_edits_and_versions_stay_in_their_chat(tmp_path: Path, chrom
         assert "number" not in await me.locator("#log").inner_text()
 
 
+async def test_a_copy_is_a_chat_beside_the_old_one_and_each_stays_as_it_is(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path, model=FakeModel(held(Gate()))) as live, person(chromium, live) as me:
+        await me.set_input_files("#file", [{"name": "plan.txt", "mimeType": "text/plain", "buffer": b"by the sea"}])
+        await say(me, "number one")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: number one")
+        old = me.url.partition("#")[0]
+        await me.locator(".below summary", has_text="This chat").click()
+        await me.get_by_role("button", name="Go on in a copy").click()
+        await me.wait_for_url(re.compile(r"/c/c-[0-9a-f]+"))
+        await expect(me.locator("#log .command")).to_contain_text(
+            "This is a copy of “number one plan.txt” (2 messages)"
+        )
+        await expect(me.locator("#before .reply")).to_contain_text("echo: number one")
+        await expect(line(me, "number one plan.txt (copy)")).to_be_visible()
+        await say(me, "number two")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: number two (2)")
+        assert "by the sea" in str(live.model.requests[-1].messages)
+        copy = me.url.partition("#")[0]
+        await equals_reload(me)
+        await me.goto(old)
+        assert await me.locator("#log .said .plain").all_text_contents() == ["number one"]
+        await say(me, "number three")
+        await expect(me.locator("#log .reply").last).to_contain_text("echo: number three (2)")
+        await me.goto(copy)
+        await say(me, "/branch a third")
+        await me.wait_for_url(lambda url: "/c/c-" in url and not url.startswith(copy))
+        await expect(line(me, "a third")).to_be_visible()
+        await me.goto(copy)
+        await more(me, "number one plan.txt (copy)")
+        await me.locator(".sessions").get_by_role("button", name="Delete").click()
+        await me.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(line(me, "number one plan.txt (copy)")).to_have_count(0)
+        await me.goto(old)
+        await say(me, "number four")
+        await expect(me.locator("#log .reply").last).to_contain_text("echo: number four (3)")
+        assert "by the sea" in str(live.model.requests[-1].messages)
+        assert sorted(await sessions(live)) == ["a third", "number one plan.txt"]
+
+
+async def test_without_a_script_a_copy_is_a_chat_of_its_own_and_the_same_when_sent_again(tmp_path: Path) -> None:
+    async with page(tmp_path, model=FakeModel(held(Gate()))) as live:
+        await live.me.say("number one")
+        await live.me.until("echo: number one (1)")
+        form = {"id": "copy-00001", "text": "/branch", "menu": "1", "chat": ""}
+        sent = [await live.me.post("/say", form, headers={}) for _ in range(2)]
+        (opened,) = {answer.headers["Location"].partition("#")[0] for answer in sent}
+        assert opened.startswith("/c/c-")
+        await live.me.until("This is a copy of", path=opened)
+        assert "copy" not in (await live.me.shown()).text
+        assert sorted(await sessions(live)) == ["number one", "number one (copy)"]
+
+
 async def test_a_reminder_of_another_chat_is_seen_in_the_list(tmp_path: Path, chromium: Browser) -> None:
     async with page(tmp_path, model=FakeModel(held(Gate()))) as live, person(chromium, live) as me:
         await say(me, "number one")

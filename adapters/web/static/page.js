@@ -230,7 +230,7 @@
         if (response.ok && instead && live && $("before").firstChild) document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));
         if (answer.model && $("models")) $("models").querySelector("summary").textContent = `${answer.model} ▾`;
         if (answer.told) toast(answer.told);
-        if (response.ok && back && !live) { keep(); return void location.assign(answer.to); }
+        if (response.ok && (answer.opened || (back && !live))) { keep(); return void location.assign(answer.to); }
         if (!response.ok && text) { text.value = [first.text, text.value].filter(Boolean).join("\n"); grow(); }
       } else problem(answer.problem || "");
     } catch {

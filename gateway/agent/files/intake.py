@@ -8,7 +8,8 @@ becomes a clause in the message and never an error: the person's words are answe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
@@ -44,7 +45,17 @@ from gateway.agent.files.quota import NOT_KEPT, FileQuotas
 from gateway.agent.files.speech import Dictation, Spoken
 from gateway.agent.files.view import FileView
 from gateway.domain.adapter import Adapter, CanFetch
-from gateway.domain.chat import Attachment, ChatAddress, Inbound, KeptFile, SessionKey, Source, named, one_line
+from gateway.domain.chat import (
+    OUTPUT,
+    Attachment,
+    ChatAddress,
+    Inbound,
+    KeptFile,
+    SessionKey,
+    Source,
+    named,
+    one_line,
+)
 from gateway.domain.message import Message
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.backoff import Backoff
@@ -72,6 +83,7 @@ Content = Callable[[], Awaitable[bytes]]
 
 _SECONDS: Final = 120.0  # for one file, all attempts together
 _ATTEMPTS: Final = 3
+_MOST_CARRIED: Final = 1_000  # files into a copy of a conversation
 _PAUSES: Final = (1.0, 60.0)  # seconds between two of them: the first, the longest
 _AT_ONCE: Final = 16  # files in this process's memory, until they are kept and read
 _TOLD_EVERY: Final = 3_600.0  # seconds between two complaints that nothing is understood in a room
@@ -173,6 +185,21 @@ class FileIntake:
             reading = await _reading(content, kept.mime, MOST_TEXT, self._aside)
             unheard = reading.sound is not None and reading.sound not in reader.sounds
             return Received(attachment=file, kept=kept, reading=reading), content if unheard else b""
+
+    async def carry(self, messages: Sequence[Message], origin: SessionKey, to: SessionKey, source: Source) -> None:
+        """Keep the files that these messages name in another conversation of their person, too. Raises FileRefused."""
+
+        async def tell(_: str) -> None:
+            """Who copies sends nothing."""
+
+        names = json.dumps(messages)
+        for file in await self._store.kept_files(origin, _MOST_CARRIED):
+            content = await self._store.file_content(origin, file.digest) if file.digest[:12] in names else None
+            if content is None:
+                continue
+            if not file.ref.startswith(OUTPUT):
+                await self._quotas.take(to, source, file.ref, file.size, tell)
+            await self._store.keep_file(to, file, content)
 
     async def _content(self, key: SessionKey, platform: str, file: Attachment) -> tuple[KeptFile | None, bytes]:
         """What is kept of a file, and its content, which is fetched if need be. Raises one of `_NOT_HAD`."""
