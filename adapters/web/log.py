@@ -34,6 +34,7 @@ SHOWN: Final = 80  # entries of a page; more can be asked for
 MOST_SHOWN: Final = 480
 MOST_WORDS: Final = 200  # messages of an earlier conversation on one page
 _LONGEST: Final = 8_000  # characters of a person's message; all of them are in its session
+_ANSWERS: Final = ("reply", "error")
 _MARKDOWN: Final = ("reply", "remark", "reminder")
 _COLUMNS: Final = re.compile(r"\S {2,}\S")
 _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
@@ -108,13 +109,15 @@ class Entry:
 class State(Struct, frozen=True, kw_only=True):
     """All entries of a page, oldest first. `latest`: when the last was said, and the last answer was written; None: the
     clock was set back among them. `more`: there are earlier ones. `forked`: what comes next may change others.
-    `branches` and `hidden`: those of the `Story`, for a message whose turn was quicker than the news of it."""
+    `branches`, `answers` and `hidden`: those of the `Story`, for a message whose turn was quicker than the news of
+    it."""
 
     entries: list[Entry]
     latest: tuple[float, float] | None = None
     more: bool = False
     forked: bool = False
     branches: Mapping[str, Branch] = {}
+    answers: Mapping[str, Branch] = {}
     hidden: frozenset[str] = frozenset()
 
     @property
@@ -171,6 +174,7 @@ class Log(Struct, kw_only=True):
                 continue
             times = max(count, since.get(row.answers or "", 0))
             found.append((_place(times, row.created_at, 1, row.id), row, times))
+        answered = {row.answers: row.id for row in rows if row.kind in _ANSWERS}  # the last of each
         decided = {*story.words, *(row.answers for row in rows)}
         entries = []
         for place, each_, times in sorted(found, key=itemgetter(0))[-most:]:
@@ -178,11 +182,14 @@ class Log(Struct, kw_only=True):
                 asked = story.words.get(each_.event_id) or ("" if each_.event_id in decided else story.asked_again)
                 said = replace(each_, text=asked) if asked and AGAIN.match(each_.text) else each_
                 branch = story.branches.get(each_.event_id)
+                if each_.event_id not in answered:
+                    branch = branch or story.answers.get(each_.event_id)
                 entries.append(self._said(said, thread, place, known.get(each_.event_id), branch))
             elif isinstance(each_, Worked):
                 entries.append(_worked(each_, place, known.get(each_.id)))
             else:
-                entries.append(await self.of_row(each_, known.get(each_.id), after=times))
+                branch = story.answers.get(each_.answers or "") if answered.get(each_.answers) == each_.id else None
+                entries.append(await self.of_row(each_, known.get(each_.id), after=times, branch=branch))
         latest = (words[-1].at if words else 0.0, rows[-1].created_at if rows else 0.0)
         return State(
             entries=entries,
@@ -193,6 +200,7 @@ class Log(Struct, kw_only=True):
             or bool(waited)
             or any(AGAIN.match(each.text) for each in words if each.event_id not in decided),
             branches=story.branches,
+            answers=story.answers,
             hidden=story.hidden,
         )
 
@@ -215,7 +223,8 @@ class Log(Struct, kw_only=True):
                 asked = entries.get(each.answers or "")
                 if asked is not None and asked.at < round(said_at, 6):  # as a place has it
                     return None  # what was said meanwhile stands below it
-                entry = await self.of_row(each, entries.get(each.id))
+                branch = state.answers.get(each.answers or "") if each.kind in _ANSWERS else None
+                entry = await self.of_row(each, entries.get(each.id), branch=branch)
                 back, shown_at = _is_set_back(shown_at, each.created_at), each.created_at
             if back:
                 return None
@@ -238,10 +247,18 @@ class Log(Struct, kw_only=True):
             (said, place, branch),
         )
 
-    async def of_row(self, row: Outbound, known: Entry | None = None, *, draft: bool = False, after: int = 0) -> Entry:
+    async def of_row(
+        self,
+        row: Outbound,
+        known: Entry | None = None,
+        *,
+        draft: bool = False,
+        after: int = 0,
+        branch: Branch | None = None,
+    ) -> Entry:
         """The entry of a row, or of a reply as far as it is written; `known`, if it is still so. `after`: how often the
         clock had been set back by then."""
-        made_of = (row.text, row.kind, row.buttons, row.file, row.created_at, draft, after)
+        made_of = (row.text, row.kind, row.buttons, row.file, row.created_at, draft, after, branch)
         if known is not None and known.made_of == made_of:
             return known
         body = await self._body(replace(row, text=finished(row.text)) if draft else row)
@@ -265,6 +282,7 @@ class Log(Struct, kw_only=True):
                 _WHO[kind],
                 None if draft else row.created_at,
                 [body if row.text.strip() else None, file, el("p", buttons, class_=_row_of(row)) if buttons else None],
+                _versions(branch),
                 about=row.answers if row.kind == "reply" and not draft else None,
             ),
             made_of,
@@ -433,7 +451,7 @@ def _versions(branch: Branch | None) -> Child:
         for picture, label, to in ways
     ]
     told = el("span", f"{branch.number}/{branch.of}")
-    return el("p", before, told, after, class_="versions", role="group", aria_label="Versions of this message")
+    return el("p", before, told, after, class_="versions", role="group", aria_label="Versions")
 
 
 def _worked(worked: Worked, place: str, known: Entry | None) -> Entry:

@@ -38,7 +38,8 @@ def story_of(sessions: Sequence[Session], transcripts: Transcripts, redact: Call
     newest = max(trees, key=lambda tree: _started(tree.tip), default=None)
     return Story(
         hidden=frozenset(event for tree in trees for event in tree.left()),
-        branches={event: each for tree in trees for event, each in tree.branches()},
+        branches={event: each for tree in trees for event, each in tree.branches(of_answers=False)},
+        answers={event: each for tree in trees for event, each in tree.branches(of_answers=True)},
         words={event: said_in(each) for tree in trees for event, each in tree.requests.values()},
         deeds={event: deeds for tree in trees for event, deeds in tree.deeds(redact).items()},
         asked_again=newest.asked_again() if newest is not None else "",
@@ -87,10 +88,14 @@ class _Tree:
         stand = set(self._stand)
         return (event for name, (event, _) in self.requests.items() if name not in stand)
 
-    def branches(self) -> Iterator[tuple[str, Branch]]:
-        """The versions of each present request that has several."""
+    def branches(self, *, of_answers: bool) -> Iterator[tuple[str, Branch]]:
+        """The versions of each present request that has several, by what it says: each stands for all its answers, the
+        present one or the last. Or those `of_answers` to the same words."""
         for name in self._stand:
-            versions = self._versions[self._behind[name]]
+            words = {each: said_in(self.requests[each][1]) for each in self._versions[self._behind[name]]}
+            same = [each for each in words if words[each] == words[name]]
+            last = {said: each for each, said in words.items()} | {words[name]: name}
+            versions = same if of_answers else list(last.values())
             if len(versions) > 1:
                 at = versions.index(name)
                 yield (

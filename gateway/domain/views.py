@@ -59,7 +59,8 @@ class Word(Struct, frozen=True, kw_only=True):
 
 
 class Branch(Struct, frozen=True, kw_only=True):
-    """A message is version `number` of `of`. `before` and `after`: sessions that hold the others, for /resume."""
+    """A message, or an answer, is version `number` of `of`. `before` and `after`: sessions that hold the others, for
+    /resume."""
 
     number: int
     of: int
@@ -77,11 +78,13 @@ class Deed(Struct, frozen=True, kw_only=True):
 
 class Story(Struct, frozen=True, kw_only=True):
     """What is known of messages by their events. `hidden`: they were taken back, or another version of them stands.
-    `words`: what they asked, whatever was typed, and `asked_again` what a /retry asks that is about to. `forked`: the
-    next message may become another version of one."""
+    `branches`: the versions of what was said, and `answers` those of what was answered to the same words. `words`: what
+    they asked, whatever was typed, and `asked_again` what a /retry asks that is about to. `forked`: the next message
+    may become another version of one."""
 
     hidden: frozenset[str] = frozenset()
     branches: Mapping[str, Branch] = {}
+    answers: Mapping[str, Branch] = {}
     words: Mapping[str, str] = {}
     deeds: Mapping[str, Sequence[Deed]] = {}
     asked_again: str = ""

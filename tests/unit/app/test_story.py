@@ -60,6 +60,23 @@ def test_the_newest_session_says_which_versions_stand_also_behind_a_compaction()
     assert (deed.tool, deed.arguments, deed.result) == ("look", "at: a ***", "the ***")
 
 
+def test_an_edit_has_versions_at_the_question_and_another_answer_has_them_at_the_answer() -> None:
+    transcripts: dict[str, list[Message]] = {
+        "s1": [user("pears", id="1", event="e-1"), assistant("one", id="a1")],
+        "s2": [user("pears", id="2", event="e-2"), assistant("two", id="a2")],
+        "s3": [user("plums", id="3", event="e-3"), assistant("three", id="a3")],
+        "s4": [user("pears", id="1", event="e-1"), assistant("one", id="a1")],
+    }
+    parents = {"s1": None, "s2": "s1", "s3": "s2", "s4": "s1"}
+    made = [session(each, at, parents[each], "undone") for at, each in enumerate(transcripts, 1)]
+    story = story_of(made, transcripts, redact)
+    assert story.branches == {"e-1": Branch(number=1, of=2, before=None, after="s3")}
+    assert story.answers == {"e-1": Branch(number=1, of=2, before=None, after="s2")}
+    story = story_of(made[:3], transcripts, redact)
+    assert story.branches == {"e-3": Branch(number=2, of=2, before="s2", after=None)}
+    assert story.answers == {}
+
+
 def test_until_the_next_message_what_is_asked_again_is_known() -> None:
     transcripts = {"s1": [*said("1"), *said("2")], "s2": said("1")}
     story = story_of([session("s2", 2, "s1"), session("s1", 1, None, "undone")], transcripts, redact)
