@@ -238,7 +238,8 @@ REFUSED: Final = "You may read here. To write, ask the operator to add you to ac
 
 def _form(name: str, action: str, frame: Frame) -> Html:
     """A form without fields, which buttons anywhere in the page belong to."""
-    return el("form", _hidden(frame), id=name, method="post", action=action, hidden=True)
+    menu = hidden(menu="1") if name == "command" else None  # what its buttons give does not stand in the chat
+    return el("form", _hidden(frame), menu, id=name, method="post", action=action, hidden=True)
 
 
 def _of_sessions(frame: Frame) -> list[Html]:
@@ -549,7 +550,7 @@ def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = 
         "input", type="text", name="more", value=value, placeholder=hint, aria_label=label, dir="auto", required=True
     )
     save = el("button", "Save", type="submit", name="text", value=command)
-    form = el("form", _hidden(frame), field, save, method="post", action="/say")
+    form = el("form", _hidden(frame), hidden(menu="1"), field, save, method="post", action="/say")
     return el("details", el("summary", label), form, class_="worded")
 
 
