@@ -726,7 +726,9 @@ class Server(Struct, kw_only=True):
                 copy = f"{OWN}c-{sha256(f'{login.person}:{id_}'.encode()).hexdigest()[:20]}"
                 thread = copy if copies else await self.views.thread(source, back)
                 source = replace(source, thread=thread)
-                went = await self._take(source, f"{login.person}:{id_}.back", f"/resume {back[:200]}")
+                went = await self._take(
+                    source, f"{login.person}:{id_}.{'copy' if copies else 'back'}", f"/resume {back[:200]}"
+                )
                 await self._done(source, went)
             kept = [await self._kept(source, id_, *file) for file in form.files]
             if text.strip() or kept:
