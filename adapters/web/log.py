@@ -23,7 +23,7 @@ from msgspec import Struct
 from adapters.web.icons import icon
 from adapters.web.markup import Child, Html, el, joined
 from adapters.web.rendering import LARGEST, all_rendered, finished, rendered, verbatim
-from gateway.domain.approval import LABELS, code_in
+from gateway.domain.approval import LABELS
 from gateway.domain.chat import OWN, Attachment, Button, Outbound, Source
 from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
 from gateway.runtime.aside import RunsAside
@@ -258,7 +258,7 @@ class Log(Struct, kw_only=True):
     ) -> Entry:
         """The entry of a row, or of a reply as far as it is written; `known`, if it is still so. `after`: how often the
         clock had been set back by then."""
-        made_of = (row.text, row.kind, row.buttons, row.file, row.created_at, draft, after, branch)
+        made_of = (row.text, row.code_at, row.kind, row.buttons, row.file, row.created_at, draft, after, branch)
         if known is not None and known.made_of == made_of:
             return known
         body = await self._body(replace(row, text=finished(row.text)) if draft else row)
@@ -290,7 +290,7 @@ class Log(Struct, kw_only=True):
 
     async def _body(self, row: Outbound) -> Child:
         if row.kind == "question":
-            return _question(row.text)
+            return _question(row)
         if row.kind not in _MARKDOWN:
             return _plain(row.text)
         text, sources = _without_sources(row.text) if row.kind == "reply" else (row.text, None)
@@ -407,12 +407,13 @@ def _row_of(row: Outbound) -> str:
     return "buttons" if row.buttons[0][0].token.startswith("approve") else "buttons options"
 
 
-def _question(text: str) -> Child:
+def _question(row: Outbound) -> Child:
     """What is asked, with a command as code, and below it how long that stands, or what was answered."""
-    asked, _, below = text.rpartition("\n\n")
-    asks, code = code_in(asked or below)
+    asked, _, below = row.text.rpartition("\n\n")
+    asks = asked or below
+    code = asks[row.code_at :] if row.code_at else ""
     return [
-        _plain(asks),
+        _plain(asks.removesuffix(code).rstrip()),
         el("pre", el("code", code, data_language="command"), tabindex=0) if code else None,
         el("p", below, class_="below") if asked else None,
     ]

@@ -496,7 +496,7 @@ def _standing(rows: Sequence[Outbound]) -> list[Outbound]:
     for row in list(reversed(by_id.values())):  # oldest first: the last edit stands
         if row.edits in by_id:
             edited = by_id[row.edits]
-            by_id[row.edits] = replace(edited, text=row.text, buttons=row.buttons)
+            by_id[row.edits] = replace(edited, text=row.text, buttons=row.buttons, code_at=row.code_at)
             del by_id[row.id]
     return [row for row in by_id.values() if row.state != OutboundState.REFUSED]
 

@@ -42,7 +42,6 @@ class Choices(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 ANYTHING: Final = Choices()
-_OF_CODE: Final = late(r"(?s)(Run this command\b[^?]*\?|Another program began this\. May I call [^?]*\?) (.+)")
 _NUMBERS: Final = late(r"(?i)\d{1,2}(?:\s*(?:[,;&+\s]|and|und|et|y)\s*\d{1,2})*[.!]?")
 
 
@@ -68,6 +67,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     deed: str = ""  # names the very call that is asked about, where a yes to it may last; "": it may not
     session: str = ""  # in which it is asked
     choices: Choices = ANYTHING  # of one that wants words
+    code_at: int = 0  # where in the question a command begins that it is about; 0: nowhere
     state: ApprovalState = "open"
     decided_by: str | None = None
     decided_at: float | None = None
@@ -86,12 +86,6 @@ class Approval(Struct, frozen=True, kw_only=True):
         """Whether this speaker may answer: in the approval's chat, the person it is bound to, or an admin."""
         here = (source.platform, source.chat) == (self.key.platform, self.key.chat)
         return here and (admin or source.user == self.person)
-
-
-def code_in(question: str) -> tuple[str, str]:
-    """A question without the command or the call that it is about, and that; "" if it is about something else."""
-    found = _OF_CODE.fullmatch(question)
-    return (found[1], found[2]) if found else (question, "")
 
 
 def command_meant(text: str) -> Literal["approve", "deny"] | None:

@@ -473,6 +473,7 @@ class Outbound(Struct, frozen=True, kw_only=True, omit_defaults=True):
     shown_at: float | None = None  # when the platform said that it shows the row
     file: KeptFile | Album | None = None  # shown with the text as its caption
     returns: Returns | None = None  # of a reply to a message with `terms`
+    code_at: int = 0  # where in the text of a question a command begins that it is about; 0: nowhere
 
     @property
     def files(self) -> tuple[KeptFile, ...]:

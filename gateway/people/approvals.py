@@ -110,9 +110,10 @@ class Approvals(Struct, kw_only=True):
         labels: Labels = LABELS,
         choices: Choices = ANYTHING,
         deed: tuple[str, str] = ("", ""),
+        code_at: int = 0,
     ) -> Approval:
         """Store a question and show it, after the rows `before`. `choices`: for a question that is answered in words.
-        `deed`: names what a lasting yes would allow, and the session."""
+        `deed`: names what a lasting yes would allow, and the session. `code_at`: as of `Question`."""
         token, now = self.ids.new("a"), self.clock.now()
         which = f" {number}" if number > 1 else ""
         plain = number == 1 and item.inbound.source.chat_type == "direct"
@@ -145,7 +146,7 @@ class Approvals(Struct, kw_only=True):
             ticks = choices.several and self.outbox.grows(item.key.platform)
             buttons = _options(choices, token, set() if ticks or not choices.several else None)
         *first, last = self.outbox.rows(item, "question", text)
-        rows = [*before, *first, replace(last, buttons=buttons)]
+        rows = [*before, *first, replace(last, buttons=buttons, code_at=0 if first else code_at)]
         asked = Approval(
             token=token,
             key=item.key,
@@ -161,6 +162,7 @@ class Approvals(Struct, kw_only=True):
             deed=deed[0] if lasting else "",
             session=deed[1] if lasting else "",
             choices=choices,
+            code_at=code_at,
         )
         step = insist(lambda: self.store.ask(lease, asked, rows), clock=self.clock, what="ask approval")
         self.outbox.deliver(await step)
@@ -405,8 +407,8 @@ class Approvals(Struct, kw_only=True):
 
     def _edit(self, approval: Approval, text: str) -> list[Outbound]:
         key = approval.key
-        *_, last = self.outbox.compose(key, key.address, "question", f"{approval.question}\n\n{text}")
-        return [replace(last, edits=approval.shown_as)]
+        *first, last = self.outbox.compose(key, key.address, "question", f"{approval.question}\n\n{text}")
+        return [replace(last, edits=approval.shown_as, code_at=0 if first else approval.code_at)]
 
 
 class TurnQuestions(Struct, kw_only=True):
@@ -453,7 +455,10 @@ class TurnQuestions(Struct, kw_only=True):
         approvals, number = self.approvals, len(self.known) + 1
         before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
         deed = question.deed, self.session
-        asking = approvals.ask(self.lease, self.item, call, question.text, number, before, self.labels, deed=deed)
+        labels, code_at = self.labels, question.code_at
+        asking = approvals.ask(
+            self.lease, self.item, call, question.text, number, before, labels, deed=deed, code_at=code_at
+        )
         self._own.add(call)
         self._settings[call] = question.setting
         self.known[call] = await unbroken(asking)

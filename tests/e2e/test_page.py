@@ -6,7 +6,7 @@ import asyncio
 import gc
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,17 +108,27 @@ async def test_a_command_is_answered_and_stays_with_its_answer(tmp_path: Path) -
         assert "/whoami" in shown.text
 
 
-async def test_an_approval_is_a_pair_of_buttons(tmp_path: Path) -> None:
-    tool = Payment()
+class Told(Payment):
+    """Asks about a command."""
+
+    def question(self, arguments: Mapping[str, Any]) -> tuple[str, str]:
+        return "Pay this?", f"pay {arguments['sum']}"
+
+
+async def test_an_approval_is_a_pair_of_buttons_below_its_command(tmp_path: Path) -> None:
+    tool, command = Told(), '<pre tabindex="0"><code data-language="command">pay 50</code></pre>'
     async with page(tmp_path, model=FakeModel(in_turn(payments(50), Say(text="done"))), tools=[tool]) as live:
         await live.me.say("pay it")
         shown = await live.me.until("Allow once")
+        assert f"Pay this?</p>{command}" in "".join(html for *_, html in shown.log)
         token = next(part for part in "".join(html for *_, html in shown.log).split('"') if part.startswith("approve "))
         answer = await live.me.post("/press", {"token": token})
         assert answer.status == 200
         shown = await live.me.until("done")
         assert tool.paid == [50]
-        assert "<button" not in "".join(html for *_, html in shown.log)
+        decided = "".join(html for *_, html in shown.log)
+        assert f"Pay this?</p>{command}" in decided
+        assert "<button" not in decided
 
 
 async def test_stop_ends_a_turn(tmp_path: Path) -> None:

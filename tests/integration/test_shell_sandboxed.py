@@ -153,7 +153,7 @@ async def test_a_lent_folder_is_written_after_a_yes_by_a_command_that_names_it(t
     assert shell.question({"command": "cat /folders/notes/n"}) is None
     assert shell.question({"command": "ls /folders/sites"}) is None
     named = "echo <p> > /folders/site/index.html".replace("<p>", "p")
-    assert shell.question({"command": named}) == f"Run this command, which may write in site? {named}"
+    assert shell.question({"command": named}) == ("Run this command, which may write in site?", named)
     assert await run(tmp_path, "cat /folders/notes/n", *lent) == "exit code 0\nnoted"
     assert await run(tmp_path, named, *lent) == "exit code 0, and it printed nothing"
     assert (site / "index.html").read_text() == "p\n"

@@ -37,7 +37,7 @@ class Payment(Changing):
         super().__init__()
         self.paid: list[int] = []
 
-    def question(self, arguments: Mapping[str, Any]) -> str | None:
+    def question(self, arguments: Mapping[str, Any]) -> str | tuple[str, str] | None:
         """Ask from ten euros on."""
         return f"Pay {arguments['sum']} €?" if arguments["sum"] >= 10 else None
 

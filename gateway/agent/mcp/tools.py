@@ -91,7 +91,7 @@ class AskedMcpTool(McpTool):
         """The key that lists the tools of this server that are asked for."""
         return f"tools.mcp.{self.server.name}.ask"
 
-    def question(self, arguments: Mapping[str, Any]) -> str | None:
+    def question(self, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
         """The whole call, with nothing hidden."""
         if not self.asks:
             return None
@@ -101,7 +101,7 @@ class AskedMcpTool(McpTool):
                 f"The arguments have more than {_LONGEST_QUESTION:,} characters, so that nobody could read them before "
                 "they allow it; do it in smaller steps."
             )
-        return f"Let {self.server.name} do {shown(self.own)}? {given}"
+        return f"Let {self.server.name} do {shown(self.own)}?", given
 
 
 def made_safe(facts: Sequence[ToolFacts]) -> list[ToolFacts]:

@@ -294,9 +294,10 @@ class NeedsApproval(Protocol):
     admins_only: bool
     setting: str
 
-    def question(self, arguments: Mapping[str, Any]) -> str | None:
-        """The question before this call, in one line that hides nothing of it; None: the call needs no yes. Depends on
-        the arguments alone. Raises ToolError for a call that would not be run at all."""
+    def question(self, arguments: Mapping[str, Any]) -> str | tuple[str, str] | None:
+        """The question before this call, in one line that hides nothing of it, or the question and the command that it
+        is about; None: the call needs no yes. Depends on the arguments alone. Raises ToolError for a call that would
+        not be run at all."""
 
 
 @runtime_checkable
@@ -312,12 +313,19 @@ class Keeps(Protocol):
 class Question(NamedTuple):
     """The question before a call, and the key of the configuration that decides whether it is asked; "": none does.
     `of`: the call under which it is asked, where one question is about several calls. `deed`: names this very call,
-    where a yes may hold for later ones like it."""
+    where a yes may hold for later ones like it. `code_at`: where in the text a command or a call begins that it is
+    about; 0: nowhere."""
 
     text: str
     setting: str = ""
     of: str = ""
     deed: str = ""
+    code_at: int = 0
+
+    @classmethod
+    def about(cls, asks: str, code: str, **more: str) -> Question:
+        """A question with the command or the call that it is about."""
+        return cls(f"{asks} {code}", code_at=len(asks) + 1, **more)
 
 
 def schema(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:

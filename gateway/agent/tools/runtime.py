@@ -119,7 +119,7 @@ class ToolRuntime(Struct, frozen=True):
         for call in calls:
             name, text = call["function"]["name"], call["function"]["arguments"]
             if self._is_guarded(name) and len(asked) + others < _MOST_ASKED and len(text) <= _LONGEST_QUESTION:
-                asked[call["id"]] = Question(f"Another program began this. May I call {name}? {shown(text)}")
+                asked[call["id"]] = Question.about(f"Another program began this. May I call {name}?", shown(text))
         return asked
 
     def _is_guarded(self, name: str) -> bool:
@@ -158,10 +158,12 @@ class ToolRuntime(Struct, frozen=True):
             return None
         try:
             arguments = self.offer.arguments(name, call["function"]["arguments"])
-            text = tool.question(arguments)
+            asked = tool.question(arguments)
+            question = Question.about(*asked) if isinstance(asked, tuple) else Question(asked or "")
+            text = question.text
             deed = f"{name} {json.dumps(arguments, sort_keys=True)}\n{text}"  # all that was shown, and what will be run
             named = blake2s(deed.encode("utf-8", "replace"), digest_size=16).hexdigest() if self.lets is None else ""
-            return Question(text, tool.setting, deed=named) if text else None
+            return question._replace(setting=tool.setting, deed=named) if text else None
         except Exception:
             return None  # it raises again when the call comes to run, and the call fails with it
 

@@ -174,7 +174,7 @@ class SandboxedShell:
         self._redact = redact
         self._room = asyncio.Semaphore(_AT_ONCE)
 
-    def question(self, arguments: Mapping[str, Any]) -> str | None:
+    def question(self, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
         """The whole command, the folders that it may write in, and the hosts that it may reach; None if it names
         none."""
         if arguments.get("job"):
@@ -184,7 +184,7 @@ class SandboxedShell:
         asked = [f"write in {', '.join(written)}"] * bool(written) + [f"reach {', '.join(hosts)}"] * bool(hosts)
         if not asked:
             return None
-        return f"Run this command, which may {' and '.join(asked)}? {shown(_command(arguments))}"
+        return f"Run this command, which may {' and '.join(asked)}?", shown(_command(arguments))
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """Run the command, and return its end and its output: both streams, in the order in which they came. What
@@ -297,10 +297,10 @@ class ShellTool:
         self._clock = clock
         self._redact = redact
 
-    def question(self, arguments: Mapping[str, Any]) -> str | None:
+    def question(self, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
         """The whole command, with nothing hidden; None if it needs no yes."""
         command = _command(arguments)
-        return None if self._is_allowed(command) else f"Run this command? {shown(command)}"
+        return None if self._is_allowed(command) else ("Run this command?", shown(command))
 
     def _is_allowed(self, command: str) -> bool:
         if not _PLAIN.fullmatch(command):

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from adapters.web.log import Log, cut
+from gateway.agent.tools.base import Question
 from gateway.agent.tools.shell import ShellTool
 from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey, Source
 from gateway.domain.views import Branch, Said, Story, Views
@@ -63,16 +64,19 @@ async def test_a_command_that_is_asked_about_is_code_and_its_buttons_say_how_lon
     tmp_path: Path, command: str
 ) -> None:
     shell = ShellTool(folder=tmp_path, allow=(), admins_only=True, seconds=60.0, clock=SystemClock(), redact=str)
-    question = shell.question({"command": command})
+    question = Question.about(*(shell.question({"command": command}) or ("", "")))
     labels = (("Approve", "This session", "Always"), ("Deny",))
     buttons = tuple(tuple(Button(label=each, token=each) for each in line) for line in labels)
-    row = replace(answer("q", NOON), kind="question", text=f"{question}\n\nI wait for 5 minutes.", buttons=buttons)
+    text, code_at = f"{question.text}\n\nI wait for 5 minutes.", question.code_at
+    row = replace(answer("q", NOON), kind="question", text=text, code_at=code_at, buttons=buttons)
     asked = (await Log(aside=at_once).of_row(row)).html
     assert f'<code data-language="command">{escape(command)}</code>' in asked
     assert '<p class="plain" dir="auto">Run this command?</p>' in asked
     assert '<p class="below">I wait for 5 minutes.</p>' in asked
     assert re.findall(r"<button[^>]*>(.*?)</button>", asked) == ["Allow once", "This session", "Always", "Deny"]
-    decided = (await Log(aside=at_once).of_row(replace(row, text="Pay 5 €? Or 6?\n\nApproved.", buttons=()))).html
+    decided = (
+        await Log(aside=at_once).of_row(replace(row, text="Pay 5 €? Or 6?\n\nApproved.", buttons=(), code_at=0))
+    ).html
     assert '<p class="plain" dir="auto">Pay 5 €? Or 6?</p><p class="below">Approved.</p>' in decided
 
 

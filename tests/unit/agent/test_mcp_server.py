@@ -263,7 +263,7 @@ async def test_a_person_is_asked_with_everything_in_sight() -> None:
         delete = offer.get("demo_delete")
         assert isinstance(delete, AskedMcpTool)
         assert not isinstance(offer.get("demo_look"), AskedMcpTool)
-        assert delete.question({"path": "/tmp/\u202ex"}) == 'Let demo do delete? {"path": "/tmp/‹U+202E›x"}'
+        assert delete.question({"path": "/tmp/\u202ex"}) == ("Let demo do delete?", '{"path": "/tmp/‹U+202E›x"}')
         with pytest.raises(ToolError):
             delete.question({"path": "x" * 2_000})
 

@@ -50,5 +50,5 @@ def test_the_question_shows_the_command_and_the_hosts() -> None:
     assert shell.question({"command": "read", "job": 1, "hosts": ["a.example"]}) is None
     for more in ({}, {"background": True}, {"job": None}):
         asked = shell.question({"command": "curl x", "hosts": ["a.example", "b.example:22"], **more})
-        assert asked == "Run this command, which may reach a.example, b.example:22? curl x"
+        assert asked == ("Run this command, which may reach a.example, b.example:22?", "curl x")
     assert "without network (further `hosts` are asked for)" in shell.description
