@@ -53,7 +53,6 @@ from adapters.web.log import (
     MENU,
     MOST_SHOWN,
     MOST_WORDS,
-    SAID_BY_PAGE,
     SHOWN,
     UNSEEN,
     Entry,
@@ -738,7 +737,7 @@ class Server(Struct, kw_only=True):
                 event += _ending(text) if "menu" in form.fields else ""
                 await self._take_back(source, f"{login.person}:{id_}.undo", form.fields.get("instead", ""))
                 accepted = await self._take(source, event, text, files=kept)
-                await self._tell_of(source, accepted, text)
+                await self._tell_of(source, accepted, kept)
                 problem = accepted.told if accepted.status == "refused" else ""
                 status = 409 if problem else 200
                 if (chosen := _MODEL.match(text)) and not problem and _wants_json(request):
@@ -797,18 +796,15 @@ class Server(Struct, kw_only=True):
                 break
             await self.clock.sleep(_LOOK)
 
-    async def _tell_of(self, source: Source, accepted: Accepted, text: str) -> None:
+    async def _tell_of(self, source: Source, accepted: Accepted, kept: Sequence[Attachment]) -> None:
         """Have the person's open pages show what they said."""
         if not self.bells.hears(source.address):
             return
-        if text.startswith("/"):
-            self.anew.add(source.address)
         news: Said | None = None
-        if accepted.status == "new" and not accepted.event_id.endswith(SAID_BY_PAGE):
-            with suppress(StoreUnavailable):  # it has the message, and the pages look again
-                news = next(
-                    (each for each in await self.views.said(source, 1) if each.event_id == accepted.event_id), None
-                )
+        if accepted.said.lstrip().startswith("/"):  # it may change more than it adds
+            self.anew.add(source.address)
+        elif accepted.status == "new":
+            news = Said(event_id=accepted.event_id, text=accepted.said, at=accepted.at, files=tuple(kept))
         self.bells.ring(source.address, news=news)
 
     async def _kept(self, source: Source, id_: str, name: str, mime: str, content: bytes) -> Attachment:

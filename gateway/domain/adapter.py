@@ -60,13 +60,16 @@ class Accepted(Struct, frozen=True, kw_only=True):
     """The fate of one Inbound handed to `accept`. `told`: the sentence for the person who pressed a button, or whose
     command is refused; "": none. `answers`: the event of the turn whose question it answered, which goes on; "": none.
     `full_for`: seconds for which its writer's plain words there would be refused, too, so that the adapter need not
-    hand them over: reading them costs more than refusing them."""
+    hand them over: reading them costs more than refusing them. `said` and `at`: the words and the time (seconds since
+    the epoch) with which it is stored."""
 
     event_id: str
     status: Literal["new", "duplicate", "full", "refused"]
     told: str = ""
     full_for: float = 0.0
     answers: str = ""
+    said: str = ""
+    at: float = 0.0
 
 
 Audience = Literal["everybody", "person", "admins"]

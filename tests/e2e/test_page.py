@@ -19,7 +19,7 @@ from adapters.web.server import Server, source_of
 from gateway.agent.holding import SHELF
 from gateway.app.views import StoreViews
 from gateway.domain.adapter import Accepted
-from gateway.domain.chat import Outbound, SessionKey, Source
+from gateway.domain.chat import Attachment, Outbound, SessionKey, Source
 from gateway.domain.message import assistant, user
 from gateway.domain.session import Session
 from gateway.providers.base import ModelRequest, ModelSpec
@@ -204,10 +204,10 @@ async def test_an_open_page_keeps_the_versions_of_a_message_whose_turn_ends_befo
 ) -> None:
     tell, ended = Server._tell_of, asyncio.Event()
 
-    async def late(self: Server, source: Source, accepted: Accepted, text: str) -> None:
-        if text == "number two":
+    async def late(self: Server, source: Source, accepted: Accepted, kept: Sequence[Attachment]) -> None:
+        if accepted.said == "number two":
             await ended.wait()
-        await tell(self, source, accepted, text)
+        await tell(self, source, accepted, kept)
 
     monkeypatch.setattr(Server, "_tell_of", late)
     async with page(tmp_path) as live, live.me.events("0") as events:
