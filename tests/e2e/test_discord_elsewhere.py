@@ -95,6 +95,7 @@ async def test_after_a_restart_the_answer_still_goes_there(
     async with on_discord(tmp_path, discord, anna, rules=ON, model=FakeModel(in_turn(Say(text="x", gate=gate)))) as bot:
         given = await asks(bot, elsewhere, "Which birds?")
         await gate.until_waiting()
+        bot.gateway.stop(grace=0)
     async with on_discord(tmp_path, discord, anna, rules=ON) as bot:
         await bot.until(lambda: given.original and given.original.content == "echo: Which birds?")
         assert bot.shown() == []

@@ -336,9 +336,10 @@ async def test_after_a_new_session_it_still_notices_where_it_is(
 
 
 async def test_it_leaves_if_everybody_left_while_it_was_away(
-    discord: DiscordServer, anna: User, choir: Channel, begin: Begin
+    discord: DiscordServer, anna: User, choir: Channel, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert choir.guild is not None
+    monkeypatch.setattr(rooms, "ALONE_SECONDS", 5.0)
     async with MediaServer() as speaker, VoiceServer(discord, sealed=True) as voice, begin(speaker) as bot:
         voice.enter(anna, choir)
         ears = await ears_of(bot, voice, choir, anna)
