@@ -548,23 +548,22 @@ CARETS = """[...document.querySelectorAll(".draft .body, .draft .body *")].filte
 getComputedStyle(each, "::after").content.includes("▍")).map((each) => each.localName)"""
 
 
-@pytest.mark.parametrize(
-    ("written", "carets"),
-    [
-        ("1. one\n\n   more\n2. two\n   - three\n\n> said", ["p"]),
-        ("| a | b |\n|---|---|\n| c | d |", ["td"]),
-        ("- one\n\n```python\nx = 1", ["code"]),
-        ("# Title\n\n$$\\frac{1}", ["h3"]),
-    ],
-)
-async def test_what_is_being_written_has_one_caret_and_it_is_at_the_end(
-    tmp_path: Path, chromium: Browser, written: str, carets: list[str]
-) -> None:
-    model = FakeModel(in_turn(Say(first=written, text="", gate=Gate())))
-    async with page(tmp_path, model=model) as live, person(chromium, live) as me:
-        await say(me, "tell me")
-        await expect(me.locator(".draft")).to_be_visible()
-        assert await me.evaluate(CARETS) == carets
+async def test_what_is_being_written_has_one_caret_and_it_is_at_the_end(tmp_path: Path, chromium: Browser) -> None:
+    wanted = {
+        "1. one\n\n   more\n2. two\n   - three\n\n> said": ["p"],
+        "| a | b |\n|---|---|\n| c | d |": ["td"],
+        "- one\n\n```python\nx = 1": ["code"],
+        "# Title\n\n$$\\frac{1}": ["h3"],
+    }
+    gates = [Gate() for _ in wanted]
+    says = (Say(first=written, text="", gate=gate) for written, gate in zip(wanted, gates, strict=True))
+    async with page(tmp_path, model=FakeModel(in_turn(*says))) as live, person(chromium, live) as me:
+        for gate, carets in zip(gates, wanted.values(), strict=True):
+            await say(me, "tell me")
+            await expect(me.locator(".draft .body > *").first).to_be_visible()
+            assert await me.evaluate(CARETS) == carets
+            gate.open()
+            await expect(me.locator(".draft")).to_have_count(0)
 
 
 async def test_an_answer_is_copied_as_markdown_and_read_aloud(tmp_path: Path, chromium: Browser) -> None:
