@@ -16,15 +16,18 @@ from tests.support.source_tree import ROOT, modules, name_of, nodes, project_fil
 
 _NOT_PROSE = re.compile(r"^(#|\||```|    |<|!\[)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[/])")
+_ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
+_CUT = re.compile(r"[a-z,;:#]|SELECT|INSERT")  # the rest of a sentence whose beginning is elsewhere; and SQL
+_END = re.compile(r"[.!?][*_\"”]*$")
 _LEAST_WORDS = 5
 
 
 def of_document(path: Path) -> Iterator[str]:
     """The sentences of paragraphs and lists, without code, tables and headings."""
-    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ *```.*?^ *```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
         if not _NOT_PROSE.match(block.lstrip("\n")):
-            yield from _SENTENCE.split(re.sub(r"\s+", " ", block.strip().lstrip("-* ")))
+            yield from _SENTENCE.split(re.sub(r"\s+", " ", _ITEM.sub("", block).strip()))
 
 
 def of_module(path: Path) -> Iterator[str]:
@@ -33,10 +36,18 @@ def of_module(path: Path) -> Iterator[str]:
     quiet |= {id(part) for node in nodes(path) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in nodes(path):
         if isinstance(node, ast.JoinedStr):
-            parts = (each.value if isinstance(each, ast.Constant) else "…" for each in node.values)
-            yield from _SENTENCE.split("".join(map(str, parts)))
+            yield from _SENTENCE.split("".join(map(_shown, node.values)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in quiet:
             yield from _SENTENCE.split(node.value)
+
+
+def _shown(part: ast.expr) -> str:
+    """A part of an f-string as a reader meets it: the first of two wordings, or the name of what stands there."""
+    value = part.value if isinstance(part, ast.FormattedValue) else part
+    value = value.body if isinstance(value, ast.IfExp) else value
+    if isinstance(value, ast.Constant):
+        return str(value.value)
+    return f"{{{(re.findall(r'[a-z]{2,}', ast.unparse(value)) or ['…'])[-1]}}}"
 
 
 def drawn(number: int, seed: int) -> list[tuple[str, str]]:
@@ -51,10 +62,10 @@ def drawn(number: int, seed: int) -> list[tuple[str, str]]:
     chosen: list[tuple[str, str]] = []
     for paths, told in ((documents, of_document), (rooms, of_module)):
         found = [
-            (name_of(path), text.strip())
+            (name_of(path), text)
             for path in paths
-            for text in told(path)
-            if text.count(" ") >= _LEAST_WORDS and text.rstrip().endswith((".", "!", "?"))
+            for text in map(str.strip, told(path))
+            if text.count(" ") >= _LEAST_WORDS and _END.search(text) and not (path.suffix == ".py" and _CUT.match(text))
         ]
         chosen += chance.sample(sorted(set(found)), number // 2)
     return chosen
