@@ -41,7 +41,7 @@ def _chat(value: str) -> str:
 
 
 class HookSettings(Section):
-    """A hook: another program posts its news to the address /hook/NAME, and a chat gets it (docs/hooks.md)."""
+    """Another program posts news to the address /hook/NAME, and a chat gets the news (docs/hooks.md)."""
 
     secret: Annotated[Secret, AfterValidator(_secret)] = Field(description="12 characters or more")
     signature: Signature = Field("bearer", description="how the sender proves that it knows the secret")
@@ -76,8 +76,8 @@ class HookSettings(Section):
 
 
 class ApiSettings(AdapterSettings):
-    """A server for other programs, like OpenAI's (docs/api.md). Callers need a key: `legato keys add NAME`. For callers
-    on other machines, put a proxy with TLS in front.
+    """A server for other programs, with an API like OpenAI's (docs/api.md). `legato keys add NAME` makes the key that a
+    caller needs. For callers on other machines, put a proxy with TLS in front of Legato.
 
         hooks: {deploys: {secret: "${DEPLOYS_SECRET}", signature: github, chat: "telegram:4711"}}
     """

@@ -39,7 +39,7 @@ def _proxy(value: str) -> str:
 
 
 class Webhook(Section):
-    """For mode webhook: Telegram calls `url`, and your proxy passes the call on to host, port and path."""
+    """With mode webhook, Telegram calls `url`, and your proxy passes the call on to `host`, `port` and `path`."""
 
     url: HttpUrl | None = Field(None, description="an https:// address on port 443, 80, 88 or 8443")
     host: Text = Field("127.0.0.1", description="the address at which this program listens")

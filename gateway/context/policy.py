@@ -51,7 +51,8 @@ _SUMMARY_REST: Final = 0.05
 
 
 class CompressionSettings(Section):
-    """When a conversation fills more than `threshold` of the window, it is compacted: its middle becomes a summary."""
+    """When a conversation fills more than `threshold` of the window, a summary replaces the middle of the
+    conversation."""
 
     enabled: Flag = Field(True, description="compact conversations without being asked")
     threshold: ShareOrAuto = Field(
@@ -81,8 +82,8 @@ class CompressionSettings(Section):
 
 
 class HygieneRules(Section):
-    """A safety net before each turn, for a conversation that is suddenly too full, for example after a switch to a
-    smaller model."""
+    """A safety net. Before each turn, Legato compacts a conversation that is suddenly too full, for example after a
+    switch to a smaller model."""
 
     threshold: Share = Field(
         HYGIENE, description="the share of the window at which it begins; above compression.threshold"

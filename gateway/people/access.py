@@ -15,7 +15,7 @@ from gateway.domain.settings import AList, Flag, Ident, Section
 
 
 class AccessSettings(Section):
-    """Who may talk to the bot on public platforms. Write PLATFORM:PERSON, or PLATFORM:PERSON@CHAT for one chat only;
+    """Who may talk to the bot on public platforms. Write PLATFORM:PERSON, or PLATFORM:PERSON@CHAT for one chat only.
     `*` stands for any person or chat. `legato chat` needs no entry."""
 
     allow: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk")

@@ -33,8 +33,8 @@ _WHOSE: Final = {"per_person_mb": "one person", "per_chat_mb": "this chat"}
 
 
 class FileSettings(Section):
-    """How many megabytes the files that people send may take. When no room is left, new files are refused. null: no
-    limit."""
+    """How many megabytes people's files may take; null means no limit. When no room is left, Legato refuses new
+    files."""
 
     per_person_mb: Quota | None = Field(500, description="for one person, in all chats of a platform")
     per_chat_mb: Quota | None = Field(2000, description="for one chat, all its people together")

@@ -29,8 +29,8 @@ _REST: Final = "({count} more; `memory` with action search finds them.)"
 
 
 class MemorySettings(Section):
-    """What the bot remembers beyond a conversation (docs/commands.md): facts about a person, and notes of its own. A
-    prompt holds the newest and most used facts; a search finds the others."""
+    """Beyond a conversation, the bot remembers facts about people, and notes of its own (docs/commands.md). A prompt
+    holds the newest and most used facts. The model can search for other facts."""
 
     flush: Flag = Field(True, description="let a model collect facts before a compaction and at the end of a session")
     notes_chars: Natural = Field(2_200, description="characters that the bot's notes may have in a prompt")

@@ -43,7 +43,7 @@ _OFF: Final = "-"  # begins the note that switches a skill off
 
 
 class SkillsSettings(Section):
-    """Skills: folders with a SKILL.md that says how to do certain work (docs/skills.md)."""
+    """A skill is a folder with a SKILL.md that says how to do certain work (docs/skills.md)."""
 
     enabled: Flag = Field(True, description="use them")
 

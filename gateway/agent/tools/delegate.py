@@ -17,7 +17,8 @@ _HOUR: Final = 3_600.0
 
 
 class DelegateSettings(Section):
-    """Helpers: the model hands over a task, and only the answer takes room in its own window (docs/helpers.md)."""
+    """The model can give a task to a helper (docs/helpers.md). Only the helper's answer takes room in the model's own
+    window."""
 
     enabled: Flag = Field(True, description="give the model the tool")
     budget_usd: SpendCap | None = Field(0.5, description="what one helper may cost; null: no limit of its own")

@@ -97,8 +97,8 @@ class FolderSettings(Section):
 
 
 class ShellSettings(Section):
-    """Commands. In a sandbox (docs/sandbox.md) commands need no yes. Without a sandbox they run as the user who runs
-    Legato: read docs/commands.md first."""
+    """The model's commands need no yes in a sandbox (docs/sandbox.md). Without a sandbox, commands run as the user who
+    runs Legato: read docs/commands.md first."""
 
     enabled: Flag | Literal["auto"] = Field(
         "auto", description="give the model the tool; auto: if a sandbox works here"

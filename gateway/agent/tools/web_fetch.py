@@ -30,7 +30,7 @@ BRINGS: Final = "a search of the web"
 
 
 class WebSettings(Section):
-    """Reads pages of the public internet, and never those of this machine or of a private network."""
+    """The model reads pages of the public internet, but no pages of this machine or of a private network."""
 
     enabled: Flag = Field(True, description="give the model the tool web_fetch")
     ports: Annotated[tuple[Port, ...], AList] = Field((80, 443), description="ports that may be asked")

@@ -26,7 +26,7 @@ _KEPT: Final = ".kept"  # the folder of what was there before: no conversation's
 
 
 class WorkspaceSettings(Section):
-    """The folder that each conversation has, in which the model reads and writes files (docs/tools.md)."""
+    """Each conversation has a folder in which the model reads and writes files (docs/tools.md)."""
 
     enabled: Flag = Field(True, description="give the model the tools for it")
     most_mb: Count = Field(500, description="megabytes that it may hold, and as many again for earlier versions")

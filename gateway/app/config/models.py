@@ -100,8 +100,8 @@ Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_packag
 
 
 class Auxiliary(Section):
-    """Models for side work, such as summaries. The conversation's own model does this work, unless
-    `auxiliary.mode` is `custom` or `compression.summary_model` names another."""
+    """The conversation's own model does side work, such as summaries. With mode `custom`, the models named here do side
+    work. `compression.summary_model` names a model for summaries alone."""
 
     mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
@@ -112,16 +112,16 @@ class Auxiliary(Section):
 
 class Context(Section):
     """How a conversation stays inside the model's window. With `compressor`, a model summarises the messages that leave
-    it. `window` asks no model: old messages leave at 0.75 of the window (or compression.threshold), and the model can
-    search them."""
+    the window. With `window`, old messages leave at 0.75 of the window (or compression.threshold) without a summary,
+    and the model can search them."""
 
     engine: Text = Field("compressor", description="compressor, window, or the name of a plug-in")
     recall: Flag = Field(True, description="remind the model of earlier messages about the same subject")
 
 
 class SearchSettings(Section):
-    """How past messages are found. A search goes by words. With an embedding model it also finds other words for the
-    same thing; then a server with OpenAI's /embeddings receives every message once, and every question.
+    """How Legato finds past messages. A search compares words. With an embedding model, a search also finds other words
+    for the same thing. A server with OpenAI's /embeddings then receives every message once, and every question.
 
         search: {embeddings: {provider: ollama, name: nomic-embed-text}}
         search: {embeddings: {provider: openai, name: text-embedding-3-small}}
@@ -160,7 +160,7 @@ def _server_url(value: str, form: str, path: str, *, needs_host: bool, usual: in
 
 
 class StoreSettings(Section):
-    """Where conversations are kept: in a file, for one process; or on a Redis or PostgreSQL server, for many
+    """Legato keeps conversations in a file, for one process, or on a Redis or PostgreSQL server, for many processes
     (docs/redis.md).
 
         url: redis://127.0.0.1:6379/0
@@ -186,8 +186,8 @@ class StoreSettings(Section):
 
 class ToolSettings(OutputLimits):
     """Which tools the model has, and who may use them. In `offered`, write people as in `access`, a platform's name, or
-    `*` for everybody; only the closest entry counts. In a list of tools, `*` stands for any characters and `-name`
-    removes a tool; a list with only removals keeps all the others.
+    `*` for everybody. Only the entry that fits a person most closely counts. In a list of tools, `*` stands for any
+    characters, and `-name` removes a tool. A list with only removals keeps all other tools.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
         admins_only: [shell, "github_*"]
@@ -264,7 +264,7 @@ class Chat(Section):
 
 
 class Plugins(Section):
-    """A folder for plug-ins, besides those that are installed as packages."""
+    """A folder for plug-ins that are not installed as packages."""
 
     dir: Text = Field("plugins", description="each folder in context_engine/ there is an engine")
 
@@ -286,7 +286,7 @@ def _listening_address(value: str) -> str:
 
 
 class MonitorSettings(Section):
-    """An address where `legato run` tells monitors how it is doing
+    """An address where `legato run` tells monitors how Legato is doing
     (docs/operations.md).
 
         address: "127.0.0.1:9464"
@@ -312,7 +312,7 @@ class MonitorSettings(Section):
 
 
 class AlertSettings(Section):
-    """A chat that is told about problems, at most once an hour for each kind
+    """A chat to which Legato reports problems, each kind at most once an hour
     (docs/operations.md).
 
         to: telegram:4711
@@ -346,8 +346,8 @@ _UNITS: Final = {"m": 60, "h": 3_600}
 
 
 class HeartbeatSettings(Section):
-    """A regular look: the agent reads your file HEARTBEAT.md in Legato's folder and what is due soon, and speaks only
-    if there is something to say (docs/hooks.md).
+    """At regular times, the model reads your file HEARTBEAT.md in Legato's folder, and sees what is due soon. The bot
+    speaks only if there is something to say (docs/hooks.md).
 
         chat: telegram:4711
         hours: "8-22"
@@ -362,7 +362,7 @@ class HeartbeatSettings(Section):
     daily: Count = Field(24, description="how often it looks in a day, at most")
     daily_usd: SpendCap | None = Field(
         0.5,
-        description="what all this may cost in a day; null: no limit",
+        description="what all looks together may cost in a day; null: no limit",
     )
 
     @property
@@ -382,7 +382,7 @@ class OtelSettings(Section):
     """OpenTelemetry spans of turns, model calls and tools (docs/operations.md)."""
 
     enabled: Flag = Field(False, description="make spans")
-    contents: Flag = Field(False, description="put what people, models and tools say into them")
+    contents: Flag = Field(False, description="put what people, models and tools say into the spans")
 
 
 def _kept(value: str) -> str:
@@ -427,8 +427,9 @@ class Config(Section):
     settings that you want to be different into your own config.yaml in Legato's folder (~/.legato, or the one that
     LEGATO_HOME names). `legato check` checks them, `legato config` prints this file.
 
-    Keep keys and tokens out of it: write "${NAME}", and set the variable NAME or put NAME=… into the file .env in
-    Legato's folder. The environment can set any key: LEGATO__COMPRESSION__THRESHOLD=0.6 sets compression.threshold."""
+    Keep keys and tokens out of your file: write "${NAME}", and set the variable NAME or put NAME=… into the file .env
+    in Legato's folder. The environment can set any setting: LEGATO__COMPRESSION__THRESHOLD=0.6 sets
+    compression.threshold."""
 
     model: ModelEntry = ModelSettings()
     fallback_models: Annotated[tuple[Fallback, ...], AList] = Field(
