@@ -76,8 +76,8 @@ class HookSettings(Section):
 
 
 class ApiSettings(AdapterSettings):
-    """A server for other programs, with an API like OpenAI's (docs/api.md). `legato keys add NAME` makes the key that a
-    caller needs. For callers on other machines, put a proxy with TLS in front of Legato.
+    """Other programs reach the bot through an API like OpenAI's (docs/api.md). `legato keys add NAME` makes the key
+    that a caller needs. For callers on other machines, put a proxy with TLS in front of Legato.
 
         hooks: {deploys: {secret: "${DEPLOYS_SECRET}", signature: github, chat: "telegram:4711"}}
     """

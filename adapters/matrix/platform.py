@@ -28,7 +28,7 @@ def _user(value: str) -> str:
 
 
 class RoomCatchUp(CatchUp):
-    """How much the bot reads of each room when it comes back after a pause."""
+    """After a pause, the bot reads this much of each room."""
 
     messages: Natural = Field(1_000, description="how many of a room's newest messages it reads; 0: none")
 

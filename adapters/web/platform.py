@@ -36,14 +36,14 @@ def _password(value: SecretStr) -> SecretStr:
 
 
 class WebPerson(Section):
-    """A person who logs in with a name and a password. In `access`, write web:NAME."""
+    """People log in with a name and a password. In `access`, write web:NAME."""
 
     password: Annotated[Secret, AfterValidator(_password)] = Field(description="12 characters or more")
 
 
 class WebSettings(AdapterSettings):
-    """The page in a browser (docs/web.md). On this machine, a link opens the page. For other machines, set `people`,
-    and put a proxy with TLS in front of the page.
+    """On this machine, a link opens the page (docs/web.md). For other machines, set `people`, and put a proxy with TLS
+    in front of the page.
 
         people: {anna: {password: "${ANNA_PASSWORD}"}}
     """

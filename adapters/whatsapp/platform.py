@@ -23,7 +23,7 @@ Number = Annotated[Ident, AfterValidator(_number)]
 
 
 class Template(Section):
-    """A message that Meta has approved. Other messages do not reach people who have not written for 24 hours."""
+    """Only a message that Meta has approved reaches people who have not written for 24 hours."""
 
     name: Text | None = Field(None, description="its name in the WhatsApp Manager; null: none")
     language: Text = Field("en", description="its language there, such as en or pt_BR")

@@ -40,7 +40,7 @@ _FORGEABLE: Final = re.compile(r"<(/?(?:pinned-rules|memory)\s*)>", re.IGNORECAS
 
 
 class PromptSettings(Section):
-    """Texts that you add to the system prompt."""
+    """You can add texts to the system prompt."""
 
     persona: Text | None = Field(None, description="who the bot is, in your words; null: an assistant named Legato")
     context_files: Texts = Field((), description="files whose text is part of every prompt")

@@ -27,7 +27,8 @@ _LETTER: Final = (
 
 
 class SessionSettings(Section):
-    """Who shares a conversation, what a new message does to a running turn, and when a quiet session ends."""
+    """These settings say who shares a conversation, what a new message does to a running turn, and when a quiet session
+    ends."""
 
     groups: Sharing = Field("per_user", description="in a group, each person has a conversation, or all share one")
     threads: Sharing = Field("shared", description="the same in a thread or topic")
@@ -44,7 +45,7 @@ class SessionSettings(Section):
 
 
 class TurnSettings(Section):
-    """How long a turn may take, and how many messages may wait."""
+    """These settings say how long a turn may take, and how many messages may wait."""
 
     concurrent: Count = Field(256, description="turns at once, in all chats together")
     deadline: Seconds = Field(1_800, description="seconds a turn may take")

@@ -50,8 +50,8 @@ NO_BUDGET: Final = "a spend cap leaves no room for it"
 
 
 class TranscriptionSettings(ServerSettings):
-    """Legato turns voice messages into text for a model that cannot hear (docs/voice.md). A server with OpenAI's
-    /audio/transcriptions does the work, or a command of yours.
+    """A server with OpenAI's /audio/transcriptions, or a command of yours, turns voice messages into text for a model
+    that cannot hear (docs/voice.md).
 
         transcription:
           {base_url: "https://api.openai.com/v1", model: whisper-1, api_key: "${OPENAI_API_KEY}", usd_per_minute: 0.006}
@@ -78,7 +78,7 @@ class TranscriptionSettings(ServerSettings):
 
 class SpeechSettings(ServerSettings):
     """The bot says answers aloud, with a server that has OpenAI's /audio/speech (docs/voice.md). In a chat, /voice on
-    and /voice off decide.
+    and /voice off switch spoken answers.
 
         speech: {base_url: "https://api.openai.com/v1", model: tts-1, api_key: "${OPENAI_API_KEY}"}
         speech: {base_url: "http://127.0.0.1:8880/v1", model: kokoro, voice: af_heart}    # a server of your own

@@ -40,8 +40,8 @@ def _program(value: Any) -> Any:
 
 
 class McpServerSettings(Section):
-    """One MCP server, which is a `url` or a `command` on this machine. The command sees only the variables PATH, HOME,
-    LANG and those in `env`."""
+    """An MCP server is a `url` or a `command` on this machine. A `command` sees only the variables PATH, HOME, LANG and
+    those in `env`."""
 
     enabled: Flag = Field(True, description="use it")
     command: Annotated[Texts, BeforeValidator(_program)] = Field(

@@ -31,7 +31,7 @@ _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", r
 
 
 class PictureSettings(ServerSettings):
-    """A server that makes pictures for the tool make_image, with OpenAI's /images/generations and
+    """The tool make_image gets pictures from a server with OpenAI's /images/generations and
     /images/edits.
 
         pictures:

@@ -39,7 +39,7 @@ class WebSettings(Section):
 
 
 class WebSearchSettings(Section):
-    """Web search, for the tool web_search
+    """The tool web_search asks this provider
     (docs/search.md).
 
         search: {provider: searxng, base_url: "http://127.0.0.1:8888"}    # a server of your own

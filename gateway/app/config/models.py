@@ -100,8 +100,8 @@ Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_packag
 
 
 class Auxiliary(Section):
-    """The conversation's own model does side work, such as summaries. With mode `custom`, the models named here do side
-    work. `compression.summary_model` names a model for summaries alone."""
+    """The conversation's own model does side work, such as summaries. With mode `custom`, the models in this section do
+    side work. `compression.summary_model` names a model for summaries alone."""
 
     mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
@@ -111,9 +111,9 @@ class Auxiliary(Section):
 
 
 class Context(Section):
-    """How a conversation stays inside the model's window. With `compressor`, a model summarises the messages that leave
-    the window. With `window`, old messages leave at 0.75 of the window (or compression.threshold) without a summary,
-    and the model can search them."""
+    """The engine keeps a conversation inside the model's window. With `compressor`, a model summarises the messages
+    that leave the window. With `window`, old messages leave at 0.75 of the window (or compression.threshold) without a
+    summary, and the model can search them."""
 
     engine: Text = Field("compressor", description="compressor, window, or the name of a plug-in")
     recall: Flag = Field(True, description="remind the model of earlier messages about the same subject")
@@ -121,7 +121,8 @@ class Context(Section):
 
 class SearchSettings(Section):
     """How Legato finds past messages. A search compares words. With an embedding model, a search also finds other words
-    for the same thing. A server with OpenAI's /embeddings then receives every message once, and every question.
+    for the same thing. The embedding model's server, which has OpenAI's /embeddings, receives every message once, and
+    every question.
 
         search: {embeddings: {provider: ollama, name: nomic-embed-text}}
         search: {embeddings: {provider: openai, name: text-embedding-3-small}}
@@ -185,9 +186,9 @@ class StoreSettings(Section):
 
 
 class ToolSettings(OutputLimits):
-    """Which tools the model has, and who may use them. In `offered`, write people as in `access`, a platform's name, or
-    `*` for everybody. Only the entry that fits a person most closely counts. In a list of tools, `*` stands for any
-    characters, and `-name` removes a tool. A list with only removals keeps all other tools.
+    """These settings decide which tools the model has, and who may use them. In `offered`, write people as in `access`,
+    a platform's name, or `*` for everybody. Only the entry that fits a person most closely counts. In a list of tools,
+    `*` stands for any characters, and `-name` removes a tool. A list with only removals keeps all other tools.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
         admins_only: [shell, "github_*"]
@@ -218,7 +219,7 @@ class ToolSettings(OutputLimits):
 
 
 class Chat(Section):
-    """Settings for single chats, topics, Discord servers or platforms. `/whoami`
+    """You can set these things for single chats, topics, Discord servers or platforms. `/whoami`
     shows a chat's number.
 
         chats:
@@ -264,7 +265,7 @@ class Chat(Section):
 
 
 class Plugins(Section):
-    """A folder for plug-ins that are not installed as packages."""
+    """Plug-ins that are not installed as packages are in a folder of their own."""
 
     dir: Text = Field("plugins", description="each folder in context_engine/ there is an engine")
 
@@ -286,7 +287,7 @@ def _listening_address(value: str) -> str:
 
 
 class MonitorSettings(Section):
-    """An address where `legato run` tells monitors how Legato is doing
+    """At this address, `legato run` tells monitors how Legato is doing
     (docs/operations.md).
 
         address: "127.0.0.1:9464"
@@ -312,7 +313,7 @@ class MonitorSettings(Section):
 
 
 class AlertSettings(Section):
-    """A chat to which Legato reports problems, each kind at most once an hour
+    """Legato reports problems to a chat, each kind at most once an hour
     (docs/operations.md).
 
         to: telegram:4711
@@ -379,7 +380,7 @@ class HeartbeatSettings(Section):
 
 
 class OtelSettings(Section):
-    """OpenTelemetry spans of turns, model calls and tools (docs/operations.md)."""
+    """Legato makes OpenTelemetry spans of turns, model calls and tools (docs/operations.md)."""
 
     enabled: Flag = Field(False, description="make spans")
     contents: Flag = Field(False, description="put what people, models and tools say into the spans")
@@ -391,7 +392,7 @@ def _kept(value: str) -> str:
 
 
 class BackupSettings(Section):
-    """Backups of the store and the folder beside it
+    """Legato makes backups of the store and the folder beside it
     (docs/operations.md).
 
         at: "04:00"
