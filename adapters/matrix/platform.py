@@ -28,7 +28,7 @@ def _user(value: str) -> str:
 
 
 class RoomCatchUp(CatchUp):
-    """After a pause, the bot reads this much of each room."""
+    """`catch_up` limits what the bot reads of each room after a pause."""
 
     messages: Natural = Field(1_000, description="how many of a room's newest messages it reads; 0: none")
 

@@ -32,7 +32,7 @@ _SHOWN: Final = 80  # of a text in a list
 
 
 class ReminderRules(Section):
-    """These limits are for reminders (/remind), and for prompts that run at set times (/schedule)."""
+    """`reminders` limits reminders (/remind), and prompts that run at set times (/schedule)."""
 
     per_person: Count = Field(100, description="how many one person may have in a chat")
     per_chat: Count = Field(300, description="how many a chat may have")

@@ -27,7 +27,7 @@ _LETTER: Final = (
 
 
 class SessionSettings(Section):
-    """These settings say who shares a conversation, what a new message does to a running turn, and when a quiet session
+    """`sessions` says who shares a conversation, what a new message does to a running turn, and when a quiet session
     ends."""
 
     groups: Sharing = Field("per_user", description="in a group, each person has a conversation, or all share one")
@@ -45,7 +45,7 @@ class SessionSettings(Section):
 
 
 class TurnSettings(Section):
-    """These settings say how long a turn may take, and how many messages may wait."""
+    """`turns` says how long a turn may take, and how many messages may wait."""
 
     concurrent: Count = Field(256, description="turns at once, in all chats together")
     deadline: Seconds = Field(1_800, description="seconds a turn may take")

@@ -15,8 +15,8 @@ from gateway.domain.settings import AList, Flag, Ident, Section
 
 
 class AccessSettings(Section):
-    """These people may talk to the bot on public platforms. Write PLATFORM:PERSON, or PLATFORM:PERSON@CHAT for one chat
-    only. `*` stands for any person or chat. `legato chat` needs no entry."""
+    """`access` says who may talk to the bot on public platforms. Write PLATFORM:PERSON, or PLATFORM:PERSON@CHAT for one
+    chat only. `*` stands for any person or chat. `legato chat` needs no entry."""
 
     allow: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk")
     admins: Annotated[tuple[Ident, ...], AList] = Field(

@@ -27,7 +27,7 @@ Temperature = Annotated[float, Field(strict=True, ge=0, le=2, allow_inf_nan=Fals
 
 
 class ModelPrices(Section):
-    """These prices, in US dollars per million tokens, override the built-in table."""
+    """`prices` overrides the built-in table, in US dollars per million tokens."""
 
     input: Dollars = Field(description="for what the model reads")
     output: Dollars = Field(description="for what it writes")
@@ -48,7 +48,7 @@ class ModelPrices(Section):
 
 
 class ModelSettings(Section):
-    """People talk to this model. `offline` is built in, for trying things out. For a real one:"""
+    """`model` is the model that people talk to. `offline` is built in, for trying things out. For a real one:"""
 
     provider: Text = Field(
         "offline", description="the vendor, or the API it speaks; `legato models --providers` lists them"

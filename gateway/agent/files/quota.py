@@ -33,7 +33,7 @@ _WHOSE: Final = {"per_person_mb": "one person", "per_chat_mb": "this chat"}
 
 
 class FileSettings(Section):
-    """People's files may take so many megabytes; null means no limit. When no room is left, Legato refuses new
+    """`files` limits the megabytes of people's files; null means no limit. When no room is left, Legato refuses new
     files."""
 
     per_person_mb: Quota | None = Field(500, description="for one person, in all chats of a platform")

@@ -90,7 +90,7 @@ FolderName = Annotated[str, AfterValidator(_folder_name)]
 
 
 class FolderSettings(Section):
-    """Commands in a sandbox see this folder of the machine as /folders/NAME."""
+    """Commands in a sandbox see the folder `path` of this machine as /folders/NAME."""
 
     path: Text = Field(description="its path; ~ is the home of the user who runs Legato")
     write: Flag = Field(False, description="let commands write there, each after a person's yes")

@@ -39,7 +39,7 @@ class WebSettings(Section):
 
 
 class WebSearchSettings(Section):
-    """The tool web_search asks this provider
+    """The tool web_search sends its searches to `provider`
     (docs/search.md).
 
         search: {provider: searxng, base_url: "http://127.0.0.1:8888"}    # a server of your own

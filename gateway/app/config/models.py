@@ -186,8 +186,8 @@ class StoreSettings(Section):
 
 
 class ToolSettings(OutputLimits):
-    """These settings decide which tools the model has, and who may use them. In `offered`, write people as in `access`,
-    a platform's name, or `*` for everybody. Only the entry that fits a person most closely counts. In a list of tools,
+    """`tools` says which tools the model has, and who may use them. In `offered`, write people as in `access`, a
+    platform's name, or `*` for everybody. Only the entry that fits a person most closely counts. In a list of tools,
     `*` stands for any characters, and `-name` removes a tool. A list with only removals keeps all other tools.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
@@ -219,7 +219,7 @@ class ToolSettings(OutputLimits):
 
 
 class Chat(Section):
-    """You can set these things for single chats, topics, Discord servers or platforms. `/whoami`
+    """`chats` sets things for single chats, topics, Discord servers or platforms. `/whoami`
     shows a chat's number.
 
         chats:
@@ -287,7 +287,7 @@ def _listening_address(value: str) -> str:
 
 
 class MonitorSettings(Section):
-    """At this address, `legato run` tells monitors how Legato is doing
+    """At `address`, `legato run` tells monitors how Legato is doing
     (docs/operations.md).
 
         address: "127.0.0.1:9464"

@@ -41,7 +41,7 @@ class Shape:
         self.providers = providers
         sections: Any = {each.name: (each.settings, None) for each in platforms.values() if each.settings}
         self.adapters: type[Section] = create_model(
-            "Adapters", __base__=Section, __doc__="People talk to the bot on these platforms.", **sections
+            "Adapters", __base__=Section, __doc__="`adapters` names the platforms that people talk on.", **sections
         )
 
     def model_of(self, value: Any) -> type[ModelSettings]:
