@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 _BUILD: Final = Gauge(name="build_info", text="The running version; the value is always 1.", labels=("version",))
 _UP: Final = Gauge(
-    name="platform_up", text="Whether this process reads the platform; 0 if another one does.", labels=("platform",)
+    name="platform_up", text="1 if this process reads the platform, 0 if another process does.", labels=("platform",)
 )
 _HEARD: Final = Gauge(
     name="platform_last_update_timestamp_seconds", text="When the platform last sent something.", labels=("platform",)
@@ -58,7 +58,7 @@ _DEAD: Final = Gauge(name="dead_letters", text="Messages that were given up.")
 _LAG: Final = Gauge(name="event_loop_lag_seconds", text="How many seconds late the watchdog last looked.")
 _COMMIT: Final = Gauge(name="store_commit_seconds", text="How long a small write to the store took, or takes.")
 _WAITING: Final = Gauge(name="messages_waiting", text="Accepted messages without an outcome.")
-_RUNNING: Final = Gauge(name="lanes_running", text="Lanes that this process drains.")
+_RUNNING: Final = Gauge(name="lanes_running", text="Conversations in which this process is working.")
 
 _NOTES: Final = "watchdog"  # the account of its small write
 _NO_FAILURE: Final = ("sent", "broken_off", "rate_limited")  # outcomes of an attempt to show something

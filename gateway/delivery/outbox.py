@@ -63,9 +63,9 @@ from gateway.store.records import Arrival, InboxItem, Lease
 log = structlog.get_logger(__name__)
 
 SENDS = Counter(name="sends", text="Attempts to show a message, and how they ended.", labels=("platform", "outcome"))
-REDELIVERIES = Counter(name="redeliveries", text="Attempts to send that repeat an earlier one.", labels=("platform",))
+REDELIVERIES = Counter(name="redeliveries", text="Attempts to send a message again.", labels=("platform",))
 ISOLATION_ABORTS = Counter(
-    name="isolation_aborts", text="Messages held back on their way to another conversation.", labels=("platform",)
+    name="isolation_aborts", text="Messages held back from a wrong conversation.", labels=("platform",)
 )
 
 MAYBE_MISSING = (

@@ -45,7 +45,7 @@ _FIRST: Final = frozenset[Point](
 )  # nothing leads to these
 
 PHASES: Final = Histogram(
-    name="phase_seconds", text="Time since the previous point in the same task.", labels=("point",)
+    name="phase_seconds", text="Time between two points of a task, by the later point.", labels=("point",)
 )
 
 # When the present task passed its last point, in monotonic seconds.

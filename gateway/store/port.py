@@ -90,7 +90,7 @@ from gateway.store.steps import (
 )
 
 PROCESSES_LOST: Final = Counter(
-    name="processes_lost", text="Other processes of the store that this one found dead; each part of it counts."
+    name="processes_lost", text="Other processes on the store that this process found dead, each part counted."
 )
 
 
