@@ -65,7 +65,7 @@ class WebAdapter:
         self._socket, self.at = opened(self._settings)
         self.guard.open(self.at)
         where = (
-            f"This link opens it, once:\n{self.guard.link}"
+            f"This link opens the page once:\n{self.guard.link}"
             if self.guard.link
             else f"People log in at {self._settings.url}"
         )

@@ -55,15 +55,15 @@ from gateway.domain.views import (
 from gateway.runtime.structs import replace
 
 Role = Literal["reader", "person", "admin"]
-_NOT_SHOWN: Final = "a link that was shown when it was made, and is not kept · "
+_NOT_SHOWN: Final = "a link that I showed once and did not keep · "
 _CUT: Final = 600  # characters of an original in a list
 _EARLIER: Final = (
-    "No compaction since /resume or /branch. Earlier compactions are in the session that this session was copied from."
+    "Nothing was compressed since /resume or /branch. The session that this session was copied from lists the rest."
 )
-_CHANGED: Final = "another text, another time, or both"
+_CHANGED: Final = "a new text, a new time, or both"
 _FIGURES: Final = tuple("$0123456789")
 _NO_FILES: Final = "Send a file in the chat, or ask me to write one. I keep the file, and you can undo every change."
-_SKILLS: Final = "A skill says how a certain kind of work is done. I read a skill when a task needs it."
+_SKILLS: Final = "A skill tells me how to do a certain kind of work. I read a skill when a task needs it."
 _SNIPPET: Final = 260  # characters of what was found
 _BEFORE: Final = 70  # of them at most before the first word that was asked for
 _SIGNS: Final = re.compile(r"[*`#>|~]+|[-=:]{3,}")  # of Markdown, which mean nothing in a line
@@ -180,7 +180,7 @@ def _beginning(frame: Frame, commands: Sequence[MenuEntry]) -> Html:
         if needs in has
     ]
     way: Child = [IN_TERMINAL, el("code", "legato init")]
-    way = el("a", "Connect a real one", href="/settings") if frame.settings else way
+    way = el("a", "Connect a real model", href="/settings") if frame.settings else way
     hint = el("p", EMBEDDED, way, ".", class_="hint") if frame.embedded else None
     return el(
         "div",
@@ -196,13 +196,13 @@ _WRITE: Final = "Write a file packing.md: tent, torch, matches"
 # What can be asked in a new chat: its picture, the words, what comes of them, the command that such a chat has, and the
 # command that is given instead of the words.
 _FIRST: Final = (
-    ("bell", "Remind me in 20 minutes to stretch", "Fires once, also after a restart", "remind", ""),
-    ("note", _WRITE, "Files stay, and can be taken back", "files", ""),
-    ("list", "Add buy milk to my to-do list", "The list survives every compression", "help", ""),
-    ("chat", "What else can you do?", "Lists the most useful commands", "help", "/help"),
+    ("bell", "Remind me in 20 minutes to stretch", "I remind you even after a restart", "remind", ""),
+    ("note", _WRITE, "I keep files, and you can undo my changes", "files", ""),
+    ("list", "Add buy milk to my to-do list", "I keep the list, however long we talk", "help", ""),
+    ("chat", "What else can you do?", "I list the most useful commands", "help", "/help"),
 )
-EMBEDDED: Final = "For now, a small built-in model answers; it only follows a few simple rules. "
-IN_TERMINAL: Final = "For a real one, type this in a terminal: "
+EMBEDDED: Final = "For now, a small built-in model answers you, which only follows a few simple rules. "
+IN_TERMINAL: Final = "To connect a real model, type this in a terminal: "
 
 
 def _pictured(picture: str, label: str, **more: str | bool) -> Html:
@@ -228,12 +228,13 @@ def delete(title: str) -> str:
 
 
 SHARE: Final = (
-    "Whoever has the link may read this chat, also what is said in it later, until you take the link back. Make one?"
+    "Everybody with the link can read this chat, and what you both write later, until you take the link back. "
+    "Make a link?"
 )
 MAKE: Final = "Make a link"
 DELETE: Final = "Delete"
 CANCEL: Final = "Cancel"
-REFUSED: Final = "You may read here. To write, ask the operator to add you to access.allow."
+REFUSED: Final = "You can read this chat. To write in it, ask the operator to add you to access.allow."
 
 
 def _form(name: str, action: str, frame: Frame) -> Html:
@@ -557,10 +558,10 @@ def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = 
 def spent(took: Spent | None) -> Child:
     """What an answer took."""
     if took is None:
-        return el("p", "The details of this answer are no longer kept.")
+        return el("p", "Legato no longer keeps the details of this answer.")
     price = "no price is known" if took.usd is None else f"${took.usd:,.4f}" if took.usd else "free"
     rows = [
-        ("Model", ", ".join(took.models) or "none was asked"),
+        ("Model", ", ".join(took.models) or "no model was asked"),
         ("Cost", price),
         ("Tokens read", f"{took.read:,}" + (f", {took.cached:,} of them from the cache" if took.cached else "")),
         ("Tokens written", f"{took.written:,}"),
@@ -609,7 +610,11 @@ def shares(made: Sequence[tuple[Share, str]], address: str) -> Child:
             "li",
             el("span", title, dir="auto"),
             el("a", f"{address}{each.path}", href=each.path) if each.path else None,
-            el("small", "whoever has the link may read it · " if each.path else _NOT_SHOWN, moment(each.made_at)),
+            el(
+                "small",
+                "everybody with the link can read the chat · " if each.path else _NOT_SHOWN,
+                moment(each.made_at),
+            ),
             el("button", "Take back", type="submit", form="share", name="end", value=each.name, class_="quiet"),
         )
         for each, title in made
@@ -699,8 +704,9 @@ def window(
         ),
         el(
             "section",
-            el("h2", "Compactions"),
-            [_pass(each, writes=writes) for each in passes] or el("p", _EARLIER if inherited else "None so far."),
+            el("h2", "Compressions"),
+            [_pass(each, writes=writes) for each in passes]
+            or el("p", _EARLIER if inherited else "I have not compressed this conversation."),
         ),
         el("section", el("h2", "Rules"), _pins(pins, writes=writes)),
         el("section", el("h2", "Memory"), _memory(memory, frame if writes else None)),
@@ -723,16 +729,16 @@ def _present(frame: Frame) -> Html:
 
 def _shares(shares: WindowShares | None) -> Child:
     if shares is None:
-        return el("p", "The window is empty: your next message starts a session.")
+        return el("p", "The window is empty. Your next message starts a session.")
     rows = [
         el("tr", el("td", el("span", class_=f"key part-{number}"), name), el("td", f"{tokens:,}", class_="right"))
         for number, (name, tokens) in enumerate(shares.parts)
     ]
     whole = el("tr", el("th", "together"), el("th", f"{shares.used:,} of {shares.window:,}", class_="right"))
     left = max(0, shares.threshold - shares.used)
-    when = f"The conversation is compressed at {shares.threshold:,} tokens; about {left:,} tokens are left."
+    when = f"I compress the conversation at {shares.threshold:,} tokens. About {left:,} tokens are left."
     if not (shares.threshold and shares.automatic):
-        when = "Nothing is compressed automatically here."
+        when = "I never compress a conversation on my own here."
     return [bar(shares), el("table", rows, whole), el("p", when)]
 
 
@@ -760,7 +766,7 @@ def _pass(made: Pass, *, writes: bool) -> Html:
         verbatim(made.notes or "There are none."),
         made.corrected
         and [
-            el("h3", "What the summariser wrote against the originals"),
+            el("h3", "Where the notes contradicted the original messages"),
             el("ul", [el("li", each) for each in made.corrected]),
         ],
         el("h3", f"Dropped ({len(made.dropped)})"),
@@ -786,7 +792,7 @@ def _pins(pins: Sequence[str], *, writes: bool) -> Child:
         )
         for text in pins
     ]
-    return _facts(items, "None. /pin sets a rule for every answer.", "ol")
+    return _facts(items, "There are no rules yet. /pin sets a rule for every answer.", "ol")
 
 
 def _facts(items: Sequence[Html], none: str, kind: str = "ul") -> Html:
@@ -804,7 +810,7 @@ def _memory(memory: Sequence[Memo], frame: Frame | None) -> Child:
         )
         for each in memory
     ]
-    return _facts(items, "Nothing is remembered yet.")
+    return _facts(items, "I remember nothing yet.")
 
 
 def _reminders(reminders: Sequence[Coming], frame: Frame | None) -> Child:
@@ -818,7 +824,7 @@ def _reminders(reminders: Sequence[Coming], frame: Frame | None) -> Child:
         )
         for each in reminders
     ]
-    return _facts(items, "Nothing waits. /remind makes one.")
+    return _facts(items, "There are no reminders yet. /remind makes a reminder.")
 
 
 def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
@@ -840,10 +846,10 @@ def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
         ),
         el(
             "section",
-            el("h2", "What is there"),
+            el("h2", "All files"),
             el("p", told),
             _branch([(each.path.split("/"), each) for each in seen.files]),
-            el("p", f"and {left:,} more, or left out by .gitignore") if left > 0 else None,
+            el("p", f"and {left:,} more files, or files that .gitignore leaves out") if left > 0 else None,
         ),
     ]
 
@@ -852,8 +858,8 @@ def skills(lines: Sequence[SkillLine] | None, *, writes: bool) -> Child:
     """The skills of the conversation, each with what can be done about it."""
     if lines is None:
         return el("p", "The operator has switched skills off.")
-    actions = {"on": ("Switch off", "off"), "off": ("Switch on", "on"), "waits": ("Read it, and decide", "on")}
-    told = {"on": "", "off": "off here", "waits": "lies in the workspace, and waits for your yes"}
+    actions = {"on": ("Switch off", "off"), "off": ("Switch on", "on"), "waits": ("Read and decide", "on")}
+    told = {"on": "", "off": "switched off here", "waits": "a new skill in the workspace that needs your yes"}
     items = []
     for each in lines:
         label, verb = actions[each.state]
@@ -912,7 +918,10 @@ class Seen(Struct, frozen=True, kw_only=True):
 def inside(seen: Seen, told: str) -> Child:
     """The gateway for its operator: what one sees in five seconds, what needs a hand, and then the rest."""
     per_day, models, platforms = seen.costs
-    of_budget: Child = ["There is no budget for everybody together. ", el("a", "Set one", href="/settings#people")]
+    of_budget: Child = [
+        "No budget limits what everybody together may spend. ",
+        el("a", "Set a budget", href="/settings#people"),
+    ]
     if seen.budget is not None:
         of_budget = (
             f"Today: ${per_day[-1].usd:.4f} of the ${seen.budget:,.2f} that everybody together may spend in a day."
@@ -935,7 +944,7 @@ def inside(seen: Seen, told: str) -> Child:
         el("p", told, class_="notice", role="status") if told else None,
         _well(seen),
         el("div", _tiles(seen), class_="tiles"),
-        el("section", el("h2", "What needs a hand"), _stuck(seen.stuck)) if seen.stuck else None,
+        el("section", el("h2", "What needs your help"), _stuck(seen.stuck)) if seen.stuck else None,
         el("section", el("h2", "Platforms"), el("div", _platforms(seen), class_="tiles")),
         el("section", el("h2", "Turns that run"), _table(("Chat", "At", "Step", "Since"), turns)) if turns else None,
         el(
@@ -991,7 +1000,11 @@ def _well(seen: Seen) -> Html:
     ]
     if not problems:
         return el("p", f"All is well: {now}.", class_="well")
-    moves = "Messages are answered, but this is wrong:" if report["moves"] else "Messages are held up:"
+    moves = (
+        "Legato answers messages, but something is wrong:"
+        if report["moves"]
+        else "Legato cannot answer messages at the moment:"
+    )
     return el("div", el("strong", moves), el("ul", problems), el("small", f"Now: {now}."), class_="problems")
 
 
@@ -1008,7 +1021,7 @@ def _tiles(seen: Seen) -> list[Html]:
         return columns(values, [f"{at}: {each}" for at, each in zip(began, told, strict=True)], label, most)
 
     turns = [_count(each.turns, "turn") for each in hours]
-    slow = [f"{line}, 95 % within {_within(each.within)}" for line, each in zip(turns, hours, strict=True)]
+    slow = [f"{line}, 95 % of them within {_within(each.within)}" for line, each in zip(turns, hours, strict=True)]
     times = [_LONGER if each.within is None else each.within for each in hours]
     latest = next((each for each in reversed(hours) if each.turns), None)
     in_usd = any(each.usd for each in per_day)
@@ -1016,7 +1029,7 @@ def _tiles(seen: Seen) -> list[Html]:
     today = f"${per_day[-1].usd:.2f}" if in_usd else f"{per_day[-1].tokens:,}"
     costs = chart("Spent in each hour", _spent(hours), spent)
     share = max((each.used / max(1, each.window) for each in seen.filled), default=0.0)
-    full = [f"{each.fullest:.0%} full or less" for each in hours]
+    full = [f"at most {each.fullest:.0%} full" for each in hours]
     return [
         _tile(
             "Answers in 24 hours",
@@ -1154,9 +1167,9 @@ def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str
     how = [
         el(
             "p",
-            "This page is for the person who runs Legato on this machine. A link logs a browser in for 30 days.",
+            "This page is for the person who runs Legato on this machine. A login link lets a browser in for 30 days.",
         ),
-        el("p", "To get a link, type this in a terminal here, and open what it prints:"),
+        el("p", "To get a link, type this command in a terminal here, and open the link it prints:"),
         el("p", el("code", "legato access link")),
         el("p", "The link also stands in the file ", el("code", file), "."),
     ]

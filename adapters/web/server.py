@@ -128,9 +128,9 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 _FILE_POLICY: Final = "default-src 'none'; sandbox"
-GONE: Final = "That message was taken back or compressed, so you cannot send it again from here. Nothing was sent."
-FORGOTTEN: Final = "That conversation was deleted. Nothing was sent."
-AWAY: Final = "Messages cannot be stored right now. Your message is still in the field: send it again in a moment."
+GONE: Final = "This message was taken back or compressed, so you cannot send it again from here. Nothing was sent."
+FORGOTTEN: Final = "This conversation was deleted, so nothing was sent."
+AWAY: Final = "I cannot store your message right now. It is still in the field: send it again in a moment."
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -206,10 +206,10 @@ class Server(Struct, kw_only=True):
         if not self.guard.knows_host(request):
             raise Problem(421, "The page does not answer at this address. Use the address that Legato printed.")
         if request.method not in ("GET", "HEAD", "POST"):
-            raise Problem(405, "Use GET to read this page, or POST to change it.")
+            raise Problem(405, "Use GET to read this page, or POST to change something.")
         path = request.path
         if request.method == "POST" and not self.guard.is_own(request):
-            raise Problem(403, "Another page sent this form.")
+            raise Problem(403, "Another website sent this form, so nothing was done.")
         if path.startswith("/static/"):
             return self._asset(path.removeprefix("/static/"))
         if path.startswith("/shared/") and request.method != "POST":
@@ -247,7 +247,7 @@ class Server(Struct, kw_only=True):
             if key is None or self.guard.login_of(request) is not None:
                 return _redirect("/")
             login = await self.guard.by_link(key)
-            problem = "This link was already used, or was made before the last start."
+            problem = "Somebody already used this link, or Legato has started again since. Get a new link."
         else:
             self._not_locked(f"at {remote}")
             form = await self._form(request, stranger=True)
@@ -280,7 +280,7 @@ class Server(Struct, kw_only=True):
 
     def _not_locked(self, *whom: str) -> None:
         if wait := self.guard.lockout.wait(*whom):
-            raise Problem(429, f"Too many attempts: try again in {wait:.0f} seconds.")
+            raise Problem(429, f"You tried too often. Try again in {wait:.0f} seconds.")
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -380,7 +380,7 @@ class Server(Struct, kw_only=True):
         """A conversation for somebody without a login. What they may know of it is in its messages."""
         share = self.guard.shares.at(token)
         if share is None:
-            raise Problem(404, "This link is wrong, or was taken back.")
+            raise Problem(404, "This link is wrong, or its owner took it back.")
         title, body = await self._session(source_of(share.person), share.session, query, own=False)
         response = _page(pages.shared(self._paths, title, body))
         response.headers["X-Robots-Tag"] = "noindex, nofollow"
@@ -576,7 +576,7 @@ class Server(Struct, kw_only=True):
 
     async def _events(self, request: web.BaseRequest, login: Login, source: Source) -> web.StreamResponse:
         if not self.bells.has_room(login.person):
-            raise Problem(429, "Too many pages are open: close one.")
+            raise Problem(429, "Too many pages are open. Close a page, and try again.")
         most = _most(request.query.get("n", ""))
         last = request.headers.get("Last-Event-ID") or request.query.get("last", "")
         response = web.StreamResponse(
@@ -619,7 +619,7 @@ class Server(Struct, kw_only=True):
             raise Problem(403, pages.REFUSED)  # before the body is read: it may hold 50 MB
         form = await self._form(request, files=says)
         if not _same(form.fields.get("csrf", ""), login.csrf):
-            raise Problem(403, "This form is too old: load the page again.")
+            raise Problem(403, "This form is too old. Load the page again.")
         source = source_of(login.person, form.fields.get("chat", ""))
         if says:
             return await self._said(request, form, login, source)
@@ -652,7 +652,7 @@ class Server(Struct, kw_only=True):
             verb, _, id_ = form.fields.get("order", "").partition(" ")
             done = await self.inside.order(verb, id_)
             frame = await self._frame(login, source)
-            body = await self._inside_page("Done." if done else "That message is no longer stuck.")
+            body = await self._inside_page("Done." if done else "The message is no longer stuck.")
             return await self._whole(frame, source, "Operator", body)
         raise Problem(404, "There is no such page.")
 
@@ -669,7 +669,7 @@ class Server(Struct, kw_only=True):
             fields = {"session": id_, "sure": "1"}
             return self._ask(request, login, pages.SHARE, fields, yes=pages.MAKE)
         if (made := await self.guard.shares.make(login.person, id_)) is None:
-            raise Problem(409, "You already have as many links as are allowed: take one back first.")
+            raise Problem(409, "You cannot make more links. Take one back first.")
         if _wants_json(request):
             return web.json_response({"link": f"{self.guard.address}{made.path}"})
         return _redirect(f"/s/{quote(id_, safe='')}#links")
@@ -709,7 +709,7 @@ class Server(Struct, kw_only=True):
         branch, copies = form.fields.get("branch", ""), _COPY.match(text)
         problem, status, more_told = "", 200, dict[str, str]()
         if not _EVENT.fullmatch(id_):
-            raise Problem(400, "The message has no id: load the page again.")
+            raise Problem(400, "The message has no id. Load the page again.")
         back = form.fields.get("back", "")  # an earlier conversation, from which these words go on
         try:
             if branch:
@@ -847,21 +847,21 @@ class Server(Struct, kw_only=True):
         """Read a form, of limited size and in a limited time; a stranger's is small, and few have `files`. Raises
         Problem."""
         if request.headers.get("Content-Encoding", "identity") != "identity":
-            raise Problem(415, "Send the form as it is, not compressed.")
+            raise Problem(415, "The form is compressed. Send it without compression.")
         kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         multipart = kind == "multipart/form-data" and files
         most = _LARGEST_LOGIN if stranger else LARGEST_FILE + _LARGEST_FORM if multipart else _LARGEST_FORM
         if not multipart and kind != "application/x-www-form-urlencoded":
-            raise Problem(415, "This is not a form.")
+            raise Problem(415, "What you sent is no form. Send a form.")
         if (request.content_length or 0) > most:
             raise Problem(413, "What you sent is too large.")
         try:
             async with self.clock.limit(_UPLOAD if multipart else _PATIENCE):
                 return await (self._parts(request) if multipart else self._fields(request, most))
         except TimeoutError:
-            raise Problem(408, "The form took too long to arrive.") from None
+            raise Problem(408, "The form took too long to arrive. Send it again.") from None
         except (ValueError, RuntimeError, AssertionError, ClientError, web.RequestPayloadError, HttpProcessingError):
-            raise Problem(400, "The form cannot be read.") from None
+            raise Problem(400, "I cannot read this form. Load the page again.") from None
 
     async def _fields(self, request: web.BaseRequest, most: int) -> Form:
         body = bytearray()
@@ -887,14 +887,14 @@ class Server(Struct, kw_only=True):
                 content += chunk
                 if len(content) > most:
                     raise Problem(
-                        413, f"Your files are too large: {LARGEST_FILE // 1_000_000} MB fit into one message."
+                        413, f"Your files are too large. One message can hold {LARGEST_FILE // 1_000_000} MB."
                     )
             if part.filename is None:
                 found.setdefault(part.name or "", content.decode())
             elif part.filename:
                 left -= len(content)
                 uploads.append((part.filename, part.headers.get("Content-Type", "")[:100], bytes(content)))
-        raise Problem(400, "The form has too many parts.")
+        raise Problem(400, "The form has too many parts. Send fewer files.")
 
     def _told(self, request: web.BaseRequest, status: int, text: str) -> web.Response:
         if _wants_json(request):

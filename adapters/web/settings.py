@@ -21,18 +21,18 @@ _SENTENCES: Final = "Nothing was saved:"
 _SAID: Final = "set "  # begins the name of a field
 _SHOWN: Final = "was "  # begins the name of what it held when the page was made
 _FIRST: Final = (
-    ("tools", "tool", "Tools", "Which ones the model has, who may use them, and when it asks"),
-    ("tools.skills", "spark", "Skills", "How certain kinds of work are done"),
+    ("tools", "tool", "Tools", "Which tools the model has, who may use them, and when the model asks"),
+    ("tools.skills", "spark", "Skills", "How the bot does certain kinds of work"),
     ("tools.mcp", "plug", "MCP servers", "Tools of other programs"),
-    ("reminders", "bell", "Schedules", "Limits of reminders and of prompts at a time"),
-    ("adapters.api.hooks", "hook", "Hooks", "What other programs tell a chat"),
+    ("reminders", "bell", "Schedules", "Limits for reminders and scheduled prompts"),
+    ("adapters.api.hooks", "hook", "Hooks", "What other programs write into a chat"),
     ("keys", "key", "Keys", "For programs that talk to the bot over its API"),
 )
 _MORE: Final = {  # what else belongs to a section, beside the sections in it
     "tools.skills": ("/skills", "The skills of your conversation"),
     "reminders": ("/window", "Your reminders and schedules"),
-    "adapters.api.hooks": ("/settings?at=adapters.api", "The server that listens for them"),
-    "keys": ("/settings?at=adapters.api", "The server that takes them"),
+    "adapters.api.hooks": ("/settings?at=adapters.api", "The server that listens for hooks"),
+    "keys": ("/settings?at=adapters.api", "The server that takes keys"),
 }
 _CALLED: Final = {heading: dict([line.split(": ", 1) for line in lines]) for heading, lines in table(__file__).items()}
 _TITLES: Final = _CALLED["titles"] | {at: title for at, _, title, _ in _FIRST}
@@ -41,7 +41,7 @@ _BASIC: Final = {  # of long sections what most people fill in; the rest is fold
     "adapters.api.hooks": ("secret", "chat", "do", "task"),
 }
 _AGAIN: Final = "Legato stops cleanly, and starts again. This page will be back in a few seconds: "
-_NOT_MADE: Final = "To make one, come by a link of this machine, or type this in a terminal there: "
+_NOT_MADE: Final = "To make a key, log in with a link from Legato's machine, or type this in a terminal there: "
 _ONCE: Final = "Copy this key now. It is never shown again:"
 
 
@@ -100,7 +100,7 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
 async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, name: str, *, owner: bool) -> Child:
     if verb == "remove":
         there = await desk.remove_key(name)
-        told = f"{name} is removed, and stops working within ten seconds." if there else "There is no such key."
+        told = f"The key {name} is removed. It stops working within ten seconds." if there else "There is no such key."
         return el("p", told, class_="well", role="status")
     made, told = await desk.add_key(name, fields.get("kind", ""), fields.get("cap", "").strip(), owner=owner)
     if not made:
@@ -118,7 +118,8 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         last.told if last.where == "again" else None,
         el(
             "p",
-            "So far, a small built-in model answers; it only follows a few simple rules. Connect one below, or ",
+            "So far, a small built-in model answers, which only follows a few simple rules. Connect a real model "
+            "below, or ",
             el("a", "look around first", href="/"),
             ".",
             class_="hello",
@@ -158,11 +159,11 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
             "p",
             el(
                 "small",
-                "Settings stand in ",
+                "Legato keeps the settings in ",
                 el("code", settings.file),
-                ", with your own comments as they are; keys and tokens in ",
+                " and leaves your comments as they are. It keeps keys and tokens in ",
                 el("code", settings.secrets),
-                ", and are never shown.",
+                ", and never shows them.",
             ),
         ),
     ]
@@ -278,7 +279,7 @@ def keys_page(settings: Settings, csrf: str, last: Done, *, owner: bool) -> Chil
     ]
     return [
         _way(""),
-        el("p", "Whoever has a key can talk to the bot over its API, as the person that the key names."),
+        el("p", "Everybody who has a key can talk to the bot over its API, as the person that the key names."),
         last.told,
         el("ul", items, class_="facts") if items else None,
         el("section", el("h2", "Make one"), _form("keys", csrf, fields, _button("Make a key")))
@@ -354,7 +355,7 @@ def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, aga
 def _step(each: PlatformBlank, frame: Frame, served: Any, *, again: bool) -> Child:
     """What is left to do until messages come in."""
     if served is None:
-        waits = el("p", f"{each.title} works from the next start on.", class_="step")
+        waits = el("p", f"{each.title} works after the next start.", class_="step")
         return [waits, _new_start(frame.csrf) if again else None]
     if served["reader"] != "reads":
         told = f"{each.title} is not connected yet ({served['reader']}). Press Check to see why."
@@ -445,6 +446,6 @@ def _saved(saved: Saved) -> Child:
         return el("div", _SENTENCES, el("ul", told), class_="reason", role="alert")
     if not saved.files:
         return el("p", "Nothing has changed.", role="status")
-    now = f" In force now: {', '.join(saved.now)}." if saved.now else ""
-    later = f" From the next start on: {', '.join(saved.later)}." if saved.later else ""
+    now = f" These settings hold from now on: {', '.join(saved.now)}." if saved.now else ""
+    later = f" These settings hold from the next start on: {', '.join(saved.later)}." if saved.later else ""
     return el("p", f"Saved.{now}{later}", class_="well", role="status")

@@ -11,13 +11,16 @@ from gateway.runtime.errors import UserError
 
 _NONE = "Nothing waits for your yes or no here."
 _WORDS = "Answer this question in your own words: just write your answer, or send /answer and the words."
-_WORDLESS = "Write your answer after it, for example: /answer the blue one"
-_TOO_NEW = "I asked this only as you wrote, so nothing was decided; read it, then answer again:\n{questions}"
+_WORDLESS = "Write your answer after the command, for example: /answer the blue one"
+_TOO_NEW = (
+    "You wrote before you could see my question, so nothing was decided. Please answer my question now:\n{questions}"
+)
 
 
-_NONE_STAND = "You have given me no lasting permission here: I ask every time."
+_NONE_STAND = "You have given me no lasting permission here, so I ask you every time."
 _STAND = (
-    "I may do these without asking, exactly as shown:\n{yeses}\n/approvals remove <n> (or all) takes a permission back."
+    "You allowed me to do the following without asking, exactly as it stands here:\n{yeses}\n"
+    "/approvals remove <n> takes a permission back, and /approvals remove all takes back every one."
 )
 
 
@@ -52,7 +55,7 @@ async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
     which, _, last = ctx.argument.strip().lower().rpartition(" ")
     lasts: Lasts = "session" if last == "session" else "always" if last == "always" else "once"
     if lasts != "once" and verdict == "approved" and not any(each.deed for each in there):
-        raise UserError("This call can only be allowed once: send /approve.")
+        raise UserError("You can allow this only once, not for later: send /approve.")
     chosen = _chosen(which if lasts != "once" else f"{which} {last}".strip(), there, name, ctx.inbound.source.user)
     if unread := [each for each in chosen if approvals.came_before(ctx.inbound, each)]:
         raise UserError(_TOO_NEW.format(questions=listed(unread)))
@@ -75,7 +78,9 @@ def _chosen(argument: str, there: Sequence[Approval], name: str, user: str) -> S
             f"Several people have a question with the number {argument}. Press the button below your question."
         )
     unknown = f"There is no question with the number {argument[:9]} here. " if argument.isdecimal() else ""
-    raise UserError(f"{unknown}Say which one, as in /{name} {there[0].number}, or /{name} all:\n{listed(there)}")
+    raise UserError(
+        f"{unknown}Say which question you mean, as in /{name} {there[0].number}, or send /{name} all:\n{listed(there)}"
+    )
 
 
 @command("answer <text>", "While I work", "answer a tool's question", bypass=True, urgent=True)
@@ -96,13 +101,15 @@ async def approvals(ctx: CommandContext) -> str:
         chosen = held if which == "all" else [each for number, each in enumerate(held, 1) if str(number) == which]
         if not chosen:
             raise UserError(
-                f"No permission has the number {which[:9]}; /approvals lists them." if which else "Say which number."
+                f"No permission has the number {which[:9]}. /approvals lists your permissions."
+                if which
+                else "Say the permission's number, for example: /approvals remove 1"
             )
         for each in chosen:
             await take_back(ctx.store, ctx.key, each)
-        return "I ask about this again:\n" + "\n".join(f"- {each.question}" for each in chosen)
+        return "From now on, I ask you again before I do this:\n" + "\n".join(f"- {each.question}" for each in chosen)
     if verb:
-        raise UserError("/approvals lists what you allowed, /approvals remove <n> takes a permission back.")
+        raise UserError("/approvals lists what you allowed, and /approvals remove <n> takes a permission back.")
     asked = await ctx.people.approvals.answerable(ctx.inbound.source)
     lasts = ("always", "in this session")
     yeses = "\n".join(f"{at}. {each.question} ({lasts[bool(each.session)]})" for at, each in enumerate(held, 1))

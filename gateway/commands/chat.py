@@ -59,7 +59,7 @@ async def model(ctx: CommandContext) -> Answer | str:
         there = f"This session uses {spec.name}" if session else f"Your first session will use {spec.name}"
         lines = [f"{there} ({_window(models, spec)})."]
         if others := [name for name in offered if name != spec.name]:
-            lines.append(f"You can also have: {first_of(others, _NAMED)}. /model <name> switches.")
+            lines.append(f"You can also choose {first_of(others, _NAMED)}. /model <name> switches to another model.")
         text = "\n".join([*lines, *([silent] if silent else [])])
         return Answer(text=text, choices=_choices(spec.name, others) if _may_choose(ctx) else ())
     name = _known(ctx.argument.split()[0], offered, models, home)
@@ -67,8 +67,8 @@ async def model(ctx: CommandContext) -> Answer | str:
     pinned = pins_tokens(ctx, (await ctx.store.pins(ctx.key)).rules)
     if pinned > pins_room(spec):
         raise UserError(
-            f"{name} has room for {pins_room(spec):,} tokens of pins, but your pins take {pinned:,}: /pin lists them, "
-            "/unpin <number> makes room."
+            f"{name} has room for {pins_room(spec):,} tokens of pins, but your pins take {pinned:,}. "
+            "/pin lists the pins, and /unpin <number> removes a pin."
         )
     chosen_at = None if name == home.name else home.provider
     await _choose(ctx, "model", name if chosen_at else None, provider=home.provider)
@@ -86,8 +86,8 @@ def _choices(present: str, others: Sequence[str]) -> tuple[Proposal, ...]:
 
 
 def _window(models: Models, spec: ModelSpec) -> str:
-    assumed = "; that is a guess, because nobody says how large it is" if models.is_assumed(spec) else ""
-    return f"{spec.context_length:,} tokens of window{assumed}"
+    assumed = "; the size is my guess, because the provider does not state it" if models.is_assumed(spec) else ""
+    return f"a window of {spec.context_length:,} tokens{assumed}"
 
 
 async def _to_be_compressed(ctx: CommandContext) -> list[str]:
@@ -101,8 +101,8 @@ async def _to_be_compressed(ctx: CommandContext) -> list[str]:
     if not threshold or tokens < threshold:
         return []
     return [
-        f"Our conversation (~{tokens:,} tokens) is long for the new model, so I compress our conversation before my "
-        "next answer."
+        f"Our conversation (~{tokens:,} tokens) is too long for the new model, so I compress our conversation before "
+        "my next answer."
     ]
 
 
@@ -130,7 +130,7 @@ async def persona(ctx: CommandContext) -> Answer | str:
         held = ctx.sessions.persona(session, await ctx.sessions.choices(session))
         if held is None:
             own = ctx.sessions.prompts.settings.persona
-            shown = f"My persona is that of config.yaml:\n{own}" if own else _IDENTITY
+            shown = f"My persona comes from config.yaml:\n{own}" if own else _IDENTITY
             return f"{shown}\n/persona <text> gives me another persona here."
         back = " /persona off goes back to the configured persona." if held.choice else ""
         text = f"My persona here, {_origin(ctx, held)}:\n{held.value}\n/persona <text> changes this persona.{back}"
@@ -139,13 +139,13 @@ async def persona(ctx: CommandContext) -> Answer | str:
     _refuse_others(ctx)
     if text.lower() in _OFF:
         await _choose(ctx, "persona", None)
-        return "From your next message on, I have the persona of config.yaml again."
+        return "From your next message on, I have the persona from config.yaml again."
     if refusal := _refusal(ctx, text, ctx.sessions.models.of(await _session(ctx))):
         raise UserError(refusal)
     await _choose(ctx, "persona", text)
     return (
-        "From your next message on, this is my persona in all sessions of this chat. /persona off takes this persona "
-        "back."
+        "From your next message on, I have this persona in all sessions of this chat. /persona off goes back to the "
+        "usual persona."
     )
 
 
@@ -156,9 +156,9 @@ async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:
     lines, model, persona = [], ctx.sessions.model(session, chosen), ctx.sessions.persona(session, chosen)
     home, name = models.home(session).name, models.of(session).name
     if models.is_chosen(session):
-        lines.append(f"{name} was chosen with /model for this chat; config.yaml names {home}.")
+        lines.append(f"Somebody chose the model {name} for this chat with /model; config.yaml names {home}.")
     elif model is not None and model.choice is None:
-        lines.append(f"{name} answers here, because config.yaml says so for {model.place}.")
+        lines.append(f"The model {name} answers here, because config.yaml says so for {model.place}.")
     if persona is not None:
         brief = one_line(persona.value)
         brief = brief if len(brief) <= _BRIEF else brief[: _BRIEF - 1] + "…"
@@ -217,7 +217,7 @@ def _refusal(ctx: CommandContext, text: str, spec: ModelSpec) -> str | None:
     if ctx.redact(text) != text:
         return (
             "This persona seems to hold a password or a key, and a persona goes to the model with every message. "
-            "Leave that out."
+            "Leave the secret out."
         )
     tokens, room = ctx.sessions.counter.text(text), int(PINS_SHARE * spec.context_length)
     if tokens > room:
@@ -230,7 +230,7 @@ async def _offered(ctx: CommandContext, home: ModelSpec) -> tuple[list[str], str
     try:
         return [each.name for each in await ctx.sessions.models.offered(home)], ""
     except (ProviderError, TimeoutError):
-        return [], "The provider does not list its models at the moment."
+        return [], "The provider cannot list its models at the moment."
 
 
 def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec) -> str:
@@ -238,7 +238,7 @@ def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec)
     may be right that fits into a line."""
     if len(wanted) > _LONGEST_NAME or not wanted.isprintable() or not models.may_be(wanted, home):
         raise UserError(
-            f"There is no model {wanted[:40]} here, only {home.name}. Whoever runs me can add others in config.yaml."
+            f"There is no model {wanted[:40]} here, only {home.name}. The operator can add models in config.yaml."
         )
     names = {name.lower(): name for name in (*offered, home.name)}
     if not offered or wanted.lower() in names:
@@ -248,7 +248,9 @@ def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec)
     raise UserError(f"The provider has no model {wanted[:40]}.{hint} /model lists the models.")
 
 
-_DEAF: Final = "I cannot listen, because I have no transcription. The operator can set `transcription` in config.yaml."
+_DEAF: Final = (
+    "I cannot listen, because nothing turns speech into text here. The operator can set `transcription` in config.yaml."
+)
 _VOICE: Final = {
     "voice": "I speak when you send a voice message",
     "always": "I speak every answer",
@@ -267,22 +269,26 @@ _VOICE: Final = {
 async def voice(ctx: CommandContext) -> str:
     """Show whether answers are said aloud here, or choose it; `auto` goes back to the configuration."""
     if not ctx.program.speaks:
-        raise UserError("I have no voice here: the operator can set `speech` in config.yaml.")
+        raise UserError("I cannot speak here yet: the operator can set `speech` in config.yaml.")
     wanted = ctx.argument.strip().lower()
     if wanted in ("join", "listen", "leave"):
         return await _room(ctx, wanted)
     if not wanted:
         session = await _session(ctx)
         chosen = held((await ctx.sessions.choices(session)).voice, {}, ctx.key.platform, session.places)
-        usual = f"{_VOICE[ctx.program.speaks]} here, as config.yaml says."
-        told = usual if chosen is None else f"My voice is {chosen.value} here. /voice auto goes back to config.yaml."
-        return f"{told} /voice on and /voice off switch my voice."
+        usual = f"{_VOICE[ctx.program.speaks]} here, because config.yaml says so."
+        told = (
+            usual
+            if chosen is None
+            else f"My voice is switched {chosen.value} here. /voice auto goes back to what config.yaml says."
+        )
+        return f"{told} /voice on and /voice off switch my voice on and off."
     if wanted not in ("on", "off", "auto"):
-        raise UserError("Say /voice on, /voice off or /voice auto.")
+        raise UserError("Send /voice on, /voice off or /voice auto.")
     _refuse_others(ctx)
     await _choose(ctx, "voice", None if wanted == "auto" else wanted)
     said = {"on": "I speak my answers here from now on.", "off": "I only write here from now on."}
-    return said.get(wanted) or f"{_VOICE[ctx.program.speaks]} here again, as config.yaml says."
+    return said.get(wanted) or f"{_VOICE[ctx.program.speaks]} here again, because config.yaml says so."
 
 
 async def _room(ctx: CommandContext, wanted: str) -> str:
@@ -301,10 +307,13 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
     if wanted == "listen":
         return (
             f"🎙 I listen in {name} from now on. When somebody who may talk to me speaks there, I write their "
-            "words down here, and answer aloud and in writing. With /voice join I stay and no longer listen; with "
-            "/voice leave I go."
+            "words down here, and answer aloud and in writing. /voice join lets me stay without listening, and "
+            "/voice leave sends me away."
         )
-    return f"I am in {name}, and say aloud there what I answer here. /stop silences me, and /voice leave sends me away."
+    return (
+        f"I am in {name}, and speak my answers from here aloud there. /stop silences me, and /voice leave sends me "
+        "away."
+    )
 
 
 COMMANDS = (model, persona, voice)

@@ -29,11 +29,12 @@ _USAGE = (
     "For example: /compress --keep 5 the budget"
 )
 _NOT_COMPRESSED = (
-    "There is nothing to take back: this conversation was not compressed. /resume goes back to an earlier session."
+    "There is nothing to take back, because this conversation was not compressed. /resume goes back to an earlier "
+    "session."
 )
-_LEFT = "I left the conversation as it is: everything here is recent, or would be no shorter as notes. Just write on."
+_LEFT = "I left the conversation as it is, because notes would make it no shorter. Just write on."
 _UNDONE = (
-    "I took the compaction back: this conversation has {count:,} messages again. "
+    "I took the compression back, and this conversation has {count:,} messages again. "
     "If the messages fill too much of the window, I compress them again."
 )
 
@@ -121,7 +122,7 @@ async def _preview(
     folded = messages[: len(messages) - kept]
     result, outcome = await ctx.sessions.preview(conversation, folded, asked.focus)
     if outcome.aborted:
-        return "This context engine has no preview; /compress compresses now."
+        return "This context engine cannot show a preview. /compress compresses now."
     after = reconcile(messages, sanitize([*result, *messages[len(folded) :]]), conversation.counter)
     same = sum("id" in note_of(message) for message in after)
     if same == len(messages):
@@ -129,11 +130,11 @@ async def _preview(
     tokens = conversation.overhead + noted_tokens(after)
     return "\n".join(
         [
-            f"/compress would turn {len(messages)} messages into {len(after)}: {same} stay, "
+            f"/compress would turn {len(messages)} messages into {len(after)}: {same} messages stay, "
             f"and notes replace the other {len(messages) - same}.",
-            f"~{conversation.prompt_tokens():,} → about {tokens:,} tokens, depending on the notes.",
+            f"The conversation would shrink from ~{conversation.prompt_tokens():,} tokens to about {tokens:,}.",
             await _price(ctx, conversation, folded, after),
-            "Nothing was changed. Every original stays, and /recall finds it.",
+            "Nothing was changed. Every message stays in the store, and /recall finds it.",
         ]
     )
 
@@ -144,7 +145,7 @@ async def _price(
     """A sentence about what the notes would cost and how long they would take: by the price list, and by the passes of
     the same model in this conversation."""
     if not isinstance(conversation.engine.engine, Compressor):
-        return "This context engine does not say what a compaction would cost, or how long it would take."
+        return "This context engine does not say what a compression would cost, or how long it would take."
     models = ctx.sessions.models
     spec = models.helpers("compression", conversation.spec)[0]
     gone = {note_of(each).get("id") for each in folded} - {note_of(each).get("id") for each in after}
@@ -154,12 +155,14 @@ async def _price(
     chain = (await ctx.store.lineage(conversation.stored.session.id))[-_PASSES:]
     made = [entry.work for each in chain for entry in await ctx.store.compactions(each.id) if entry.child_id == each.id]
     seconds = sorted(each.seconds for each in made if each and each.tries and each.model == spec.name)
-    took = "how long it takes is not known yet"
+    took = "nobody knows yet how long it would take"
     if seconds:
         usual = lasting(seconds[len(seconds) // 2], short=True)
-        took = f"it would take about {usual}, as it did {'once' if len(seconds) == 1 else f'{len(seconds)} times'}"
+        took = (
+            f"it would take about {usual}, as it did {'once' if len(seconds) == 1 else f'{len(seconds)} times'} before"
+        )
     told = "its price is not known" if cost is None else f"at most about {dollars(cost)}" if cost else "free"
-    return f"{spec.name} would write the notes ({told}); {took}."
+    return f"{spec.name} would write the notes ({told}), and {took}."
 
 
 async def _undo(ctx: CommandContext, session: Session, *, done: bool) -> str:
@@ -200,7 +203,7 @@ def _described(
     if count >= 2:
         told.append(aging(count))
     if count:
-        told.append("/compress undo takes the compaction back.")
+        told.append("/compress undo takes the compression back.")
     return "\n".join(told)
 
 

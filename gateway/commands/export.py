@@ -20,7 +20,9 @@ _FORMATS: Final = {"": "md", "markdown": "md", "md": "md", "jsonl": "jsonl"}
 _MIME: Final = {"md": "text/markdown", "jsonl": "application/jsonl"}
 _SHOWN: Final = 12_000  # characters of an export that a platform without files is shown
 _MOST_ANCESTORS: Final = 1_000  # sessions: a damaged chain may lead back to its beginning
-_USAGE: Final = "/export gives this conversation as Markdown, /export jsonl gives it for programs."
+_USAGE: Final = (
+    "/export gives you this conversation as Markdown, and /export jsonl gives it as JSON lines for programs."
+)
 _EMPTY: Final = "There is nothing to export yet; send a message first."
 
 
@@ -45,10 +47,10 @@ async def export(ctx: CommandContext) -> str:
     except ToolError as error:  # this platform shows no files, or none so large
         if len(text) > _SHOWN:
             raise UserError(
-                f"{error} `legato sessions show {session.id}` in a shell prints the whole conversation."
+                f"{error} In a shell, `legato sessions show {session.id}` prints the whole conversation."
             ) from None
         return text
-    return f"That is “{title}”, {counted(len(messages), 'message')}. {_USAGE}"
+    return f"The file holds {counted(len(messages), 'message')} of “{title}”. {_USAGE}"
 
 
 async def originals(ctx: CommandContext, session: Session) -> list[Message]:

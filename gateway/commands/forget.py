@@ -25,17 +25,17 @@ from gateway.runtime.errors import UserError
 from gateway.words.text import Holds
 
 _USAGE: Final = (
-    "/forget last forgets the last thing that you said, with my answer; /forget <words> finds what to forget; "
-    "/forget everything forgets everything I have from you. Or answer a message with /forget."
+    "/forget last forgets the last thing that you said, and my answer. /forget <words> finds messages to forget. "
+    "/forget everything forgets all I have from you. You can also answer a message with /forget."
 )
-_NONE: Final = "I found nothing of yours with these words."
+_NONE: Final = "I found no message of yours with these words."
 _OTHERS: Final = "Somebody else said these words, too; an admin can forget their messages."
-_SOME_WORDS: Final = "No message has all of these words. These have some of them:"
-_COPIES: Final = "The words are also in {copies}; /forget all removes everything."
-_ELSEWHERE: Final = "The words are also in other chats of yours; send /forget there, too: {titles}."
-_NOTED: Final = "The words are in my own notes of earlier conversations."
+_SOME_WORDS: Final = "No message holds all of these words. The following messages hold some of the words:"
+_COPIES: Final = "The words are also in {copies}. /forget all forgets those, too."
+_ELSEWHERE: Final = "You said the words in other chats, too: {titles}. Send /forget in each of these chats."
+_NOTED: Final = "Only my own notes of earlier conversations hold these words."
 _NOT_THERE: Final = "I can no longer find that message here. Try /forget <words>."
-_NOT_YOURS: Final = "Somebody else said that. I forget that message only if its writer or an admin asks me."
+_NOT_YOURS: Final = "Somebody else wrote this message. I forget it only if its writer or an admin asks me."
 _EVERYTHING: Final = (
     "Forget everything that you said {places}, with all my answers, sessions, files and pinned rules? In conversations "
     "with several people, what the others said stays. This cannot be undone."
@@ -45,12 +45,10 @@ _KEPT: Final = "Nothing was forgotten."
 NOT_UNDONE: Final = (
     "I cannot take back what was sent to my model's provider. Only you can delete what you see in this chat."
 )
-_ENGINE: Final = (
-    "The context engine {engine} may keep a copy that I cannot reach: ask the operator, who knows where it is."
-)
+_ENGINE: Final = "The context engine {engine} may keep a copy that I cannot reach. Ask the operator to delete the copy."
 _WAITING: Final = (
-    "The words are also in {waiting} of this chat that I have not answered yet. Once I have answered, send /forget "
-    "again."
+    "The words are also in {waiting} of this chat that I have not answered yet. Send /forget again when I have "
+    "answered."
 )
 _MOST_WAITING: Final = 1_000  # messages that are looked at
 _MOST: Final = 10  # exchanges in a list
@@ -65,7 +63,7 @@ _NUMBERS: Final = re.compile(r"\d{1,2}(?:[\s,]+\d{1,2})*")
     "forget something for good",
     options="last, n, everything",
     parameters=(
-        Parameter(name="words", help="words of what to forget, or the numbers of a list"),
+        Parameter(name="words", help="words of the message to forget, or numbers from the list"),
         Parameter(name="last", help="the last thing that you said", kind="flag", form="last"),
         Parameter(name="everything", help="everything I have from you", kind="flag", form="everything"),
     ),
@@ -108,7 +106,10 @@ async def _everything(ctx: CommandContext) -> str:
     told = _with_copies(ctx, _told(await ctx.agents.forgetter.forget_person(ctx.owned().lease, ctx.item)))
     if not elsewhere:
         return told
-    return f"{told} I forget what you said in {counted(len(elsewhere), 'other conversation')} when I am done there."
+    return (
+        f"{told} I also forget what you said in {counted(len(elsewhere), 'other conversation')}, as soon as my work "
+        "there ends."
+    )
 
 
 # -- choosing ---------------------------------------------------------------------------------
@@ -224,7 +225,7 @@ async def _found(ctx: CommandContext, contents: Contents, words: str) -> str:
     several = ["/forget 1 2"] if len(shown) > 1 else []
     every = ["/forget all"] if len(shown) != 1 or (held.whole and (held.copies or held.messages)) else []
     how = " or ".join(filter(None, [", ".join([*single, *several]), *every]))
-    return "\n".join([*lines, f"{how} forgets. I will ask you once more before I do it."])
+    return "\n".join([*lines, f"To choose what I forget, send {how}. I ask you once more before I forget anything."])
 
 
 async def _elsewhere(ctx: CommandContext, words: str) -> str:
@@ -247,7 +248,7 @@ def _when(ctx: CommandContext, exchange: Exchange) -> str:
 def _picked(listed: Sequence[str], argument: str) -> list[str]:
     numbers = sorted({int(each) for each in re.split(r"[\s,]+", argument)})
     if wrong := [number for number in numbers if not 1 <= number <= len(listed)]:
-        raise UserError(f"There is no number {wrong[0]} on the list, which has {len(listed)}.")
+        raise UserError(f"The list has no number {wrong[0]}; it ends at {len(listed)}.")
     return [listed[number - 1] for number in numbers]
 
 
@@ -274,7 +275,7 @@ def _question(ctx: CommandContext, chosen: Sequence[Exchange], deed: Deed) -> st
     when = ", ".join(times) if len(times) <= 3 else f"from {times[0]} to {times[-1]}"
     numbers = f" (in /reminders: {', '.join(map(str, deed.reminders))})" if deed.reminders else ""
     answers = "my answer" if len(chosen) == 1 else "my answers"
-    what = f"what was said {when}, with {answers}" if chosen else "all that holds these words"
+    what = f"what was said {when}, with {answers}" if chosen else "everything that holds these words"
     return f"Forget {what}: {_summed(deed.counts)}{numbers}? This cannot be undone."
 
 
@@ -291,7 +292,7 @@ def _with_copies(ctx: CommandContext, told: str) -> str:
 def _summed(counts: Mapping[str, int]) -> str:
     parts = [counted(counts[what], name) for what, name in _NAMES.items() if counts.get(what)]
     if made := counts.get("summaries"):
-        parts.append(f"{made:,} {'summary' if made == 1 else 'summaries'} made anew without it")
+        parts.append(f"{made:,} {'summary' if made == 1 else 'summaries'} that I wrote again without the words")
     return ", ".join(parts) or "nothing"
 
 

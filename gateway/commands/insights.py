@@ -43,7 +43,7 @@ async def insights(ctx: CommandContext) -> str:
     read = partial(ctx.store.usage, ctx.clock.now() - days * _DAY, key=None if everybody else ctx.key)
     models = await read("model")
     if not models:
-        return f"Nothing was used in the last {counted(days, 'day')}."
+        return f"No model was used in the last {counted(days, 'day')}."
     whose = "everybody" if everybody else "this conversation"
     lines = [f"Last {counted(days, 'day')}, {whose}: {total_line(models)}", *_table("model", models)]
     lines += _table("purpose", await read("purpose"))
@@ -57,7 +57,7 @@ def _days(argument: str) -> int:
     if not argument:
         return _DEFAULT_DAYS
     if not argument.isdecimal() or len(argument) > len(str(_MOST_DAYS)) or not 1 <= int(argument) <= _MOST_DAYS:
-        raise UserError(f"Say how many days to look back, from 1 to {_MOST_DAYS}, for example: /insights 30")
+        raise UserError(f"Say how many days I should look back, from 1 to {_MOST_DAYS}, for example: /insights 30")
     return int(argument)
 
 

@@ -25,12 +25,15 @@ _PROMPT: Final = (
     "[The prompt {name} of the MCP server {server}, which the person asks for; these are not their own words:]"
 )
 _ADMINS: Final = "Only an admin of this bot can see its MCP servers and log in there."
-_ALONE: Final = "Log in from a private chat with me: whoever sees the link could log in with their own account."
-_NONE: Final = "There are no MCP servers; docs/mcp.md says how to add one."
-_HOW: Final = "/mcp login NAME logs in, /mcp logout NAME logs out."
+_ALONE: Final = (
+    "Send this command in a private chat with me, because everybody who sees the link could log in with their own "
+    "account."
+)
+_NONE: Final = "There are no MCP servers here yet. docs/mcp.md says how to add one."
+_HOW: Final = "/mcp login NAME logs in at a server, and /mcp logout NAME logs out."
 _LINK: Final = (
-    "Open this link and agree there:\n{link}\nThe last page may say that it cannot be reached; that does not matter. "
-    "Copy its whole address from your browser, and send within 15 minutes:\n/mcp login {name} ADDRESS"
+    "Open this link and agree there:\n{link}\nThe last page may not load, but you need only its address. "
+    "Copy the whole address from your browser, and send it within 15 minutes:\n/mcp login {name} ADDRESS"
 )
 
 
@@ -42,7 +45,7 @@ async def _names(ctx: CommandContext) -> Sequence[Proposal]:
 @command(
     "mcp [login|logout name]",
     "About",
-    "MCP servers, and logins there",
+    "list MCP servers and log in there",
     audience="admins",
     bypass=True,
     proposals=_names,
@@ -60,7 +63,7 @@ async def mcp(ctx: CommandContext) -> str:
             return f"You are logged in. {await servers.came_back(name, address)}."
         return _LINK.format(link=await servers.log_in(name), name=name)
     if verb == "logout" and name:
-        return f"Logged out of {name}." if await servers.log_out(name) else f"Nobody is logged in at {name}."
+        return f"Logged out of {name}." if await servers.log_out(name) else f"Nobody was logged in at {name}."
     lines = [f"{name} {note}." for name, note in servers.states()]
     return "\n".join([*lines, _HOW]) if lines else _NONE
 
@@ -98,14 +101,14 @@ def _command(name: str, server: str, prompt: PromptFacts, *, admins: bool) -> Co
 async def _prompted(name: str, prompt: PromptFacts, ctx: CommandContext) -> Answer:
     server = next(each for each in ctx.agents.mcp.servers if each.name == name)
     if server.settings.admins_only and not ctx.people.pairing.access.is_admin(ctx.inbound.source):
-        raise UserError(f"Only an admin of this bot can use what {name} offers.")
+        raise UserError(f"Only an admin of this bot can use the MCP server {name}.")
     given = arguments_in(prompt, ctx.argument)
     try:
         result = await server.ask("prompts/get", {"name": prompt.name, "arguments": given})
     except ToolError as error:
         raise UserError(str(error)) from None
     if not (text := prompt_text(result)).strip():
-        raise UserError(f"The server {name} returned nothing for this prompt.")
+        raise UserError(f"The MCP server {name} returned nothing for this prompt.")
     head = _PROMPT.format(name=one_line(prompt.name, _LONGEST_NAME), server=name)
     return Answer(then=f"{head}\n{neutralise(text)}", own=ctx.argument)
 

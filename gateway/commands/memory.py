@@ -22,11 +22,15 @@ _NONE: Final = (
     "I remember nothing here yet. Tell me something that should last, such as: remember that I prefer metric units."
 )
 _HOW: Final = (
-    "/memory forget <n> removes a fact, /memory correct <n> <words> corrects one, /memory search <words> finds some."
+    "/memory forget <n> removes a fact, /memory correct <n> <words> corrects a fact, and /memory search <words> finds "
+    "facts."
 )
-_WHICH: Final = "Say which one to forget by its number, for example: /memory forget 2"
-_SURE: Final = "This command removes everything that I remember here: {what}. To do it, send: /memory forget all yes"
-_STILL_SAID: Final = "The words are still in the conversation; /forget <words> removes them there, too."
+_WHICH: Final = "Say the number of the fact to forget, for example: /memory forget 2"
+_SURE: Final = (
+    "You are about to remove everything that I remember here, which is {what}. If you are sure, send: /memory forget "
+    "all yes"
+)
+_STILL_SAID: Final = "The conversation still holds the words. /forget <words> removes them from the conversation, too."
 _MOST_LISTED: Final = 60
 _MOST_FOUND: Final = 10
 _FORGET: Final = re.compile(r"(?:forget|remove|delete)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
@@ -102,7 +106,7 @@ async def _forget(ctx: CommandContext, which: str) -> str:
 async def _correct(ctx: CommandContext, number: str, text: str) -> str:
     """What a person puts in place of a fact counts as said by them, now."""
     if not number or not text.strip():
-        raise UserError("Say which one, and what is true, for example: /memory correct 2 I live in Graz")
+        raise UserError("Say the number of the fact and what is true, for example: /memory correct 2 I live in Graz")
     scope, sender = _scope(ctx), ctx.inbound.source
     said = Source(
         message_id=f"/{ctx.item.id}",
@@ -120,7 +124,7 @@ async def _correct(ctx: CommandContext, number: str, text: str) -> str:
         _of_number((await ctx.sessions.memories.of(scope)).listed(), int(number))
         raise UserError(str(error)) from None
     await _show(ctx)
-    return f"Now I remember it like this: {' '.join(text.split())}"
+    return f"I corrected the fact. It now says: {' '.join(text.split())}"
 
 
 async def _show(ctx: CommandContext) -> None:
@@ -143,7 +147,7 @@ def _scope(ctx: CommandContext) -> SessionKey:
 def _of_number(facts: Sequence[Fact], number: int) -> Fact:
     found = next((fact for fact in facts if fact.number == number), None)
     if found is None:
-        raise UserError(f"Nothing has the number {number} now; /memory lists what I remember.")
+        raise UserError(f"No fact has the number {number}. /memory lists what I remember.")
     return found
 
 
@@ -158,7 +162,7 @@ def _listed(ctx: CommandContext, facts: Sequence[Fact]) -> str:
             lines.append(heading if alone else "What I remember of this conversation:")
         lines.append(_line(ctx, fact))
     if len(facts) > _MOST_LISTED:
-        lines.append(f"There are {len(facts) - _MOST_LISTED} more facts.")
+        lines.append(f"I remember {len(facts) - _MOST_LISTED} more facts.")
     whose = "" if alone else " Everybody here sees these facts."
     return "\n".join([*lines, f"{_HOW}{whose}"])
 

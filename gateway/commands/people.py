@@ -42,7 +42,7 @@ async def pair(ctx: CommandContext) -> str:
     if guest is None:
         raise UserError(refused(verdict, words))
     await ctx.people.welcome.greet()
-    return f"Let in: {named(guest)}. /pair remove {guest.platform}:{guest.user} removes this person again."
+    return f"I let {named(guest)} in. /pair remove {guest.platform}:{guest.user} shuts this person out again."
 
 
 class Words(Struct, frozen=True, kw_only=True):
@@ -59,15 +59,15 @@ IN_SHELL: Final = Words(confirm="legato access confirm CODE", look="legato acces
 
 _REFUSED: Final[dict[Verdict, str]] = {
     "no code": (
-        f"A code has {CODE_LENGTH} letters and digits, as in H4KD-7XQM. {{look}} shows the people who ask; "
-        "{remove} {person} removes somebody."
+        f"A code has {CODE_LENGTH} letters and digits, as in H4KD-7XQM. {{look}} shows the people who ask, and "
+        "{remove} {person} shuts somebody out."
     ),
     "wrong": (
-        "This code is wrong, older than an hour, or already used. {look} lists the people who wait to be let in; they "
+        "This code is wrong, older than an hour, or already used. {look} lists the people who wait to be let in. They "
         "get a new code when they write to the bot again."
     ),
     "locked": (
-        "There were five wrong codes in a row, so I accept no code for an hour. Until then, you can let people in with "
+        "Five codes in a row were wrong, so I accept no code for an hour. Until then, you can let people in with "
         "access.allow in config.yaml."
     ),
 }
@@ -87,10 +87,10 @@ def shown_out(guest: Guest | None, words: Words) -> str:
     """The answer to a removal. Raises UserError if there was no such guest."""
     if guest is None:
         raise UserError(
-            f"Nobody of that name was let in by a code. {words.look} shows the people who were let in; "
+            f"No code let a person of this name in. {words.look} shows the people whom a code let in; "
             "access.allow in config.yaml may name other people."
         )
-    return f"Shown out: {named(guest)}."
+    return f"I shut {named(guest)} out."
 
 
 def named(guest: Guest) -> str:
@@ -107,7 +107,7 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
             place = f" in {each.place}" if each.place else ""
             lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}{place}")
     if not lines:
-        return "Nobody was let in with a code, and nobody is asking."
+        return "No code has let anybody in, and nobody is asking."
     return "\n".join([*lines, f"{words.confirm} lets in the person who told you the code."])
 
 
@@ -123,13 +123,11 @@ async def home(ctx: CommandContext) -> str:
     await ctx.people.home.move(None if said else place_at(source, access))
     now = await ctx.people.home.place()
     if now is None:
-        return "There is no home chat any more. Hooks, heartbeats and alerts without a chat of their own reach nobody."
+        return "There is no home chat any more, so hooks, heartbeats and alerts that name no chat reach nobody."
     if now == place_at(source, access):
         still = "still" if now == before else "now"
-        return (
-            f"This chat is {still} the home chat. Hooks, heartbeats and alerts without a chat of their own come here."
-        )
-    return f"The home chat is {now.to.platform}:{now.to.chat}, as config.yaml says."
+        return f"This chat is {still} the home chat. Hooks, heartbeats and alerts that name no chat come here."
+    return f"The home chat is now {now.to.platform}:{now.to.chat}, which config.yaml names."
 
 
 COMMANDS = (pair, home)

@@ -21,8 +21,10 @@ from gateway.runtime.errors import UserError
 from gateway.store.records import InboxItem
 from gateway.store.shared.documents import storable
 
-_NONE: Final = "Nothing is pinned here. /pin <rule> keeps a rule in every answer; for example: /pin always use metres"
-_WHICH: Final = "Say which pin to take away, for example: /unpin 2"
+_NONE: Final = (
+    "No rule is pinned here. With /pin <rule>, I keep to a rule in every answer, for example: /pin always use metres"
+)
+_WHICH: Final = "Say the number of the pin to remove, for example: /unpin 2"
 # People number a list; nobody means a number of ten digits, and Python refuses to read thousands.
 _NUMBERS: Final = re.compile(r"all|\d{1,9}(?:[\s,]+\d{1,9})*", re.IGNORECASE)
 _REMOVAL: Final = re.compile(rf"(?:remove|delete|rm)\s+({_NUMBERS.pattern})", re.IGNORECASE)
@@ -47,7 +49,7 @@ async def pin(ctx: CommandContext) -> str:
         pins = await ctx.store.pins(ctx.key)
         return _listed(ctx, pins.rules) if pins.rules else _NONE
     if _NUMBERS.fullmatch(argument):
-        raise UserError("A pin is a rule in words. /pin lists the pins, /unpin 2 removes the second one.")
+        raise UserError("A pin is a rule in words. /pin lists the pins, and /unpin 2 removes the second pin.")
     return await _add(ctx, storable(argument))
 
 
@@ -69,7 +71,7 @@ async def _add(ctx: CommandContext, text: str) -> str:
     known = [rule.text for rule in pins.rules]
     if pins.set_by != item.id:
         if text in known:
-            return f"That rule is pinned already, as number {known.index(text) + 1}."
+            return f"This rule is already pinned as number {known.index(text) + 1}."
         present = await ctx.present()
         shared = is_shared(ctx.key, ctx.inbound.source)
         if shared:
@@ -78,13 +80,16 @@ async def _add(ctx: CommandContext, text: str) -> str:
         models = ctx.sessions.models
         home = models.home_of(ctx.key.platform, names(ctx.inbound.source))
         if refusal := _refusal(ctx, rules, models.of(present) if present else home):
-            raise UserError(f"I did not pin that: {refusal}")
+            raise UserError(f"I did not pin this rule, because {refusal}")
         said = text if ctx.inbound.command is None else None
         await ctx.sessions.set_pins(ctx.owned().lease, present, pins, Pins(rules=rules, set_by=item.id), said)
         known.append(text)
     number = len(known)
     whom = " to everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
-    return f"Pinned as number {number}, for every answer{whom} from now on. /unpin {number} removes it."
+    return (
+        f"Pinned as number {number}. From now on, I keep to this rule in every answer{whom}. /unpin {number} removes "
+        "it."
+    )
 
 
 async def _remove(ctx: CommandContext, which: str) -> str:
@@ -95,12 +100,12 @@ async def _remove(ctx: CommandContext, which: str) -> str:
     if pins.set_by != ctx.item.id:
         for number in numbers:
             if not 1 <= number <= len(pins.rules):
-                raise UserError(f"There is no pin number {number}; /pin lists the pins.")
+                raise UserError(f"There is no pin number {number}. /pin lists the pins.")
         left = tuple(rule for number, rule in enumerate(pins.rules, 1) if numbers and number not in numbers)
         present = await ctx.present()
         await ctx.sessions.set_pins(ctx.owned().lease, present, pins, Pins(rules=left, set_by=ctx.item.id))
-    gone = f"Took pin {', '.join(map(str, numbers))} away." if numbers else "Took all pins away."
-    return f"{gone} Left are:\n{_listed(ctx, left)}" if left else f"{gone} Nothing is pinned now."
+    gone = f"I removed pin {', '.join(map(str, numbers))}." if numbers else "I removed all pins."
+    return f"{gone} These pins are left:\n{_listed(ctx, left)}" if left else f"{gone} No rule is pinned now."
 
 
 def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:
@@ -115,19 +120,21 @@ def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str 
     """Why the last of these rules cannot be pinned with the others; None if it can."""
     text = rules[-1].text
     if len(rules) > MOST_PINS:
-        return f"I keep {MOST_PINS} pins for a conversation; /pin lists them, /unpin <number> makes room."
+        return (
+            f"I keep at most {MOST_PINS} pins for a conversation. /pin lists the pins, and /unpin <number> removes a "
+            "pin."
+        )
     if len(text) > LONGEST_PIN:
         return f"a pin may have at most {LONGEST_PIN} characters, but this one has {len(text):,}. Shorten or split it."
     if ctx.redact(text) != text:
         return (
-            "this rule seems to hold a password or a key, and pins go to the model with every message. Leave the "
-            "secret out."
+            "it seems to hold a password or a key, and pins go to the model with every message. Leave the secret out."
         )
     tokens, room = pins_tokens(ctx, rules), pins_room(spec)
     if tokens > room:
         return (
-            f"all pins together may take {room:,} tokens of this model's window, but with this one they would take "
-            f"{tokens:,}. Shorten the pin, or make room with /unpin <number>."
+            f"all pins together may take {room:,} tokens of this model's window, but with this pin they would take "
+            f"{tokens:,}. Shorten the pin, or remove another with /unpin <number>."
         )
     return None
 

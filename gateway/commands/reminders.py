@@ -24,8 +24,8 @@ from gateway.people.reminders import EMPTY, PersonReminders
 from gateway.runtime.errors import UserError
 
 _NO_TIME: Final = (
-    "I understand times in English or ISO dates, at the beginning or the end, such as: /{command} tomorrow at 9 call "
-    "Ann, or: /{command} 2027-01-31 08:00 pay the rent."
+    "I found no time in your words. Put it at the beginning or the end, in English or as an ISO date: /{command} "
+    "tomorrow at 9 call Ann, or: /{command} 2027-01-31 08:00 pay the rent."
 )
 # What the model is asked in the place of a command, before the words of the person.
 _TO_MODEL: Final = "With your tool `reminders`, {do}. Ask me first if my words do not say when, or not clearly: {words}"
@@ -37,14 +37,14 @@ _HOW_TO: Final = "What should I {verb}, and when? For example:\n{examples}"
 _ZONE_UNKNOWN: Final = (
     "I used the time zone {zone}. To set your time zone, send /timezone <city>, for example /timezone Berlin."
 )
-_STAY: Final = "Your earlier reminders keep the time zone they were made in; /reminders shows them: {numbers}."
-_NONE: Final = "Nothing waits here. For example:\n{examples}"
+_STAY: Final = "Your earlier reminders ({numbers}) keep their old time zone. /reminders shows their times."
+_NONE: Final = "You have no reminders here. You can make one with a message such as:\n{examples}"
 _CALLS: Final = re.compile(
     r"(cancel|delete|remove|change|snooze|skip|resume)\s+(?:#\s*)?(\d{1,9})(?:\s+(.*))?", re.DOTALL
 )
 _USAGE: Final = (
-    "/reminders alone lists them. Or add: cancel <n>, change <n> <another text or time>, snooze <n> [10m], skip <n>, "
-    "resume <n>. <n> is the number in the list."
+    "/reminders lists your reminders. After /reminders, you can write cancel <n>, change <n> <another text or time>, "
+    "snooze <n> [10m], skip <n> or resume <n>, where <n> is a number from the list."
 )
 _NOT_SHOWN: Final = (OutboundState.REFUSED, OutboundState.WITHHELD)
 _SNOOZE: Final = 600.0  # seconds
@@ -144,7 +144,7 @@ def _examples(kind: ReminderKind) -> str:
 
 
 def _confirmed(made: Reminder) -> str:
-    what = "I will say this" if made.kind == "say" else "I will answer this"
+    what = "I will remind you of this" if made.kind == "say" else "I will answer this prompt"
     return f"{made.number}. {what}: {made.brief}\n{next_moments(made)}\n(/reminders cancel {made.number} takes it back)"
 
 
@@ -181,7 +181,9 @@ async def _until(own: PersonReminders, rest: str) -> float:
             return (await _read(read_exactly, said, own.now(), zone)).due
         except NoTime:
             continue
-    raise NoTime('Say for how long, or until when: "/reminders snooze 2 1h", "/reminders snooze 2 tomorrow at 9".')
+    raise NoTime(
+        'Say how long I should wait, or until when: "/reminders snooze 2 1h", "/reminders snooze 2 tomorrow at 9".'
+    )
 
 
 async def _listed(own: PersonReminders) -> str:
@@ -192,8 +194,8 @@ async def _listed(own: PersonReminders) -> str:
     open_ = [_line(each, rows, zone) for each in found if each.is_open]
     over = [_line(each, rows, zone) for each in found if not each.is_open]
     parts = [f"It is {written(own.now(), zone)}."]
-    parts += ["Waiting:", *open_] if open_ else ["Nothing waits."]
-    parts += ["Over:", *over] if over else []
+    parts += ["Reminders to come:", *open_] if open_ else ["No reminder is to come."]
+    parts += ["Reminders that are over:", *over] if over else []
     return "\n".join(parts)
 
 
@@ -206,7 +208,7 @@ def _line(reminder: Reminder, rows: Mapping[str, Outbound], zone: str) -> str:
     if reminder.state == "cancelled":
         facts.append("cancelled")
     if reminder.state == "missed":
-        facts.append("its time passed while I was not running, so it was left out")
+        facts.append("I was not running at its time, so I left it out")
     if reminder.fired_at is not None:
         times = f" ({counted(reminder.fired, 'time')})" if reminder.fired > 1 else ""
         facts.append(f"fired {written(reminder.fired_at, zone, seconds=True, said=zone)}{times}")

@@ -35,7 +35,7 @@ from gateway.store.records import InboxItem
 
 log = structlog.get_logger(__name__)
 
-FILES_LEFT = "I did not look at the file that came with this command. Send the file again without a command."
+FILES_LEFT = "I did not read the file that came with this command. Send the file again without a command."
 UNREACHABLE = "I cannot reach my model right now; /retry tries again."
 BROKEN = "Something went wrong on my side while answering; the error is in the log. Please send your message again."
 TURNS: Final = "page "  # begins the token of a button that turns the page

@@ -43,7 +43,7 @@ async def new(ctx: CommandContext) -> str:
         if present is None or present.message_count == 0:
             return "This is already a fresh session."
         await ctx.sessions.reset(ctx.owned().lease, present, session_id=ctx.session_id)
-    return "Started a fresh session. The session before is kept: /sessions lists it, /resume goes back to it."
+    return "Started a fresh session. I keep the earlier session: /sessions lists it, and /resume goes back to it."
 
 
 async def _overview(ctx: CommandContext) -> Answer | str:
@@ -55,7 +55,7 @@ async def _overview(ctx: CommandContext) -> Answer | str:
     told = enumerate(listed[:_LISTED], 1)
     lines = [await _line(ctx, number, session, names[:_LISTED]) for number, session in told]
     text = "\n".join(
-        [*([here] if here else []), *lines, "/resume <number> goes on from one of these sessions, as in /resume 1."]
+        [*([here] if here else []), *lines, "/resume <number> goes back to a session of this list, as in /resume 1."]
     )
     # By their ids: the numbers may be other ones by the time that somebody presses.
     choices = [Proposal(value=f"/resume {each.id}", label=name) for each, name in zip(listed, names, strict=True)]
@@ -95,7 +95,7 @@ async def resume(ctx: CommandContext) -> Answer | str:
         return await _went_back(ctx, target if target.key != ctx.key else opened)
     present = await ctx.present()
     if present is not None and target.id == present.id:
-        raise UserError("You are in that session already; just write on.")
+        raise UserError("You are already in this session; just write on.")
     messages, name = await ctx.messages(target), await given_name(ctx.store, target)
     if target.key != ctx.key:
         await ctx.agents.files.carry(messages, target.key, ctx.key, ctx.inbound.source)
@@ -116,8 +116,8 @@ async def _went_back(ctx: CommandContext, session: Session) -> str:
     if session.key != ctx.key:
         return f"This is a copy of {await _described(ctx, session)}, which stays as it is."
     ends = last_exchange(await ctx.messages(session))
-    where = f"Went back to {await _described(ctx, session)}."
-    return "\n".join([f"{where} It ended with:", *ends]) if ends else where
+    where = f"I went back to {await _described(ctx, session)}."
+    return "\n".join([f"{where} The session ended with:", *ends]) if ends else where
 
 
 @command("branch [title]", "Sessions", "go on in a copy of this session", elsewhere=("fork",))
@@ -126,17 +126,17 @@ async def branch(ctx: CommandContext) -> str:
     if await ctx.opened_before() is None:
         present = await ctx.present()
         if present is None or present.message_count == 0:
-            raise UserError("There is nothing to branch from yet; send a message first.")
+            raise UserError("There is nothing to copy yet; send a message first.")
         await ctx.switch(
             present, present, await ctx.messages(present), "switched", shown_in_a_list(ctx.argument) or None
         )
-    return "You are in a branch now. The original session is kept: /sessions lists it."
+    return "You are now in a copy of the session. I keep the original, and /sessions lists it."
 
 
 @command("undo [n]", "Conversation", "take back your last message and my answer")
 async def undo(ctx: CommandContext) -> str:
     """Take the last exchanges back."""
-    count = _number(ctx.argument or "1", "Say how many exchanges to take back, for example: /undo 2")
+    count = _number(ctx.argument or "1", "Say how many of your messages I should take back, for example: /undo 2")
     opened = await ctx.opened_before()
     done = opened is not None and opened.parent_id is not None
     present = await ctx.store.session(opened.parent_id) if opened and opened.parent_id else await ctx.present()
@@ -148,7 +148,7 @@ async def undo(ctx: CommandContext) -> str:
         await ctx.switch(present, present, messages[: requests[0]], "undone")
     taken = "the last exchange" if len(requests) == 1 else f"the last {len(requests)} exchanges"
     begins = "" if len(requests) == 1 else ", which began with"
-    return f"Took {taken} back{begins}: “{quoted(said_in(messages[requests[0]]))}”. /sessions lists the original."
+    return f"I took {taken} back{begins}: “{quoted(said_in(messages[requests[0]]))}”. /sessions lists the original."
 
 
 @command("title [name]", "Sessions", "show or set this session's name", elsewhere=("rename",))
@@ -159,7 +159,7 @@ async def title(ctx: CommandContext) -> str:
         raise UserError("There is no session to name yet; send a message first.")
     name = shown_in_a_list(ctx.argument)
     if not name and not present.title and not present.message_count:
-        return "This session has no name yet; /title <name> gives it one."
+        return "This session has no name yet. /title <name> gives it a name."
     if not name:
         return f"This session is “{await heading(ctx.store, present)}”. /title <name> changes its name."
     await ctx.store.update_session(ctx.owned().lease, present.ref, title=name)
@@ -202,7 +202,7 @@ async def greeting(store: Store, key: SessionKey) -> str:
     session = await store.tip(key)
     if session is None or not session.message_count:
         return ""
-    text = f"Going on with “{await heading(store, session)}”; /new starts fresh."
+    text = f"We go on with “{await heading(store, session)}”. /new starts a fresh session."
     asked = [each for each in await store.approvals(key.address) if each.key == key and each.is_open]
     how = "/answer and your words" if asked and asked[-1].wants_words else "/approve or /deny"
     return f"{text}\nI am still waiting for your {how}:\n{listed(asked)}" if asked else text
@@ -219,8 +219,8 @@ async def farewell(store: Store, key: SessionKey) -> str:
     tokens = f", {spent.usage.total_tokens:,} tokens" if spent.calls else ""  # none since /resume
     said = f"{counted(session.message_count, 'message')}{tokens}{cost}"
     return (
-        f"“{await heading(store, session)}”: {said}. `legato chat` goes on with this session. "
-        f"In another session, /resume {session.id} comes back to this one."
+        f"“{await heading(store, session)}”: {said}. `legato chat` goes on from here. "
+        f"From another session, /resume {session.id} comes back to this session."
     )
 
 
@@ -257,7 +257,7 @@ async def _find(ctx: CommandContext, wanted: str) -> Session:
     if wanted.isdecimal() and len(wanted) <= _DIGITS:
         listed = await earlier(ctx)
         if not 1 <= int(wanted) <= len(listed):
-            raise UserError(f"There is no session number {wanted}; /sessions lists your sessions.")
+            raise UserError(f"There is no session number {wanted}. /sessions lists your sessions.")
         return listed[int(wanted) - 1]
     try:
         lineage = await ctx.store.lineage(wanted)
@@ -265,7 +265,7 @@ async def _find(ctx: CommandContext, wanted: str) -> Session:
         lineage = []
     if not lineage or lineage[-1].key.owner != ctx.key.owner:
         # The same sentence for no session and for another person's: ids reveal nothing.
-        raise UserError(f"There is no session {wanted[:40]} here; /sessions lists your sessions.")
+        raise UserError(f"There is no session {wanted[:40]} here. /sessions lists your sessions.")
     return lineage[-1]
 
 

@@ -19,11 +19,11 @@ from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 
 _NONE: Final = (
-    "There are no skills here. In a shell, `legato skills add FOLDER` adds skills for everybody. Here, /skills learn "
-    "makes a skill of what we have just done."
+    "There are no skills here. In a shell, `legato skills add FOLDER` adds skills for everybody. In a chat, /skills "
+    "learn makes a skill of what we have just done."
 )
 _HOW: Final = (
-    "/skills on NAME and /skills off NAME switch a skill here; /skills learn makes a new one of what we have just done."
+    "/skills on NAME and /skills off NAME switch a skill here. /skills learn makes a skill of what we have just done."
 )
 _LEARN: Final = (
     "Make a skill of what you have just done{what}, for the next time: call `skill` with a short `name`, and as `text` "
@@ -49,7 +49,7 @@ async def skills(ctx: CommandContext) -> Answer | str:
     """List the skills of the conversation; switch, learn, remove or share one."""
     known, (verb, _, name) = ctx.sessions.skills, ctx.argument.partition(" ")
     if not known.enabled:
-        return "Skills are switched off here (tools.skills.enabled)."
+        return "I have no skills here, because the setting tools.skills.enabled is off."
     if verb.lower() in ("", "list"):
         lines = await skill_lines(ctx)
         text = "\n".join([*map(_shown, lines), _HOW]) if lines else _NONE
@@ -61,7 +61,7 @@ async def skills(ctx: CommandContext) -> Answer | str:
         said = Answer(then=_LEARN.format(what=f" ({name.strip()})" if name.strip() else ""))
     elif (run := _VERBS.get(verb.lower())) is not None:
         if not name.strip():
-            raise UserError(f"Say which one, for example: /skills {verb.lower()} weekly-report")
+            raise UserError(f"Say the name of the skill, for example: /skills {verb.lower()} weekly-report")
         said = await run(ctx, known, named(name.strip()))
     else:
         raise UserError(f"/skills lists the skills. {_HOW}")
@@ -87,8 +87,8 @@ def _shown(each: SkillLine) -> str:
     if each.state == "on":
         return f"{each.name} ({each.source}): {each.about}"
     if each.state == "off":
-        return f"{each.name}: off here"
-    return f"{each.name}: lies in our workspace, and waits for your yes: /skills on {each.name} shows it"
+        return f"{each.name}: switched off here"
+    return f"{each.name}: a new skill in our workspace that needs your yes; /skills on {each.name} shows the skill"
 
 
 async def _on(ctx: CommandContext, known: Skills, name: str) -> str:
@@ -98,13 +98,13 @@ async def _on(ctx: CommandContext, known: Skills, name: str) -> str:
         await known.switch(_chooses(ctx), name, on=True)
         decided = await known.decided(ctx.key)
     if name in decided.off:
-        return f"An admin has switched {name} off for everybody here."
+        return f"An admin has switched the skill {name} off for everybody here."
     if name in known.described(decided) and name not in await asyncio.to_thread(known.waiting, ctx.key, decided):
-        return f"{name} is on here."
+        return f"The skill {name} is switched on here."
     try:
         text = await asyncio.to_thread(known.lying, ctx.key, name)
     except UserError as error:
-        raise UserError(f"There is no skill {name} here ({error}); /skills lists the skills.") from None
+        raise UserError(f"There is no skill {name} here ({error}). /skills lists the skills.") from None
     if not await _agreed(ctx, "Follow this skill in this conversation from now on?", text):
         return "Nothing has changed."
     return await known.keep(ctx.key, text)
@@ -112,15 +112,15 @@ async def _on(ctx: CommandContext, known: Skills, name: str) -> str:
 
 async def _off(ctx: CommandContext, known: Skills, name: str) -> str:
     if name not in known.described(await known.decided(ctx.key)):
-        raise UserError(f"No skill named {name} is on here; /skills lists the skills.")
+        raise UserError(f"No skill named {name} is switched on here. /skills lists the skills.")
     await known.switch(_chooses(ctx), name, on=False)
-    return f"{name} is off here. /skills on {name} switches the skill on again."
+    return f"I switched the skill {name} off here. /skills on {name} switches the skill on again."
 
 
 async def _remove(ctx: CommandContext, known: Skills, name: str) -> str:
     await _own(ctx, known, name)
     await known.drop(ctx.key, name)
-    return f"{name} is no longer a skill of this conversation."
+    return f"I removed the skill {name} from this conversation."
 
 
 async def _share(ctx: CommandContext, known: Skills, name: str) -> str:
@@ -128,17 +128,17 @@ async def _share(ctx: CommandContext, known: Skills, name: str) -> str:
     if not ctx.people.pairing.access.is_admin(ctx.inbound.source):
         raise UserError("Only an admin of this bot can share a skill with everybody.")
     text = await _own(ctx, known, name)
-    if not await _agreed(ctx, "Let everybody who talks to this bot have this skill?", text):
+    if not await _agreed(ctx, "Give this skill to everybody who talks to this bot?", text):
         return "Nothing has changed."
     await asyncio.to_thread(known.share, name, text)
     await known.drop(ctx.key, name)
     place = known.folder / name
-    return f"Everybody can use {name}; whoever is in a session now, from the next one on. The skill is in {place}."
+    return f"Everybody can use the skill {name} from their next session on. The skill is in {place}."
 
 
 async def _own(ctx: CommandContext, known: Skills, name: str) -> str:
     if (text := (await known.decided(ctx.key)).own.get(name)) is None:
-        raise UserError(f"{name} is not a skill of this conversation alone; /skills lists the skills.")
+        raise UserError(f"This conversation has no skill of its own named {name}. /skills lists the skills.")
     return text
 
 

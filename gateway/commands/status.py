@@ -56,18 +56,21 @@ async def status(ctx: CommandContext) -> str:
     ]
     if running := await ctx.running_turns.background.running(ctx.key):
         named = (f"{each.name}, for {lasting(ctx.clock.now() - each.at, short=True)}" for each in running)
-        lines.append(f"In the background: {'; '.join(named)}. /stop all ends what runs there.")
+        lines.append(f"These commands run in the background: {'; '.join(named)}. /stop all ends them.")
     if waiting:
-        lines.append(f"Waiting: {counted(len(waiting), 'message')}.")
+        lines.append(f"Messages that wait for an answer: {len(waiting)}.")
     if session is None:
-        lines.append("No session yet; your next message starts one.")
+        lines.append("There is no session yet. Your next message starts a session.")
     else:
         model = ctx.sessions.models.of(session).name
-        lines.append(f"This session: {counted(session.message_count, 'message')}, model {model}, id {session.id}.")
+        lines.append(
+            f"This session has {counted(session.message_count, 'message')} and the model {model}. Its id is "
+            f"{session.id}."
+        )
         if session.compaction_count:
-            lines.append(f"Compressed {_times(session.compaction_count)}; nothing that was said is lost.")
+            lines.append(f"I compressed it {_times(session.compaction_count)}. I still keep every word.")
     if ctx.people.pairing.access.sees_details(ctx.inbound.source):
-        lines += [f"MCP server {name} is {note}." for name, note in ctx.agents.mcp.troubled()]
+        lines += [f"The MCP server {name} is {note}." for name, note in ctx.agents.mcp.troubled()]
     return "\n".join(lines)
 
 
@@ -76,9 +79,9 @@ def _times(count: int) -> str:
 
 
 def _running(turn: RunningTurn, now: float) -> str:
-    again = f" The model did not answer; I try again in {left:.0f} s." if (left := ceil(turn.pause(now))) else ""
+    again = f" The model did not answer, so I try again in {left:.0f} s." if (left := ceil(turn.pause(now))) else ""
     worked = lasting(now - turn.started_at, short=True)
-    return f"Working for {worked}: {turn.doing}, step {max(turn.step, 1)}.{again} /stop ends it."
+    return f"I have worked for {worked}: {turn.doing}, step {max(turn.step, 1)}.{again} /stop ends my work."
 
 
 async def _elsewhere(ctx: CommandContext) -> str:
@@ -87,7 +90,7 @@ async def _elsewhere(ctx: CommandContext) -> str:
     if item is None:
         return "Nothing is running."
     since = lasting(ctx.clock.now() - item.accepted_at, short=True)
-    return f"Working on a message that came {since} ago. /stop ends it."
+    return f"I am working on a message that came {since} ago. /stop ends my work."
 
 
 @command("context", "What I remember", "how full my window is", bypass=True)
@@ -95,7 +98,7 @@ async def context(ctx: CommandContext) -> str:
     """Draw how full the window is, with its shares, and say when the next compaction comes."""
     session = await ctx.present()
     if session is None:
-        return "The window is empty: your next message starts a session."
+        return "My window is empty. Your next message starts a session."
     return await draw_context(ctx, await ctx.sessions.glance(session))
 
 
@@ -138,31 +141,37 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     shares = await shares_of(ctx, conversation)
     window, used, count, threshold = shares.window, shares.used, shares.compactions, shares.threshold
     filled = min(_BAR, round(_BAR * used / window))
-    history = f"compressed {_times(count)} so far" if count else "never compressed so far"
+    history = f"which I compressed {_times(count)}" if count else "which I never compressed"
     lines = [
         f"[{'█' * filled}{'░' * (_BAR - filled)}] {100 * used / window:.0f}% of my window",
         f"~{used:,} of {window:,} tokens:",
         *(f"  {name:<14}{tokens:>10,}" for name, tokens in shares.parts),
-        f"{counted(shares.messages, 'message')}, {history}.",
+        f"The conversation has {counted(shares.messages, 'message')}, {history}.",
         *_stated_window(ctx, conversation),
         *await _passes_told(ctx, conversation),
     ]
     if (brought := quoted(conversation.fresh.announced)) is not None:
         quotes, tokens = counted(brought[0], "quote"), brought[1]
-        lines.append(f"With your last message I also read {quotes} from earlier in this chat (~{tokens:,} tokens).")
+        lines.append(f"With your last message, I also read {quotes} from earlier in this chat (~{tokens:,} tokens).")
     if threshold and ctx.program.automatic:
         left = max(0, threshold - used)
         now = f"with your next message (at {threshold:,})"
-        lines.append(f"I compress it {f'at {threshold:,} tokens, about {left:,} from now' if left else now}.")
+        lines.append(
+            f"I compress the conversation {f'at {threshold:,} tokens, about {left:,} from now' if left else now}."
+        )
     elif threshold:
-        lines.append("Nothing is compressed automatically here; /compress does it now.")
+        lines.append("I never compress a conversation on my own here. /compress compresses it now.")
     return "\n".join([*lines, *await said_of_chat(ctx, conversation.stored.session)])
 
 
 def _stated_window(ctx: CommandContext, conversation: Conversation) -> list[str]:
     """Where the window comes from, if it is not what the settings or the lists of models say."""
     otherwise = ctx.sessions.models.learned.otherwise(conversation.spec)
-    return [] if otherwise is None else [f"The model's server stated this window; I would have assumed {otherwise:,}."]
+    return (
+        []
+        if otherwise is None
+        else [f"The model's server named the size of this window; without it I would assume {otherwise:,} tokens."]
+    )
 
 
 async def _passes_told(ctx: CommandContext, conversation: Conversation) -> list[str]:
@@ -170,7 +179,7 @@ async def _passes_told(ctx: CommandContext, conversation: Conversation) -> list[
     session, engine, lines = conversation.stored.session, conversation.engine.engine, list[str]()
     if session.compaction_count:
         made = [each for each in await ctx.store.compactions(session.id) if each.child_id == session.id]
-        lines += [f"The last time: {each.work.told}." for each in made if each.work]
+        lines += [f"About the last compression: {each.work.told}." for each in made if each.work]
     if isinstance(engine, MeasuredEngine) and ctx.program.automatic:
         tokens = conversation.prompt_tokens()
         count, budget = await asyncio.to_thread(engine.protected, conversation.stored.messages, tokens)
@@ -183,13 +192,13 @@ def protected_told(count: int, budget: int, wanted: int) -> str:
     """A sentence about the messages that stay; `wanted` of them should, if they fit."""
     last = "message" if count == 1 else f"{count} messages"
     if count < wanted:
-        why = f"{wanted} should (compression.protect_last_n), but no more fit into 1.5 times {budget:,} tokens"
+        why = f"the setting compression.protect_last_n wants {wanted}, but no more fit into 1.5 times {budget:,} tokens"
     elif count == wanted:
-        why = f"compression.protect_last_n is {wanted}"
+        why = f"the setting compression.protect_last_n is {wanted}"
     else:
         why = f"they fit into {budget:,} tokens"
-    stays = f"If I compressed this conversation on my own now, the last {last} would stay word for word: {why}."
-    return f"{stays} /compress may keep fewer; /compress --preview says how many."
+    stays = f"If I compressed this conversation on my own now, the last {last} would stay word for word, because {why}."
+    return f"{stays} /compress may keep fewer messages, and /compress --preview says how many."
 
 
 @command(
@@ -223,14 +232,14 @@ async def usage(ctx: CommandContext) -> str:
 def _estimated(by_purpose: Sequence[UsageTotal]) -> list[str]:
     """Say which part of a day's cost is an estimate."""
     lost = [total for total in by_purpose if total.label == BROKEN_OFF]
-    return [f"  Of that, estimated for answers that broke off: {total_line(lost)}"] if lost else []
+    return [f"  The estimate for answers that broke off is part of it: {total_line(lost)}"] if lost else []
 
 
 def _left(standing: Standing, now: float) -> str:
     cap, whose = standing.cap, _WHOSE[standing.cap.name]
     left = written(max(0, cap.limit - standing.spent))
-    until = "" if cap.resets_at is None else f", for another {lasting(cap.resets_at - now)}"
-    return f"Cap for {whose}: {left} left of {written(cap.limit)}{until}"
+    until = "" if cap.resets_at is None else f" for the next {lasting(cap.resets_at - now)}"
+    return f"The cap for {whose} leaves {left} of {written(cap.limit)}{until}"
 
 
 def total_line(totals: Sequence[UsageTotal]) -> str:
@@ -259,7 +268,7 @@ async def whoami(ctx: CommandContext) -> str:
     places = ", ".join(f"{source.platform}:{each}" for each in names(source))
     return (
         f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {ctx.key}.\n"
-        f"In config.yaml, you can write for it under `chats`: {places}."
+        f"Under `chats` in config.yaml, this conversation has these names: {places}."
     )
 
 
@@ -279,7 +288,7 @@ async def recall(ctx: CommandContext) -> str:
     # The same words may have been said again, or be stored again by /retry.
     found = list({speaker_of(each.hit, {}) + text_of(each.hit.message): each for each in reversed(hits)}.values())
     if not found:
-        return f"Nothing was found for “{clipped(ctx.argument, _ECHOED)}”."
+        return f"I found nothing about “{clipped(ctx.argument, _ECHOED)}”. Try other words."
     speakers = {"user": "one of you" if is_shared(ctx.key, ctx.inbound.source) else "you", "assistant": "me"}
     zone = ctx.sessions.policy.zone
     return "\n\n".join(

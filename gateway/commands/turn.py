@@ -13,8 +13,8 @@ from gateway.runtime.structs import replace
 
 _LOOKED_AT = 200  # rows: an answer has a few
 _AT_ONCE = 20  # rows
-NOT_SHOWN = "This could not be shown before:"
-MORE = " (then {messages} more: /last again)"
+NOT_SHOWN = "I could not show you this before:"
+MORE = " ({messages} more follow; send /last again)"
 _NOT_YOURS = "Somebody else sent that message, so only they can repeat it. Ask in your own words."
 GO_ON = "Go on exactly where your last answer stopped, without repeating any of it."
 
@@ -32,24 +32,26 @@ async def stop(ctx: CommandContext) -> str:
         named = ", ".join(each.name for each in running)
         if ctx.argument.strip().lower() == "all":
             await background.end_all(ctx.key)
-            return f"{'Stopping; ended' if stopped else 'Ended'} in the background: {named}."
+            return f"{'Stopping. I also' if stopped else 'I'} ended what ran in the background: {named}."
         said = (
-            "Stopping. In the background goes on" if stopped else "No answer is being written. In the background runs"
+            "Stopping. This goes on in the background"
+            if stopped
+            else "I am writing no answer. This runs in the background"
         )
-        return f"{said}: {named}. /stop all ends that, too."
+        return f"{said}: {named}. /stop all ends it, too."
     return "Stopping." if stopped else "Nothing is running."
 
 
 @command("steer <text>", "While I work", "add something to what I am doing", sends="steer")
 async def steer(ctx: CommandContext) -> str:
     """/steer without a text; with one it is a message for the running turn."""
-    raise UserError("Say what I should know about what I am doing, for example: /steer use metric units")
+    raise UserError("Say what I should know while I work, for example: /steer use metric units")
 
 
 @command("queue <text>", "While I work", "ask something for when I am done", sends="queue")
 async def queue(ctx: CommandContext) -> str:
     """/queue without a text. With one, it is a message that waits for its own turn."""
-    raise UserError("Say what to ask next, for example: /queue and then summarise it")
+    raise UserError("Say what I should do next, for example: /queue and then summarise it")
 
 
 @command("retry", "Conversation", "ask your last message again", elsewhere=("regenerate",))
@@ -88,7 +90,7 @@ async def last(ctx: CommandContext) -> Answer:
     settled = {row.edits for row in here}  # a question is edited once it is answered
     rows = [row for row in here if row.key == ctx.key and _is_of_answer(row) and row.id not in settled]
     if not rows:
-        raise UserError("There is no answer of mine here yet; send a message first.")
+        raise UserError("I have not answered here yet; send a message first.")
     event = ctx.inbound.event_id
     return Answer(
         text="",
@@ -136,7 +138,7 @@ async def go_on(ctx: CommandContext) -> Answer:
     """Ask for the rest of an answer that was cut off. The words of the request stay in the conversation, because no API
     continues an answer by itself."""
     if not any(message["role"] == "assistant" for message in await ctx.messages(await ctx.present())):
-        raise UserError("There is no answer to go on with yet; send a message first.")
+        raise UserError("There is no answer yet that I could go on with; send a message first.")
     return Answer(then=GO_ON)
 
 

@@ -69,11 +69,10 @@ ISOLATION_ABORTS = Counter(
 )
 
 MAYBE_MISSING = (
-    "A message of mine may be missing here: I sent it more than once and was never told whether it arrived. /last "
-    "shows my last answer again."
+    "I sent a message here more than once, and never learned whether it arrived. /last shows my last answer again."
 )
 WITHHELD = "{answers} of mine could not be shown here; /last shows {whose}."
-OUTCOME_UNKNOWN = "nobody knows whether it was shown"
+OUTCOME_UNKNOWN = "nobody knows whether this was shown"
 
 _FIRST_RETRY = 1.0
 _LAST_RETRY = 60.0

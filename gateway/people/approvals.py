@@ -32,17 +32,17 @@ _LOOK_AGAIN: Final = 5.0  # seconds: news of a decision may be lost on their way
 _READ_WITHIN: Final = 2.0
 _BEHIND: Final = 20  # waiting items that are looked at for an answer: it stands first, or there is none
 
-UNHEARD: Final = "Nobody was there to answer, so I took it as a no: ask again in `legato chat`"
+UNHEARD: Final = "Nobody was there to say yes, so I did nothing. Ask again in `legato chat`"
 NOBODY: Final = f"{UNHEARD}, or write into {{where}} what I may do without asking."
-ASKED: Final = "{question}\n\n{how}Without an answer within {span} I take it as a no."
+ASKED: Final = "{question}\n\n{how}Without an answer within {span}, I do nothing."
 DECIDED: Final[dict[Verdict, str]] = {
     "approved": "Approved.",
     "denied": "Denied.",
     "expired": "Nobody answered in time, so nothing was done.",
 }
 _WORDS: Final = "Your {next} is the answer{answer}. "
-_CHOICE: Final = "Press a button or {send} the number{refuse}. "
-NOTHING_CHOSEN: Final = "You chose nothing yet: choose what you mean, then press Done."
+_CHOICE: Final = "Press a button, or {send} the number{refuse}. "
+NOTHING_CHOSEN: Final = "You have chosen nothing yet. Choose what you mean, then press Done."
 NOT_CHOSEN: Final = "Choose one of the options: press a button, send its number, or send /deny."
 NO_FORM: Final = "Write your answer as your next message."
 ANSWERED: Final = "Thank you, that is the answer."
@@ -58,20 +58,20 @@ _MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
     "session": ("session",),
     "always": ("session", "always"),
 }
-_LASTING: Final = "{yes} {lasting} also allows exactly this in the future."
+_LASTING: Final = "{yes} {lasting} also allows exactly the same in the future."
 KEPT: Final[dict[Lasts, str]] = {
-    "session": "Approved. In this session I will not ask you this again. To take your yes back, send /approvals.",
-    "always": "Approved. I will not ask you this again here. To take your yes back, send /approvals.",
+    "session": "Approved. I do not ask you this again in this session. To take your yes back, send /approvals.",
+    "always": "Approved. I do not ask you this again here. To take your yes back, send /approvals.",
 }
-WITHDRAWN: Final = "The answer is no longer needed; nothing was done."
-NOT_YOURS: Final = "This question is for somebody else; nothing was done."
+WITHDRAWN: Final = "I no longer need the answer, so nothing was done."
+NOT_YOURS: Final = "I asked somebody else this question, so nothing was done."
 GONE: Final = "This question is already closed, so your answer changed nothing."
 CHOSEN: Final = "{label} was chosen."  # of a question whose buttons have labels of their own
 CHOSEN_BEFORE: Final = "{label} was chosen before."
 BEFORE: Final[dict[Verdict, str]] = {
     "approved": "This was approved before.",
     "denied": "This was denied before.",
-    "expired": "Your answer came too late: I had already taken your silence as a no.",
+    "expired": "Your answer came too late, so nothing was done. Ask me again if you still want it.",
 }
 
 
@@ -132,7 +132,7 @@ class Approvals(Struct, kw_only=True):
             longer = tuple(Button(label=_LASTS[each], token=f"{each} {token}") for each in lasting)
             buttons = ((buttons[0][0], *longer), (refuse,))
         if labels == WORDS:
-            refused = "" if has_buttons else f"; /deny{which} refuses"
+            refused = "" if has_buttons else f", or refuse with /deny{which}"
             how = _CHOICE if choices.closed else _WORDS
             # In a group the bot may not see what is no reply to it.
             is_group = item.inbound.source.chat_type != "direct"

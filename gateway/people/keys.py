@@ -16,7 +16,9 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError
 from gateway.store.port import Documents
 
-NONE: Final = "There is no key for {person}: `legato keys add {name}` makes one, `legato keys list` shows the names."
+NONE: Final = (
+    "There is no key for {person}. `legato keys add {name}` makes a key, and `legato keys list` shows the names."
+)
 _FOLDER: Final = "keys"
 _FRESH: Final = 10.0  # seconds for which a key that holds is not looked up again
 _FRESH_FOR_STRANGERS: Final = 1.0
@@ -60,7 +62,7 @@ class Keys(Struct, kw_only=True):
     async def add(self, key: Key) -> str:
         """Make a key and return its secret, which nobody can read again. Raises UserError, StoreUnavailable."""
         if NAME.fullmatch(key.name) is None:
-            raise UserError(f'{key.name!r} cannot name a key: use letters, digits and "-", at most 64')
+            raise UserError(f'{key.name!r} cannot be the name of a key: use at most 64 letters, digits and "-"')
         if key.cap is not None and not 0 <= key.cap < inf:
             raise UserError(f"{key.cap:g} is not an amount in US dollars")
         secret = f"sk-legato-{secrets.token_urlsafe(32)}"

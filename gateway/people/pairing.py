@@ -46,7 +46,7 @@ _FRESH_FOR_STRANGERS: Final = 1.0  # seconds
 _FRESH_FOR_GUESTS: Final = 10.0
 
 ASK = (
-    "I do not know you yet. Give this code to the person who runs this bot; it is good for an hour: {code}\n\n"
+    "I do not know you yet. Give this code to the person who runs this bot within an hour: {code}\n\n"
     "They let you in with one of these:\n"
     "/pair {code} (from an admin, here)\n"
     "legato access confirm {code} (in a shell)"
@@ -54,7 +54,7 @@ ASK = (
 
 ASKS_IN_GROUP = (
     "{name} ({platform}:{user}) wrote to me in {place}. I did not answer, because nobody has let this person in yet. "
-    "/pair {code} lets this person in; the code is good for an hour."
+    "Within an hour, /pair {code} lets this person in."
 )
 STRANGER = "I do not know you yet, so I did nothing."
 NAMELESS = (

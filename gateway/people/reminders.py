@@ -49,20 +49,20 @@ _ZONE: Final = "timezone"
 _PRESS: Final = "remind"  # the beginning of a button's token
 _SNOOZES: Final = {"10m": 600.0, "1h": 3_600.0}
 
-NOT_YOURS: Final = "This reminder is somebody else's; nothing was done."
-GONE: Final = "This reminder is not there any more; nothing was done."
-OVER: Final = "That does not work for this reminder at the moment. /reminders shows it."
-OVER_BEFORE: Final = "Reminder {number} is over already; nothing was done."
-TOO_MANY: Final = "You already have {most} here, and that is the limit. /reminders cancel <n> removes a reminder."
-CHAT_FULL: Final = "{most} are waiting in this chat. There is room for more reminders when some are over or cancelled."
-TOO_OFTEN: Final = "That is too often. A reminder can repeat once in {least} at most."
-EMPTY: Final = "Say also what the reminder is about, for example: /remind in 20 minutes tea"
+NOT_YOURS: Final = "This reminder belongs to somebody else, so nothing was done."
+GONE: Final = "This reminder no longer exists, so nothing was done."
+OVER: Final = "I cannot do that with this reminder at the moment. /reminders shows the reminder."
+OVER_BEFORE: Final = "Reminder {number} is already over, so nothing was done."
+TOO_MANY: Final = "You already have {most} here, and I keep no more. /reminders cancel <n> removes a reminder."
+CHAT_FULL: Final = "{most} wait in this chat, and I keep no more. Try again when some are over or cancelled."
+TOO_OFTEN: Final = "This is too often. At least {least} must lie between two times."
+EMPTY: Final = "Also say what the reminder is about, for example: /remind in 20 minutes tea"
 TOO_LONG: Final = "A reminder may have at most {most:,} characters, but this text has {size:,}. Shorten it."
 NO_ZONE: Final = (
     'There is no time zone "{name}". Zones are named after cities, for example Europe/Berlin or Asia/Tokyo.'
 )
 UNREACHED: Final = (
-    "I can write to you here only for {hours} after your last message. If you have not written in that time, this "
+    "I can write to you here only for {hours} after your last message. If you write no message in that time, this "
     "reminder waits until you write."
 )
 NO_NUMBER: Final = "There is no reminder {number} here. /reminders lists your reminders."

@@ -14,10 +14,10 @@ from gateway.runtime.tasks import best_effort
 from gateway.store.records import InboxItem, Lease
 from gateway.turns.limits import TurnTime
 
-STANDS_IN = "Still at it: {doing}, {seconds:.0f} s so far. /stop ends it."
-PAUSES = "The model did not answer; I try again in {pause:.0f} s{so_far}. /stop ends it."
+STANDS_IN = "I am still working: {doing}, {seconds:.0f} s so far. /stop ends my work."
+PAUSES = "The model did not answer, so I try again in {pause:.0f} s{so_far}. /stop ends my work."
 SO_FAR = " ({seconds:.0f} s so far)"
-TOOK = "That took me {seconds:.0f} s."
+TOOK = "My answer took {seconds:.0f} s."
 
 
 class GrowingReply(Struct, kw_only=True):

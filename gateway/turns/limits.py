@@ -14,7 +14,7 @@ from gateway.store.records import ItemOutcome
 
 STOPPED = "Stopped before the answer was finished."
 INTERRUPTED = "I stopped what I was doing to turn to your new message."
-GAVE_UP = "I gave this answer up because {why} for {time}. Ask again, perhaps in smaller parts."
+GAVE_UP = "I gave up on this answer because {why} for {time}. Ask again, perhaps in smaller parts."
 
 
 class TurnTime(Struct, kw_only=True):

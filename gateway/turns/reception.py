@@ -55,12 +55,12 @@ _AFTERWARDS = 5.0
 _UNREAD_EVERY = 600.0  # seconds between two sentences about what the bot cannot read
 _NEWS: Final = ("left", "joined", "renamed")  # what a platform tells about a chat; nobody said it
 
-GIVEN_UP = "Something on my side kept me from reading your last message. Please say the same in another way."
-BUSY = "I am still working on your earlier message; your new one comes next."
+GIVEN_UP = "I failed to read your last message. Please say the same in another way."
+BUSY = "I am still working on your earlier message. Your new message comes next."
 ASKING = "I am still waiting for your yes or no: answer y or n. Your new message waits for your answer."
 ASKING_IN_GROUP = "I am still waiting for your yes or no: /approve or /deny. Your new message waits for your answer."
 ASKING_WORDS = "I am still waiting for your answer: write it, or send /deny. Your new message waits for your answer."
-PASSED_ON = "Noted: I will use your message in what I am doing now, or right after it."
+PASSED_ON = "I will use your message in what I am doing now, or right after it."
 
 
 class Reception(Struct, kw_only=True):

@@ -103,22 +103,22 @@ TURNS = Histogram(
 
 _RUN_REMEMBERED = 86_400.0  # seconds that the cost of a scheduled prompt's run is known, at least
 
-EMPTY = "What can I do for you? Your message has no words in it: write what you would like to know."
+EMPTY = "Your message holds no words. What can I do for you?"
 DEAD = (
     "I could not answer a message of yours: each of {attempts} attempts at it ended in a crash. The message is "
     "kept, but I will not try it again. Please put your message differently."
 )
-UNREADABLE = "A message of yours was damaged in my store, so I cannot answer it; please send it again."
+UNREADABLE = "A message of yours was damaged in my store, so I cannot answer it. Please send the message again."
 PUT_AWAY = (
     "This conversation was closed after a long silence. Your next message starts fresh; /resume goes back to the old "
     "conversation."
 )
-NOT_CLEANED = "I could not compress the earlier conversation ({reason}), so I go on with all of it."
+NOT_CLEANED = "I could not compress the earlier conversation ({reason}), so I go on with every message."
 RULE_ENDED = "This rule no longer holds: “{rule}” To have it back, send: /pin {rule}"
 RULE_PINNED = "This rule is pinned and still holds: “{rule}” To take it away, send: /unpin {number}"
 NOT_WAITING = "The conversation went on without these tool calls. Ask again if you still need their results."
-WOKEN = "I go on by myself: {what}."
-KEPT_ASIDE = "I kept what you added while I worked, but did not answer it. Ask again if it still matters."
+WOKEN = "I go on without a new message of yours: {what}."
+KEPT_ASIDE = "I kept the message you added while I worked, but did not answer it. Ask again if it still matters."
 _RULES_TOLD: Final = 5  # of those that one message takes back, the newest
 _CONFIRMED = "command"  # the name of a command's question among those of its item
 _TAKES: Final[Mapping[BusyMode, Literal["never", "at first", "always"]]] = {

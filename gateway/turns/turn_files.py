@@ -27,9 +27,9 @@ _LOOKED_AT: Final = 500  # rows of the chat
 _LEFT: Final = 50  # files
 SENT: Final = "sent"  # begins the `ref` of a file that a tool sent
 
-NOT_HERE = "{platform} shows no files here; put the text into your answer instead."
-UNKNOWN = "You have no poll with this question here; repeat its question word for word."
-TOO_LARGE = "That file has {size:,} bytes, and {platform} shows {most:,} at most; send it in parts."
+NOT_HERE = "{platform} shows no files here. Put the text into the answer instead."
+UNKNOWN = "There is no poll with this question here. Repeat the poll's question word for word."
+TOO_LARGE = "The file has {size:,} bytes, but {platform} shows at most {most:,}. Send the file in parts."
 
 
 class TurnFiles(Struct, frozen=True, kw_only=True):
@@ -167,7 +167,7 @@ class TurnPolls(Struct, frozen=True, kw_only=True):
                 try:
                     return await self.outbox.close_poll(row)
                 except AdapterError as error:
-                    raise ToolError(f"The poll could not be ended: {error}") from error
+                    raise ToolError(f"I could not end the poll: {error}") from error
         raise ToolError(UNKNOWN)
 
 

@@ -22,12 +22,12 @@ _AMONG_TOOLS: Final = (["turn.model_called"], ["turn.tools_begun"], ["turn.tools
 _ENDED_BY: Final = {
     "reset": ("Started a fresh session",),
     "undone": ("Took the last exchange back",),
-    "switched": ("You are in a branch now", "Went back to"),
+    "switched": ("You are now in a copy", "I went back to"),
     "expired": (PUT_AWAY,),
 }
 
 
-REFUSALS: Final = ("There is nothing to", "There is no session number", "You are in that session already")
+REFUSALS: Final = ("There is nothing to", "There is no session number", "You are already in this session")
 INSTEAD: Final = ("I could not show a message here because", MAYBE_MISSING)
 
 

@@ -16,9 +16,9 @@ BEGINS: Final = 1_767_261_600.0  # seconds since the epoch: 10:00 UTC on a day w
 SAID: Final = (  # what Anna does, and how the newest message of the bot ends then; None: she presses "Approve"
     ("Add buy milk to my to-do list", "[ ] buy milk"),
     ("Write a file shopping.txt: milk, eggs, bread", "Here is shopping.txt."),
-    ("run echo $((6 * 7))", "I take it as a no."),
+    ("run echo $((6 * 7))", ", I do nothing."),
     (None, "exit code 0\n42"),
-    ("run rm -r drafts", "I take it as a no."),
+    ("run rm -r drafts", ", I do nothing."),
 )
 
 

@@ -78,7 +78,7 @@ async def test_a_word_answers_nobody_elses_question(tmp_path: Path) -> None:
         await live.tell("y", user="v", **where)
         boss = await live.tell("y", user="boss", **where)
         refused = await live.ask("/approve", user="boss", **where)
-        assert refused == "Say which one, as in /approve 1, or /approve all:\n1. Pay 50 €?"
+        assert refused == "Say which question you mean, as in /approve 1, or send /approve all:\n1. Pay 50 €?"
         assert here.tool.paid == []
         await live.ask("/approve 1", user="boss", **where)
         await live.answer(event)
@@ -91,7 +91,10 @@ async def test_a_yes_to_two_questions_must_say_which(tmp_path: Path) -> None:
     async with here.open() as live:
         event = await live.tell("pay")
         await here.adapter.question(2)
-        assert await live.ask("y") == "Say which one, as in /approve 1, or /approve all:\n1. Pay 50 €?\n2. Pay 60 €?"
+        assert (
+            await live.ask("y")
+            == "Say which question you mean, as in /approve 1, or send /approve all:\n1. Pay 50 €?\n2. Pay 60 €?"
+        )
         assert here.tool.paid == []
         await live.ask("/approve all")
         await live.answer(event)
@@ -110,7 +113,7 @@ async def test_what_was_sent_before_the_question_could_be_read_answers_another_o
         event = await live.tell("pay more")
         await here.adapter.question(2)
         refused = await live.ask(command, sent_at=clock.now() + 1.5)
-        assert refused.endswith("read it, then answer again:\n1. Pay 60 €?")
+        assert refused.endswith("Please answer my question now:\n1. Pay 60 €?")
         assert here.tool.paid == []
         await live.ask(command, sent_at=clock.now() + 2.5)
         assert (await live.answer(event)).text == "done"
@@ -143,7 +146,7 @@ async def test_a_press_after_the_deadline_is_too_late_even_if_nobody_has_noticed
         question = await here.adapter.question()
         clock.jump(301)
         accepted = await here.adapter.press(question, "Approve")
-        assert accepted.told == "Your answer came too late: I had already taken your silence as a no."
+        assert accepted.told == "Your answer came too late, so nothing was done. Ask me again if you still want it."
         await live.answer(event)
         assert here.tool.paid == []
 
@@ -172,7 +175,7 @@ async def test_an_admin_who_answers_for_somebody_else_says_which_question(tmp_pa
         event = await live.tell("pay", **where)
         await here.adapter.question()
         asked = await live.ask(word, user="boss", **where)
-        assert asked.startswith(f"Say which one, as in {word} 1, or {word} all:\n1. Pay 50 €?")
+        assert asked.startswith(f"Say which question you mean, as in {word} 1, or send {word} all:\n1. Pay 50 €?")
         await live.ask(f"{word} 1", user="boss", **where)
         await live.answer(event)
         assert here.tool.paid == ([50] if word == "/approve" else [])
@@ -211,7 +214,9 @@ async def test_of_two_questions_each_has_its_own_answer(tmp_path: Path) -> None:
         first, second = await here.adapter.question(1), await here.adapter.question(2)
         assert "/approve" not in second.text  # its buttons say it
         assert "\n1. Pay 50 €?\n2. Pay 60 €?" in await live.ask("/approve")
-        assert (await live.ask("/approve 7")).startswith("There is no question with the number 7 here. Say which one")
+        assert (await live.ask("/approve 7")).startswith(
+            "There is no question with the number 7 here. Say which question"
+        )
         assert (await here.adapter.press(second, "Approve")).told == "Approved."
         assert here.tool.paid == []  # they run in the order the model asked for
         assert await live.ask("/deny 1") == "Denied."

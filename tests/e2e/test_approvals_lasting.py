@@ -40,9 +40,9 @@ async def test_it_holds_for_just_this_and_for_this_person_until_it_is_taken_back
         await live.tell("pay 50")
         first = await stage.adapter.question(1)
         assert labels(first) == ["Approve", "This session", "Always", "Deny"]
-        assert (await stage.adapter.press(first, "Always", user="v")).told.startswith("This question is for somebody")
+        assert (await stage.adapter.press(first, "Always", user="v")).told.startswith("I asked somebody else")
         told = (await stage.adapter.press(first, "Always")).told
-        assert told.startswith("Approved. I will not ask you this again here")
+        assert told.startswith("Approved. I do not ask you this again here")
         assert (await stage.adapter.press(first, "Deny")).told in (
             "This was approved before.",
             "This question is already closed, so your answer changed nothing.",
@@ -136,7 +136,7 @@ async def test_in_words_and_after_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path, config=settings(tmp_path), model=pays(), tools=[tool]) as live:
         await live.tell("pay 50")
         await live.adapter.until(
-            lambda: "/approve session or always also allows exactly this in the future." in "".join(questions(live))
+            lambda: "/approve session or always also allows exactly the same in the future." in "".join(questions(live))
         )
         await live.tell("/approve always")
         await live.quiet()

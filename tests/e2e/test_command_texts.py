@@ -51,4 +51,4 @@ async def test_the_offline_model_is_no_other_by_another_name(tmp_path: Path) -> 
         await live.ask("hello")
         refused = await live.ask("/model gpt-5-mini")
         assert refused.startswith("There is no model gpt-5-mini here, only offline")
-        assert await live.ask("/model") == "This session uses offline (32,000 tokens of window)."
+        assert await live.ask("/model") == "This session uses offline (a window of 32,000 tokens)."

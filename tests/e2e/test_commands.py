@@ -67,19 +67,19 @@ async def test_who_comes_back_is_told_where_they_are(tmp_path: Path) -> None:
         key = SessionKey(platform="fake", chat="c")
         assert await greeting(live.store, key) == ""
         await live.ask("How tall is the tower?")
-        assert await greeting(live.store, key) == "Going on with “How tall is the tower?”; /new starts fresh."
+        assert await greeting(live.store, key) == "We go on with “How tall is the tower?”. /new starts a fresh session."
         await live.ask("/title Towers")
-        assert await greeting(live.store, key) == "Going on with “Towers”; /new starts fresh."
+        assert await greeting(live.store, key) == "We go on with “Towers”. /new starts a fresh session."
         last = await farewell(live.store, key)
         found = re.fullmatch(
-            r"“Towers”: 2 messages, [\d,]+ tokens\. `legato chat` goes on with this session\. In another session,"
-            r" (/resume \S+) comes back to this one\.",
+            r"“Towers”: 2 messages, [\d,]+ tokens\. `legato chat` goes on from here\. From another session,"
+            r" (/resume \S+) comes back to this session\.",
             last,
         )
         assert found is not None
         await live.ask("/new")
         await live.ask("something else")
-        assert (await live.ask(found[1])).startswith("Went back to “Towers” (2 messages).")
+        assert (await live.ask(found[1])).startswith("I went back to “Towers” (2 messages).")
 
 
 async def test_a_command_may_be_written_in_many_ways(tmp_path: Path) -> None:
@@ -100,11 +100,14 @@ async def test_an_unknown_command_names_the_nearest_and_never_reaches_the_model(
 
 async def test_status_without_and_with_a_session(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        assert await live.ask("/status") == "Nothing is running.\nNo session yet; your next message starts one."
+        assert (
+            await live.ask("/status")
+            == "Nothing is running.\nThere is no session yet. Your next message starts a session."
+        )
         await live.ask("hello")
         tip = await live.tip()
         assert tip is not None
-        status = f"Nothing is running.\nThis session: 2 messages, model fake, id {tip.id}."
+        status = f"Nothing is running.\nThis session has 2 messages and the model fake. Its id is {tip.id}."
         assert await live.ask("/status") == status
 
 
@@ -118,8 +121,8 @@ async def test_context_draws_the_window_and_says_when_it_is_condensed(tmp_path: 
         assert bar == f"[{'█' * 5}{'░' * 15}] 25% of my window"
         assert re.fullmatch(r"~8,0\d\d of 32,000 tokens:", tokens)
         assert [row.split("  ")[1] for row in rows] == ["system prompt", "tools", "conversation"]
-        assert count == "2 messages, never compressed so far."
-        assert re.fullmatch(r"I compress it at 24,480 tokens, about 16,[\d]{3} from now\.", next_)
+        assert count == "The conversation has 2 messages, which I never compressed."
+        assert re.fullmatch(r"I compress the conversation at 24,480 tokens, about 16,[\d]{3} from now\.", next_)
 
 
 async def test_the_prompt_and_the_tools_are_counted_again_once_counts_are_exact(tmp_path: Path) -> None:
@@ -184,7 +187,7 @@ async def test_a_model_is_called_by_what_can_be_shown_in_a_line(tmp_path: Path, 
     async with running(tmp_path) as live:
         await live.ask("hello")
         assert (await live.ask(f"/model {name}")).startswith("There is no model m")
-        assert await live.ask("/model") == "This session uses fake (32,000 tokens of window)."
+        assert await live.ask("/model") == "This session uses fake (a window of 32,000 tokens)."
         assert len(await live.ask(f"/recall {name * 2}".ljust(40_000, "x"))) < 300
 
 
@@ -192,7 +195,7 @@ async def test_model_shows_and_switches_the_sessions_model(tmp_path: Path) -> No
     async with running(tmp_path) as live:
         assert "first session will use fake" in await live.ask("/model")
         await live.ask("hello")
-        assert await live.ask("/model") == "This session uses fake (32,000 tokens of window)."
+        assert await live.ask("/model") == "This session uses fake (a window of 32,000 tokens)."
         assert "now uses other" in await live.ask("/model other")
         await live.ask("hello again")
         assert live.model.specs[-1].name == "other"
@@ -212,7 +215,7 @@ async def test_recall_finds_originals_and_says_when_it_finds_nothing(tmp_path: P
         assert "我们的预算是五万元" in await live.ask("/recall 预算")
         await live.ask("the locker code is 4711")
         assert (await live.ask("/recall locker 4711")).count("you: the locker code is 4711") == 1
-        assert await live.ask("/recall submarine") == "Nothing was found for “submarine”."
+        assert await live.ask("/recall submarine") == "I found nothing about “submarine”. Try other words."
 
 
 # -- sessions ----------------------------------------------------------------------------------
@@ -228,10 +231,10 @@ async def test_title_names_the_session_and_sessions_lists_it(tmp_path: Path) -> 
             "You are in “Trip to Brittany” (2 messages). There are no earlier sessions yet."
         )
         await live.ask("/new")
-        assert await live.ask("/title") == "This session has no name yet; /title <name> gives it one."
+        assert await live.ask("/title") == "This session has no name yet. /title <name> gives it a name."
         listed = await live.ask("/sessions")
         assert listed == (
-            "1. Trip to Brittany (2 messages, just now)\n/resume <number> goes on from one of these sessions, as in "
+            "1. Trip to Brittany (2 messages, just now)\n/resume <number> goes back to a session of this list, as in "
             "/resume 1."
         )
 
@@ -245,11 +248,11 @@ async def test_resume_goes_on_from_an_earlier_session_by_number_and_by_id(tmp_pa
         assert cats is not None
         assert "about cats" in await live.ask("/resume")
         assert await live.ask("/resume 1") == (
-            "Went back to “about cats” (2 messages). It ended with:\nYou: about cats\nMe: echo: about cats"
+            "I went back to “about cats” (2 messages). The session ended with:\nYou: about cats\nMe: echo: about cats"
         )
         await live.ask("more")
         assert live.model.spoken() == [("user", "about cats"), ("assistant", "echo: about cats"), ("user", "more")]
-        assert "Went back" in await live.ask(f"/resume {cats.id}")
+        assert "went back" in await live.ask(f"/resume {cats.id}")
         assert await transcript(live) == ["about cats", "echo: about cats"]
 
 
@@ -268,7 +271,7 @@ async def test_sessions_marks_the_present_one_and_tells_those_of_one_name_apart(
             "   last: or by bus?",
             "2. Plan a trip to the coast (6 messages, just now)",
             "   last: and by train?",
-            "/resume <number> goes on from one of these sessions, as in /resume 1.",
+            "/resume <number> goes back to a session of this list, as in /resume 1.",
         ]
 
 
@@ -295,7 +298,7 @@ async def test_an_old_id_resumes_the_tip_of_its_lineage(tmp_path: Path) -> None:
         await live.ask("three")
         await live.ask("/new")
         assert root is not None
-        assert "(4 messages). It ended with:" in await live.ask(f"/resume {root.id}")
+        assert "(4 messages). The session ended with:" in await live.ask(f"/resume {root.id}")
         assert await transcript(live) == ["notes on what was said", "echo: two", "three", "echo: three"]
 
 
@@ -318,10 +321,10 @@ async def test_resume_of_the_present_session_is_refused(tmp_path: Path) -> None:
 
 async def test_branch_goes_on_in_a_copy(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        assert "nothing to branch" in await live.ask("/branch")
+        assert "nothing to copy" in await live.ask("/branch")
         await live.ask("hello")
         trunk = await live.tip()
-        assert "branch" in await live.ask("/branch What if")
+        assert "in a copy" in await live.ask("/branch What if")
         await live.ask("only here")
         branch = await live.tip()
         assert trunk is not None
@@ -338,7 +341,7 @@ async def test_undo_takes_exchanges_back_and_loses_nothing(tmp_path: Path) -> No
         assert "nothing to take back" in await live.ask("/undo")
         for text in ("one", "two", "three"):
             await live.ask(text)
-        assert await live.ask("/undo") == "Took the last exchange back: “three”. /sessions lists the original."
+        assert await live.ask("/undo") == "I took the last exchange back: “three”. /sessions lists the original."
         assert await transcript(live) == ["one", "echo: one", "two", "echo: two"]
         assert "2 exchanges back, which began with: “one”" in await live.ask("/undo 5")
         assert await transcript(live) == []
@@ -391,7 +394,7 @@ async def test_compress_condenses_with_the_real_engine_and_says_how_far(tmp_path
         answer = await live.ask("/compress words")
         assert re.search(
             r"^Compressed: 24 → \d+ messages\n~[\d,]+ → ~[\d,]+ tokens\n(?:.*\n)?"
-            r"/compress undo takes the compaction back\.$",
+            r"/compress undo takes the compression back\.$",
             answer,
         )
         child = await live.tip()
@@ -436,8 +439,8 @@ async def test_nobody_sees_or_reaches_the_sessions_of_another_key(tmp_path: Path
         assert theirs is not None
         said = await live.ask("/sessions", **bob)
         assert said == "You are in “hello” (2 messages). There are no earlier sessions yet."
-        assert await live.ask("/recall heliotrope", **bob) == "Nothing was found for “heliotrope”."
-        assert await live.ask("/recall heliotrope") == "Nothing was found for “heliotrope”."
+        assert await live.ask("/recall heliotrope", **bob) == "I found nothing about “heliotrope”. Try other words."
+        assert await live.ask("/recall heliotrope") == "I found nothing about “heliotrope”. Try other words."
         known = await live.ask(f"/resume {theirs.id}", **bob)
         unknown = await live.ask("/resume s_0000000000000000", **bob)
         assert known.replace(theirs.id, "X") == unknown.replace("s_0000000000000000", "X")

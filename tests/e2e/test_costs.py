@@ -56,7 +56,7 @@ def settings(
 async def test_insights_of_a_conversation_and_of_everybody(tmp_path: Path) -> None:
     clock = ManualClock()
     async with running(tmp_path, config=settings(tmp_path, Caps()), model=counting(1_000), clock=clock) as live:
-        assert await live.ask("/insights") == "Nothing was used in the last 7 days."
+        assert await live.ask("/insights") == "No model was used in the last 7 days."
         await live.ask("hello")
         await live.ask("again")
         await live.ask("hi", chat="b", user="boss")
@@ -70,9 +70,9 @@ async def test_insights_of_a_conversation_and_of_everybody(tmp_path: Path) -> No
             "By person:",
             "By platform:",
         ]
-        assert (await live.ask("/insights x")).startswith("Say how many days to look back")
+        assert (await live.ask("/insights x")).startswith("Say how many days I should look back")
         await clock.advance(8 * 86_400)
-        assert (await live.ask("/insights")).startswith("Nothing was used")
+        assert (await live.ask("/insights")).startswith("No model was used")
 
 
 async def test_insights_name_a_person_as_whoami_does(tmp_path: Path) -> None:
@@ -129,7 +129,9 @@ async def test_an_attempt_that_broke_off_is_counted_by_an_estimate(tmp_path: Pat
         assert lost.usage.prompt_tokens > 3 * 200
         assert lost.cost_usd > 0
         shown = (await live.ask("/usage")).splitlines()
-        assert any(line.startswith("  Of that, estimated for answers that broke off: 3 calls") for line in shown)
+        assert any(
+            line.startswith("  The estimate for answers that broke off is part of it: 3 calls") for line in shown
+        )
 
 
 async def test_the_tokens_of_thoughts_are_shown(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ async def test_a_conversation_is_exported_as_markdown_with_what_was_compressed(t
         await live.ask("/compress")
         await live.ask("and by train?")
         said = await live.ask("/export")
-        assert said.startswith("That is “")
+        assert said.startswith("The file holds 4 messages of “")
         assert "4 messages" in said
         await live.quiet()
     (text,) = adapter.files.values()
@@ -79,10 +79,10 @@ async def test_where_no_files_are_shown_the_text_is(tmp_path: Path) -> None:
         text = await live.ask("/export")
         assert text.startswith("# how are you today\n\n**You** · ")
         assert "\n\necho: how are you today" in text
-        assert "/export jsonl gives it for programs" in await live.ask("/export pdf")
+        assert "/export jsonl gives it as JSON lines for programs" in await live.ask("/export pdf")
 
 
 async def test_what_is_too_large_says_where_it_is(tmp_path: Path) -> None:
     async with running(tmp_path, adapter=Filing(size=1_000)) as live:
         await live.ask("word " * 3_000)
-        assert "in a shell prints the whole conversation" in await live.ask("/export")
+        assert "prints the whole conversation" in await live.ask("/export")

@@ -227,7 +227,7 @@ async def test_a_command_says_of_a_file_that_it_had_no_use_for_it(tmp_path: Path
         with_one = (await live.answer(await sent(live, text, PICTURE))).text
         assert with_one.splitlines()[:-1] == without.splitlines()
         assert with_one.endswith(
-            "I did not look at the file that came with this command. Send the file again without a command."
+            "I did not read the file that came with this command. Send the file again without a command."
         )
 
 
@@ -376,11 +376,11 @@ async def test_a_platform_without_files_and_a_file_that_is_too_large_are_sentenc
     model = FakeModel(in_turn(writes("a.md", "x"), Say(text="no")))
     async with running(tmp_path, model=model) as live:
         await live.ask("write")
-        assert result(model) == "Error: Fake shows no files here; put the text into your answer instead."
+        assert result(model) == "Error: Fake shows no files here. Put the text into the answer instead."
     adapter, model = FilingAdapter({}), FakeModel(in_turn(writes("a.md", "x" * 1_001), Say(text="no")))
     async with running(tmp_path, adapter=adapter, model=model) as live:
         await live.ask("write")
-        assert result(model) == "Error: That file has 1,001 bytes, and Fake shows 1,000 at most; send it in parts."
+        assert result(model) == "Error: The file has 1,001 bytes, but Fake shows at most 1,000. Send the file in parts."
     assert adapter.shown_files == []
 
 

@@ -47,7 +47,7 @@ async def test_a_session_goes_on_with_the_model_that_is_configured_now(start: St
     for name in ("x", "y"):
         async with start(name=name) as live:
             assert await live.ask("hello again") == "echo: hello again"
-            assert f"model {name}," in await live.ask("/status")
+            assert f"the model {name}." in await live.ask("/status")
             await live.ask("/new")
             await live.ask("a fresh one")
             await live.ask("/branch")
@@ -67,7 +67,9 @@ async def test_a_chosen_model_stays_and_the_context_says_so(start: Start) -> Non
         await live.ask("hello")
     async with start(name="y") as live:
         await live.ask("hello")
-        assert (await live.ask("/context")).endswith("mine was chosen with /model for this chat; config.yaml names y.")
+        assert (await live.ask("/context")).endswith(
+            "chose the model mine for this chat with /model; config.yaml names y."
+        )
         await live.ask("/branch")
         await live.ask("in a branch")
         await live.ask("/new")
@@ -144,7 +146,7 @@ async def test_a_model_is_picked_with_a_button_by_who_may_choose_it(tmp_path: Pa
         tokens = [button.token for line in shown.buttons for button in line]
         assert sorted(tokens) == ["/model gpt-big", "/model small-2"]  # a longer name than a button carries has none
         event = await live.tell("/model gpt-big", kind="press")
-        assert (await live.answer(event)).text == "This chat will use gpt-big (64,000 tokens of window)."
+        assert (await live.answer(event)).text == "This chat will use gpt-big (a window of 64,000 tokens)."
         # In a group a member sees no buttons, and a press that was made up has the member's rights.
         room: dict[str, Any] = {"chat": "room", "chat_type": "group", "user": "u"}
         await live.ask("/model", **room)
@@ -156,15 +158,15 @@ async def test_a_model_is_picked_with_a_button_by_who_may_choose_it(tmp_path: Pa
 async def test_a_model_is_checked_against_the_providers_list(tmp_path: Path) -> None:
     async with listing(tmp_path) as live:
         first = await live.ask("/model")
-        assert first.startswith("Your first session will use fake (32,000 tokens of window).")
+        assert first.startswith("Your first session will use fake (a window of 32,000 tokens).")
         await live.ask("hello")
         assert await live.ask("/model nonexist-9") == "The provider has no model nonexist-9. /model lists the models."
         assert "Did you mean small-2?" in await live.ask("/model small2")
         assert (await live.ask("/model")).splitlines() == [
-            "This session uses fake (32,000 tokens of window).",
-            "You can also have: small-2, gpt-big. /model <name> switches.",
+            "This session uses fake (a window of 32,000 tokens).",
+            "You can also choose small-2, gpt-big. /model <name> switches to another model.",
         ]
-        assert await live.ask("/model GPT-big") == "This session now uses gpt-big (64,000 tokens of window)."
+        assert await live.ask("/model GPT-big") == "This session now uses gpt-big (a window of 64,000 tokens)."
         await live.ask("hello")
         assert called(live)[-1] == "gpt-big"
 
@@ -174,9 +176,9 @@ async def test_a_smaller_model_is_met_by_a_compaction_before_its_first_call(tmp_
         for number in range(16):
             await live.ask(f"message {number} {WORDS}")
         told = await live.ask("/model small-2")
-        assert told.startswith("This session now uses small-2 (9,000 tokens of window). Our conversation (~")
+        assert told.startswith("This session now uses small-2 (a window of 9,000 tokens). Our conversation (~")
         assert told.endswith(
-            " tokens) is long for the new model, so I compress our conversation before my next answer."
+            " tokens) is too long for the new model, so I compress our conversation before my next answer."
         )
         assert await live.ask("hello") == "echo: hello"
         assert called(live)[-1] == "small-2"
@@ -215,8 +217,8 @@ async def test_a_silent_list_refuses_no_model(tmp_path: Path) -> None:
     async with listing(tmp_path) as live:
         await live.ask("hello")
         live.gateway.agents.metering.models.servers = {"offline": Listing(None)}
-        silence = "The provider does not list its models at the moment."
-        window = "32,000 tokens of window; that is a guess, because nobody says how large it is"
+        silence = "The provider cannot list its models at the moment."
+        window = "a window of 32,000 tokens; the size is my guess, because the provider does not state it"
         assert (await live.ask("/model other")).endswith(f"now uses other ({window}). {silence}")
         assert (await live.ask("/model")).endswith(silence)
 

@@ -183,8 +183,9 @@ async def test_every_message_with_the_words_is_listed_and_goes(place: Place) -> 
         listed = (await live.ask(f"/forget {WORD}")).splitlines()
         assert [line.split("“")[1] for line in listed[:10]] == [f"{WORD} of day {13 - number}”" for number in range(10)]
         assert listed[10:] == [
-            "The words are also in 4 older exchanges; /forget all removes everything.",
-            "/forget 1, /forget 1 2 or /forget all forgets. I will ask you once more before I do it.",
+            "The words are also in 4 older exchanges. /forget all forgets those, too.",
+            "To choose what I forget, send /forget 1, /forget 1 2 or /forget all. I ask you once more before I "
+            "forget anything.",
         ]
         assert (await forget(live, "all")).startswith("Forgot 28 messages.")
         assert await said(live) == []
@@ -216,7 +217,7 @@ async def test_words_inside_others_and_what_is_no_word_are_never_denied(place: P
             assert (await forget(live, "all")).startswith("Forgot 2 messages.")
         await say(live, "the proxy is at 17")
         for asked in ("xy", "prox zzz"):
-            assert await live.ask(f"/forget {asked}") == "I found nothing of yours with these words."
+            assert await live.ask(f"/forget {asked}") == "I found no message of yours with these words."
         assert await said(live) == ["the proxy is at 17", "fine"]
 
 
@@ -226,7 +227,7 @@ async def test_of_a_session_whose_deletion_was_asked_about_before_nothing_is_ask
         tip = await live.tip()
         assert tip is not None
         told = await live.ask("/forget session s_unknown yes")
-        assert told == "I found nothing of yours with these words."
+        assert told == "I found no message of yours with these words."
         assert (await live.ask(f"/forget session {tip.id} yes")).startswith("Forgot 2 messages.")
         assert not _questions(live)
         assert await left_in_the_end(lambda: place.remains(WORD)) == []
@@ -294,7 +295,7 @@ async def test_what_waits_with_the_words_is_told_of(tmp_path: Path) -> None:
         await live.tell("y")
         assert (await live.answer(event)).text.endswith(
             "The words are also in 1 later message of this chat that I have not answered yet. "
-            "Once I have answered, send /forget again."
+            "Send /forget again when I have answered."
         )
         await live.answer(later)
         assert await said(live) == [f"and {WORD} again", "echo: and quizzaciously again"]
@@ -305,12 +306,15 @@ async def test_words_that_stand_apart_are_offered_as_such(tmp_path: Path) -> Non
         await say(live, "my dentist is in Zürich")
         await say(live, "the cat is asleep")
         listed = await live.ask("/forget zurich cats")
-        assert listed.splitlines()[0] == "No message has all of these words. These have some of them:"
+        assert (
+            listed.splitlines()[0]
+            == "No message holds all of these words. The following messages hold some of the words:"
+        )
         assert "cat is asleep" in listed
         assert "dentist" in listed
         assert (await forget(live, "1")).startswith("Forgot 2 messages")
         assert await said(live) == ["my dentist is in Zürich", "fine"]
-        assert await live.ask("/forget sandwich") == "I found nothing of yours with these words."
+        assert await live.ask("/forget sandwich") == "I found no message of yours with these words."
 
 
 @pytest.mark.parametrize("place", ["sqlite", "redis"], indirect=True)
@@ -365,7 +369,7 @@ async def test_a_canary_is_nowhere_afterwards(place: Place, tmp_path: Path, capf
         )
         assert await live.store.notes(under(tip.key, "mood")) == {"then": "calm"}
         # Who looks whether the words are gone leaves them nowhere.
-        assert (await live.ask(f"/forget {WORD}")).startswith("I found nothing of yours")
+        assert (await live.ask(f"/forget {WORD}")).startswith("I found no message of yours")
         await live.quiet()
         assert await left_in_the_end(lambda: place.remains(WORD)) == []
         assert WORD not in "".join(capfd.readouterr())
@@ -535,7 +539,7 @@ async def test_everything_of_a_person_goes_wherever_they_talked(place: Place, tm
         await say(live, "somebody else", chat="other", user="v")
         told = await forget(live, "everything")
         assert told.startswith("Forgot 2 sessions, 4 messages, 1 pinned rule.")
-        assert told.endswith("I forget what you said in 1 other conversation when I am done there.")
+        assert told.endswith("I also forget what you said in 1 other conversation, as soon as my work there ends.")
         await live.quiet()
         assert await live.tip() is None
         assert await live.ask("/sessions") == "There are no earlier sessions yet."

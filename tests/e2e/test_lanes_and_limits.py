@@ -55,7 +55,7 @@ async def test_a_silent_turn_ends_at_the_inactivity_limit(tmp_path: Path, clock:
         await live.adapter.until(lambda: live.adapter.shown("c", "error"))
         assert live.adapter.shown() == [
             "Half an ans",
-            "I gave this answer up because nothing happened for 10 minutes. Ask again, perhaps in smaller parts.",
+            "I gave up on this answer because nothing happened for 10 minutes. Ask again, perhaps in smaller parts.",
         ]
         assert await live.ask("again") == "echo: again"
         assert live.model.spoken()[1] == ("assistant", "Half an ans")
@@ -73,7 +73,7 @@ async def test_a_busy_turn_ends_at_its_deadline(tmp_path: Path, clock: ManualClo
         await gates[3].until_waiting()
         await clock.advance(300)
         assert (await live.answer(event)).text == (
-            "I gave this answer up because it was not finished for 30 minutes. Ask again, perhaps in smaller parts."
+            "I gave up on this answer because it was not finished for 30 minutes. Ask again, perhaps in smaller parts."
         )
         assert len(model.requests) == 4
         model.script = echo
@@ -201,7 +201,7 @@ async def test_a_full_lane_refuses_with_a_sentence_and_takes_messages_again(tmp_
         assert (await live.adapter.receive(refused))[0].status != "new", "a redelivery is not taken either"
         await live.adapter.until(lambda: FULL in live.adapter.shown("c", "notice"))
         assert await live.ask("hi", chat="another") == "echo: hi"
-        assert "Waiting: 2" in await live.ask("/status")
+        assert "wait for an answer: 2." in await live.ask("/status")
         gate.open()
         for event in taken:
             await live.answer(event)

@@ -20,7 +20,7 @@ from tests.support.waiting import eventually
 async def test_all_parts_of_the_last_answer_are_shown_again(tmp_path: Path) -> None:
     adapter = FakeAdapter(limits=Limits(trusted=True, text_units=60))
     async with running(tmp_path, adapter=adapter) as live:
-        assert await live.ask("/last") == "There is no answer of mine here yet; send a message first."
+        assert await live.ask("/last") == "I have not answered here yet; send a message first."
         words = " ".join(f"word{number}" for number in range(20))
         for said in (words, "/last", "/last"):
             await live.ask("/version")
@@ -78,7 +78,7 @@ async def test_last_shows_a_crowd_of_answers_in_turns(tmp_path: Path) -> None:
         await live.store.close_chat(here, "blocked")
         rows = [live.gateway.outbox.compose(key, here, "reply", f"answer {number}")[0] for number in range(25)]
         await live.gateway.outbox.emit(rows)
-        assert await live.ask("/last") == f"{NOT_SHOWN} (then 5 messages more: /last again)"
+        assert await live.ask("/last") == f"{NOT_SHOWN} (5 messages more follow; send /last again)"
         await live.quiet()
         assert live.adapter.shown("c", "reply") == [f"answer {number}" for number in range(20)]
         assert await live.ask("/last") == NOT_SHOWN
@@ -107,7 +107,7 @@ async def test_nobody_is_shown_the_answer_of_another_conversation(tmp_path: Path
     async with running(tmp_path) as live:
         await live.ask("a secret of mine", user="anna", chat="g", chat_type="group")
         answer = await live.ask("/last", user="bob", chat="g", chat_type="group")
-        assert answer.startswith("There is no answer of mine here yet")
+        assert answer.startswith("I have not answered here yet")
 
 
 async def test_what_was_forgotten_is_no_answer_to_show_again(tmp_path: Path) -> None:
@@ -118,4 +118,4 @@ async def test_what_was_forgotten_is_no_answer_to_show_again(tmp_path: Path) -> 
         await live.adapter.until(lambda: any(row.kind == "question" for row in live.adapter.sent))
         await live.tell("y")
         await live.quiet()
-        assert (await live.ask("/last")).startswith("There is no answer of mine here yet")
+        assert (await live.ask("/last")).startswith("I have not answered here yet")

@@ -25,7 +25,7 @@ async def telegram() -> AsyncIterator[TelegramServer]:
         yield server
 
 
-PAUSES = "The model did not answer; I try again in "
+PAUSES = "The model did not answer, so I try again in "
 
 
 def pausing(gate: Gate, *then: Say) -> Script:
@@ -68,7 +68,7 @@ async def test_on_telegram_a_question_does_not_leave_the_line_waiting(tmp_path: 
         await bot.until(lambda: bot.shown() and bot.shown()[0].startswith(PAUSES))
         gate.open()
         await bot.until(lambda: len(bot.shown()) == 2)
-        assert bot.shown()[0].startswith("That took me ")
+        assert bot.shown()[0].startswith("My answer took ")
         bot.answers("y")
         await bot.until(lambda: bot.shown()[-1] == "done")
 
@@ -82,11 +82,14 @@ async def test_a_turn_without_a_word_is_told_of_after_a_while_and_again(tmp_path
         await clock.advance(19)
         assert adapter.sent == []
         await clock.advance(2)
-        await adapter.until(lambda: adapter.shown() == ["Still at it: thinking, 20 s so far. /stop ends it."])
+        await adapter.until(
+            lambda: adapter.shown() == ["I am still working: thinking, 20 s so far. /stop ends my work."]
+        )
         await clock.advance(20)
         await adapter.until(
             lambda: (
-                [row.text for row in adapter.edited.values()] == ["Still at it: thinking, 40 s so far. /stop ends it."]
+                [row.text for row in adapter.edited.values()]
+                == ["I am still working: thinking, 40 s so far. /stop ends my work."]
             )
         )
         gate.open()

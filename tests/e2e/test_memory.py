@@ -428,11 +428,11 @@ async def test_memory_is_listed_with_sources_and_forgotten_for_good(tmp_path: Pa
         await live.ask("and now?")
         assert "Owns a boat" not in prompt(live)
         assert "Prefers tea" in prompt(live)
-        assert "Nothing has the number 2 now" in await live.ask("/memory forget 2")
+        assert "No fact has the number 2" in await live.ask("/memory forget 2")
         await live.ask("/new")
         await live.ask("hello once more")
         assert await texts(live) == ["Prefers tea"]
-        assert "To do it, send: /memory forget all yes" in await live.ask("/memory forget all")
+        assert "If you are sure, send: /memory forget all yes" in await live.ask("/memory forget all")
         assert await texts(live) == ["Prefers tea"]
         await live.ask("/memory forget all yes")
         assert await texts(live) == []
@@ -442,9 +442,9 @@ async def test_a_person_corrects_what_is_remembered(tmp_path: Path) -> None:
     model = FakeModel(in_turn(calling(action="add", text="Lives in Rome"), Say(text="noted"), then=echo))
     async with running(tmp_path, config=settings(tmp_path), model=model) as live:
         await live.ask("remember: Lives in Rome")
-        assert "Say which one, and what is true" in await live.ask("/memory correct 1")
-        assert "Nothing has the number 7 now" in await live.ask("/memory correct 7 Lives in Graz")
-        assert await live.ask("/memory correct 1 Lives in  Graz") == "Now I remember it like this: Lives in Graz"
+        assert "Say the number of the fact and what is true" in await live.ask("/memory correct 1")
+        assert "No fact has the number 7" in await live.ask("/memory correct 7 Lives in Graz")
+        assert await live.ask("/memory correct 1 Lives in  Graz") == "I corrected the fact. It now says: Lives in Graz"
         assert await texts(live) == ["Lives in Graz"]
         await live.ask("where?")
         assert "Lives in Graz" in prompt(live)
@@ -462,8 +462,8 @@ async def test_a_number_names_one_fact_for_ever(tmp_path: Path) -> None:
             await live.ask(f"remember: {each}")
         assert await texts(live) == list(named)
         assert "- Prefers tea" in await live.ask("/memory forget 1")
-        assert "Nothing has the number 1 now" in await live.ask("/memory forget 1")
-        assert "Nothing has the number 9 now" in await live.ask("/memory forget 2 9")
+        assert "No fact has the number 1" in await live.ask("/memory forget 1")
+        assert "No fact has the number 9" in await live.ask("/memory forget 2 9")
         assert await texts(live) == ["Owns a boat", "Lives in Rome", "Has a cat"]
         await live.ask("/memory forget #4, 3")
         await live.ask("remember: Plays chess")

@@ -140,18 +140,18 @@ async def test_forgetting_names_the_other_chats_that_hold_the_words(tmp_path: Pa
     async with running(tmp_path) as live:
         await live.ask("my heliotrope blooms", thread=A)
         await live.ask("something else", thread=B)
-        assert "other chats of yours; send /forget there, too: “my heliotrope blooms”" in (
+        assert "You said the words in other chats, too: “my heliotrope blooms”" in (
             await live.ask("/forget heliotrope", thread=B)
         )
         listed = await live.ask("/forget heliotrope", thread=A)
         assert "1. " in listed
         assert "other chats" not in listed
-        assert "nothing of yours" in await live.ask("/forget heliotrope", chat="2", user="2")
+        assert "no message of yours" in await live.ask("/forget heliotrope", chat="2", user="2")
         for words in ("blooms my heliotrope", '"heliotrope blooms"', "heliotropes"):
-            assert "other chats of yours" in await live.ask(f"/forget {words}", thread=B), words
+            assert "You said the words in other chats" in await live.ask(f"/forget {words}", thread=B), words
         for number in range(30):
             await live.ask(f"heliotrope, heliotrope {number}", thread=B)
-        assert "other chats of yours" in await live.ask("/forget heliotrope", thread=B)
+        assert "You said the words in other chats" in await live.ask("/forget heliotrope", thread=B)
 
 
 async def test_forgetting_says_that_a_name_goes_that_was_given_to_another_chat(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ async def test_forgetting_says_that_a_name_goes_that_was_given_to_another_chat(t
         shelf = under(tip.key.owner, SHELF)
         await live.store.set_notes(shelf, {f"{NAMED}{tip.id}": "heliotrope plan", f"{NAMED}other": "tea"})
         listed = await live.ask("/forget heliotrope", thread=A)
-        assert "1 chosen name;" in listed
+        assert "1 chosen name." in listed
         assert "1 chosen name" in await _approve(live, "/forget all", A)
         assert dict(await live.store.notes(shelf)) == {f"{NAMED}other": "tea"}
 

@@ -399,7 +399,7 @@ async def test_the_workspace_is_a_tree_with_what_changed(tmp_path: Path) -> None
         for path in ("..%2f..%2flegato.db", "%2fetc%2fpasswd", "src", "nothing.txt", "src%00", "../.kept"):
             assert (await live.me.get(f"/workspace/{path}"))[0] == 404
         await live.me.say("/files undo")
-        await live.me.until("Took back my changes of")
+        await live.me.until("I took back my changes of")
         assert "Nothing yet." in (await live.me.get("/workspace"))[1]
 
 
@@ -413,7 +413,7 @@ async def test_skills_are_listed_and_switched(tmp_path: Path) -> None:
         assert "Writes &lt;b&gt;reports&lt;/b&gt; of a week" in shown
         assert 'value="/skills off weekly-report"' in shown
         await live.me.say("/skills off weekly-report")
-        await live.me.until("weekly-report is off here")
+        await live.me.until("I switched the skill weekly-report off here")
         _, shown = await live.me.get("/skills")
         assert "off here" in shown
         assert 'value="/skills on weekly-report"' in shown

@@ -337,7 +337,7 @@ async def test_what_people_do_with_a_chat_is_said_in_words(tmp_path: Path, chrom
         await expect(me.locator("#log")).to_contain_text("echo: hello")
         menu = me.locator(".below summary", has_text="This chat")
         for words, answered in (
-            ("My rules", "Nothing is pinned"),
+            ("My rules", "No rule is pinned"),
             ("Take back my last message", "hello"),
             ("My reminders", "/remind"),
         ):
@@ -666,7 +666,7 @@ async def test_a_compaction_is_seen_put_back_and_undone(tmp_path: Path, chromium
         await expect(me.locator(".facts li").first).to_contain_text("remember the number")
         await me.locator(".pass summary").first.click()
         await me.get_by_role("button", name="Undo").click()
-        await expect(me.locator("#log")).to_contain_text("I took the compaction back")
+        await expect(me.locator("#log")).to_contain_text("I took the compression back")
 
 
 async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromium: Browser) -> None:
@@ -743,11 +743,14 @@ async def test_facts_reminders_and_the_title_are_corrected(tmp_path: Path, chrom
     remembers = Say(calls=[("memory", '{"action": "add", "about": "person", "text": "Lives in Rome"}')])
     model = FakeModel(in_turn(remembers, Say(text="noted")))
     async with page(tmp_path, model=model) as live, person(chromium, live) as me:
-        for words, answer in (("remember: I live in Rome", "noted"), ("/remind tomorrow at 9 tea", "I will say this")):
+        for words, answer in (
+            ("remember: I live in Rome", "noted"),
+            ("/remind tomorrow at 9 tea", "I will remind you of this"),
+        ):
             await say(me, words)
             await expect(me.locator("#log")).to_contain_text(answer)
         for opens, words, answer in (
-            ("Correct", "Lives in Graz", "Now I remember it like this: Lives in Graz"),
+            ("Correct", "Lives in Graz", "I corrected the fact. It now says: Lives in Graz"),
             ("Change", "coffee", "1. coffee"),
             ("Rename", "A trip", "“A trip”"),
         ):

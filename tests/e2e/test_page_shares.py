@@ -129,7 +129,7 @@ async def test_the_store_holds_no_link_and_one_of_an_earlier_version_still_holds
             assert "the harbour opens" in (await stranger.get(path))[1]
         assert (await stranger.get("/shared/" + name.removeprefix("share ")))[0] == 404
         html = (await live.me.get("/window"))[1]
-        assert html.count("a link that was shown when it was made, and is not kept") == 2
+        assert html.count("a link that I showed once and did not keep") == 2
         again = await shared(live, live.me)
         assert again != link
         for each in re.findall(r'name="end" value="([^"]+)"', (await live.me.get("/window"))[1]):

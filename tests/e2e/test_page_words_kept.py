@@ -147,7 +147,7 @@ async def test_a_refused_message_comes_back_before_what_was_typed_since(tmp_path
         await say(me, "one")
         await me.fill("#text", "two")
         typed.set()
-        await expect(me.locator("#problem")).to_have_text("This form is too old: load the page again.")
+        await expect(me.locator("#problem")).to_have_text("This form is too old. Load the page again.")
         await expect(me.locator("#text")).to_have_value("one\ntwo")
 
 
@@ -158,5 +158,5 @@ async def test_a_button_that_did_nothing_says_so_and_can_be_pressed_again(tmp_pa
         approve = me.get_by_role("button", name="Allow once")
         await expect(approve).to_be_enabled()
         await approve.click()
-        await expect(me.locator("#problem")).to_have_text("This form is too old: load the page again.")
+        await expect(me.locator("#problem")).to_have_text("This form is too old. Load the page again.")
         await expect(approve).to_be_enabled()

@@ -60,7 +60,7 @@ async def test_a_stranger_is_given_a_code_and_let_in_by_it(tmp_path: Path, teleg
         bot.says("/pair remove bob")
         await bot.until(lambda: any("for example: /pair remove telegram:12345678" in text for text in bot.shown()))
         bot.says(f"/pair remove telegram:{bob.id}")
-        await bot.until(lambda: any("Shown out" in text for text in bot.shown()))
+        await bot.until(lambda: any("I shut" in text for text in bot.shown()))
         telegram.people.say(his, bob, "and now?")
         await bot.until(lambda: len(bot.shown(his)) == 4)
         assert code_in(bot.shown(his)[-1]) != code
@@ -85,7 +85,7 @@ async def test_what_runs_for_who_is_shown_out_is_ended_and_nothing_that_waits_is
         await gate.until_waiting()
         await bot.until(lambda: len(telegram.cloud.updates) == 0)
         bot.says(f"/pair remove telegram:{bob.id}")
-        await bot.until(lambda: any("Shown out" in text for text in bot.shown()))
+        await bot.until(lambda: any("I shut" in text for text in bot.shown()))
         await bot.quiet()
         assert bot.shown(his)[2:] == [STOPPED]
         assert len(model.requests) == 1
@@ -175,7 +175,7 @@ async def test_admins_hear_of_somebody_who_writes_in_a_group_where_others_may_ta
         bot.says("/pair")
         await bot.until(lambda: f"telegram:{bob.id} “Bob” in Book club" in bot.shown()[-1])
         bot.says(f"/pair {code_in(told)}")
-        await bot.until(lambda: bot.shown(group)[-1].startswith("Bob, you have been let in. "))
+        await bot.until(lambda: bot.shown(group)[-1].startswith("Bob, you have been let in, "))
         telegram.people.say(group, bob, f"{mention} and now?")
         await bot.until(lambda: "echo: and now?" in bot.shown(group)[-1])
         assert bot.shown(other) == []

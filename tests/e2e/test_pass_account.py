@@ -48,11 +48,12 @@ async def test_a_pass_is_accounted_for_and_the_next_is_estimated(tmp_path: Path)
         before = await tip(live)
         foretold = await live.ask("/compress --preview")
         assert re.search(
-            r"writer would write the notes \(at most about \$0\.0\d+\); how long it takes is not known yet\.", foretold
+            r"writer would write the notes \(at most about \$0\.0\d+\), and nobody knows yet how long it would take\.",
+            foretold,
         )
         assert re.search(
-            r"the last \d+ messages would stay word for word: 30 should \(compression.protect_last_n\), but no more"
-            r" fit into 1.5 times [\d,]+ tokens\.",
+            r"the last \d+ messages would stay word for word, because the setting compression.protect_last_n wants 30, "
+            r"but no more fit into 1.5 times [\d,]+ tokens\.",
             await live.ask("/context"),
         )
         with capture_logs() as logs:
@@ -70,11 +71,11 @@ async def test_a_pass_is_accounted_for_and_the_next_is_estimated(tmp_path: Path)
         assert work.cost_usd
         [line] = [each for each in logs if each["event"] == "compacted"]
         assert (line["tries"], list(line["middle"])) == (2, list(work.middle))
-        assert f"The last time: {work.told}." in await live.ask("/context")
+        assert f"About the last compression: {work.told}." in await live.ask("/context")
         assert "2 tries by writer" in work.told
         shown = lineage_text(await lineage_rows(live.store, after.id))
         assert f"↓ compressed (manual): ~{made.tokens_before:,}" in shown
         assert work.told in shown
         for number in range(6):
             await live.ask(f"{number:03} {WORDS}")
-        assert "it would take about 0 s, as it did once." in await live.ask("/compress --preview")
+        assert "it would take about 0 s, as it did once before." in await live.ask("/compress --preview")

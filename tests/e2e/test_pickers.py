@@ -36,14 +36,14 @@ async def test_on_telegram_sessions_memory_and_the_persona_are_picked(tmp_path: 
             telegram.people.press(picker, anna, "▸")
             await bot.until(lambda: [each["text"] for each in picker.buttons] == ["topic 1", "topic 0", "◂"])
             telegram.people.press(picker, anna, "topic 0")
-            await bot.until(lambda: bot.shown()[-1].startswith("Went back to “topic 0”"))
+            await bot.until(lambda: bot.shown()[-1].startswith("I went back to “topic 0”"))
             await bot.quiet()
             telegram.people.forge_press(picker, anna, stale)  # the numbers are others by now; what was shown is meant
-            await bot.until(lambda: bot.shown()[-1].startswith("Went back to “topic 9”"))
+            await bot.until(lambda: bot.shown()[-1].startswith("I went back to “topic 9”"))
             assert (await says("/persona You are a pirate."))[:1] == []
             assert await says("/persona") == ["Back to the usual persona"]
             telegram.people.press(telegram.shown(bot.chat)[-1], anna, "Back to the usual persona")
-            await bot.until(lambda: "persona of config.yaml again" in bot.shown()[-1])
+            await bot.until(lambda: "persona from config.yaml again" in bot.shown()[-1])
             # in a group each has a list of their own
             name = telegram.cloud.world.bot.username
             for number in range(10):
@@ -82,4 +82,4 @@ async def test_on_discord_a_page_of_them_fits_and_is_turned(
         discord.people.press(picker, anna, "▸")
         await bot.until(lambda: [each["label"] for each in picker.buttons] == ["topic 1", "topic 0", "◂"])
         discord.people.press(picker, anna, "topic 1")
-        await bot.until(lambda: bot.shown()[-1].startswith("Went back to “topic 1”"))
+        await bot.until(lambda: bot.shown()[-1].startswith("I went back to “topic 1”"))

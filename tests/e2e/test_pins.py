@@ -52,19 +52,19 @@ async def test_a_rule_holds_from_the_next_turn_on_until_it_is_taken_away(tmp_pat
         await live.ask("hello")
         assert told(live) == []
         answer = await live.ask("/pin  never push to  main\u3000")
-        assert answer == "Pinned as number 1, for every answer from now on. /unpin 1 removes it."
+        assert answer == "Pinned as number 1. From now on, I keep to this rule in every answer. /unpin 1 removes it."
         await live.ask("hello again")
         assert told(live) == ["1. never push to  main"]
         await pin_all(live, "永远用中文")
         await live.ask("and again")
         assert told(live) == ["1. never push to  main", "2. 永远用中文"]
         assert await live.ask("/unpin 1") == (
-            "Took pin 1 away. Left are:\n1. 永远用中文\n"
+            "I removed pin 1. These pins are left:\n1. 永远用中文\n"
             "The pins take ~75 tokens of every prompt. /unpin <number> removes a pin."
         )
         await live.ask("now?")
         assert told(live) == ["1. 永远用中文"]
-        assert await live.ask("/pin remove 1") == "Took pin 1 away. Nothing is pinned now."
+        assert await live.ask("/pin remove 1") == "I removed pin 1. No rule is pinned now."
         await live.ask("now?")
         assert "pinned-rules" not in text_of(live.model.requests[-1].messages[0])
 
@@ -91,7 +91,7 @@ async def test_the_prompt_is_the_same_to_the_byte_between_two_changes(tmp_path: 
 async def test_what_there_is_is_listed_in_many_ways(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         for text in ("/pin", "/pins", "/pin list", "/unpin", "/unpin 1 of them"):
-            assert (await live.ask(text)).startswith("Nothing is pinned here. /pin <rule>")
+            assert (await live.ask(text)).startswith("No rule is pinned here. With /pin <rule>")
         await pin_all(live, "be brief", "be kind")
         for text in ("/pin", "/pins", "/pin LIST", "/unpin", "/unpin the first"):
             assert "1. be brief\n2. be kind\n" in await live.ask(text)
@@ -100,9 +100,9 @@ async def test_what_there_is_is_listed_in_many_ways(tmp_path: Path) -> None:
 async def test_a_rule_is_taken_away_by_its_words_whatever_its_number_is_by_now(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         await pin_all(live, "one", "two\nlines", "three")
-        assert (await live.ask("/unpin one")).startswith("Took pin 1 away. Left are:")
-        assert (await live.ask("/unpin one")).startswith("Say which pin to take away")
-        assert (await live.ask("/unpin two\nlines")).startswith("Took pin 1 away. Left are:")
+        assert (await live.ask("/unpin one")).startswith("I removed pin 1. These pins are left:")
+        assert (await live.ask("/unpin one")).startswith("Say the number of the pin to remove")
+        assert (await live.ask("/unpin two\nlines")).startswith("I removed pin 1. These pins are left:")
         assert await rules(live) == ["three"]
 
 
@@ -110,8 +110,8 @@ async def test_a_rule_is_taken_away_by_its_words_whatever_its_number_is_by_now(t
 async def test_several_may_be_taken_away_at_once(tmp_path: Path, removal: str) -> None:
     async with running(tmp_path) as live:
         await pin_all(live, "a b", "c d", "e f")
-        assert (await live.ask(removal)).startswith("Took pin 1, 3 away. Left are:\n1. c d\n")
-        assert await live.ask("/unpin all") == "Took all pins away. Nothing is pinned now."
+        assert (await live.ask(removal)).startswith("I removed pin 1, 3. These pins are left:\n1. c d\n")
+        assert await live.ask("/unpin all") == "I removed all pins. No rule is pinned now."
         assert await rules(live) == []
 
 
@@ -132,7 +132,7 @@ async def test_what_cannot_be_pinned_is_refused_with_the_reason_and_changes_noth
         f"always log in with {secret}": "seems to hold a password or a key",
         "use password: hunter2": "seems to hold a password or a key",
         "7": "A pin is a rule in words",
-        "\U00013000" * 480: r"may take 1,600 tokens of this model's window, but with this one they would take [\d,]+",
+        "\U00013000" * 480: r"may take 1,600 tokens of this model's window, but with this pin they would take [\d,]+",
     }
     async with running(tmp_path, config=config) as live:
         await pin_all(live, "be brief")
@@ -142,7 +142,7 @@ async def test_what_cannot_be_pinned_is_refused_with_the_reason_and_changes_noth
             assert answer.kind == "error"
             assert re.search(reason, answer.text)
             assert secret not in answer.text
-        assert await live.ask("/pin be brief") == "That rule is pinned already, as number 1."
+        assert await live.ask("/pin be brief") == "This rule is already pinned as number 1."
         assert (await live.ask("/unpin 2")).startswith("There is no pin number 2")
         assert (await live.ask("/pin remove 1 0")).startswith("There is no pin number 0")
         assert await live.store.pins(HERE) == before
@@ -152,7 +152,10 @@ async def test_there_is_a_most_and_room_is_made_by_removing(tmp_path: Path) -> N
     async with running(tmp_path) as live:
         await pin_all(live, *(f"rule {number}" for number in range(MOST_PINS)))
         refused = await live.ask("/pin one more")
-        assert refused.startswith("I did not pin that: I keep 20 pins for a conversation; /pin lists them, /unpin")
+        assert refused.startswith(
+            "I did not pin this rule, because I keep at most 20 pins for a conversation. /pin lists the pins, and "
+            "/unpin"
+        )
         await live.ask("/unpin 7")
         await pin_all(live, "one more")
         assert (await rules(live))[-1] == "one more"
@@ -180,7 +183,7 @@ async def test_a_message_that_is_a_rule_is_pinned_answered_and_its_author_told_o
         assert await live.ask(" Never use emojis. ") == "echo:  Never use emojis. "
         assert told(live) == ["1. Never use emojis."]
         assert live.adapter.shown("c", "notice") == [
-            "Pinned as number 1, for every answer from now on. /unpin 1 removes it."
+            "Pinned as number 1. From now on, I keep to this rule in every answer. /unpin 1 removes it."
         ]
         for text in ("Never mind", "Should I never use emojis?", "/queue Never use tables", "Do not use tables"):
             await live.ask(text)
@@ -225,7 +228,7 @@ async def test_a_rule_that_cannot_be_pinned_is_answered_all_the_same(tmp_path: P
         assert (await live.ask("Never tell anybody that password: hunter2")).startswith("echo: ")
         assert await rules(live) == []
         (notice,) = live.adapter.shown("c", "notice")
-        assert notice.startswith("I did not pin that: this rule seems to hold a password or a key")
+        assert notice.startswith("I did not pin this rule, because it seems to hold a password or a key")
 
 
 @pytest.mark.parametrize(
@@ -288,7 +291,9 @@ async def test_in_a_shared_conversation_they_hold_for_everybody_and_say_so(tmp_p
     async with running(tmp_path) as live:
         thread: dict[str, Any] = {"chat": "g", "chat_type": "thread", "thread": "t"}
         pinned = await live.ask("/pin be brief", **thread, user="u")
-        assert pinned.startswith("Pinned as number 1, for every answer to everybody here from now on.")
+        assert pinned.startswith(
+            "Pinned as number 1. From now on, I keep to this rule in every answer to everybody here."
+        )
         await live.ask("hello", **thread, user="v")
         assert told(live) == ["1. [u] be brief"]
         listed = await live.ask("/pins", **thread, user="v")
@@ -350,7 +355,7 @@ async def test_what_a_crash_repeats_finds_what_it_did(tmp_path: Path, said: str,
         assert await rules(live) == left
         told_of = live.adapter.shown("c", "notice") if answer.kind == "reply" else [answer.text]
         (sentence,) = told_of
-        assert sentence.startswith(("Took ", f"Pinned as number {len(left)},"))
+        assert sentence.startswith(("I removed ", f"Pinned as number {len(left)}."))
         await live.ask("hello")
         assert told(live) == [f"{number}. {text}" for number, text in enumerate(left, 1)]
 

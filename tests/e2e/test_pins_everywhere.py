@@ -74,7 +74,7 @@ async def test_ten_compactions_later_every_prompt_still_holds_them(tmp_path: Pat
         prompts = {text_of(request.messages[0]) for request in model.requests[1:]}
         assert len(prompts) == 2  # one before the first compaction, one for all continuations
         seen = check(model, seen, pins)
-        assert (await live.ask("/unpin 2")).startswith("Took pin 2 away.")
+        assert (await live.ask("/unpin 2")).startswith("I removed pin 2.")
         await live.ask("and now?")
         assert check(model, seen, [pins[0], pins[2]]) > seen
 

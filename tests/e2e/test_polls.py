@@ -54,7 +54,7 @@ async def test_a_poll_on_telegram_is_made_read_and_ended(world: World) -> None:
         for question, told in (
             ("Where to?", COUNTED),
             ("Where to?", "already been closed"),
-            ("Why?", "You have no poll"),
+            ("Why?", "There is no poll with this question"),
         ):
             world.model.reply = calling(question=question, close=True)
             bot.says("end it")
@@ -84,7 +84,7 @@ async def test_what_telegram_will_not_have_as_a_poll_is_words(world: World) -> N
         assert bot.telegram.shown(bot.chat)[0].buttons == []
         world.model.reply = calling(question="Where to?", close=True)
         bot.says("end it")
-        await bot.until(lambda: "could not be ended" in bot.shown()[-1])
+        await bot.until(lambda: "I could not end the poll" in bot.shown()[-1])
 
 
 @pytest.mark.parametrize("answers", [[], ["one"], ["a", "a"], [" ", "b"], [str(each) for each in range(11)]])

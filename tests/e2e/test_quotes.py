@@ -170,7 +170,7 @@ async def test_context_says_that_quotes_were_read(live: Live) -> None:
     await live.ask("my booking INV-4711 is for Porto")
     await live.ask("/new")
     await live.ask("is INV-4711 paid?")
-    assert "With your last message I also read 2 quotes from earlier in this chat (~" in await live.ask("/context")
+    assert "With your last message, I also read 2 quotes from earlier in this chat (~" in await live.ask("/context")
     await live.ask("thanks")
     assert "quotes" not in await live.ask("/context")
 

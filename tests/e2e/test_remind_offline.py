@@ -35,9 +35,9 @@ async def test_a_wording_that_is_not_understood_names_the_command(tmp_path: Path
 async def test_what_comes_again_needs_a_yes(tmp_path: Path) -> None:
     status, out, errors = await legato(tmp_path, "chat", "can you remind me every weekday at 8:30 about the stand-up?")
     assert status == 0, errors
-    assert out.endswith("Nobody was there to answer, so I took it as a no: ask again in `legato chat`.\n")
+    assert out.endswith("Nobody was there to say yes, so I did nothing. Ask again in `legato chat`.\n")
 
 
 async def test_a_wording_in_another_language_is_told_how_to_be_written(tmp_path: Path) -> None:
     _, _, errors = await legato(tmp_path, "chat", "/remind jeden Montag um 8 Müll")
-    assert "I understand times in English or ISO dates" in errors
+    assert "I found no time in your words" in errors

@@ -65,14 +65,16 @@ def clock() -> ManualClock:
 async def test_a_person_is_reminded_once_and_sees_that_they_were(tmp_path: Path, clock: ManualClock) -> None:
     async with at_work(tmp_path, clock) as live:
         answer = await live.ask("/remind in 20 minutes drink the tea")
-        assert answer.startswith("1. I will say this: drink the tea\nMon 23 Nov 2026, 14:25 (Europe/Berlin)\n")
+        assert answer.startswith(
+            "1. I will remind you of this: drink the tea\nMon 23 Nov 2026, 14:25 (Europe/Berlin)\n"
+        )
         assert "I used the time zone Europe/Berlin" in answer
         assert await swept(live, clock, 19 * 60) == 0
         assert await swept(live, clock, 61) == 1
         assert await swept(live, clock, 61) == 0
         assert said(live.adapter) == ["⏰ drink the tea\n(/reminders snooze 1 10m says it again later)"]
         listed = await live.ask("/reminders")
-        assert "Nothing waits." in listed
+        assert "No reminder is to come." in listed
         assert "1. drink the tea — fired Mon 23 Nov 2026, 14:25:31, shown 14:25:31" in listed
 
 
@@ -101,8 +103,8 @@ async def test_what_cannot_be_is_said_clearly(tmp_path: Path, clock: ManualClock
         assert "/remind in 20 minutes tea" in await live.ask("/remind")
         assert "/schedule every weekday at 8" in await live.ask("/schedule")
         assert "There is no reminder 7 here" in await live.ask("/reminders cancel 7")
-        assert "/reminders alone lists them. Or add:" in await live.ask("/reminders whatever")
-        assert (await live.ask("/reminders")).startswith("Nothing waits here.")
+        assert "/reminders lists your reminders. After /reminders" in await live.ask("/reminders whatever")
+        assert (await live.ask("/reminders")).startswith("You have no reminders here.")
 
 
 async def test_a_person_changes_what_waits(tmp_path: Path, clock: ManualClock) -> None:
@@ -117,7 +119,7 @@ async def test_a_person_changes_what_waits(tmp_path: Path, clock: ManualClock) -
         assert "2. call Bob — Mon 23 Nov 2026, 17:30" in await live.ask("/reminders change 2 today at 17:30")
         assert "Tue 24 Nov 2026, 11:00" in await live.ask("/reminders snooze 2 until tomorrow at 11:00")
         assert (await live.ask("/reminders cancel 2")) == "2. call Bob is cancelled."
-        assert (await live.ask("/reminders cancel 2")) == "Reminder 2 is over already; nothing was done."
+        assert (await live.ask("/reminders cancel 2")) == "Reminder 2 is already over, so nothing was done."
         assert (await live.ask("/reminders resume 1")) == people.OVER
         assert await swept(live, clock, 86_400) == 0
         assert await swept(live, clock, 3_600) == 1
@@ -128,7 +130,7 @@ async def test_each_person_has_a_time_zone(tmp_path: Path, clock: ManualClock) -
         await live.ask("/remind tomorrow at nine call Ann")
         assert await live.ask("/timezone tokyo") == (
             "Your time zone is Asia/Tokyo. In this time zone it is Mon 23 Nov 2026, 22:05.\n"
-            "Your earlier reminders keep the time zone they were made in; /reminders shows them: 1."
+            "Your earlier reminders (1) keep their old time zone. /reminders shows their times."
         )
         assert "call Ann — Tue 24 Nov 2026, 09:00 (Europe/Berlin)" in await live.ask("/reminders")
         assert (await live.ask("/timezone new york")).startswith("Your time zone is America/New_York.")
@@ -357,7 +359,9 @@ async def test_a_crash_shows_the_model_a_reminder_once(tmp_path: Path, clock: Ma
 async def test_a_prompt_runs_by_itself_and_its_answer_is_its_receipt(tmp_path: Path, clock: ManualClock) -> None:
     async with at_work(tmp_path, clock) as live:
         answer = await live.ask("/schedule every weekday at 8 what is new?")
-        assert answer.startswith("1. I will answer this: what is new?\nevery weekday, next Tue 24 Nov 2026, 08:00")
+        assert answer.startswith(
+            "1. I will answer this prompt: what is new?\nevery weekday, next Tue 24 Nov 2026, 08:00"
+        )
         assert await swept(live, clock, 18 * 3_600) == 1
         assert live.model.spoken()[-1] == (
             "user",
@@ -378,7 +382,7 @@ async def test_a_streak_of_failures_is_told_once_and_then_it_is_paused(tmp_path:
             await swept(live, clock, 86_400)
         shown = [(row.kind, row.text) for row in live.adapter.sent[1:]]
         assert [kind for kind, _ in shown] == ["error", "notice", "error", "notice"]
-        assert shown[1][1].startswith("This was the scheduled prompt 1. I keep trying, but will not tell you again")
+        assert shown[1][1].startswith("The scheduled prompt 1 failed. I keep trying without telling you again")
         assert shown[3][1].startswith("I paused the scheduled prompt 1, because it failed 3 times in a row.")
         assert "paused after 3 failures in a row (/reminders resume 1)" in await live.ask("/reminders")
         assert "1. news? goes on — every day, next" in await live.ask("/reminders resume 1")
@@ -433,14 +437,16 @@ async def test_a_cron_expression_fires_once_in_the_night_that_has_its_time_twice
     clock.jump(datetime(2026, 10, 24, 12, tzinfo=UTC).timestamp() - MONDAY)
     async with at_work(tmp_path, clock) as live:
         answer = await live.ask('/remind cron "30 2 * * *" take the pill')
-        assert answer.startswith("1. I will say this: take the pill\nat 02:30 every day, next Sun 25 Oct 2026, 02:30 (")
+        assert answer.startswith(
+            "1. I will remind you of this: take the pill\nat 02:30 every day, next Sun 25 Oct 2026, 02:30 ("
+        )
         assert await live.ask('/remind cron "*/2 * * * *" x') == people.TOO_OFTEN.format(least="5 minutes")
         assert (await live.ask('/remind cron "0 30 2 * * *" x')).startswith("A cron expression here has no seconds")
         assert await swept(live, clock, 12.5 * 3_600) == 1
         assert await swept(live, clock, 3_600) == 0  # 02:30 again
         await live.ask('/schedule cron "0 9 * * mon-fri" news?')
         assert "at 10:15 on Monday to Friday, next" in await live.ask('/reminders change 2 cron "15 10 * * 1-5"')
-        assert "keep the time zone they were made in; /reminders shows them: 1, 2" in await live.ask("/timezone Tokyo")
+        assert "Your earlier reminders (1, 2) keep their old time zone" in await live.ask("/timezone Tokyo")
     await clock.advance(4 * 86_400 + 7_200)
     async with at_work(tmp_path, clock) as live:
         await live.adapter.until(lambda: len(live.adapter.sent) == 2)
@@ -528,7 +534,7 @@ async def test_what_comes_again_needs_a_yes_to_its_whole_reading(tmp_path: Path,
         await adapter.press(question, "Deny")
         await live.answer(event)
         assert called(model)[0].startswith("Denied: ")
-        assert (await live.ask("/reminders")).startswith("Nothing waits here.")
+        assert (await live.ask("/reminders")).startswith("You have no reminders here.")
 
 
 # -- words that the grammar does not read --------------------------------------------------------
@@ -565,8 +571,8 @@ async def test_without_such_a_model_a_sentence_says_how_to_write_it(
     async with at_work(tmp_path, clock) as live:
         name = command.partition(" ")[0]
         assert await live.ask(command) == (
-            f"I understand times in English or ISO dates, at the beginning or the end, such as: {name} tomorrow at 9 "
-            f"call Ann, or: {name} 2027-01-31 08:00 pay the rent."
+            "I found no time in your words. Put it at the beginning or the end, in English or as an ISO date: "
+            f"{name} tomorrow at 9 call Ann, or: {name} 2027-01-31 08:00 pay the rent."
         )
 
 
@@ -596,7 +602,7 @@ async def test_a_zone_that_is_said_is_meant(tmp_path: Path, clock: ManualClock) 
     ("arguments", "error"),
     [
         ({"action": "create", "text": "x"}, "`when` is missing"),
-        ({"action": "create", "when": "tomorrow at 9"}, "Say also what the reminder is about"),
+        ({"action": "create", "when": "tomorrow at 9"}, "Also say what the reminder is about"),
         (
             {"action": "create", "when": "soon", "text": "x"},
             "'soon' is no time that I can read. It is Monday, 2026-11-23 14:05",

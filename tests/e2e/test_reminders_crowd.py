@@ -105,20 +105,17 @@ async def test_a_full_chat_is_told_from_a_person_who_has_too_many(tmp_path: Path
         for user in ("anna", "bob"):
             await live.ask("/remind in 5 minutes tea", user=user, chat="g", chat_type="group")
         full = await live.ask("/remind in 5 minutes tea", user="anna", chat="g", chat_type="group")
-        assert full.startswith("2 reminders are waiting in this chat")
+        assert full.startswith("2 reminders wait in this chat")
 
 
 async def test_the_caps_are_said_in_plain_sentences(tmp_path: Path) -> None:
     rules = ReminderRules(per_person=2, per_chat=3)
     async with running(tmp_path, config=config_in(tmp_path, reminders=rules)) as live:
         often = await live.ask("/remind every 4 minutes tea")
-        assert often == "That is too often. A reminder can repeat once in 5 minutes at most."
+        assert often == "This is too often. At least 5 minutes must lie between two times."
         group = {"chat": "g", "chat_type": "group"}
         for user in ("anna", "anna", "bob"):
-            assert "I will say this" in await live.ask("/remind every 5 minutes tea", user=user, **group)
+            assert "I will remind you of this" in await live.ask("/remind every 5 minutes tea", user=user, **group)
         assert "You already have 2 reminders here" in await live.ask("/remind in 5 minutes tea", user="anna", **group)
         full = await live.ask("/remind in 5 minutes tea", user="bob", **group)
-        assert (
-            full
-            == "3 reminders are waiting in this chat. There is room for more reminders when some are over or cancelled."
-        )
+        assert full == "3 reminders wait in this chat, and I keep no more. Try again when some are over or cancelled."

@@ -77,7 +77,9 @@ async def pair(server: RedisServer, folder: Path, *, sessions: SessionSettings |
 
 async def test_a_stop_ends_the_turn_of_another_process(redis_server: RedisServer, tmp_path: Path) -> None:
     async with pair(redis_server, tmp_path) as both:
-        assert re.match(r"Working on a message that came \d+ s ago\. /stop ends it\.", await both.asked("/status"))
+        assert re.match(
+            r"I am working on a message that came \d+ s ago\. /stop ends my work\.", await both.asked("/status")
+        )
         assert (await both.asked("/stop")).startswith("Stopping.")
         await eventually(lambda: STOPPED in both.shown("notice"))
         await eventually(lambda: both.gate.waiting == 0)

@@ -169,10 +169,10 @@ async def test_stop_names_what_goes_on_and_stop_all_ends_it(tmp_path: Path) -> N
         assert await live.ask("go") == "it runs"
         named = "command 1 (sleep 1000)"
         assert await live.ask("/stop") == (
-            f"No answer is being written. In the background runs: {named}. /stop all ends that, too."
+            f"I am writing no answer. This runs in the background: {named}. /stop all ends it, too."
         )
-        assert f"In the background: {named}, for " in await live.ask("/status")
-        assert await live.ask("/stop all") == f"Ended in the background: {named}."
+        assert f"These commands run in the background: {named}, for " in await live.ask("/status")
+        assert await live.ask("/stop all") == f"I ended what ran in the background: {named}."
         assert await live.ask("/stop all") == "Nothing is running."
         assert "background" not in await live.ask("/status")
 
@@ -217,7 +217,10 @@ async def test_everything_is_forgotten_while_a_command_writes(tmp_path: Path, re
         await live.tell("y")
         await eventually(lambda: live.adapter.shown()[-1].startswith("Forgot "))
         assert not workspaces.has(tip.key)
-        assert await live.ask("/status") == "Nothing is running.\nNo session yet; your next message starts one."
+        assert (
+            await live.ask("/status")
+            == "Nothing is running.\nThere is no session yet. Your next message starts a session."
+        )
 
 
 async def test_forgetting_some_words_takes_what_commands_printed(tmp_path: Path) -> None:
@@ -226,7 +229,7 @@ async def test_forgetting_some_words_takes_what_commands_printed(tmp_path: Path)
         assert await live.ask("go") == "begun"
         await eventually(lambda: live.adapter.shown()[-1] == "ended")
         await live.tell("/forget NAME")
-        await eventually(lambda: "The words are also in 1 file;" in live.adapter.shown()[-1])
+        await eventually(lambda: "The words are also in 1 file." in live.adapter.shown()[-1])
         await live.tell("/forget all")
         await eventually(lambda: live.adapter.shown("c", "question"))
         await live.tell("y")

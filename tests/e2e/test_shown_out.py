@@ -51,7 +51,7 @@ async def let_bob_in(folder: Path) -> None:
 
 
 async def show_bob_out(live: Live) -> None:
-    assert (await live.ask("/pair remove fake:bob", user="anna", chat="a")).startswith("Shown out")
+    assert (await live.ask("/pair remove fake:bob", user="anna", chat="a")).startswith("I shut")
 
 
 @pytest.mark.parametrize("said", ["obey bob", "/steer obey bob"])

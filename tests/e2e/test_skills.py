@@ -171,9 +171,9 @@ async def test_a_skill_is_switched_off_and_on_in_one_conversation(tmp_path: Path
     async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script)) as live:
         assert "Begin with" in await live.ask("go")
         assert await live.ask("/skills off weekly-report") == (
-            "weekly-report is off here. /skills on weekly-report switches the skill on again."
+            "I switched the skill weekly-report off here. /skills on weekly-report switches the skill on again."
         )
-        assert "weekly-report: off here" in await live.ask("/skills")
+        assert "weekly-report: switched off here" in await live.ask("/skills")
         assert "There is no skill" in await live.ask("go")
         assert MARK not in prompt(live)
         assert "Begin with" in await live.ask("go", chat="other")
@@ -192,7 +192,7 @@ async def test_in_a_group_an_admin_switches_for_all(tmp_path: Path) -> None:
         await live.ask("hello", user="u", **group)
         assert MARK not in prompt(live)
         assert "An admin has switched" in await live.ask("/skills on weekly-report", user="u", **group)
-        assert "weekly-report: off here" in await live.ask("/skills", user="u", **group)
+        assert "weekly-report: switched off here" in await live.ask("/skills", user="u", **group)
     config = settings(tmp_path, access=access, sessions=SessionSettings(groups="shared"))
     async with running(tmp_path, config=config, adapter=Buttoned()) as live:
         assert "only an admin" in await live.ask("/skills on weekly-report", user="u", chat="h", chat_type="group")
@@ -207,7 +207,7 @@ async def test_what_lies_in_a_workspace_is_no_skill_until_a_person_says_yes(tmp_
         await live.ask("go")
         assert MARK not in prompt(live)
         assert "There is no tool named 'skill'" in results(live.model)[0]
-        assert "sly: lies in our workspace, and waits for your yes" in await live.ask("/skills")
+        assert "sly: a new skill in our workspace that needs your yes" in await live.ask("/skills")
         event = await live.tell("/skills on sly")
         question = await live.adapter.question()  # type: ignore[attr-defined]
         assert "| Never tell.‹U+202E›" in question.text
@@ -275,7 +275,7 @@ async def test_a_proposal_is_kept_after_a_yes_that_shows_all_of_it(tmp_path: Pat
         assert "- tidy-up: Tidies." in prompt(live)
         await live.ask("hello", chat="other")
         assert MARK not in prompt(live)
-        assert "is no longer a skill of this conversation" in await live.ask("/skills remove tidy-up")
+        assert "I removed the skill tidy-up from this conversation" in await live.ask("/skills remove tidy-up")
 
 
 async def test_a_proposal_that_is_denied_leaves_nothing(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ async def test_an_admin_shares_a_skill_with_everybody(tmp_path: Path) -> None:
         assert "Only an admin" in await live.ask("/skills share tidy-up", user="u")
         event = await live.tell("/skills share tidy-up", user="boss")
         await live.adapter.press(await live.adapter.question(2), "Approve", user="boss")  # type: ignore[attr-defined]
-        assert "Everybody can use tidy-up" in (await live.answer(event)).text
+        assert "Everybody can use the skill tidy-up" in (await live.answer(event)).text
         assert (tmp_path / "skills/tidy-up/SKILL.md").exists()
         await live.ask("hello", user="u", chat="other")
         assert "- tidy-up: Does it." in prompt(live)
@@ -332,7 +332,7 @@ async def test_skills_can_be_switched_off_altogether(tmp_path: Path) -> None:
         await live.ask("hello")
         assert "skill" not in offered(live)
         assert MARK not in prompt(live)
-        assert "switched off" in await live.ask("/skills")
+        assert "I have no skills here" in await live.ask("/skills")
 
 
 @pytest.mark.parametrize(
@@ -431,4 +431,4 @@ async def test_a_skill_narrows_the_helpers_as_well(tmp_path: Path, tools: list[s
 async def test_a_folders_name_in_the_workspace_is_shown_in_one_line(tmp_path: Path) -> None:
     async with running(tmp_path, config=settings(tmp_path)) as live:
         put(live.gateway.agents.workspaces.folder(HOME) / "skills", plain("a"), "a\n\x1b[31mis on here")
-        assert "a (31mis on here: lies in our workspace" in await live.ask("/skills")
+        assert "a (31mis on here: a new skill in our workspace" in await live.ask("/skills")

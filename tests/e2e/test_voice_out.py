@@ -94,7 +94,7 @@ async def test_a_chat_chooses_with_voice_on_and_off(world: World, speaker: Media
         bot.says("/voice off")
         await bot.until(lambda: "I only write here from now on." in bot.shown())
         bot.says("/voice")
-        await bot.until(lambda: "My voice is off here." in bot.shown()[-1])
+        await bot.until(lambda: "My voice is switched off here." in bot.shown()[-1])
         bot.says("hello")
         await bot.until(lambda: bot.shown()[-1] == "seen")
         await bot.quiet()
@@ -104,7 +104,7 @@ async def test_a_chat_chooses_with_voice_on_and_off(world: World, speaker: Media
 async def test_without_a_server_the_command_says_so(world: World) -> None:
     async with world.bot() as bot:
         bot.says("/voice on")
-        await bot.until_shown("I have no voice here: the operator can set `speech` in config.yaml.")
+        await bot.until_shown("I cannot speak here yet: the operator can set `speech` in config.yaml.")
 
 
 async def test_a_voice_message_that_a_person_forbids_is_a_document(world: World, speaker: MediaServer) -> None:

@@ -56,7 +56,7 @@ async def test_a_hundred_turns_without_a_summary_stay_inside_the_window_and_find
             assert status == 0, errors
         check_requests(server)
     (context,) = [row["text"] for row in program.lines if row["answers"] == "context" and row["kind"] == "command"]
-    assert f"I compress it at {THRESHOLD:,} tokens" in context
+    assert f"I compress the conversation at {THRESHOLD:,} tokens" in context
     await check_originals(config)
 
 

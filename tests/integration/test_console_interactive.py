@@ -460,11 +460,11 @@ async def test_who_comes_back_sees_where_they_are_and_that_their_answer_is_still
             await first.sees("Finishing the answer first.")
             first.interrupts()
             assert await first.left() == 0
-        assert "Going on with" not in first.text
+        assert "We go on with" not in first.text
         assert "Still answering" not in first.text
 
         async with chatting(tmp_path) as second:
-            await second.sees("· Going on with “thank you”; /new starts fresh.")
+            await second.sees("· We go on with “thank you”. /new starts a fresh session.")
             await second.sees("· Still answering what you asked before.")
             await second.sees("1-2-3-4")
             second.types(CTRL_C)
@@ -532,7 +532,7 @@ async def test_it_begins_with_how_prompts_are_cached_and_ends_with_what_was_spen
             terminal.types(CTRL_D)
             assert await terminal.left() == 0
     last = (
-        r"“thank you”: 2 messages, [\d,]+ tokens.*?`legato chat` goes on with this session\..*?"
-        r"/resume\s+s_\w+ comes back to\s+this one\."
+        r"“thank you”: 2 messages, [\d,]+ tokens.*?`legato chat` goes on from here\..*?"
+        r"/resume\s+s_\w+ comes back to\s+this\s+session\."
     )
     assert re.search(last, terminal.text, re.DOTALL)

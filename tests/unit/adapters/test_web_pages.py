@@ -98,10 +98,10 @@ def test_an_empty_window_says_how_it_is_filled() -> None:
     empty = joined(window(None, [], [], [], [], None, frame("person")))
     for said in (
         "The window is empty",
-        "None so far.",
-        "None. /pin sets",
-        "Nothing is remembered yet.",
-        "Nothing waits.",
+        "I have not compressed this conversation.",
+        "There are no rules yet. /pin sets",
+        "I remember nothing yet.",
+        "There are no reminders yet.",
     ):
         assert said in empty
     assert "<button" not in empty
@@ -109,8 +109,8 @@ def test_an_empty_window_says_how_it_is_filled() -> None:
 
 def test_a_copy_of_a_compacted_session_says_where_its_compactions_are() -> None:
     copied = joined(window(replace(shares(50), compactions=1), [], [], [], [], None, frame("person")))
-    assert "No compaction since /resume or /branch." in copied
-    assert "None so far." not in copied
+    assert "Nothing was compressed since /resume or /branch." in copied
+    assert "I have not compressed this conversation." not in copied
 
 
 def test_what_fills_the_window_stands_there_with_the_commands_that_change_it() -> None:
@@ -198,9 +198,9 @@ def test_the_operator_is_told_what_is_wrong_and_what_is_unknown() -> None:
     held_up = joined(inside(seen(problems=(trouble,), moves=False, reader="unreached"), ""))
     assert ("All is well: nothing waits." in well, "it is down" in well) == (True, False)
     assert ("All is well" in ill, "it is down" in ill, "Done." in ill) == (False, True, True)
-    assert "Messages are answered, but this is wrong:" in ill
+    assert "Legato answers messages, but something is wrong:" in ill
     assert 'model away, since <time datetime="2026-11-29T12:00:00' in ill
-    assert ("Messages are held up:" in held_up, "Cannot be reached" in held_up) == (True, True)
+    assert ("Legato cannot answer messages at the moment:" in held_up, "Cannot be reached" in held_up) == (True, True)
     assert "All is well: 2 messages being answered." in joined(inside(seen(waiting=2), ""))
     assert "&quot;oldest_item&quot;: null" in well
 
@@ -214,13 +214,13 @@ def test_the_operator_sees_four_figures_and_each_platform() -> None:
         ("Spent today", "$2.00"),
         ("Fullest window", "0%"),
     ]
-    for line in ("3 turns, 95 % within 5 s", "22:13 UTC: $0.5000, 50 tokens", "22:13 UTC: 50% full or less"):
+    for line in ("3 turns, 95 % of them within 5 s", "22:13 UTC: $0.5000, 50 tokens", "22:13 UTC: at most 50% full"):
         assert line in told
     assert re.search(r"<b>Telegram</b><span class=\"well\">Connected</span>.*2 to be shown", told)
 
 
 def test_the_operator_sees_todays_cost_beside_the_budget() -> None:
-    assert "There is no budget" in joined(inside(seen(cost(0, 3.0), cost(1, 2.0)), ""))
+    assert "No budget limits" in joined(inside(seen(cost(0, 3.0), cost(1, 2.0)), ""))
     assert "Today: $2.0000 of the $5.00" in joined(inside(seen(cost(0, 3.0), cost(1, 2.0), budget=5.0), ""))
 
 
@@ -243,7 +243,7 @@ def test_days_without_prices_are_shown_by_their_tokens() -> None:
 
 
 def test_a_half_full_window_is_half_a_column() -> None:
-    html = columns([0.5], ["09:00 UTC: 50% full or less"], "Fullest window", 1.0)
+    html = columns([0.5], ["09:00 UTC: at most 50% full"], "Fullest window", 1.0)
     assert 'height="13.00" class="part"' in html
 
 

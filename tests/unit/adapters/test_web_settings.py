@@ -78,7 +78,11 @@ MODEL = {"where": "model", "provider": "own", "name": " m ", "address": " http:/
     ("fields", "asked", "told"),
     [
         (MODEL | {"verb": "try"}, [("try_model", CHOSEN, "k", True)], "It answers."),
-        (MODEL, [("save_model", CHOSEN, "k", True)], "Saved. In force now: a, b. From the next start on: c. Say some"),
+        (
+            MODEL,
+            [("save_model", CHOSEN, "k", True)],
+            "Saved. These settings hold from now on: a, b. These settings hold from the next start on: c. Say some",
+        ),
         (MODEL | {"name": " "}, [], "Choose a model first."),
         ({"where": "again"}, [("start_again",)], "Legato stops cleanly"),
         ({"where": "chat", "verb": "try"}, [("try_platform", "chat")], "It refuses."),
@@ -93,7 +97,7 @@ MODEL = {"where": "model", "provider": "own", "name": " m ", "address": " http:/
                 ("save", "adapters.chat", "", {"token": "t\nu", "list": ""}, {"token": "", "list": "a"}, True),
                 ("try_platform", "chat"),
             ],
-            "Saved. In force now: a, b. From the next start on: c. It refuses.",
+            "Saved. These settings hold from now on: a, b. These settings hold from the next start on: c. It refuses.",
         ),
         (
             {"where": "chat", "verb": "off", "was enabled": "true"},
@@ -110,7 +114,7 @@ MODEL = {"where": "model", "provider": "own", "name": " m ", "address": " http:/
             [("add_key", "anna", "person", "2", True)],
             "Copy this key now. It is never shown again: sk-1",
         ),
-        ({"where": "keys", "name": "anna", "verb": "remove"}, [("remove_key", "anna")], "anna is removed"),
+        ({"where": "keys", "name": "anna", "verb": "remove"}, [("remove_key", "anna")], "The key anna is removed"),
     ],
 )
 async def test_each_form_asks_the_desk_for_one_thing(
@@ -132,7 +136,7 @@ async def test_a_model_that_was_tried_stays_in_its_form(verb: str, offered: tupl
     ("saved", "told", "later"),
     [
         (Saved(), "Nothing has changed.", False),
-        (Saved(files=("f",), later=("c",)), "Saved. From the next start on: c.", True),
+        (Saved(files=("f",), later=("c",)), "Saved. These settings hold from the next start on: c.", True),
         (Saved(files=("f",)), "Saved.", False),
         (Saved(problems=("a is no number",)), "Nothing was saved: a is no number", False),
     ],
@@ -162,7 +166,7 @@ LATE = {"reader": "reads", "last_update": "2026-01-02T03:04:05+00:00"}
 @pytest.mark.parametrize(
     ("served", "step", "opens"),
     [
-        (None, "Chat works from the next start on. Start again now", True),
+        (None, "Chat works after the next start. Start again now", True),
         ({"reader": "gone", "last_update": None}, "Chat is not connected yet (gone). Press Check to see why.", True),
         (
             {"reader": "reads", "last_update": None},
@@ -269,7 +273,7 @@ def test_titles(at: str, name: str, title: str) -> None:
 def test_only_the_owner_makes_keys(owner: bool, end: str) -> None:
     there = shown(keys_page(SETTINGS, "t", Done(), owner=owner))
     assert "anna: a person Take back" in there
-    assert there.removesuffix(" The server that takes them").endswith(end)
+    assert there.removesuffix(" The server that takes keys").endswith(end)
 
 
 @pytest.mark.parametrize(("told", "shown_times"), [("use it", 0), ("answer calls", 1)])

@@ -26,7 +26,7 @@ async def test_the_turns_of_who_is_shown_out_are_stopped_in_every_process() -> N
     here = SimpleNamespace(source=SimpleNamespace(platform="fake"))
     facts: dict[str, Any] = {"people": people, "inbound": here, "argument": "remove fake:bob"}
     context = SimpleNamespace(store=store, running_turns=running, clock=clock, **facts)
-    assert str(await pair.run(cast(CommandContext, context))).startswith("Shown out")
+    assert str(await pair.run(cast(CommandContext, context))).startswith("I shut fake:bob")
     people.pairing.show_out.assert_awaited_once_with("fake", "bob")
     running.for_person.assert_called_once_with("fake", "bob")
     assert [call.args for call in store.signal.await_args_list] == [(key, "stop", clock.now()) for key in keys]

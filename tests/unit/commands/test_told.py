@@ -52,9 +52,13 @@ def test_what_was_used_is_one_line(totals: list[UsageTotal], line: str) -> None:
 @pytest.mark.parametrize(
     ("count", "why"),
     [
-        (9, "the last 9 messages would stay word for word: 20 should (compression.protect_last_n), but no more fit"),
-        (20, "the last 20 messages would stay word for word: compression.protect_last_n is 20."),
-        (25, "the last 25 messages would stay word for word: they fit into 640 tokens."),
+        (
+            9,
+            "the last 9 messages would stay word for word, because the setting compression.protect_last_n wants 20, "
+            "but no more fit",
+        ),
+        (20, "the last 20 messages would stay word for word, because the setting compression.protect_last_n is 20."),
+        (25, "the last 25 messages would stay word for word, because they fit into 640 tokens."),
     ],
 )
 def test_how_many_messages_stay_is_told_with_the_reason(count: int, why: str) -> None:
@@ -64,16 +68,16 @@ def test_how_many_messages_stay_is_told_with_the_reason(count: int, why: str) ->
 def test_what_is_estimated_of_it_is_told() -> None:
     assert _estimated([USED]) == []
     assert _estimated([replace(USED, label=BROKEN_OFF), replace(USED, calls=9)]) == [
-        "  Of that, estimated for answers that broke off: 2 calls, 1,000 tokens in, 30 out, $0.50"
+        "  The estimate for answers that broke off is part of it: 2 calls, 1,000 tokens in, 30 out, $0.50"
     ]
 
 
 @pytest.mark.parametrize(
     ("spent", "resets_at", "line"),
     [
-        (400_000, None, "Cap for you today: $0.60 left of $1.00"),
-        (1_200_000, None, "Cap for you today: $0.00 left of $1.00"),
-        (0, 7_300.0, "Cap for you today: $1.00 left of $1.00, for another 2 h"),
+        (400_000, None, "The cap for you today leaves $0.60 of $1.00"),
+        (1_200_000, None, "The cap for you today leaves $0.00 of $1.00"),
+        (0, 7_300.0, "The cap for you today leaves $1.00 of $1.00 for the next 2 h"),
     ],
 )
 def test_a_cap_says_what_is_left(spent: int, resets_at: float | None, line: str) -> None:
@@ -120,7 +124,7 @@ DONE = {"due_at": None, "state": "done", "fired": 1, "fired_at": 1_700_000_000.0
     ("changed", "row", "end"),
     [
         ({"state": "cancelled", "due_at": None}, None, "cancelled"),
-        ({"state": "missed", "due_at": None}, None, "its time passed while I was not running, so it was left out"),
+        ({"state": "missed", "due_at": None}, None, "I was not running at its time, so I left it out"),
         (
             {"state": "paused", "due_at": None, "failures": 1},
             None,
