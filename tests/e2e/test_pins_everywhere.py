@@ -109,7 +109,7 @@ class Person:
         """One thing; a request that it makes is checked."""
         seen = len(live.model.requests)
         answer = await live.answer(await live.tell("hello" if what == "say" else what))
-        if answer.text.startswith("Took") and answer.kind == "command" and "pin" in what:
+        if answer.text.startswith("I removed") and answer.kind == "command" and "pin" in what:
             which = what.rpartition(" ")[2]
             self.pins = [] if which == "all" else [each for n, each in enumerate(self.pins, 1) if n != int(which)]
         elif answer.text.startswith("Pinned as number"):

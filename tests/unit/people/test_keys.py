@@ -55,7 +55,7 @@ async def test_a_key_is_its_secrets_and_only_a_hash_is_kept() -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "a" * 65])
 async def test_a_name_is_one_word(name: str) -> None:
-    with pytest.raises(UserError, match="cannot name a key"):
+    with pytest.raises(UserError, match="cannot be the name of a key"):
         await keys(Folder(), ManualClock()).add(Key(name=name))
 
 
@@ -104,7 +104,7 @@ async def test_who_talks_by_which_key(person: str, of: str | None) -> None:
     for each in (ANNA, DOOR):
         await known.add(each)
     if of is None:
-        with pytest.raises(UserError, match=f"no key for {person}: `legato keys add {person.partition('/')[0]}`"):
+        with pytest.raises(UserError, match=f"no key for {person}. `legato keys add {person.partition('/')[0]}`"):
             await known.of(person)
     else:
         assert (await known.of(person)).name == of
