@@ -118,7 +118,13 @@ class ApiAdapter:
     async def probe(self) -> Sequence[Finding]:
         """What `legato check` says of the API."""
         where = f"http://{self._settings.host}:{self._settings.port}"
-        found = [Finding(what="API", ok=True, detail=f"{where}/v1, for whoever has a key (`legato keys add NAME`)")]
+        found = [
+            Finding(
+                what="API",
+                ok=True,
+                detail=f"{where}/v1, for everybody who has a key (`legato keys add NAME` makes a key)",
+            )
+        ]
         return [*found, *hooks.findings(self._settings.hooks, where, self._host.served)]
 
     async def aclose(self) -> None:

@@ -28,7 +28,7 @@ _USER_NAME: Final = "X-OpenWebUI-User-Name"
 _CHAT: Final = "X-OpenWebUI-Chat-Id"
 _CHAT_FIELDS: Final = ("chat_id", "conversation_id", "session_id")
 _LONGEST_NAME: Final = 128  # characters
-_CLOSED: Final = "The server is stopping. Your message is kept: ask again in a moment for the answer."
+_CLOSED: Final = "The server is stopping, but keeps your message. Send it again in a moment to get the answer."
 
 
 class Chat(Struct, kw_only=True):

@@ -38,10 +38,10 @@ _MOST_RECENT: Final = 10_000  # questions in memory
 _LOOKED_AT: Final = 60  # rows of a conversation
 _FULL_FOR: Final = 5.0  # seconds after which a full lane may have room
 _DECIDES: Final = ("approve", "deny", "answer")
-_CROWDED: Final = "Too many requests are waiting: ask again when some of them are answered."
-_FULL: Final = "Too many messages of this conversation are waiting: ask again when some of them are answered."
-MORE: Final = "(There are {count:,} more of these: they begin your next answers.)"
-TOGETHER: Final = "This message was answered together with another one of this conversation."
+_CROWDED: Final = "Too many requests wait for an answer. Send yours again in a moment."
+_FULL: Final = "Too many messages of this conversation wait for an answer. Send yours again in a moment."
+MORE: Final = "({count:,} more messages come with your next answers.)"
+TOGETHER: Final = "I answered this message together with another message of this conversation."
 
 
 class Asked(Struct, frozen=True, kw_only=True):

@@ -43,7 +43,9 @@ class EmbeddingsRoute(Struct, kw_only=True):
         key = await chat.server.caller(request)
         wanted = shaped(decoded(await body_of(request, chat.clock)), _Wanted)
         if wanted.dimensions is not None:
-            raise invalid("dimensions", "Leave `dimensions` out: it cannot be chosen here.", "unsupported_parameter")
+            raise invalid(
+                "dimensions", "Leave `dimensions` out, because you cannot choose it here.", "unsupported_parameter"
+            )
         texts = [wanted.input] if isinstance(wanted.input, str) else wanted.input
         asks = ChatRequest(model=wanted.model, turns=(Turn(role="user"),), user=wanted.user or "")
         source = replace(asked_in(request, key, asks).source, thread=ERRANDS)
@@ -52,7 +54,9 @@ class EmbeddingsRoute(Struct, kw_only=True):
         except SpendCapReached as error:
             raise cap_reached(str(error)) from error
         except (ProviderError, TimeoutError) as error:
-            raise failed(str(error) or "The server of the embedding model does not answer.") from error
+            raise failed(
+                str(error) or "The server of the embedding model does not answer. Try again in a moment."
+            ) from error
         if found is None:
             raise ApiError(404, _NONE, code="model_not_found", param="model")
         name, vectors, tokens = found

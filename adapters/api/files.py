@@ -21,14 +21,14 @@ _NO_NAME: Final = re.compile(r"[\x00-\x1f\x7f/\\\ud800-\udfff]")
 async def kept(views: Views, source: Source, pieces: Sequence[Piece]) -> tuple[Attachment, ...]:
     """Keep the files of a message. Raises ApiError, StoreUnavailable."""
     if len(pieces) > MOST:
-        raise invalid("messages", f"A message may hold at most {MOST} files, and this one has {len(pieces):,}.")
+        raise invalid("messages", f"A message may hold at most {MOST} files, but this message has {len(pieces):,}.")
     return tuple([await _kept(views, source, piece) for piece in pieces])
 
 
 async def _kept(views: Views, source: Source, piece: Piece) -> Attachment:
     mime, content = await asyncio.to_thread(piece.content)
     if len(content) > LARGEST:
-        text = f"A file may have at most {LARGEST:,} bytes, and this one has {len(content):,}."
+        text = f"A file may have at most {LARGEST:,} bytes, but this file has {len(content):,}."
         raise ApiError(413, text, code="file_too_large", param=piece.param)
     name = _NO_NAME.sub("_", piece.name)[:200]
     ref = (await asyncio.to_thread(sha256, content)).hexdigest()[:24]

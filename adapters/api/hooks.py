@@ -49,7 +49,7 @@ class Hooks(Struct, kw_only=True):
         """Take a delivery. Raises ApiError, StoreUnavailable."""
         name = parts_of(request)["name"]
         if (hook := self.hooks.get(name)) is None:
-            raise ApiError(404, "There is no hook with this name: see adapters.api.hooks in config.yaml.")
+            raise ApiError(404, "There is no hook with this name. adapters.api.hooks in config.yaml names the hooks.")
         body = await body_of(request, self.clock, most=LARGEST)
 
         def header(title: str) -> str | None:
@@ -90,7 +90,7 @@ class Hooks(Struct, kw_only=True):
             raise ApiError(409, str(error)) from None
         if status == "full":
             raise ApiError(
-                429, "Too many messages are waiting in this hook's chat: try again later.", retry_after=_FULL_FOR
+                429, "Too many messages wait in this hook's chat. Send the event again later.", retry_after=_FULL_FOR
             )
         return status
 
@@ -101,7 +101,9 @@ class Hooks(Struct, kw_only=True):
             self._since[name], self._taken[name] = now, 0
         if self._taken[name] >= most:
             left = self._since[name] + _MINUTE - now
-            raise ApiError(429, f"This hook takes {most} deliveries a minute: try again later.", retry_after=left)
+            raise ApiError(
+                429, f"This hook takes at most {most} events a minute. Send the event again later.", retry_after=left
+            )
         self._taken[name] += 1
 
     def _count_refused(self, name: str, why: str, remote: str | None) -> None:
@@ -133,5 +135,5 @@ def findings(hooks: Mapping[str, HookSettings], where: str, served: Collection[s
         to = hook.to
         ok = to is None or to.platform in served
         if to is not None and not ok:
-            told += f": {to.platform} is not served here; enable it in `adapters`, or name another chat"
+            told += f": Legato does not serve {to.platform} here; enable it in `adapters`, or name another chat"
         yield Finding(what="hook", ok=ok, detail=told)

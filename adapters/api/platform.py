@@ -63,7 +63,10 @@ class HookSettings(Section):
     def contradictions(self) -> Iterator[Contradiction]:
         """Nothing is asked for, or allowed, in vain."""
         if self.thread is not None and self.chat == HOME:
-            yield ("thread", "chat"), "needs a chat: the home chat is the thread in which somebody wrote /home"
+            yield (
+                ("thread", "chat"),
+                "needs a chat, because the home chat already names the thread in which somebody wrote /home",
+            )
         for key in ("task", "tools"):
             if self.do == "show" and getattr(self, key):
                 yield (key, "do"), "needs do: ask"

@@ -114,7 +114,7 @@ class Server(Struct, kw_only=True):
         except ApiError as error:
             response = refusal(error)
         except StoreUnavailable:
-            response = refusal(unavailable("The store does not answer right now: try again in a moment.", 1))
+            response = refusal(unavailable("The store does not answer right now. Try again in a moment.", 1))
         if not response.prepared:
             for name, value in _SAFE.items():
                 response.headers.setdefault(name, value)
@@ -159,7 +159,7 @@ def parts_of(request: web.BaseRequest) -> Mapping[str, str]:
 async def body_of(request: web.BaseRequest, clock: Clock, *, most: int = LARGEST) -> bytes:
     """The body of a request, of limited size and in a limited time. Raises ApiError."""
     if request.headers.get("Content-Encoding", "identity") != "identity":
-        raise ApiError(415, "Send the body as it is, not compressed.", code="unsupported_encoding")
+        raise ApiError(415, "The body is compressed. Send it without compression.", code="unsupported_encoding")
     if (request.content_length or 0) > most:
         raise too_large(most)
     if request.content.is_eof() and (request.content_length or 0) > 0:  # as nearly always
@@ -172,7 +172,7 @@ async def body_of(request: web.BaseRequest, clock: Clock, *, most: int = LARGEST
                 if len(body) > most:
                     raise too_large(most)
     except TimeoutError:
-        raise ApiError(408, "The body took too long to arrive.", code="timeout") from None
+        raise ApiError(408, "The body took too long to arrive. Send it again.", code="timeout") from None
     except (RuntimeError, AssertionError, ClientError, web.RequestPayloadError, HttpProcessingError):
         raise ApiError(400, "The body cannot be read.") from None
     return bytes(body)

@@ -521,7 +521,10 @@ def _turn(message: _Message, param: str) -> Turn:
     text, pieces = (message.content, ()) if isinstance(message.content, str) else _words(message, param)
     if message.role == "tool":
         if not _SAFE_ID.fullmatch(message.tool_call_id or ""):
-            raise invalid(f"{param}.tool_call_id", f"`{param}.tool_call_id` must name the call that is answered.")
+            raise invalid(
+                f"{param}.tool_call_id",
+                f"`{param}.tool_call_id` must hold the id of the call that this message answers.",
+            )
         return Turn(role="tool", text=text, pieces=pieces, call_id=message.tool_call_id or "", name=message.name or "")
     if message.role == "assistant":
         calls = tuple(_call(call, f"{param}.tool_calls[{n}]") for n, call in enumerate(message.tool_calls or ()))

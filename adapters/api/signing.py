@@ -26,7 +26,7 @@ _LONGEST_NAME: Final = 200  # characters
 NO_HEADER: Final = (
     "The header {name} is missing, or came twice: give the sender this hook's secret, so that the sender can sign."
 )
-NOT_SIGNED: Final = "The signature in {name} is wrong: the sender and this hook must have the same secret."
+NOT_SIGNED: Final = "The signature in {name} is wrong. Give the sender and this hook the same secret."
 TOO_OLD: Final = (
     "The time in {name} is more than 5 minutes off this machine's clock: set both clocks, and send the request again."
 )

@@ -66,7 +66,10 @@ class Intake:
         except StoreUnavailable as error:
             if not self._outage:
                 self._outage = True
-                await self._complain(f"Messages cannot be stored right now ({error}). They wait, and none is lost.")
+                await self._complain(
+                    f"I cannot store your messages right now ({error}). I try again until it works, and nothing is "
+                    "lost."
+                )
             return batch
         self._outage = False
         refused = {result.event_id for result in results if result.status == "refused"}

@@ -52,12 +52,12 @@ from gateway.runtime.structs import replace
 BATCH: Final = 64
 NAME: Final = "Legato"
 LEAVE: Final = ("/quit", "/exit", "quit", "exit")  # the bare words as in other shells
-LEAVING: Final = "/quit, /exit or Ctrl-D leaves; what is running is finished first"
+LEAVING: Final = "/quit, /exit or Ctrl-D leaves; Legato finishes the answer first"
 LIVE_ROWS: Final = 5  # most screen rows of the line being written: the prompt must keep its place
 REFRESH: Final = 1.0  # seconds between looks at the toolbar
 REDRAW: Final = 0.03  # seconds, at least, between redraws while text streams
 FINISHING: Final = "Finishing the answer first. Press Ctrl-C to leave at once; the next start finishes the answer."
-RESUMING: Final = "Still answering what you asked before."
+RESUMING: Final = "I am still answering your earlier message."
 REMEMBERED: Final = 64  # ids of replies shown in full, against a partial that comes late
 LONGEST_REMEMBERED: Final = 16 * 1024  # characters of what was typed: a pasted file is not worth it
 
@@ -94,7 +94,7 @@ class CommandCompleter(Completer):
     """Completes the slash command that a message begins with."""
 
     def __init__(self, commands: Sequence[tuple[str, str]]) -> None:
-        own = [(LEAVE[0], "leave; what is running is finished first")]
+        own = [(LEAVE[0], "leave; Legato finishes the answer first")]
         self._commands = sorted((f"/{name.lstrip('/')}", text) for name, text in [*commands, *own])
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
@@ -370,7 +370,7 @@ class InteractiveConsole:
             if said is not None:
                 batch.append(said)
             if batch and (lost := await self._intake.offer(batch, accept)):
-                await self._complain(f"Not sent: {len(lost)} of your messages could not be stored.")
+                await self._complain(f"{len(lost)} of your messages could not be stored, so nobody answers them.")
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()

@@ -22,7 +22,7 @@ from adapters.console.wrapping import LONGEST, Cells, Fragment, breaks
 from gateway.domain.chat import OutboundKind
 from gateway.domain.wording import printable
 
-REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
+REWRITTEN: Final = "· (I changed the answer above; its new version goes on here)\n"
 ANEW: Final = "· …\n"  # between what was said before a tool ran, or by an attempt that broke off, and what is said now
 _GROWN: Final = 1.01
 _LONG: Final = 3  # seconds of work that are worth a figure

@@ -167,14 +167,21 @@ class DiscordAdapter:
         user = self._connection.user
         found = [Finding(what="discord", ok=True, detail=f"{user.name if user else ''} (bot {self.account})")]
         if not self._connection.reads_everything:
-            detail = f"off, so it reads mentions, replies and direct messages only; turn it on at {failures.PORTAL}"
+            detail = (
+                "switched off, so the bot reads only mentions, replies and direct messages; switch it on at "
+                f"{failures.PORTAL}"
+            )
             found.append(Finding(what="discord Message Content", ok=None, detail=detail))
         where = "the bot is in no server yet; docs/discord.md tells how to invite it"
         if guilds:
             names = ", ".join(str(each["name"]) for each in guilds[:5])
             where = f"{len(guilds)}: {names}{', …' if len(guilds) > 5 else ''}"
         found.append(Finding(what="discord servers", ok=bool(guilds) or None, detail=where))
-        told = f"{len(offered)} offered" if offered else "none are offered yet; a start offers them"
+        told = (
+            f"{len(offered)} offered"
+            if offered
+            else "Discord knows no commands of the bot yet; the next start adds them"
+        )
         return [*found, Finding(what="discord commands", ok=bool(offered) or None, detail=told)]
 
     # -- showing ----------------------------------------------------------------------------

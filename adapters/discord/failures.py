@@ -67,7 +67,7 @@ def mapped(error: BaseException) -> AdapterError:
         case HTTPException():
             return DeliveryRefused(error.text or f"Discord says {error.status}")
     if isinstance(error, NEVER_LEFT):
-        return Disconnected(f"Discord cannot be reached ({_named(error)}): is there a network?")
+        return Disconnected(f"Discord cannot be reached ({_named(error)}). Check the network.")
     return Ambiguous(f"Discord's answer was lost ({_named(error)}).")
 
 

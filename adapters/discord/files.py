@@ -20,7 +20,7 @@ from gateway.runtime.connections import too_large
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused
 
 _PLAIN: Final = discord.MessageFlags()
-GONE: Final = "Discord does not have it any more"
+GONE: Final = "Discord no longer has the file"
 
 
 async def fetch(calls: ApiClient, file: Attachment) -> bytes:

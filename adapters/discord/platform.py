@@ -68,7 +68,10 @@ class DiscordSettings(AdapterSettings):
         for rule, channels in rules.items():
             for channel in channels:
                 if (other := first.setdefault(channel, rule)) != rule:
-                    yield (rule, other), f"names the channel {channel}, as {other} does: leave it in one of them"
+                    yield (
+                        (rule, other),
+                        f"names the channel {channel}, and {other} names it, too: name the channel in one list only",
+                    )
 
 
 _NO_PERSON = (

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 NO_SERVER: Final = "Send this command on the server where I should join a voice channel."
-NOWHERE: Final = "Join a voice channel first, then say /voice join again."
+NOWHERE: Final = "Join a voice channel first, then send /voice join again."
 ELSEWHERE: Final = (
     "Send this command in the text chat of {name} itself, so that everybody in the voice channel sees that I listen."
 )
@@ -47,7 +47,7 @@ _MOST: Final = 30_000  # packets that wait, ten minutes
 _PACKET_SECONDS: Final = 0.02  # the library sends one each time
 _INEXACT: Final = 0.1  # seconds by which a file's length may differ from its packets'
 _MOST_HEARD: Final = 16 * 1024 * 1024  # bytes of recordings that wait to be written down
-LOST: Final = "I do not have the recording any more, please say it again"
+LOST: Final = "I no longer have the recording, so please say it again"
 _HEADS: Final = 2  # packets of an Ogg file with Opus that are no sound
 
 

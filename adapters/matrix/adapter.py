@@ -133,9 +133,12 @@ class MatrixAdapter:
         finally:
             await server.aclose()
         if told["user_id"] != self.account:
-            detail = f"the token is {told['user_id']}'s, not {self.account}'s; correct user or token of adapters.matrix"
+            detail = (
+                f"the token belongs to {told['user_id']}, not to {self.account}; correct user or token in "
+                "adapters.matrix"
+            )
             return [Finding(what="matrix", ok=False, detail=detail)]
-        where = f"in {len(rooms)}" if rooms else "in none yet; invite it into one"
+        where = f"in {len(rooms)}" if rooms else "the bot is in no room yet; invite it into a room"
         found = [Finding(what="matrix", ok=True, detail=self.account)]
         return [*found, Finding(what="matrix rooms", ok=bool(rooms) or None, detail=where)]
 
@@ -270,7 +273,7 @@ class MatrixAdapter:
         if not secret:
             return content
         if self._encryption is None:
-            raise FileRefused("it is encrypted, and I cannot read that here")
+            raise FileRefused("it is encrypted, and I cannot read encrypted files here")
         try:
             return self._encryption.opened_file(content, secret)
         except ValueError as error:

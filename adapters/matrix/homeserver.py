@@ -105,9 +105,9 @@ class Homeserver:
         named = "/".join(quote(each, safe="") for each in address.removeprefix("mxc://").split("/", 1))
         answer = await self._authorized("GET", f"/_matrix/client/v1/media/download/{named}", most=LARGEST_FETCHED)
         if answer.status in (403, 404, 410):
-            raise FileRefused("the server does not have it any more")
+            raise FileRefused("the server no longer has the file")
         if answer.status != httpx.codes.OK:
-            raise AdapterError(f"the server's files answered {answer.status}")
+            raise AdapterError(f"the server's file store answered {answer.status}")
         return answer.content
 
     async def aclose(self) -> None:
@@ -132,7 +132,7 @@ class Homeserver:
         try:
             await self._sign_in(former, device)
         except StoreUnavailable as error:  # of the notes
-            raise AdapterError(f"The login cannot be read or noted now: {error}") from error
+            raise AdapterError(f"Legato cannot read or store its login right now: {error}") from error
 
     async def _sign_in(self, former: str, device: str) -> None:
         """Have another token than the `former` one, which may be another call's or process's."""
@@ -140,7 +140,9 @@ class Homeserver:
             if self._token != former or await self._is_noted(former):
                 return
             if self._password is None:
-                raise SignedOut(f"The server does not know the token of {self.user}; renew adapters.matrix.token.")
+                raise SignedOut(
+                    f"The server does not know the token of {self.user}. Put a new token into adapters.matrix.token."
+                )
             log.info("matrix_signs_in", user=self.user)
             body = {**self._login, "initial_device_display_name": "Legato", **({"device_id": device} if device else {})}
             answer = await self._asked("POST", f"{_CLIENT}/login", token="", content=json.dumps(body).encode())

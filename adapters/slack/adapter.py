@@ -195,13 +195,15 @@ class SlackBot:
             found = [Finding(what="slack", ok=True, detail=f"{told['user']} in {told['team']} (bot {self.account})")]
             given = [each.strip() for each in headers.get("x-oauth-scopes", "").split(",")]
             if lacking := [each for each in SCOPES.split() if each not in given]:
-                detail = f"missing: {', '.join(lacking)}; add them at {APPS}, page OAuth & Permissions, and reinstall"
+                detail = (
+                    f"the bot lacks {', '.join(lacking)}; add them at {APPS}, page OAuth & Permissions, and reinstall"
+                )
                 found.append(Finding(what="slack scopes", ok=None, detail=detail, public=True))
             listed = await self._calls("users.conversations", types="public_channel,private_channel", limit=200)
         except AdapterError as error:
             return [Finding(what="slack", ok=False, detail=str(error))]
         names = [f"#{each['name']}" for each in listed["channels"]]
-        where = "the bot is in no channel yet; /invite it there, or write it a direct message"
+        where = "the bot is in no channel yet; /invite it into a channel, or write it a direct message"
         if names:
             where = f"{len(names)}: {', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
         return [*found, Finding(what="slack channels", ok=bool(names) or None, detail=where)]
@@ -319,7 +321,7 @@ class SlackBot:
         try:
             async with self._calls.http.post(root + path, json=body, proxy=self._calls.client.proxy) as response:
                 if response.status == 404:
-                    raise DeliveryRefused("Slack takes no answer to this command any more; give it again")
+                    raise DeliveryRefused("Slack no longer accepts an answer to this command; send the command again")
                 response.raise_for_status()
         except (aiohttp.ClientError, OSError) as error:
             raise mapped(error) from error

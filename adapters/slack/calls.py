@@ -114,7 +114,7 @@ def mapped(error: BaseException) -> AdapterError:
     if isinstance(error, SlackApiError):
         return _refusal(error)
     if isinstance(error, NEVER_LEFT):
-        return Disconnected(f"Slack cannot be reached ({_named(error)}): is there a network?")
+        return Disconnected(f"Slack cannot be reached ({_named(error)}). Check the network.")
     return Ambiguous(f"Slack's answer was lost ({_named(error)}).")
 
 

@@ -14,7 +14,7 @@ from gateway.domain.chat import Attachment, KeptFile
 from gateway.runtime.connections import at_most, too_large
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, repeatable
 
-GONE: Final = "Slack does not have it any more"
+GONE: Final = "Slack no longer has the file"
 NO_SCOPE: Final = (
     f"the bot lacks the scope files:read: add it at {APPS}, page OAuth & Permissions, and reinstall the app"
 )

@@ -159,7 +159,7 @@ class TelegramBot:
                 try:
                     await self._bot.initialize()
                 except UNREADABLE as error:
-                    raise TelegramError("what it says of the bot itself cannot be read") from error
+                    raise TelegramError("Telegram's answer about the bot cannot be read") from error
                 self._open = True
         return self._bot
 
@@ -438,7 +438,7 @@ class TelegramAdapter(TelegramBot):
     def _of_reading(self, webhook: WebhookInfo) -> Sequence[Finding]:
         if not webhook.url:
             return ()
-        detail = "another program receives its messages by a webhook; starting here ends that"
+        detail = "another program receives the bot's messages through a webhook; starting Legato here ends that webhook"
         return [Finding(what="telegram webhook", ok=None, detail=detail)]
 
 

@@ -42,7 +42,7 @@ _CONNECTIONS: Final = 16  # files read at once
 _WAIT: Final = 5.0  # seconds after a 429 that does not say how long
 
 TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that Telegram lets bots fetch"
-GONE: Final = "Telegram does not have it any more"
+GONE: Final = "Telegram no longer has the file"
 
 
 class Downloads:
@@ -104,7 +104,9 @@ def _check(response: httpx.Response) -> None:
     if not response.is_success:
         raise AdapterError(f"Telegram's file server answered {response.status_code}")
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise AdapterError("Telegram's file server sent it packed")  # unpacked, a little of it may fill the memory
+        raise AdapterError(
+            "Telegram's file server sent the file compressed"
+        )  # unpacked, a little of it may fill the memory
 
 
 def is_photo(content: bytes) -> bool:

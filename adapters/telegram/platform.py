@@ -91,7 +91,7 @@ def person_problem(name: str) -> str | None:
     if re.fullmatch(r"(\d+|\*)(@(-?\d+|\*))?|-\d+@(-\d+|\*)", name):
         return None
     if re.fullmatch(r"-\d+", name):
-        return f'names a group in the place of a person; "telegram:*@{name}" is everybody in the group'
+        return f'names a group instead of a person; "telegram:*@{name}" names everybody in the group'
     return 'must give a number, as in "telegram:12345678"'
 
 

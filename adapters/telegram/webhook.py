@@ -111,9 +111,9 @@ class WebhookAdapter(TelegramBot):
 
     def _of_reading(self, webhook: WebhookInfo) -> Sequence[Finding]:
         if not webhook.url:
-            detail = "none is set yet; starting here sets it, and ends polling by another program"
+            detail = "no webhook is set yet; starting Legato here sets one, and ends polling by another program"
         elif self._differs(webhook):
-            detail = f"Telegram calls {urlsplit(webhook.url).hostname} so far; starting here changes that"
+            detail = f"Telegram calls {urlsplit(webhook.url).hostname} so far; starting Legato here changes the address"
         else:
             detail = f"Telegram calls {urlsplit(self._url).hostname}"
         found = [Finding(what="telegram webhook", ok=None if self._differs(webhook) else True, detail=detail)]

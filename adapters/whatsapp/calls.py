@@ -20,9 +20,9 @@ from gateway.runtime.connections import Answer, ApiCalls, too_large
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, FileRefused, repeatable
 
 APPS: Final = "https://developers.facebook.com/apps"
-GONE: Final = "WhatsApp does not have it any more"
+GONE: Final = "WhatsApp no longer has the file"
 WINDOW_CLOSED: Final = (
-    "nobody wrote here for 24 hours, so WhatsApp takes nothing but a template that it has approved; name one in "
+    "nobody wrote here for 24 hours, so WhatsApp accepts only an approved template; name a template in "
     "adapters.whatsapp.template"
 )
 INVALID: Final = (100, 131008, 131009)  # something in the message is not as it must be
@@ -44,7 +44,7 @@ _CLOSED: Final[Mapping[int, str]] = {
     131030: f"a test number writes only to numbers on its list: add this one at {APPS}, WhatsApp, API Setup, To",
     131047: WINDOW_CLOSED,
     131049: "WhatsApp lets firms send this person no more messages for now",
-    131050: "the person wants no such messages",
+    131050: "the person has refused messages of this kind",
 }
 _LOCKED: Final[Mapping[int, str]] = {
     368: "Meta has blocked the account for a breach of its rules; see https://business.facebook.com/accountquality.",
@@ -121,7 +121,7 @@ class GraphCalls:
         if status in (400, 401, 403, 404, 410):
             raise FileRefused(GONE)
         if status != httpx.codes.OK:
-            raise AdapterError(f"Meta's files answered {status}")
+            raise AdapterError(f"Meta's file server answered {status}")
         return content
 
     async def _asked(self, method: str, address: str, token: str, patience: float, **how: Any) -> Answer:
@@ -151,7 +151,7 @@ def _mapped(code: int, said: str, told: Json, status: int) -> AdapterError:
     if code in _CLOSED:
         return ChatGone(_CLOSED[code])
     if 132000 <= code < 133000:  # what it would have said waits until the person writes
-        return ChatGone(f"WhatsApp does not take the template of adapters.whatsapp.template ({said})")
+        return ChatGone(f"WhatsApp refuses the template of adapters.whatsapp.template ({said})")
     if code in _LOCKED:
         return AdapterError(_LOCKED[code])
     if code == 100 and told.get("error_subcode") == 33:

@@ -102,24 +102,24 @@ class Subscription:
         try:
             webhook = await self._webhook(app, token)
         except AdapterError as error:
-            detail = f"Meta does not take the secret ({error}); copy the App secret at {APPS}/{app}/settings/basic"
+            detail = f"Meta rejects the secret ({error}); copy the App secret at {APPS}/{app}/settings/basic"
             yield Finding(what="whatsapp secret", ok=False, detail=detail)
             return
         so_far = f"Meta calls {urlsplit(str(webhook.get('callback_url') or 'http://nobody')).hostname}"
         right = self._is_ours(webhook)
-        detail = so_far if right else f"{so_far} so far; starting here changes that"
+        detail = so_far if right else f"{so_far} so far; starting Legato here changes the address"
         yield Finding(what="whatsapp webhook", ok=right or None, detail=detail)
         about = await self._about_token(token)
         if lacking := [each for each in _RIGHTS if each not in (about.get("scopes") or _RIGHTS)]:
-            detail = f"the token lacks {', '.join(lacking)}; make another at {_TOKENS}"
+            detail = f"the token lacks {', '.join(lacking)}; make another token at {_TOKENS}"
             yield Finding(what="whatsapp token", ok=False, detail=detail, public=True)
         if ends := int(about.get("expires_at") or 0):
             day = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d at %H:%M} UTC"
-            detail = f"the token ends on {day}; make one that never ends at {_TOKENS}"
+            detail = f"the token ends on {day}; make a token that never ends at {_TOKENS}"
             yield Finding(what="whatsapp token", ok=None, detail=detail, public=True)
         for account in _accounts(about):
             if not await self._is_subscribed(account, app):
-                detail = f"the account {account} does not tell the app of messages yet; starting here changes that"
+                detail = f"the account {account} does not tell the app of messages yet; starting Legato here changes it"
                 yield Finding(what="whatsapp account", ok=None, detail=detail)
             if self._settings.template.name:
                 yield await self._of_template(account)

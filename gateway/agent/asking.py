@@ -43,16 +43,16 @@ _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 _BLANK: Final = " \t\n\r\f\v\xa0\xad\u200b\u200c\u200d\u2060\u3000\ufeff"  # of which a reader sees nothing
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 _OUT_OF_STEPS: Final[Sequence[Message]] = ({"role": "user", "content": OUT_OF_STEPS},)
-NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
+NO_WORDS_LEFT = "I used up all the steps I may take for one message, and I am not done. Ask me to go on."
 
 ENDED_EARLY: Mapping[StopReason, str] = {
-    "length": "The answer reached the model's output limit. /continue makes me go on where it stopped.",
+    "length": "The answer reached the model's output limit. /continue lets me go on where the answer stopped.",
     "refused": "The model or its provider declined to say more. Put your message differently, or try another /model.",
 }
-REPEATED = "I said the same again and again there, so I stopped. /retry makes me answer again."
-NOT_TAKEN = "No model that could answer accepts {names}: leave that out, or choose another model."
+REPEATED = "I began to say the same again and again, so I stopped. /retry lets me answer again."
+NOT_TAKEN = "No model that could answer accepts {names}. Leave {names} out, or choose another model."
 TOO_SMALL = "max_tokens leaves no room for an answer: raise it, or leave it out."
-SHORTENED = "A spend cap left no room for more of this answer; the operator can raise {key}."
+SHORTENED = "A spend cap stopped this answer. The operator can raise {key}."
 
 
 class Asking(Struct, kw_only=True):

@@ -25,14 +25,14 @@ _WHOSE: Final = {
     "gateway": ("This bot's daily", "budgets.daily_usd"),
     "chat": ("This chat's daily", "daily_usd in chats"),
     "key": ("This key's daily", "the cap of `legato keys add`"),
-    "schedule": ("This scheduled prompt's", "reminders.budget_usd"),
+    "schedule": ("The scheduled prompt's", "reminders.budget_usd"),
     "helper": ("This helper's", "tools.delegate.budget_usd"),
     "heartbeat": ("The looks of today", "heartbeat.daily_usd"),
 }
 
 _LOOK: Final = 1 / 20  # of a cap
 NEAR: Final = 0.8  # of a cap: then the person is told once
-NEARLY_REACHED: Final = "{whose} spend cap of {limit} is nearly used up: {left} is left{until}."
+NEARLY_REACHED: Final = "{whose} spend cap of {limit} is nearly used up. {left} is left{until}."
 
 REACHED = (
     "{whose} spend cap of {limit} leaves no room for another answer: {spent} is spent or set aside, and {this} "

@@ -180,8 +180,8 @@ class Conversation(Struct, kw_only=True):
                 "fewer tools."
             )
         return (
-            f"That message is too long for the model: about {tokens:,} tokens, and {room:,} fit. "
-            "Send it in parts, or only the part that matters."
+            f"Your message is too long for the model. It has about {tokens:,} tokens, but only {room:,} fit. "
+            "Send the message in parts, or only the part that matters."
         )
 
     # -- what a turn changes ----------------------------------------------------------------

@@ -260,7 +260,7 @@ class Models(Struct, kw_only=True):
         try:
             return self.providers[spec.provider]
         except KeyError:
-            raise ConfigError([f"model.provider: {spec.provider!r} is not a provider of this version"]) from None
+            raise ConfigError([f"model.provider: this version has no provider {spec.provider!r}"]) from None
 
     def helpers(self, purpose: Purpose, live: ModelSpec) -> list[ModelSpec]:
         """Return the models for auxiliary work, in order: the purpose's own model, then the live one or the model that

@@ -19,7 +19,7 @@ _EXTENSION = 4  # times the room
 
 NO_WAY_OUT = (
     "This conversation no longer fits into the model's window and could not be compressed any further. "
-    "Send /compress to try again, or /new to start fresh; nothing that was said is lost."
+    "Send /compress to try again, or /new to start fresh. I still keep every word."
 )
 
 SWITCHED_OFF = (
@@ -29,7 +29,7 @@ SWITCHED_OFF = (
 )
 
 TOO_LARGE_ALONE = (
-    "This message is too large for the model, and there is nothing before it to compress. Send less text at once, or "
+    "Your message is too large for the model, and I can compress nothing before it. Send less text at once, or "
     "fewer and smaller files."
 )
 

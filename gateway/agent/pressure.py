@@ -33,11 +33,11 @@ _WINDOW_LOG, _WINDOW, _THRESHOLD = (_PREFIX + mark for mark in ("window-log", "w
 
 FULL = (
     "This conversation fills {share:.0%} of the model's window (~{tokens:,} of {window:,} tokens). "
-    "/compress <topic> makes room and keeps what matters to you, /new starts fresh."
+    "/compress <topic> makes room and keeps what matters to you, and /new starts fresh."
 )
 NEAR = (
-    "~{tokens:,} tokens are used, and at {threshold:,} I compress this conversation; "
-    "/compress <topic> does it now and keeps that topic in detail."
+    "This conversation fills ~{tokens:,} tokens, and I compress it at {threshold:,}. "
+    "/compress <topic> compresses it now and keeps the topic in detail."
 )
 
 

@@ -179,8 +179,8 @@ def model_in_full(config: Config) -> str:
 def caching_note(spec: ModelSpec) -> str:
     """Return the line of the start about cache marks: whether they are set, for which model, and how long they last."""
     if not spec.cache_marks:
-        return f"off: {spec.name} takes no cache marks (a provider's own caching needs none)"
-    lasts = "5m or 1h, as is cheaper by a chat's pauses" if spec.cache_ttl == "auto" else spec.cache_ttl
+        return f"off, because {spec.name} takes no cache marks (a provider's own caching needs none)"
+    lasts = "5m or 1h, whichever is cheaper for the chat" if spec.cache_ttl == "auto" else spec.cache_ttl
     return f"on for {spec.name}, kept {lasts}"
 
 

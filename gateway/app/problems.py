@@ -114,18 +114,22 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
     for name, platform in signs.platforms.items():
         yield from _of_platform(name, platform)
         if _grows([*(each.platforms.get(name) for each in before), platform], signs.at - before[0].at if before else 0):
-            yield "outbox_grows", name, f"{counted(platform.unsent, 'message')} wait to be shown, and none goes out"
+            yield "outbox_grows", name, f"{counted(platform.unsent, 'message')} wait to be shown, but none goes out"
         if platform.failed_sends >= _FAILS and platform.fails_for >= _FAILS_FOR:
             yield "sends_fail", name, f"{platform.failed_sends} attempts to show a message failed, and none succeeded"
     for name, seconds in signs.idle.items():
         if seconds >= _LANE_STILL:
             yield "lane_still", name, f"a message has waited {lasting(seconds)}, and nobody answers it"
     for job in signs.ended:
-        yield "job_ended", job, "stopped because of an error in Legato, and was started again; the log has more"
+        yield (
+            "job_ended",
+            job,
+            "this part of Legato stopped because of an error, and was started again; the log has more",
+        )
     if signs.away is not None:
         yield "model_away", signs.model, signs.away
     if signs.silent_for >= max(_MODEL_SILENT, signs.patience):
-        yield "model_silent", signs.model, f"has given no sign for {lasting(signs.silent_for)}"
+        yield "model_silent", signs.model, f"the model has given no sign for {lasting(signs.silent_for)}"
     if signs.lost:
         yield "process_gone", "", "another process died or hangs; the others take over its work"
     if signs.lag >= _LAGS:
@@ -142,15 +146,15 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
 
 def _of_platform(name: str, platform: PlatformSigns) -> Iterator[tuple[Kind, str, str]]:
     if platform.state == "ended":
-        yield "platform_down", name, "is no longer read; the log says why"
+        yield "platform_down", name, "Legato no longer reads the platform; the log says why"
     elif platform.state == "unreached":
-        yield "platform_down", name, "cannot be reached; the log says why"
+        yield "platform_down", name, "Legato cannot reach the platform; the log says why"
     elif platform.state == "pauses":
-        yield "platform_down", name, "its reader met an error, and pauses; the log says which"
+        yield "platform_down", name, "the platform's reader met an error, and pauses; the log says which"
     elif platform.still_for is not None:
-        yield "reader_still", name, f"its reader has given no sign for {lasting(platform.still_for)}"
+        yield "reader_still", name, f"the platform's reader has given no sign for {lasting(platform.still_for)}"
     elif platform.deaf_for >= ASK_SECONDS:
-        yield "deaf", name, "its server has messages for the bot, and none of them arrives"
+        yield "deaf", name, "the platform's server has messages for the bot, but none of them arrives"
 
 
 def _grows(looks: Sequence[PlatformSigns | None], seconds: float) -> bool:

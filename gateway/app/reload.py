@@ -27,7 +27,9 @@ log = structlog.get_logger(__name__)
 
 RELOAD: Final = "/reload"  # the page of `legato reload` at monitor.address
 OWN: Final = "X-Legato"  # the header of a request by Legato's own command
-HELD: Final = "these give more rights, so they wait for `legato reload` in a shell of your own, or for the next start"
+HELD: Final = (
+    "They give more rights, so they take effect with `legato reload` in a shell of your own, or at the next start"
+)
 _SECTIONS: Final = ("model", "fallback_models", "auxiliary", "access", "budgets", "prompt", "alerts", "home_chat")
 _OF_CHATS: Final = ("persona", "model", "tools", "daily_usd")
 

@@ -98,7 +98,7 @@ def announcement(config: Config, workers: int) -> list[str]:
     several = f" with {workers} workers" if workers > 1 else ""
     return [
         f"Legato {__version__} starts{several}. It serves {titles}.",
-        f"Answers come from {model_in_full(config)}. Everything is kept in {config.database or config.store.url}.",
+        f"Answers come from {model_in_full(config)}. Legato keeps everything in {config.database or config.store.url}.",
     ]
 
 

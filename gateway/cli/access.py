@@ -161,9 +161,9 @@ def _pairing(store: Documents) -> Pairing:
 @keys_app.command("add")
 def add_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the person or the front end.")],
-    admin: Annotated[bool, typer.Option("--admin", help="Whoever has the key may use admin commands.")] = False,
+    admin: Annotated[bool, typer.Option("--admin", help="Everybody who has the key may use admin commands.")] = False,
     front_end: Annotated[
-        bool, typer.Option("--front-end", help="The program speaks for several people, and says for which one.")
+        bool, typer.Option("--front-end", help="The program speaks for several people, and names the person each time.")
     ] = False,
     cap: Annotated[
         float | None,
@@ -193,7 +193,7 @@ def add_key(
     show(ask_store(config, look))
     platform, served = keyed_platform(), settings_of(config).adapters
     if platform not in served or not served[platform].enabled:
-        complain(f"No program can use this key yet: set adapters.{platform}.enabled to true in config.yaml.")
+        complain(f"No program can use this key yet. Set adapters.{platform}.enabled to true in config.yaml.")
 
 
 @keys_app.command("list")
@@ -204,7 +204,8 @@ def list_keys(config: ConfigOption = None) -> None:
 
     async def look(store: Documents) -> str:
         return (
-            "\n".join(map(line_of, await _keys(store).all())) or "There are no keys: `legato keys add NAME` makes one."
+            "\n".join(map(line_of, await _keys(store).all()))
+            or "There are no keys. `legato keys add NAME` makes a key."
         )
 
     show(ask_store(config, look))
@@ -230,7 +231,7 @@ def remove_key(
             if left
             else ""
         )
-        return f"{name} is removed. A running gateway refuses it within ten seconds.{silent}"
+        return f"The key {name} is removed. A running gateway refuses the key within ten seconds.{silent}"
 
     show(ask_store(config, look))
 

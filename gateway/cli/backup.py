@@ -20,7 +20,7 @@ def restored_text(restored: Restored) -> str:
     holds = f"{counted(restored.sessions, 'session')}, {counted(restored.messages, 'message')}"
     lines = [f"{restored.store} is the backup{of}: {holds}."]
     if restored.aside:
-        lines.append(f"The earlier data is kept in {restored.aside}: delete that folder when all is well.")
+        lines.append(f"The earlier data is in {restored.aside}. Delete that folder when all is well.")
     return "\n".join(lines)
 
 
@@ -35,8 +35,8 @@ def verified_text(found: Verified) -> str:
         lines.append(f"No session was compared: {found.not_compared}")
     else:
         lines.append(
-            f"Compared with the present store: {counted(found.same, 'session')} the same, {found.changed} changed "
-            f"since the backup, {found.gone} no longer there."
+            f"Of the backup's sessions, the present store holds {found.same} unchanged and {found.changed} changed; "
+            f"{found.gone} are gone."
         )
     return "\n".join([*lines, "The backup is complete and can be restored."])
 
@@ -62,7 +62,7 @@ def rehearsal_text(found: Rehearsal) -> str:
             f"After that start, Legato indexes {counted(found.unindexed, 'message')} for searches again while it runs."
         )
     if found.needed_bytes > found.free_bytes:
-        lines.append("THE DISK IS TOO SMALL: make room first.")
+        lines.append("THE DISK IS TOO SMALL. Make room first.")
     if is_fit(found):
         lines.append(f"All {sum(found.rows.values()):,} rows of the store are in the updated copy.")
     return "\n".join(lines)

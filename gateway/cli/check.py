@@ -196,8 +196,8 @@ async def findings(
             yield Finding(
                 what="auxiliary window",
                 ok=None,
-                detail=f"{helper.name} reads {helper.context_length:,} tokens, less than a compaction may hold; "
-                "it is fed in parts",
+                detail=f"{helper.name} reads {helper.context_length:,} tokens at once, so it gets a long compression "
+                "in parts",
             )
     yield Finding(what="prompt caching", ok=None, detail=caching)
     if spending is not None:
@@ -216,12 +216,22 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
     if an upgrade left a copy of the store."""
     settings, files = setup.config, setup.files
     detail = ", laid over ".join(str(each.absolute()) for each in reversed(files))
-    yield Finding(what="config", ok=True, detail=detail or f"no config.yaml in {setup.folder.absolute()}: defaults")
+    yield Finding(
+        what="config",
+        ok=True,
+        detail=detail or f"there is no config.yaml in {setup.folder.absolute()}, so every setting has its default",
+    )
     for path in misnamed(setup.folder):
-        yield Finding(what="config", ok=None, detail=f"{path.absolute()} is ignored because of its name")
+        yield Finding(
+            what="config",
+            ok=None,
+            detail=f"Legato ignores {path.absolute()}, because the file must be named config.yaml",
+        )
     if setup.earlier:
         used = " and ".join(str(each) for each in setup.earlier)
-        detail = f"{used} of this folder as in earlier versions; Legato's own folder is {setup.folder.absolute()}"
+        detail = (
+            f"Legato uses {used} of this folder, as earlier versions did; its own folder is {setup.folder.absolute()}"
+        )
         yield Finding(what="earlier", ok=None, detail=detail)
     either = _READ_BY_OTHERS | _WRITTEN_BY_OTHERS
     # A configuration may be read: its secrets stand beside it.
@@ -289,10 +299,10 @@ def _copies(database: Path | None) -> Iterator[Finding]:
     if database is not None:
         for copy in kept_copies(database):
             of = f"{copy} is from before an upgrade or a restore"
-            detail = f"{of}, and still has what was forgotten since: delete it when all is well"
+            detail = f"{of}, and still holds what people had forgotten since; delete the copy when all is well"
             yield Finding(what="store's copy", ok=None, detail=detail)
         for copy in left_copies(database):
-            detail = f"{copy} is a copy for a rehearsal or a migration: delete it if neither is running"
+            detail = f"{copy} was made for a rehearsal or a migration; delete the copy if neither is running"
             yield Finding(what="store's copy", ok=None, detail=detail)
 
 
@@ -304,7 +314,9 @@ def _of_backups(settings: Config) -> Iterator[Finding]:
     if backup.to is not None:
         folder = settings.at(Path(backup.to).expanduser())
         ok = folder.is_dir() and os.access(folder, os.W_OK)
-        why = "cannot be written by you" if folder.is_dir() else "is no folder: make it, or change backup.to"
+        why = (
+            "is a folder in which you cannot write" if folder.is_dir() else "is no folder: make it, or change backup.to"
+        )
         yield Finding(what="backup", ok=ok, detail=str(folder) if ok else f"{folder} {why}")
 
 
@@ -338,7 +350,9 @@ async def of_embeddings(embeddings: Embeddings) -> Finding:
             "by words alone."
         )
         return Finding(what="search.embeddings", ok=False, detail=detail)
-    return Finding(what="search.embeddings", ok=True, detail=f"{embeddings.spec.name}, {length:,} numbers a text")
+    return Finding(
+        what="search.embeddings", ok=True, detail=f"{embeddings.spec.name}, {length:,} numbers for each text"
+    )
 
 
 async def of_search(plugin: SearchPlugin, search: Search) -> Finding:
@@ -376,27 +390,31 @@ def of_offered(entries: Iterable[str], platforms: Sequence[str]) -> Iterator[Fin
     for entry in entries:
         platform = entry.partition(":")[0]
         if platform not in (*platforms, "*"):
-            detail = f"offered is for {entry}, which is on no platform here{did_you_mean(platform, platforms)}"
+            detail = (
+                f"tools.offered names {entry}, but there is no such platform here{did_you_mean(platform, platforms)}"
+            )
             yield Finding(what="tools", ok=None, detail=detail)
 
 
 def of_sandbox(shell: ShellSettings) -> Iterator[Finding]:
     """Say where commands run, and why not in a sandbox."""
     if shell.enabled is False:
-        yield Finding(what="commands", ok=None, detail="none are run (tools.shell.enabled)")
+        yield Finding(what="commands", ok=None, detail="the bot runs no commands, because tools.shell.enabled is false")
         return
     reason = "" if shell.sandbox == "auto" else "tools.shell.sandbox says so"
     if not (reason := reason or why_not()):
-        yield Finding(what="commands", ok=True, detail="run in a sandbox, and need no yes")
+        yield Finding(what="commands", ok=True, detail="the bot runs commands in a sandbox, without asking you")
         for name, folder in shell.folders.items():
             if not Path(folder.path).expanduser().is_dir():
                 detail = f"tools.shell.folders.{name} is no folder: {folder.path}"
                 yield Finding(what="commands", ok=None, detail=detail)
     elif shell.enabled is True:
-        detail = f"run on this machine itself, each after a yes, because there is no sandbox: {reason}"
+        detail = f"the bot runs commands on this machine after your yes, because there is no sandbox: {reason}"
         yield Finding(what="commands", ok=None, detail=detail)
     else:
-        yield Finding(what="commands", ok=None, detail=f"none are run, because there is no sandbox: {reason}")
+        yield Finding(
+            what="commands", ok=None, detail=f"the bot runs no commands, because there is no sandbox: {reason}"
+        )
 
 
 def _open_to_others(what: str, path: Path | None, mode: int, cure: str) -> Iterator[Finding]:
@@ -418,7 +436,7 @@ def _no_store(database: Path | None) -> Finding | None:
     if not os.access(folder, os.W_OK | os.X_OK):
         why = "is no folder that can be written to; correct store.url"
         return Finding(what="store", ok=False, detail=f"{database.parent.absolute()} {why}")
-    return Finding(what="store", ok=True, detail=f"none yet: the first start makes {database}")
+    return Finding(what="store", ok=True, detail=f"there is no store yet; the first start makes {database}")
 
 
 async def _store(store: Store, database: Path | None) -> Finding:
@@ -450,13 +468,16 @@ def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> s
     """Return the sentence that says who may talk on public platforms by the configuration."""
     if not allow and not admins:
         if not pairing:
-            return "nobody may talk: access.allow and access.admins are empty, and access.pairing is off"
-        return "strangers are given a code for `legato access confirm CODE`; `legato access list` names who was let in"
+            return "nobody may talk, because access.allow and access.admins are empty and access.pairing is off"
+        return (
+            "strangers get a code for `legato access confirm CODE`; `legato access list` names the people whom a "
+            "code let in"
+        )
     if public := [entry for entry in allow if entry.endswith((":*", ":*@*"))]:
         platform = public[0].partition(":")[0]
         return f"EVERYBODY on {platform} may talk, at your cost; {platform}:*@CHAT lets in the people of one chat"
-    strangers = "strangers are given a code" if pairing else "strangers get no answer"
-    return f"{len(allow):,} in access.allow, {len(admins):,} in access.admins; {strangers}"
+    strangers = "strangers get a code" if pairing else "strangers get no answer"
+    return f"access.allow names {len(allow):,}, access.admins names {len(admins):,}; {strangers}"
 
 
 _SOURCES: Final[Mapping[WindowSource, str]] = {
@@ -484,7 +505,7 @@ async def of_model(what: str, models: Models, spec: ModelSpec) -> Finding:
         return Finding(what=what, ok=False, detail=f"{detail}: it did not answer")
     reported = "" if answered[0].usage else "; it reports no usage, so tokens are estimated"
     missing = ", ".join(_OMITTED[feature] for feature in sorted(answered[0].omitted))
-    refused = f"; it does without {missing}" if missing else ""
+    refused = f"; it does not support {missing}" if missing else ""
     return Finding(what=what, ok=True, detail=f"{detail}, answers{reported}{refused}")
 
 

@@ -41,8 +41,8 @@ from gateway.store.port import Documents
 
 _WORDS: Final = {
     "access.allow": "Who may talk, several with commas",
-    "access.admins": "Who may also change things",
-    "budgets.daily_usd": "What all may spend in a day, in US dollars",
+    "access.admins": "Who may also change settings and let people in",
+    "budgets.daily_usd": "What everybody together may spend in a day, in US dollars",
     "budgets.per_user_daily_usd": "What one person may spend in a day",
     "budgets.per_session_usd": "What one conversation may cost",
 }

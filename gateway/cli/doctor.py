@@ -91,10 +91,10 @@ def of_rights(settings: Config) -> Iterator[Finding]:
     for path in filter(Path.exists, [*files, *beside, home, *inside]):
         known = path.stat()
         if posix.user() not in (known.st_uid, -1):
-            detail = f"{path} belongs to another user: run as that one, or chown it"
+            detail = f"{path} belongs to another user; run Legato as that user, or chown the file"
             yield Finding(what="owner", ok=None, detail=detail)
         elif path in beside and known.st_mode & _OPEN:
-            yield Finding(what="rights", ok=None, detail=f"others can get at {path}: chmod go= {path}")
+            yield Finding(what="rights", ok=None, detail=f"other users can open {path}: chmod go= {path}")
 
 
 def of_versions() -> Iterator[Finding]:
@@ -161,13 +161,13 @@ async def _of_server(url: str) -> Finding:
         async with used(endpoint.connect_any()) as connection:
             told = str(await ask(connection, "INFO", seconds=_SECONDS))
     except UNREACHABLE:
-        return _fact("store's server", ok=False, detail="it cannot be asked")
+        return _fact("store's server", ok=False, detail="it does not answer")
     facts = dict(line.partition(":")[::2] for line in told.splitlines())
     detail = f"{facts.get('server_name', 'redis')} {facts.get('redis_version', 'of an unknown version')}"
     if facts.get("aof_enabled") != "1":
         return _fact("store's server", ok=None, detail=f"{detail}: appendonly is off, so a crash loses messages")
     if facts.get("aof_last_write_status", "ok") != "ok":
-        return _fact("store's server", ok=False, detail=f"{detail}: it cannot write its files; look at its disk")
+        return _fact("store's server", ok=False, detail=f"{detail}: it cannot write its files, so look at its disk")
     return _fact("store's server", ok=True, detail=f"{detail}, appendonly is on")
 
 

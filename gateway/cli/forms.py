@@ -192,7 +192,7 @@ class Present(Struct, frozen=True, kw_only=True):
             elif is_for_a_server((*where, "")):
                 draft.settings[where] = self._for_a_server(where, text, was, draft.secrets)
             elif any(each in text and each in was for each in _NOT_SHOWN):
-                raise UserError(f"{dotted(where)} is only shown in part: write all of it.")
+                raise UserError(f"{dotted(where)} is shown only in part. Write the whole value.")
             else:
                 draft.settings[where] = self._merged(where, text, was, kind) if text else REMOVED
         return draft
@@ -205,7 +205,7 @@ class Present(Struct, frozen=True, kw_only=True):
         new = self.filled(path[:-1], "")
         fresh = {each.name: each.value for each in new.fields if each.kind != "secret"} if new else {}
         if fresh.items() <= shown.items() and any(self.text((*path, name)) != was for name, was in fresh.items()):
-            raise UserError(f"{dotted(path)} already exists: choose another name, or change that one.")
+            raise UserError(f"{dotted(path)} already exists. Choose another name, or change that entry.")
 
     def _merged(self, where: KeyPath, text: str, was: str, kind: Any) -> Any:
         """What was said, as its key wants it; of a list, and of values by name, what came and went, done to them as
@@ -330,7 +330,7 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
     """Raise UserError for what nobody means, or may not do here. A page shows values, so none of its own may fetch a
     variable's. `owner`: of this machine."""
     if unfit := [name for name, secret in draft.secrets.items() if not fits(secret)]:
-        raise UserError(f"{unfit[0]} holds characters that no key has: copy it again.")
+        raise UserError(f"{unfit[0]} holds characters that no key has. Copy the key again.")
     for key, value in draft.settings.items():
         path = (key,) if isinstance(key, str) else key
         names, texts = _parts_of(value)

@@ -61,7 +61,7 @@ class SetupChanges(Struct, kw_only=True):
 def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Run) -> SetupChanges:
     """Ask for everything. Raises UserError where an answer leads nowhere."""
     draft, known = SetupChanges(), dict(setup.variables(environ))
-    talk.tell("Press Enter to keep what is in brackets. Keys and tokens are not shown while you type them.\n")
+    talk.tell("Press Enter to keep the value in brackets. Legato does not show keys and tokens while you type them.\n")
     _ask_model(talk, draft, setup, known, run)
     for platform in platforms().values():
         if tokens_of(platform):
@@ -141,7 +141,7 @@ def _quoted(value: str) -> str:
 
 def _ask_model(talk: Dialogue, draft: SetupChanges, setup: Setup, known: dict[str, str], run: Run) -> None:
     present = setup.config.model
-    talk.tell("Who has the model?")
+    talk.tell("Where does your model run?")
     for title, own in (("A server of your own", True), ("In the cloud", False), ("None, to try Legato", None)):
         named = [name for name, each in providers().items() if (each.vendor.own if each.vendor else None) is own]
         talk.tell(fill(f"{title}: {', '.join(named)}", 78, subsequent_indent="  ", break_on_hyphens=False))
@@ -186,7 +186,7 @@ def _plugin(name: str) -> ProviderPlugin:
 def _ask_address(talk: Dialogue, vendor: Vendor, present: str | None) -> str:
     """The address of somebody's own server, or of a customer's; "" for the vendor's own."""
     if pattern := vendor.address_to_fill:
-        return talk.ask("Its address, with your own word for what stands in capitals", present or pattern)
+        return talk.ask("The server's address, with your own names for the words in capitals", present or pattern)
     if not vendor.own:
         return present or ""
     address = talk.ask("Its address", present or vendor.address).strip()
@@ -200,7 +200,7 @@ def _ask_key(talk: Dialogue, draft: SetupChanges, vendor: Vendor | SearchPlugin,
     if known.get(vendor.key):
         talk.tell(f"The key is in {vendor.key}.")
         return
-    optional = " (Enter: it needs none)" if vendor.own else ""
+    optional = " (Enter: the server needs no key)" if vendor.own else ""
     if key := talk.secret(f"Key for {vendor.title}, from {vendor.keys_at or 'its owner'}{optional}").strip():
         draft.secrets[vendor.key] = known[vendor.key] = key
 
@@ -213,7 +213,7 @@ def _offered(talk: Dialogue, setup: Setup, section: Mapping[str, Any], known: Ma
         rows = run(lambda: model_rows(config, str))
     except GatewayError as error:
         told = error.problems[0] if isinstance(error, ConfigError) else str(error)
-        talk.tell(f"Its models could not be listed: {told}")
+        talk.tell(f"Legato could not list the models: {told}")
         return []
     return [str(row["name"]) for row in rows]
 
@@ -229,9 +229,12 @@ def _watch(draft: SetupChanges, config: Config) -> None:
 
 def _ask_search(talk: Dialogue, draft: SetupChanges, config: Config, known: dict[str, str]) -> None:
     present, named = config.tools.search, ", ".join(searches())
-    talk.tell(f"The web can be searched with {named}; ddgs needs no key and no server.")
+    talk.tell(f"Legato can search the web with {named}. ddgs needs no key and no server.")
     name = _chosen(
-        talk, "Search of the web (- for none)", present.provider or "-", lambda name: _search_named(name.lower())
+        talk,
+        "Search engine for the web (- for none)",
+        present.provider or "-",
+        lambda name: _search_named(name.lower()),
     )
     if name == "-":
         if present.provider is not None:
@@ -245,7 +248,7 @@ def _ask_search(talk: Dialogue, draft: SetupChanges, config: Config, known: dict
     if section.items() - present.model_dump().items():
         draft.settings["tools.search"] = section
     if name == "ddgs" and find_spec(name) is None:
-        talk.tell("It is not installed yet: pip install 'legato[search]'")
+        talk.tell("The search is not installed yet: pip install 'legato[search]'")
 
 
 def _search_named(name: str) -> str:

@@ -28,7 +28,7 @@ def opened(path: Path) -> TextIO:
         return path.open(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         raise UserError(
-            f"There is no log at {path}: `legato chat` keeps one there. `legato run` logs to stderr. Under systemd,"
+            f"There is no log at {path}. `legato chat` keeps a log there. `legato run` logs to stderr. Under systemd,"
             " read its log with `journalctl -u legato -o cat | legato logs -`."
         ) from None
     except OSError as error:

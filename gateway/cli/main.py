@@ -254,7 +254,10 @@ def run(
     if reason := nothing_to_do(settings):
         misused(reason)
     if workers > 1 and settings.database is not None:
-        misused("several workers need a Redis or PostgreSQL server (store.url); a SQLite file has one owner")
+        misused(
+            "several workers need a Redis or PostgreSQL server (store.url), because only one process can use a "
+            "SQLite file"
+        )
     tell, redact = teller(settings), redactor(settings)
     if worker is None:
         for line in announcement(settings, workers):
@@ -381,7 +384,7 @@ def doctor(
 
 @app.command()
 def models(
-    provider: Annotated[str, typer.Argument(metavar="[PROVIDER]", help="A provider other than yours.")] = "",
+    provider: Annotated[str, typer.Argument(metavar="[PROVIDER]", help="Another provider than your own.")] = "",
     known: Annotated[
         bool, typer.Option("--known", help="Legato's own table of models, with sources and dates.")
     ] = False,
@@ -423,7 +426,7 @@ def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     settings = settings_of(config)
     reports = asked(settings.monitor)
     if not reports:
-        complain(f"{nobody(settings)} This is what the store says:")
+        complain(f"{nobody(settings)} The store says:")
     rows = reports or [ask_store(config, of_store)]
     show_rows(rows, as_json, status_text)
     raise typer.Exit(0 if is_well(reports) else 1)
@@ -809,7 +812,7 @@ def purge(
     from gateway.cli.purge import Purge, carry_out, key_named, person_named, preview, preview_text
 
     if not (person or key or older_than) or (person and key):
-        misused("say what to purge: --person, --key or --older-than (not --person and --key together)")
+        misused("say what to purge with --person or --key, or with --older-than")
     settings = settings_of(config)
     with told(settings, status=2):
         what = Purge(

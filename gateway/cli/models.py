@@ -116,7 +116,7 @@ def models_text(rows: Sequence[Row]) -> str:
             f"{row['name']:<{wide}} {window:>9} {_told(row['pictures']):>8} {_told(row['tools']):>5}  "
             f"{_dollars(row['read_usd']):>8} {_dollars(row['write_usd']):>9}"
         )
-    return "\n".join([*lines, "Windows are in tokens, prices in US dollars per million tokens; ? means unknown."])
+    return "\n".join([*lines, "Windows are in tokens, and prices in US dollars per million tokens. A ? means unknown."])
 
 
 def known_rows(today: date) -> list[Row]:

@@ -76,7 +76,7 @@ async def preview(store: Store, purge: Purge) -> list[dict[str, Any]]:
     for talk in await talks_of(store, purge):
         sessions = [each for each in await _sessions(store, talk.key) if _is_old(each, purge.before)]
         if sessions or purge.before is None:
-            what = "everything" if purge.before is None else "what is older"
+            what = "everything" if purge.before is None else "the older part"
             rows.append(
                 {
                     "key": str(talk.key),

@@ -90,7 +90,7 @@ def _dead(config: Path | None) -> list[Row]:
 def _chosen(rows: list[Row], ids: list[str] | None, chat: str | None, older_than: float | None) -> list[Row]:
     """The rows that are named, or that fit all of the other conditions."""
     if not (ids or chat or older_than is not None):
-        misused("say which: ids, --chat or --older-than")
+        misused("say which messages: give ids, --chat or --older-than")
     if unknown := set(ids or ()) - {row["id"] for row in rows}:
         fail(f"there is no message with the id {', '.join(sorted(unknown))}; `list` shows the ids")
     before = SystemClock().now() - (older_than or 0.0) * 3_600
@@ -155,4 +155,11 @@ _add_order(
     lambda row: row["kind"] == "message",
     "Have messages answered after all. Each is answered once, after the messages that wait in its conversation.",
 )
-_add_order(dead_app, "drop", "bury", _dead, lambda _: True, "Take messages off the list. The senders know already.")
+_add_order(
+    dead_app,
+    "drop",
+    "bury",
+    _dead,
+    lambda _: True,
+    "Take messages off the list. The senders already know that nobody answers them.",
+)

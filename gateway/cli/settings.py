@@ -53,7 +53,7 @@ def rows_in_force(setup: Setup, environ: Mapping[str, str]) -> list[Row]:
 def in_force_text(rows: Sequence[Row]) -> str:
     """A line for each value."""
     if not rows:
-        return "Nothing is set: all values are defaults, which `legato config` prints."
+        return "You have set nothing. All settings have their defaults, which `legato config` prints."
     lines = [f"{row['key']}: {_as_yaml(row['value'])}" for row in rows]
     wide = min(60, max(map(len, lines)))
     return "\n".join(f"{line.ljust(wide)}  # {row['origin']}" for line, row in zip(lines, rows, strict=True))

@@ -26,7 +26,7 @@ skills_app = Commands(help="Skills that tell the bot how to do some kind of work
 def list_(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """List your skills and those of packages."""
     settings = settings_of(config)
-    none = f"There are none. `legato skills add FOLDER` copies a skill into {_folder(settings)}."
+    none = f"There are no skills. `legato skills add FOLDER` copies a skill into {_folder(settings)}."
     show_rows(_rows(settings), as_json, lambda rows: "\n".join(map(_line, rows)) or none)
 
 

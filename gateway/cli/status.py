@@ -99,14 +99,14 @@ def _reload_lines(answer: Mapping[str, Any]) -> Iterator[str]:
         return
     changed, waiting = answer["changed"], answer["waiting"]
     yield (
-        f"In force now: {', '.join(changed)}."
+        f"These settings hold from now on: {', '.join(changed)}."
         if changed
-        else "Nothing has changed that takes effect without a restart."
+        else "No setting has changed that holds without a restart."
     )
     if waiting:
-        yield f"At the next start: {', '.join(waiting)}."
+        yield f"These settings hold from the next start on: {', '.join(waiting)}."
     if held := answer.get("held"):
-        yield f"Held: {', '.join(held)}; {HELD}."
+        yield f"These settings wait: {', '.join(held)}. {HELD}."
 
 
 def status_text(reports: Sequence[Mapping[str, Any]]) -> str:

@@ -71,7 +71,7 @@ ISOLATION_ABORTS = Counter(
 MAYBE_MISSING = (
     "I sent a message here more than once, and never learned whether it arrived. /last shows my last answer again."
 )
-WITHHELD = "{answers} of mine could not be shown here; /last shows {whose}."
+WITHHELD = "I could not show {answers} here. /last shows {whose}."
 OUTCOME_UNKNOWN = "nobody knows whether this was shown"
 
 _FIRST_RETRY = 1.0

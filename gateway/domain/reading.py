@@ -239,9 +239,9 @@ def absence(away: float | None, looked_at: int | None) -> str:
     was none before). `looked_at`: only so many of the newest messages were read; None: all were."""
     if away is None or away < _WORTH_A_WORD:
         return ""
-    told = f"I was away for {roughly(away)}; now I answer what was written here meanwhile."
+    told = f"I was away for {roughly(away)}. Now I answer the messages from that time."
     if looked_at is not None:
-        told += f" There were many messages: I looked only at the last {looked_at:,} messages."
+        told += f" There were many messages, so I looked only at the last {looked_at:,} messages."
     return told
 
 

@@ -112,7 +112,8 @@ def _content_refused(refusal: _Refusal) -> ProviderError | None:
     if refusal.status not in _CONTENT_STATUS or not _CONTENT.search(refusal.lowered):
         return None
     return ContentRefused(
-        f"The provider's content filter refused the request{refusal.detail}. Put it differently, or try /model."
+        f"The provider's content filter refused the request{refusal.detail}. Put your message differently, or try "
+        "another /model."
     )
 
 
@@ -206,8 +207,8 @@ def _model_gone(refusal: _Refusal) -> ProviderError | None:
     if refusal.status not in _GONE_STATUS or not _GONE.search(refusal.lowered):
         return None
     text = (
-        f"The provider does not have this model{refusal.detail}. Check model.name: `legato models` lists what the "
-        "provider has."
+        f"The provider does not have this model{refusal.detail}. Check model.name. `legato models` lists the "
+        "provider's models."
     )
     return ProviderRejected(text, away=True)
 

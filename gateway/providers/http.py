@@ -36,7 +36,7 @@ _NO_PROXY_HERE: Final = (
 )
 _NO_PROXY_THERE: Final = (
     "The model cannot be reached through the proxy that the environment names ({cause}). Try again later, or check the "
-    "proxy in HTTPS_PROXY or ALL_PROXY. To do without it, name the model's host in NO_PROXY."
+    "proxy in HTTPS_PROXY or ALL_PROXY. To go without the proxy, name the model's host in NO_PROXY."
 )
 # Models on this very machine are never reached through a proxy that the environment names.
 _LOOPBACK: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")
@@ -155,16 +155,16 @@ def transport_error(error: BaseException, redact: Callable[[str], str] = str) ->
     if isinstance(error, _BAD_ADDRESS):
         return ProviderRejected(f"The model's address cannot be used ({_detail(error, redact)}); check model.base_url.")
     if isinstance(error, httpx.TooManyRedirects):
-        return ProviderRejected("The model's address redirects in circles; check model.base_url.")
+        return ProviderRejected("The model's address redirects in circles. Check model.base_url.")
     if _timed_out(error):
         asked = not isinstance(error.__cause__ or error, _NOT_ASKED)
-        return ProviderUnavailable("The model did not answer in time; try again.", timed_out=True, billable=asked)
+        return ProviderUnavailable("The model did not answer in time. Try again.", timed_out=True, billable=asked)
     if isinstance(error, _UNREADABLE):
         return ProviderUnavailable(
             f"The model's answer was not readable ({_detail(error, redact)}); try again.", malformed=True
         )
     if isinstance(error.__cause__, aiohttp.ClientPayloadError):
-        return ProviderUnavailable("The connection to the model broke in the middle of its answer; try again later.")
+        return ProviderUnavailable("The connection to the model broke in the middle of its answer. Try again later.")
     cause = _detail(error, redact)
     if isinstance(error.__cause__, (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)):
         return ProviderUnavailable(_NO_PROXY_THERE.format(cause=cause))

@@ -127,10 +127,12 @@ class PictureServer(MediaServer):
         if isinstance(found, str):
             url = urljoin(f"{self._base}/", found)
             if urlsplit(url)[:2] != urlsplit(self._base)[:2]:  # nobody may have this machine ask another one
-                raise MediaFailed(f"{self.who} has it at another address, which is not asked", detail=url[:200])
+                raise MediaFailed(
+                    f"{self.who} redirects to another address, which Legato does not follow", detail=url[:200]
+                )
             found = await self.ask(url, _MOST_PICTURE, dict, method="GET")
         if not found:
-            raise MediaFailed(f"{self.who} sent none", detail=repr(answer[:200]))
+            raise MediaFailed(f"{self.who} sent nothing", detail=repr(answer[:200]))
         return found
 
 

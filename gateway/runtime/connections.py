@@ -88,7 +88,7 @@ class ApiCalls:
     """Calls of a platform's API. `server`: what people call it; "": by its address. `hint`: what
     to look at where it cannot be reached."""
 
-    def __init__(self, server: str = "", *, hint: str = "is there a network?", proxy: str | None) -> None:
+    def __init__(self, server: str = "", *, hint: str = "check the network", proxy: str | None) -> None:
         self._server, self._hint = server, hint
         way = httpx.Proxy(proxy) if proxy else None
         self._pool = Pool(trusts=trusting(), most=_CONNECTIONS, keepalive=_KEEPALIVE, proxy=way)

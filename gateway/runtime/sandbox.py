@@ -157,11 +157,11 @@ def unlendable(folder: Lent, lent: Sequence[Lent], own: Sequence[Path]) -> str:
     its code would be the gateway."""
     path = folder.path
     if any(_touch(path, each) for each in (*own, *(_CODE if folder.write else ()))):
-        return "is, holds, or lies in a folder of Legato's own: lend another one"
+        return "overlaps with Legato's own folders: lend another folder"
     if any(map(path.is_relative_to, _OF_THE_KERNEL)):
-        return "belongs to the system: lend another one"
+        return "belongs to the system: lend another folder"
     if any(each.write and each is not folder and _touch(path, each.path) for each in lent):
-        return "lies in a folder that is lent for writing, or holds one: lend one of them"
+        return "overlaps with another folder that is lent for writing: lend only one of them"
     return ""
 
 
@@ -191,7 +191,7 @@ async def run(
     )
     output = f"{ended.output}\n"  # which was without its last line's end
     if not output.startswith(STANDS) and not ended.late:
-        raise ToolError(f"The sandbox did not come to stand: {_explained(output)}")
+        raise ToolError(f"The sandbox could not start: {_explained(output)}")
     return replace(ended, output=output.removeprefix(STANDS).rstrip())
 
 
@@ -386,9 +386,9 @@ def why_not() -> str:
     """The reason why there is no sandbox on this machine, and what to do about it; "" where it holds. It is tried once
     in a process, in some twenty milliseconds."""
     if on_windows():
-        return "there is none on Windows: run Legato in WSL, the Windows Subsystem for Linux"
+        return "Windows has none, so run Legato in WSL, the Windows Subsystem for Linux"
     if sys.platform != "linux":
-        return "there is one on Linux alone: run Legato in a virtual machine with Linux"
+        return "only Linux has one, so run Legato in a virtual machine with Linux"
     if platform.machine() not in _FILTERS:
         return f"there is no filter of system calls for the processor {platform.machine()}"
     if os.geteuid() == 0 and _group() is None:

@@ -16,7 +16,7 @@ from tests.chaos.drive import ANSWERS
 from tests.chaos.script import Event
 
 BYPASSING: Final = ("/status", "/stop", "/help")
-CANNOT_STORE: Final = ("I cannot store my work right now", "Messages cannot be stored right now")
+CANNOT_STORE: Final = ("I cannot store my work right now", "I cannot store your messages right now")
 _TOLD: Final = re.compile(r"^Answer to (tok\w+) \[(.*?)\]", re.DOTALL)
 
 _TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")

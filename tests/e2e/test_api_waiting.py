@@ -153,7 +153,7 @@ async def test_a_name_alone_is_the_person_wherever_they_write(api: Api, model: L
     assert model.calls == calls
 
     refused = await delivered(api, "nobody", "Mr Brown paid")
-    assert (refused.status_code, refused.json()["error"]["message"][:30]) == (409, "There is no key for nobody: `l")
+    assert (refused.status_code, refused.json()["error"]["message"][:30]) == (409, "There is no key for nobody. `l")
     for more in ([], ["--ask"]):
         status, _, errors = await legato(api.folder, "send", "api:nobody", *more, "hello")
         assert status != 0

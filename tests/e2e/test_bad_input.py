@@ -106,7 +106,7 @@ async def test_awkward_texts_get_a_clear_answer_each(tmp_path: Path) -> None:
         assert (answers[name]["kind"], answers[name]["text"]) == ("error", EMPTY)
     for name in ("long", "wide", "one-word"):
         assert answers[name]["kind"] == "error"
-        assert answers[name]["text"].startswith("That message is too long for the model: about ")
+        assert answers[name]["text"].startswith("Your message is too long for the model. It has about ")
         assert len(answers[name]["text"]) < 200
     assert answers["unknown"]["text"].startswith("There is no command /statuss. Did you mean /status?")
     for name in ("nul", "surrogate"):
@@ -242,7 +242,7 @@ async def test_a_disk_that_is_full_for_a_while_loses_and_repeats_nothing(tmp_pat
     assert status == 0, errors
     assert "Traceback" not in errors
     (complaint,) = texts(program.lines, "error")
-    assert "cannot be stored right now" in complaint
+    assert "cannot store your messages right now" in complaint
     answers = [row["answers"] for row in program.lines if row["kind"] in ("reply", "command")]
     assert answers == ["first", "second", "third", "fourth"]
     assert "my cat is called Minka" in program.lines[-1]["text"]

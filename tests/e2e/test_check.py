@@ -58,8 +58,8 @@ def test_without_a_configuration_it_says_so_and_makes_nothing(
 ) -> None:
     status, lines = check(capsys)
     assert status == 0
-    assert lines["config"] == f"ok    no config.yaml in {tmp_path}: defaults"
-    assert lines["store"] == "ok    none yet: the first start makes legato.db"
+    assert lines["config"] == f"ok    there is no config.yaml in {tmp_path}, so every setting has its default"
+    assert lines["store"] == "ok    there is no store yet; the first start makes legato.db"
     assert lines["then"].startswith("Next, run `legato init` to set up a model")
     assert list(tmp_path.iterdir()) == []
 
@@ -111,15 +111,19 @@ def test_it_asks_the_models_of_chats_and_looks_for_their_tools(
 @pytest.mark.parametrize(
     ("shell", "reason", "told"),
     [
-        ("{}", "", "ok    run in a sandbox, and need no yes"),
-        ("{}", "it is away", "note  none are run, because there is no sandbox: it is away"),
+        ("{}", "", "ok    the bot runs commands in a sandbox, without asking you"),
+        ("{}", "it is away", "note  the bot runs no commands, because there is no sandbox: it is away"),
         (
             "{enabled: true}",
             "it is away",
-            "note  run on this machine itself, each after a yes, because there is no sandbox",
+            "note  the bot runs commands on this machine after your yes, because there is no sandbox",
         ),
-        ("{sandbox: never}", "", "note  none are run, because there is no sandbox: tools.shell.sandbox says so"),
-        ("{enabled: false}", "", "note  none are run (tools.shell.enabled)"),
+        (
+            "{sandbox: never}",
+            "",
+            "note  the bot runs no commands, because there is no sandbox: tools.shell.sandbox says so",
+        ),
+        ("{enabled: false}", "", "note  the bot runs no commands, because tools.shell.enabled is false"),
         ("{folders: {x: {path: /no/such}}}", "", "note  tools.shell.folders.x is no folder: /no/such"),
     ],
 )
@@ -143,7 +147,7 @@ def test_it_looks_for_the_tools_and_platforms_of_lists(tmp_path: Path, capsys: p
         "tools: {offered: {'telegrm:5': [], 'console': [todo]}, admins_only: [shel*]}"
     )
     assert check(capsys)[1]["tools"] == (
-        "note  offered is for telegrm:5, which is on no platform here; did you mean telegram?"
+        "note  tools.offered names telegrm:5, but there is no such platform here; did you mean telegram?"
     )
 
 
@@ -185,8 +189,10 @@ def test_it_says_what_others_on_the_machine_can_get_at(tmp_path: Path, capsys: p
 def test_the_copy_that_an_upgrade_kept_is_pointed_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("legato.db.version-11", "legato.db.version-of-mine"):
         (tmp_path / name).touch()
-    kept = "legato.db.version-11 is from before an upgrade or a restore, and still has what was forgotten since: "
-    assert check(capsys)[1]["store's copy"] == f"note  {kept}delete it when all is well"
+    kept = (
+        "legato.db.version-11 is from before an upgrade or a restore, and still holds what people had forgotten since; "
+    )
+    assert check(capsys)[1]["store's copy"] == f"note  {kept}delete the copy when all is well"
 
 
 def test_the_copy_that_a_killed_rehearsal_left_is_pointed_at(
@@ -194,8 +200,8 @@ def test_the_copy_that_a_killed_rehearsal_left_is_pointed_at(
 ) -> None:
     for name in ("rehearsed-ab12_xyz", "moved-of-mine"):
         (tmp_path / f"legato.db.{name}").mkdir()
-    left = "legato.db.rehearsed-ab12_xyz is a copy for a rehearsal or a migration: "
-    assert check(capsys)[1]["store's copy"] == f"note  {left}delete it if neither is running"
+    left = "legato.db.rehearsed-ab12_xyz was made for a rehearsal or a migration; "
+    assert check(capsys)[1]["store's copy"] == f"note  {left}delete the copy if neither is running"
 
 
 def test_a_variable_with_one_underscore_is_pointed_at(

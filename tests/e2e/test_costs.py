@@ -157,7 +157,7 @@ async def test_a_cap_that_is_nearly_used_up_is_told_once(tmp_path: Path) -> None
         assert live.adapter.shown("c", "notice") == []
         await live.ask("four")
         await live.quiet()
-        warning = "This conversation's spend cap of $1.00 is nearly used up: $0.1988 is left."
+        warning = "This conversation's spend cap of $1.00 is nearly used up. $0.1988 is left."
         assert live.adapter.shown("c", "notice") == [warning]
         assert "cap" in await live.ask("five")
         await live.quiet()
@@ -190,7 +190,7 @@ async def test_a_cap_is_told_of_before_it_has_no_room_for_another_answer(tmp_pat
     async with running(tmp_path, config=config, model=counting(5_500)) as live:
         await live.ask("one")
         await live.quiet()
-        warning = "This conversation's spend cap of $1.00 is nearly used up: $0.4497 is left."
+        warning = "This conversation's spend cap of $1.00 is nearly used up. $0.4497 is left."
         assert live.adapter.shown("c", "notice") == [warning]
         assert "cap" in await live.ask("two")
 
@@ -255,7 +255,7 @@ async def test_a_cap_that_leaves_less_than_the_longest_answer_shortens_it(tmp_pa
         assert total.cost_usd <= 0.05
         assert answers[-1].startswith("This bot's daily spend cap of $0.05 leaves no room for another answer")
         assert "even a short one could cost up to $0.0" in answers[-1]
-        assert not any("left no room for more" in notice for notice in live.adapter.shown("c", "notice"))
+        assert not any("spend cap stopped this answer" in notice for notice in live.adapter.shown("c", "notice"))
 
 
 async def test_an_answer_that_a_cap_cut_off_says_so(tmp_path: Path) -> None:

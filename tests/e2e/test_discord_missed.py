@@ -12,7 +12,7 @@ from tests.emulators.discord import Channel, DiscordServer, Kind, Refuse, Slow, 
 from tests.support.discord_live import Bot, on_discord
 from tests.support.model import FakeModel, Gate, Say, in_turn
 
-AWAY = "I was away for {}; now I answer what was written here meanwhile."
+AWAY = "I was away for {}. Now I answer the messages from that time."
 
 
 async def notes(bot: Bot) -> dict[str, str]:
@@ -148,7 +148,7 @@ async def test_too_much_is_cut_and_that_is_said(
     async with on_discord(tmp_path, discord, anna, rules=rules) as bot:
         await bot.until(lambda: {"echo: 128", "echo: 129"} <= set(bot.shown(place)))
         await bot.quiet()
-        told = AWAY.format("10 minutes") + " There were many messages: I looked only at the last 2 messages."
+        told = AWAY.format("10 minutes") + " There were many messages, so I looked only at the last 2 messages."
         assert set(bot.shown(place)) == {"echo: first", told, "echo: 128", "echo: 129"}
 
 

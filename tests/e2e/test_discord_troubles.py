@@ -292,7 +292,7 @@ async def test_who_asks_in_a_locked_thread_is_told_and_gets_the_answer_when_it_i
         await bot.quiet()
         thread.locked = False
         bot.says("@Legato again", thread)
-        told = "1 answer of mine could not be shown here; /last shows them."
+        told = "I could not show 1 answer here. /last shows them."
         await bot.until(lambda: set(bot.shown(thread)) == {told, "echo: [Anna] again"})
 
 

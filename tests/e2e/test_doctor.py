@@ -60,7 +60,7 @@ def test_before_the_first_start_it_says_so_and_makes_nothing(home: Path) -> None
     before = contents(home)
     said = doctor()
     assert said.exit_code == 0, said.stdout
-    assert lines(said)["store"].startswith("ok    none yet")
+    assert lines(said)["store"].startswith("ok    there is no store yet")
     assert contents(home) == before
 
 
@@ -206,4 +206,4 @@ def test_a_server(home: Path, redis_server: RedisServer) -> None:
     assert told["store's server"][6:].startswith(("valkey ", "redis "))
     (home / "config.yaml").write_text("store: {url: 'redis://127.0.0.1:1/0'}\n", encoding="utf-8")
     away = doctor()
-    assert (away.exit_code, lines(away)["store's server"]) == (1, "FAIL  it cannot be asked")
+    assert (away.exit_code, lines(away)["store's server"]) == (1, "FAIL  it does not answer")

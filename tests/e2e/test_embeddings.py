@@ -61,7 +61,7 @@ async def test_a_server_that_is_away_changes_nothing_but_the_ranking(tmp_path: P
                 await live.ask("My Corsa is red.")
                 await embedded(live)
                 assert "My Corsa is red." in await live.ask("/recall Corsa")
-                assert "Nothing was found" in await live.ask("/recall vehicle")
+                assert "I found nothing about" in await live.ask("/recall vehicle")
         assert len([line for line in logs if line["event"] == "searches_by_words_alone"]) == 1
 
 
@@ -109,7 +109,7 @@ async def test_check_probes_the_server(tmp_path: Path, monkeypatch: pytest.Monke
             (tmp_path / "config.yaml").write_text(written, encoding="utf-8")
             checked = await asyncio.to_thread(CliRunner().invoke, app, ["check"])
             assert "search.embeddings" in checked.output
-            assert ("64 numbers a text" in checked.output) is found
+            assert ("64 numbers for each text" in checked.output) is found
             assert "sk-wrong" not in checked.output
 
 

@@ -61,7 +61,7 @@ async def test_what_a_closed_chat_was_not_shown_is_told_of_once_and_shown_once_b
             assert live.adapter.sent == []
             assert await live.ask("three", **place) == "echo: three"
             assert await live.ask("four", **place) == "echo: four"
-            told = f"2 answers of mine could not be shown here; /last shows {whose}."
+            told = f"I could not show 2 answers here. /last shows {whose}."
             assert sorted(live.adapter.shown(chat_type)) == sorted([told, "echo: three", "echo: four"])
             assert await live.ask("/last", **place) == NOT_SHOWN
             await live.quiet()

@@ -48,7 +48,7 @@ async def test_an_admin_logs_in_and_a_restart_keeps_it(tmp_path: Path, capsys: p
             assert "private chat" in await live.ask("/mcp login demo", chat="g", chat_type="group")
 
             address = await issuer.agree(await link_of(live))
-            assert "not the end of this login" in await live.ask(
+            assert "does not belong to this login" in await live.ask(
                 f"/mcp login demo {address.replace('state=', 'state=x')}"
             )
             said = await live.ask(f"/mcp login demo {address}")

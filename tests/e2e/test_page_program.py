@@ -86,7 +86,7 @@ async def test_a_start_without_a_terminal_says_what_it_serves_and_the_link_and_a
     lines += rest.decode().splitlines()
     said = lines if form == "console" else [part for line in lines for part in json.loads(line)["text"].split("\n")]
     assert said[0].endswith(" starts. It serves the page.")
-    assert said[1] == "Answers come from the offline model (no key, no network). Everything is kept in legato.db."
+    assert said[1] == "Answers come from the offline model (no key, no network). Legato keeps everything in legato.db."
     link = re.fullmatch(r"http://127.0.0.1:\d+/login\?key=[\w-]+", said[3])  # alone, so that no line cuts it
     assert link is not None
     assert (tmp_path / "legato-home" / "page-link").read_text() == f"{link[0]}\n"

@@ -139,7 +139,7 @@ async def test_a_message_that_is_too_long_with_all_its_parts_is_refused_as_one(t
         word = "word " * 40_000
         parts = cut(live.adapter, word, word, word, word, word)
         await live.adapter.receive(*parts)
-        assert (await live.answer(parts[0].event_id)).text.startswith("That message is too long for the model")
+        assert (await live.answer(parts[0].event_id)).text.startswith("Your message is too long for the model")
         await live.quiet()
         assert len(live.adapter.shown()) == 1
         assert await live.ask("next") == "echo: next"

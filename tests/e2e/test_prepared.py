@@ -265,7 +265,7 @@ async def test_the_person_is_told_once_that_a_compaction_comes(tmp_path: Path) -
         await live.ask("short")
         await live.quiet()
         (told,) = notices(live)
-        assert f"tokens are used, and at {THRESHOLD:,} I compress this conversation" in told
+        assert f"tokens, and I compress it at {THRESHOLD:,}." in told
     async with running(tmp_path, config=settings(tmp_path), model=model_of()) as live:
         await live.ask("short again")
         await live.quiet()

@@ -256,7 +256,7 @@ async def test_a_video_is_shown_by_its_preview_frame_and_nobody_is_told_otherwis
 async def test_a_video_without_a_preview_is_one_true_sentence(world: World) -> None:
     async with world.bot() as bot:
         world.sends("video", b"moving", name="a.mp4", mime_type="video/mp4")
-        await bot.until_shown('I cannot watch "a.mp4": it came without a preview frame.', "seen")
+        await bot.until_shown('I cannot watch "a.mp4", because it came without a preview frame.', "seen")
         assert "which you cannot watch" in words(world.heard())
     assert world.downloads() == 0
 
@@ -360,8 +360,8 @@ async def test_a_file_that_is_gone_is_a_sentence_at_once(world: World) -> None:
     world.telegram.faults.add(Refuse(status=404, body="{}"), method="(download)")
     async with world.bot() as bot:
         world.sends("photo", caption="look")
-        await bot.until_shown("I could not fetch your picture: Telegram does not have it any more.", "seen")
-        assert "could not be fetched: Telegram does not have it any more" in world.heard()
+        await bot.until_shown("I could not fetch your picture: Telegram no longer has the file.", "seen")
+        assert "could not be fetched: Telegram no longer has the file" in world.heard()
     assert world.downloads() == 1
 
 

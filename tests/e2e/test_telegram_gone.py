@@ -65,7 +65,7 @@ async def test_who_blocks_the_bot_is_not_called_and_gets_answers_again_after_a_m
         assert row.error in whys
         telegram.people.unblock(anna)
         await eventually(lambda: _is_open(bot, bot.chat))
-        waiting = "3 answers of mine could not be shown here; /last shows them."
+        waiting = "I could not show 3 answers here. /last shows them."
         await bot.until_shown(waiting)
         assert (await told(bot, bot.chat, "welcome back")).state == "sent"
         bot.says("four")

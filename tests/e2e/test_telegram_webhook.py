@@ -241,16 +241,16 @@ async def test_check_says_where_telegram_calls_and_what_went_wrong(
     assert await said(TelegramAdapter) == []
     ((ok, detail),) = await said(WebhookAdapter)
     assert ok is None
-    assert "none is set yet" in detail
+    assert "no webhook is set yet" in detail
     telegram.cloud.webhook.set(Target(url=webhook["url"]))
     telegram.people.say(telegram.people.private(anna), anna, "hello")
     await eventually(lambda: telegram.cloud.webhook.last_error)
     ((ok, detail),) = await said(TelegramAdapter)
     assert ok is None
-    assert "starting here ends that" in detail
+    assert "starting Legato here ends that webhook" in detail
     told = await said(WebhookAdapter)
     assert [detail.partition(" (")[0] for _, detail in told] == [
-        "Telegram calls 127.0.0.1 so far; starting here changes that",
+        "Telegram calls 127.0.0.1 so far; starting Legato here changes the address",
         "1 update waits to be delivered",
         "the last failure was: Connection refused",
     ]

@@ -17,7 +17,7 @@ from tests.support.program import environment
     [
         ("auto", ["ask", "count to 5"], 0, "1 2 3 4 5"),
         ("auto", ["check"], 0, "run Legato in WSL"),
-        ("true", ["ask", "count to 5"], 2, "tools.shell.enabled must be false or auto here: there is none on Windows"),
+        ("true", ["ask", "count to 5"], 2, "tools.shell.enabled must be false or auto here: Windows has none"),
     ],
 )
 def test_it_answers_and_says_what_commands_need(

@@ -142,7 +142,7 @@ async def test_a_check_says_what_a_model_does_without_and_asks_the_fallbacks(
         found = [each async for each in findings(store, models, threshold=0.5, caching="off")]
     first, second = (each for each in found if each.what in ("model", "fallback model"))
     assert first.ok
-    told = "; it does without streaming (answers come whole), system messages, tools (it can only talk)"
+    told = "; it does not support streaming (answers come whole), system messages, tools (it can only talk)"
     assert first.detail.endswith(f"answers{told}")
     assert second.ok is False
     assert "dead (openai)" in second.detail

@@ -122,12 +122,12 @@ class TestTalking:
     async def test_an_answer_to_an_earlier_run_is_announced_and_one_to_this_run_is_not(self, person: Person) -> None:
         await person.sees("/help lists the commands")
         await person.console.typing(MAIN, True)
-        await person.sees("· Still answering what you asked before.")
+        await person.sees("· I am still answering your earlier message.")
         await person.console.typing(MAIN, False)
         await person.says("and now?" + ENTER)
         await person.console.typing(MAIN, True)
         await person.sees("thinking…")
-        assert person.screen.text.count("Still answering") == 1
+        assert person.screen.text.count("still answering") == 1
 
     async def test_nobody_waits_while_a_long_answer_is_printed(
         self, person: Person, monkeypatch: pytest.MonkeyPatch
@@ -229,7 +229,7 @@ class TestTalking:
         person.down = True
         person.keys.send_text("hi" + ENTER)
         await clock.until_pending()
-        assert person.screen.text.count("! Messages cannot be stored right now (the disk is full)") == 1
+        assert person.screen.text.count("! I cannot store your messages right now (the disk is full)") == 1
         person.down = False
         await clock.advance(1)
         assert (await person.said.get()).text == "hi"
@@ -242,7 +242,7 @@ class TestTalking:
         await clock.until_pending()
         person.keys.send_text(CTRL_D)
         await person.left()
-        assert "! Not sent: 1 of your messages could not be stored." in person.screen.text
+        assert "! 1 of your messages could not be stored" in person.screen.text
 
 
 class TestCtrlC:
@@ -465,7 +465,7 @@ async def test_who_comes_back_sees_where_they_are_and_that_their_answer_is_still
 
         async with chatting(tmp_path) as second:
             await second.sees("· We go on with “thank you”. /new starts a fresh session.")
-            await second.sees("· Still answering what you asked before.")
+            await second.sees("· I am still answering your earlier message.")
             await second.sees("1-2-3-4")
             second.types(CTRL_C)
             await second.sees("Stopped")

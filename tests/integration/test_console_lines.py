@@ -242,7 +242,11 @@ class TestPausing:
         said = [json.loads(line) for line in (await stdout.everything()).splitlines()]
         assert gateway.texts == ["hi"]
         assert [(line["kind"], line["text"]) for line in said] == [
-            ("error", "Messages cannot be stored right now (the disk is full). They wait, and none is lost.")
+            (
+                "error",
+                "I cannot store your messages right now (the disk is full). I try again until it works, and nothing "
+                "is lost.",
+            )
         ]
 
     async def test_the_next_outage_is_told_again(
@@ -256,7 +260,7 @@ class TestPausing:
                 await clock.until_pending()
                 await clock.advance(clock.pending[0])
         stdout.close(stdout.into)
-        assert (await stdout.everything()).count(b"cannot be stored") == 2
+        assert (await stdout.everything()).count(b"cannot store your messages") == 2
 
     async def test_cancelling_ends_an_outage(self, console: JsonConsole, stdin: Pipe, clock: ManualClock) -> None:
         await stdin.say(lines({"text": "hi"}))

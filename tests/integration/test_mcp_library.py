@@ -46,7 +46,7 @@ async def test_a_server_on_standard_streams() -> None:
 
 async def test_an_address_where_nobody_answers(unused_tcp_port: int) -> None:
     async with running(McpServerSettings(url=f"http://127.0.0.1:{unused_tcp_port}/mcp")) as it:
-        assert "nothing answers at its url: check that it runs" in it.server.failure
+        assert "nothing answers at its url; check that the server runs" in it.server.failure
 
 
 async def test_a_server_on_http_that_dies(unused_tcp_port: int) -> None:
@@ -65,7 +65,11 @@ async def test_a_server_on_http_that_dies(unused_tcp_port: int) -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "reason"),
     [
-        (200, {"Content-Encoding": "gzip"}, "its answers are compressed, although Legato asked it not to do that"),
+        (
+            200,
+            {"Content-Encoding": "gzip"},
+            "it compresses its answers, although Legato asked for uncompressed answers",
+        ),
         (401, {}, "it wants a login; an admin of this bot sends /mcp login demo"),
         (403, {}, "it lets nobody in with these headers (HTTP 403)"),
         (200, {}, "8 MB"),

@@ -72,16 +72,16 @@ async def world(folder: Path, *habits: str, **settings: str) -> AsyncIterator[Wo
         ("other-issuer", "issuer mismatch"),
         ("wrong-iss", "iss mismatch"),
         ("no-iss", "missing iss"),
-        ("wrong-state", "not the end of this login"),
-        ("refuses", "The login was refused there: The person said no."),
+        ("wrong-state", "does not belong to this login"),
+        ("refuses", "The server refused the login: The person said no."),
         ("no-registration", "Registration failed: 400"),
         ("registration-fails", "Registration failed: 400"),
         ("token-hangs", "nothing answers at its login address"),
         ("token-fails", "Token exchange failed (503)"),
-        ("token-html", "This login failed"),
+        ("token-html", "The login failed"),
         ("token-endless", "more than 8 MB"),
         ("metadata-endless", "more than 8 MB"),
-        ("deep-metadata", "This login failed"),
+        ("deep-metadata", "The login failed"),
         ("token-elsewhere", "not followed"),
         ("other-resource", "does not match"),
         ("no-login", "the server asks for no login"),
@@ -118,7 +118,7 @@ async def test_a_login_that_cannot_be_trusted(
 async def test_an_address_that_is_not_the_end_of_the_login(tmp_path: Path, pasted: str) -> None:
     async with world(tmp_path) as it, it.begun() as attempt:
         address = await it.issuer.agree(await attempt.given())
-        with pytest.raises(UserError, match="not the end of this login"):
+        with pytest.raises(UserError, match="does not belong to this login"):
             await attempt.came_back(pasted)
         await attempt.came_back(f"  <{address}>  ")
         assert it.file.exists(), "a wrong one spoils nothing"

@@ -282,7 +282,7 @@ async def test_no_secret_inside_a_value_is_shown(
     was = next(each.value for each in part.fields if each.name == key)
     assert (await desk.save(at, name, {key: was}, {key: was}, owner=True)).files == ()
     saved = await desk.save(at, name, {key: was.replace("127.0.0.1", "127.0.0.2")}, {key: was}, owner=True)
-    assert "is only shown in part" in saved.problems[0]
+    assert "is shown only in part" in saved.problems[0]
     assert (tmp_path / "config.yaml").read_text() == MODELS
 
 

@@ -206,7 +206,7 @@ def test_what_is_legatos_or_the_kernels_is_not_lent(tmp_path: Path, path: str, w
     (tmp_path / "h").mkdir()
     (tmp_path / "to").symlink_to("h")
     path = path.format(home=tmp_path, code=Path(sandbox.__file__).parents[2])
-    with pytest.raises(ConfigError, match=r"tools\.shell\.folders\.x\.path .*: lend another one"):
+    with pytest.raises(ConfigError, match=r"tools\.shell\.folders\.x\.path .*: lend another folder"):
         made(tmp_path, folders={"x": FolderSettings(path=path, write=write)})
 
 

@@ -93,10 +93,10 @@ UNKEPT = "which could not be kept here: {reason}"
 UNREAD = "I cannot read {name}: {reason}."
 UNFETCHED = "I could not fetch {name}: {reason}."
 UNHEARD = (
-    "🎙 I could not write down what was said: {reason}. I say this only once: until your words appear here again, "
-    "I understand nothing that is said."
+    "🎙 I could not write down what was said: {reason}. Until your words appear here again, "
+    "I understand nothing that you say."
 )
-UNSEEN = "I cannot watch {name}: it came without a preview frame."
+UNSEEN = "I cannot watch {name}, because it came without a preview frame."
 NO_FRAME = "which you cannot watch: it came without a preview frame"
 TOO_SLOW = f"{{platform}} did not hand it over within {_SECONDS / 60:g} minutes"
 _WHAT: Final = {"voice": "voice message", "image": "picture"}

@@ -23,9 +23,12 @@ _MB: Final = 1_000_000
 _NEAR: Final = 0.8  # of a quota: then the person is told once
 
 FULL = (
-    "the room for files of {whose} is full ({limit} MB): what is kept stays, and the operator can raise `files.{key}`"
+    "the room for files of {whose} is full ({limit} MB); the files already kept stay, and the operator can raise "
+    "`files.{key}`"
 )
-NEARLY_FULL = "The room for files of {whose} ({limit} MB) is four fifths full. When it is full, I take no more files."
+NEARLY_FULL = (
+    "The room for files of {whose} ({limit} MB) is four fifths full. When the room is full, I take no more files."
+)
 NOT_KEPT = "I could not take {name}, because {reason}."
 
 Quota = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]

@@ -71,13 +71,13 @@ def _unsent(request: httpx2.Request, error: httpx2.TransportError | LoginFailed)
     if error.request is not request:
         return f"nothing answers at its login address ({error.request.url.host})"
     unheard = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-    return f"nothing answers at its url: check that it runs, and at which address ({error})" if unheard else ""
+    return f"nothing answers at its url; check that the server runs there ({error})" if unheard else ""
 
 
 def bounded(response: httpx2.Response) -> httpx2.Response:
     """Have an answer read up to the limits."""
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise ServerFailed("its answers are compressed, although Legato asked it not to do that")
+        raise ServerFailed("it compresses its answers, although Legato asked for uncompressed answers")
     assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
     events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
     if not (events and response.is_success):  # of events, the library bounds each

@@ -62,7 +62,7 @@ class _Field(Struct, frozen=True, kw_only=True):
             if said.lower() in (str(number), label.lower(), value.lower()):
                 return value
         if self.values:
-            raise ValueError(f"It must be one of 1 to {len(self.values)}.")
+            raise ValueError(f"Your answer must be a number from 1 to {len(self.values)}.")
         if self.kind == "string":
             return said
         form = _WHOLE if self.kind == "integer" else _NUMBER
@@ -112,7 +112,7 @@ class Elicitation(Struct, frozen=True, kw_only=True):
 
     async def _value(self, head: str, each: _Field) -> tuple[Verdict, Any]:
         lines = [head, each.text, *(f"{number}. {label}" for number, label in enumerate(each.values, 1))]
-        lines += [] if each.required else [f"{_LEFT_OUT} leaves it out."]
+        lines += [] if each.required else [f"{_LEFT_OUT} leaves this question out."]
         for _ in range(_TRIES):
             verdict, said = await self._put("\n".join(lines), None, [*each.values])
             if verdict != "approved" or (said == _LEFT_OUT and not each.required):

@@ -209,9 +209,7 @@ class Attempt(Struct, eq=False, kw_only=True):
             reason = await reason_of(self._tried())
         finally:
             line = reason.partition("\n")[0]  # further ones repeat what came, secrets included
-            self.done.set_result(
-                f"This login failed: {one_line(self.settings.hidden(line), _LONGEST)}." if line else ""
-            )
+            self.done.set_result(f"The login failed: {one_line(self.settings.hidden(line), _LONGEST)}." if line else "")
 
     async def _tried(self) -> str:
         login = Login(self.path, self.settings, self.clock, self.learn, self)
@@ -243,10 +241,10 @@ class Attempt(Struct, eq=False, kw_only=True):
         found = {name: values[-1] for name, values in parse_qs(address.strip("<> ").partition("?")[2]).items()}
         state = parse_qs(urlsplit(self.link.result()).query)["state"][0]
         if not secrets.compare_digest(found.get("state", "").encode(), state.encode()):
-            raise UserError("That address is not the end of this login: copy the whole address of the last page.")
+            raise UserError("This address does not belong to this login. Copy the whole address of the last page.")
         if "code" not in found:
             said = one_line(found.get("error_description") or found.get("error") or "no code", _LONGEST)
-            raise UserError(f"The login was refused there: {said}.")
+            raise UserError(f"The server refused the login: {said}.")
         self.learn([found["code"]])
         if not self.back.done():
             self.back.set_result(AuthorizationCodeResult(code=found["code"], state=state, iss=found.get("iss")))
@@ -260,7 +258,7 @@ class Attempt(Struct, eq=False, kw_only=True):
         if self.done.done() and (failed := self.done.result()):
             raise UserError(failed)
         if not wanted.done():
-            raise UserError("This login failed: the authorization server does not answer.")
+            raise UserError("The login failed, because the authorization server does not answer.")
 
 
 async def _is_public(host: str) -> bool:

@@ -40,7 +40,7 @@ _LONGEST_REASON: Final = 300  # characters
 _TOLD_EVERY: Final = 1.0  # seconds between two looks at how far a call is
 
 ABSENT: Final = "The server {server} cannot be used now; {then}. Go on without it, and say so if it was needed."
-BUSY: Final = "The server {server} has too much to do; try again later."
+BUSY: Final = "The server {server} is too busy. Try again later."
 UNKNOWN: Final = (
     "so the outcome is unknown: it may or may not have taken effect. Check the present state before repeating it."
 )

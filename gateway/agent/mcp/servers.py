@@ -84,7 +84,7 @@ class McpServers:
                 then = (
                     f"the next attempt is in {lasting(max(1.0, server.pause), short=True)}"
                     if server.pause
-                    else "it is tried again just now"
+                    else "Legato tries it again right now"
                 )
                 yield server.name, f"not usable: {server.failure}; {then}"
             elif not server.ready:
@@ -110,7 +110,7 @@ class McpServers:
         UserError."""
         server = self._remote(name)
         if name not in self._logins or self._logins[name][0].done.done():
-            raise UserError(f"No login at {name} is open, or it took too long: /mcp login {name} begins one.")
+            raise UserError(f"No login at {name} is open any more. /mcp login {name} begins a new login.")
         try:
             await self._logins[name][0].came_back(address)
         except UserError as error:
@@ -130,7 +130,7 @@ class McpServers:
         found = {each.name: each for each in self.servers if each.settings.may_log_in}
         if name not in found:
             there = ", ".join(found) or "none"
-            raise UserError(f"No MCP server {one_line(name, 24)} takes a login; those that may are: {there}.")
+            raise UserError(f"No MCP server {one_line(name, 24)} takes a login. These servers do: {there}.")
         return found[name]
 
     def states(self) -> Iterator[tuple[str, str]]:

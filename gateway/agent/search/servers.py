@@ -32,7 +32,7 @@ _NO_JSON: Final = (
     "SearXNG gives programs no results: whoever runs SearXNG must add `json` to search.formats in its settings.yml."
 )
 _LIMITER: Final = (
-    "SearXNG takes this bot for a robot: whoever runs SearXNG must switch server.limiter off in its settings.yml, or "
+    "SearXNG blocks this bot as a robot: whoever runs SearXNG must switch server.limiter off in its settings.yml, or "
     "let this machine through."
 )
 _ENGINES: Final = "SearXNG found nothing, and {engines} did not answer it: try again later, or use other words."

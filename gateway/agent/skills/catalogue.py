@@ -99,11 +99,11 @@ class Skills(Struct, kw_only=True):
         """Keep a SKILL.md to which a person said yes. Returns a sentence. Raises UserError."""
         skill = read(text.encode())
         if self.redact(text) != text:
-            raise UserError("It seems to hold a credential: write where that is found instead.")
+            raise UserError("The skill seems to hold a password or a key. Write where it can be found instead.")
         if len((await self.decided(key)).own) >= MOST_KEPT:
-            raise UserError(f"A conversation keeps at most {MOST_KEPT} skills; /skills remove NAME makes room.")
+            raise UserError(f"A conversation keeps at most {MOST_KEPT} skills. /skills remove NAME removes a skill.")
         await self.store.set_notes(_folder(key), {skill.name: text})
-        return f"The skill {skill.name} is kept in this conversation. /skills lists what there is."
+        return f"I keep the skill {skill.name} in this conversation. /skills lists the skills."
 
     async def drop(self, key: SessionKey, name: str) -> None:
         """Remove one of a conversation's own skills."""

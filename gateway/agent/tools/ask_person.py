@@ -57,7 +57,7 @@ class AskPersonTool:
         closed = bool(options) and arguments.get("free_text") is False
         choices = Choices(options=tuple(options), several=several, closed=closed)
         lines = [arguments["question"].strip(), *(f"{number}. {option}" for number, option in enumerate(options, 1))]
-        lines += ["Several numbers are fine, such as 1, 2."] if several else []
+        lines += ["You can choose several numbers, such as 1, 2."] if several else []
         verdict, said = await context.ask("\n".join(lines), None, choices)
         if verdict == "denied" and said:
             return KEPT_BACK.format(sentence=said)

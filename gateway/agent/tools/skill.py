@@ -40,7 +40,7 @@ class SkillTool:
         """The whole text of a skill that is proposed, line by line, with nothing hidden."""
         if not arguments.get("text"):
             return None
-        question = "Keep this skill in this conversation, to be followed from now on?"
+        question = "Keep this skill in this conversation, and follow it from now on?"
         return "\n".join([question, *quoted_lines(_proposed(arguments))])
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str | Result:

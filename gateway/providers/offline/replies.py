@@ -45,7 +45,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     def use(self, tool: str, **arguments: Any) -> Answer:
         """Call a tool, if it is offered."""
         if tool not in self.tools:
-            return Answer(text="I would need a tool for that, and none is offered to me here.")
+            return Answer(text="I would need a tool for this, but I have none here.")
         return Answer(calls=(Call(tool=tool, arguments=arguments),))
 
     @property
@@ -75,11 +75,11 @@ shell."""
 _HINTS: Final = (
     "Try “What time is it?” to see a tool at work.",
     "Try “What did I ask before?”: I know what is in our transcript.",
-    "For real answers, set `model` in ~/.legato/config.yaml; everything else stays as it is.",
+    "For real answers, set `model` in ~/.legato/config.yaml. Everything else stays as it is.",
 )
 _BLIND: Final = (
-    "I read words only, so I can neither see nor hear your file. A real model may; set `model` in "
-    "~/.legato/config.yaml. Documents that are plain text I can read."
+    "I read words only, so I can neither see nor hear your file. I can read documents of plain "
+    "text. For other files, set a real `model` in ~/.legato/config.yaml."
 )
 _LISTENED: Final = 2_000  # characters of a request in which a rule is looked for
 _QUOTED: Final = 160  # characters of the request that a reply quotes
@@ -223,7 +223,7 @@ def _ask_fact(said: Asked, found: re.Match[str]) -> Answer:
     if "search_history" not in said.tools:
         return Answer(text=_unknown(found))
     look_up = Call(tool="search_history", arguments={"words": thing})
-    return Answer(text="That is not in front of me; I will look it up.\n\n", calls=(look_up,))
+    return Answer(text="I do not see it here, so I look it up.\n\n", calls=(look_up,))
 
 
 def _recalled(thing: str, messages: Sequence[Mapping[str, Any]]) -> str | None:
@@ -287,7 +287,7 @@ def _greet(said: Asked, found: re.Match[str]) -> Answer:
 def _echo(said: Asked) -> Answer:
     """Nothing fits: repeat the words, and name something that works."""
     if not said.request:
-        return Answer(text="I see no text in that, and text is all I can read.")
+        return Answer(text="I see no text in your message, and I can read only text.")
     if document := _DOCUMENT.search(said.request):
         name = document["name"]
         return Answer(text=f"I was given {name[0].lower()}{name[1:]}. {_gist(document['text'])}")

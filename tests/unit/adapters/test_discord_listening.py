@@ -112,7 +112,7 @@ def test_threads_are_opened_where_the_rule_says_and_never_in_threads() -> None:
 def test_a_channel_has_one_rule() -> None:
     ((keys, text),) = DiscordSettings(free=("7",), off=("7",)).contradictions()
     assert keys == ("off", "free")
-    assert text == "names the channel 7, as free does: leave it in one of them"
+    assert text == "names the channel 7, and free names it, too: name the channel in one list only"
 
 
 @pytest.mark.parametrize("name", ["1", "*", "1@2", "*@*", "*@guild-3", "role-4", "role-4@guild-3"])

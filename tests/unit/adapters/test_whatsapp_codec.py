@@ -89,7 +89,7 @@ def test_odd_things_are_named_or_mean_nothing() -> None:
         (131047, ChatGone, "nobody wrote here for 24 hours"),
         (131026, ChatGone, "the person cannot be reached"),
         (131030, ChatGone, "a test number writes only to numbers on its list"),
-        (132001, ChatGone, "does not take the template"),
+        (132001, ChatGone, "refuses the template"),
         (130429, RateLimited, "asks to wait"),
         (131056, RateLimited, "asks to wait"),
         (190, AdapterError, "rejects the token"),

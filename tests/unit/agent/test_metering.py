@@ -383,7 +383,7 @@ async def test_a_cap_is_told_of_once_however_the_next_answers_price_moves() -> N
     over, told = metering(store, Script(ANSWER), daily_usd=0.01), tuple[str, ...]()
     store.sums["gateway 2023-11-15"] = 5_000
     news, told = await over.warnings(session("s1"), told, another=6_000)
-    assert news == ["This bot's daily spend cap of $0.01 is nearly used up: $0.0050 is left until 00:00 UTC."]
+    assert news == ["This bot's daily spend cap of $0.01 is nearly used up. $0.0050 is left until 00:00 UTC."]
     for another in (0, 6_000):  # the conversation is compressed, and grows again
         await call(over)
         news, told = await over.warnings(session("s1"), told, another=another)

@@ -314,7 +314,7 @@ def test_a_cap_gives_way_to_fallback_models_only_where_there_are_any(problems):
         ("telegram:7@trip", "must give a number, as in"),
         (
             "telegram:-100",
-            'names a group in the place of a person; "telegram:*@-100" is everybody in the group',
+            'names a group instead of a person; "telegram:*@-100" names everybody in the group',
         ),
     ],
 )

@@ -37,7 +37,9 @@ def test_where_no_model_costs_anything_no_table_is_needed() -> None:
 def test_only_claude_wants_marks(provider: str, model: str, base_url: str | None, marks_wanted: bool) -> None:
     spec = model_spec(ModelSettings(provider=provider, name=model, base_url=base_url), NoTable())
     assert spec.cache_marks is marks_wanted
-    assert caching_note(spec).startswith(f"on for {model}, kept 5m" if marks_wanted else f"off: {model} takes no")
+    assert caching_note(spec).startswith(
+        f"on for {model}, kept 5m" if marks_wanted else f"off, because {model} takes no"
+    )
 
 
 def test_what_is_not_configured_is_what_the_provider_says() -> None:

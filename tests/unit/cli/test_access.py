@@ -110,7 +110,7 @@ def test_a_link_is_shown_if_its_page_is_open(home: Path) -> None:
 def test_a_key_is_shown_once_listed_and_taken_back(home: Path) -> None:
     made = [legato("keys", "add", "anna", "--admin", "--cap", "2.5"), legato("keys", "add", "front", "--front-end")]
     assert all(each.stdout.startswith("sk-legato-") for each in made)
-    assert all("set adapters.api.enabled to true" in each.stderr for each in made)
+    assert all("Set adapters.api.enabled to true" in each.stderr for each in made)
     assert "cannot all be admins" in legato("keys", "add", "both", "--front-end", "--admin").stderr
     listed = [line.partition(", since")[0] for line in legato("keys", "list").stdout.splitlines()]
     assert listed == ["anna: admin, $2.5 a day", "front: front end"]
@@ -124,7 +124,7 @@ def test_a_key_is_shown_once_listed_and_taken_back(home: Path) -> None:
     in_store(home, remind)
     assert "no key named nobody" in legato("keys", "remove", "nobody").stderr
     told = legato("keys", "remove", "anna").stdout
-    assert told.startswith("anna is removed.")
+    assert told.startswith("The key anna is removed.")
     assert "2 reminders will stay silent" in told
     assert legato("keys", "list").stdout.startswith("front")
     assert "1 reminder will stay silent" in legato("keys", "remove", "front").stdout

@@ -150,10 +150,10 @@ def test_a_start_says_what_is_served_by_which_model_and_from_which_store() -> No
     telegram = Config().replace(adapters={"telegram": AdapterSettings(enabled=True)})
     starts, works = announcement(telegram, 1)
     assert starts.endswith(" starts. It serves Telegram.")
-    assert works == "Answers come from the offline model (no key, no network). Everything is kept in legato.db."
+    assert works == "Answers come from the offline model (no key, no network). Legato keeps everything in legato.db."
     several = announcement(Config().replace(store=StoreSettings(url="redis://127.0.0.1/0")), 4)
     assert several[0].endswith(" starts with 4 workers. It serves the conversations of its store.")
-    assert several[1].endswith(" Everything is kept in redis://127.0.0.1/0.")
+    assert several[1].endswith(" Legato keeps everything in redis://127.0.0.1/0.")
 
 
 @pytest.mark.parametrize("level", ["debug", "error"])
@@ -170,13 +170,13 @@ def test_sentences_are_said_whatever_the_level_is(capsys: pytest.CaptureFixture[
 
 def test_a_check_says_who_may_talk() -> None:
     assert "`legato access confirm CODE`" in may_talk((), (), pairing=True)
-    assert may_talk((), (), pairing=False).startswith("nobody may talk: ")
+    assert may_talk((), (), pairing=False).startswith("nobody may talk, because ")
     for public in ("telegram:*", "telegram:*@*"):
         told = may_talk(("telegram:1", public), (), pairing=True)
         assert told == "EVERYBODY on telegram may talk, at your cost; telegram:*@CHAT lets in the people of one chat"
     assert "EVERYBODY" not in may_talk(("telegram:*@-100123",), (), pairing=True)
     told = may_talk(("telegram:1", "telegram:2"), ("telegram:1",), pairing=False)
-    assert told == "2 in access.allow, 1 in access.admins; strangers get no answer"
+    assert told == "access.allow names 2, access.admins names 1; strangers get no answer"
 
 
 async def test_a_check_beside_a_gateway_looks_all_the_same_and_changes_nothing(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_source_is_checked_skill_by_skill() -> None:
 
 
 def test_a_skill_is_added_listed_and_removed_and_a_broken_one_left_out(home: Path) -> None:
-    assert "There are none. `legato skills add FOLDER`" in legato("skills", "list").stdout
+    assert "There are no skills. `legato skills add FOLDER`" in legato("skills", "list").stdout
     added = legato("skills", "add", "source")
     assert (added.exit_code, added.stdout.count("Added: "), added.stderr.count("Left out: ")) == (1, 1, 1)
     assert "after `legato reload`" in added.stdout

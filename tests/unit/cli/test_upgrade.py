@@ -32,4 +32,4 @@ def test_a_rehearsal_that_went_well() -> None:
 def test_what_would_go_wrong_is_said() -> None:
     small = replace(FOUND, needed_bytes=3_000_001)
     assert not is_fit(small)
-    assert rehearsal_text(small).endswith("THE DISK IS TOO SMALL: make room first.")
+    assert rehearsal_text(small).endswith("THE DISK IS TOO SMALL. Make room first.")

@@ -79,7 +79,7 @@ def test_an_answer_that_breaks_off_is_told_in_plain_words() -> None:
     broken.__cause__ = aiohttp.ClientPayloadError("Response payload is not completed")
     error = transport_error(broken)
     assert isinstance(error, ProviderUnavailable)
-    assert str(error) == "The connection to the model broke in the middle of its answer; try again later."
+    assert str(error) == "The connection to the model broke in the middle of its answer. Try again later."
 
 
 def test_an_address_where_nobody_listens_is_named_in_plain_words() -> None:

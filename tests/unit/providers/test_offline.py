@@ -163,7 +163,7 @@ def test_several_calls_at_once() -> None:
 def test_calls_that_cannot_be_made_are_explained() -> None:
     assert "no tool `nope`" in reply("call nope")
     assert "not JSON" in reply("call clock {zone}")
-    assert "none is offered" in reply("what time is it?", tools=())
+    assert "I have none here" in reply("what time is it?", tools=())
 
 
 def test_an_item_is_added_to_the_list_that_is_there() -> None:
