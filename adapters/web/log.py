@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -22,7 +23,7 @@ from msgspec import Struct
 
 from adapters.web.icons import icon
 from adapters.web.markup import Child, Html, el, joined
-from adapters.web.rendering import LARGEST, all_rendered, finished, rendered, verbatim
+from adapters.web.rendering import LARGEST, all_rendered, code_blocks, finished, rendered, verbatim
 from gateway.domain.approval import LABELS
 from gateway.domain.chat import OWN, Attachment, Button, Outbound, Source
 from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
@@ -329,6 +330,12 @@ class Log(Struct, kw_only=True):
             return [Html(each) for each in await self.aside(all_rendered, tuple(texts))]
         except TookTooLong:
             return [verbatim(each) for each in texts]
+
+    async def code(self, text: str, number: int) -> str | None:
+        """A block of code of an answer, by its number; None: it has none of that number."""
+        with suppress(TookTooLong, IndexError):
+            return (await self.aside(code_blocks, text))[number]
+        return None
 
     async def _markdown(self, text: str) -> Html:
         try:

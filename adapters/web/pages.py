@@ -218,6 +218,7 @@ _DOES: Final = (
     ("again", "Answer again"),
     ("aloud", "Read aloud"),
     ("wrap", "Wrap lines"),
+    ("preview", "Preview, without scripts"),
 )
 _ACTIONS: Final = el("template", [_pictured(does, label, data_do=does) for does, label in _DOES], id="actions")
 

@@ -60,6 +60,21 @@ def rendered(markdown: str) -> Html:
         return verbatim(markdown)
 
 
+def code_blocks(markdown: str) -> list[str]:
+    """The blocks of code of a text, as `rendered` shows them; none of one that cannot be read."""
+    found, inside = list[str](), False
+    try:
+        for event in read(sound(markdown))[1] if len(markdown) <= LARGEST else ():
+            if event.name == "CodeBlock":
+                inside = event.edge == "start"
+                found += [""] * inside
+            elif event.name == "Text" and inside:
+                found[-1] += event.data
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return []
+    return found
+
+
 def finished(markdown: str) -> str:
     """What is written of an answer so far, without a formula that has only begun: its signs would stand there until it
     ends, and then jump."""

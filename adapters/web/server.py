@@ -17,7 +17,8 @@
                                                           /look    light, dark, or as the machine
           /login?key=  the link of this machine's owner
 
-A chat and an earlier conversation give an answer as it was written for `?text=`, with the id of its element.
+A chat and an earlier conversation give an answer as it was written for `?text=`, with the id of its element, and with
+`&block=` the document that is its code.
 
 Without a login there are the login page and its style, and nothing else; it leads on to what was asked for.
 """
@@ -117,7 +118,7 @@ _SHOWN: Final = (
 )
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
-    "media-src 'self'; "
+    "media-src 'self'; frame-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -126,6 +127,14 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(self)",
     "Cache-Control": "no-store",
+}
+_LINKED: Final = re.compile("<(?=link)", re.IGNORECASE)
+_FRAMED: Final = "<!doctype html><base target=_blank>"  # a frame that may open nothing stays as it is
+_PREVIEW: Final = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'self'; sandbox",
+    "X-Frame-Options": "SAMEORIGIN",
+    "X-DNS-Prefetch-Control": "off",
 }
 _FILE_POLICY: Final = "default-src 'none'; sandbox"
 GONE: Final = "This message was taken back or compressed, so you cannot send it again from here. Nothing was sent."
@@ -289,7 +298,8 @@ class Server(Struct, kw_only=True):
         if path == pages.NEW:
             return _redirect(path_of(self.ids.new("c").replace("_", "-")))
         if id_ := query.get("text", ""):
-            return web.Response(text=await self._written(source, id_, path.removeprefix("/s/")))
+            written, block = await self._written(source, id_, path.removeprefix("/s/")), query.get("block")
+            return web.Response(text=written) if block is None else await self._preview(request, written, block)
         if path == "/":
             present = [each for each in await self.views.sessions(source) if each.present]
             last = max(present, key=attrgetter("last_active_at"), default=None)
@@ -417,6 +427,16 @@ class Server(Struct, kw_only=True):
         if not found:
             raise Problem(404, "There is no such message.")
         return found[0]
+
+    async def _preview(self, request: web.BaseRequest, written: str, block: str) -> web.Response:
+        """A block of code of an answer as a document, for a frame of the page alone: it runs and loads nothing.
+        Raises Problem."""
+        number = int(block) if block.isascii() and block.isdigit() and len(block) < 5 else 0
+        code = await self.log.code(written, number)
+        if code is None or request.headers.get("Sec-Fetch-Dest", "iframe") != "iframe":
+            raise Problem(404, "There is no such preview.")
+        code = _LINKED.sub("<no-", code)  # which opens connections that no policy forbids
+        return web.Response(text=f"{_FRAMED}{code}", headers={**_PREVIEW, "Content-Type": _HTML})
 
     async def _words(self, source: Source, found: Sequence[Word], *, own: bool = True) -> Html:
         story = await self.views.story(source, found[0].at) if found else Story()

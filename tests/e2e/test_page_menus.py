@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 
 from gateway.agent.models import Models
@@ -67,6 +69,7 @@ async def test_stop_leaves_what_was_written_and_a_note(tmp_path: Path, chromium:
         await say(me, "count")
         await expect(me.locator("#log")).to_contain_text("one")
         await me.click("#stop")
+        assert await me.locator(".sessions .present").count() == 1  # it is still listed
         await expect(me.locator("#log .notice")).to_contain_text(stopped)
         await expect(me.locator("#working")).to_be_hidden()
         assert await shown(me) == ["count", "one", stopped]
@@ -113,6 +116,61 @@ async def test_an_error_can_be_tried_again_and_a_new_chat_is_listed_at_once(tmp_
         await say(me, "/resume 99")
         await expect(me.locator("#log")).to_contain_text("/sessions lists your sessions")
         await expect(retry).to_be_hidden()
+
+
+DRAWN = """A page and a picture:
+
+```python
+print("hi")
+```
+
+```html
+<style>body { background: rgb(1, 2, 3); }</style><h1>Vienna</h1><script>document.title = "ran"</script>
+<link rel="preconnect" href="http://ELSEWHERE"><img src="http://ELSEWHERE/p.png">
+<meta http-equiv="refresh" content="0;url=http://ELSEWHERE/"><a href="http://ELSEWHERE/">away</a>
+```
+
+```svg
+<svg viewBox="0 0 9 9"><circle r="4"/></svg>
+```
+"""
+
+
+async def test_a_page_or_picture_that_was_written_is_seen_and_runs_and_loads_nothing(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    calls: list[object] = []
+    elsewhere = await asyncio.start_server(lambda *call: calls.append(call), "127.0.0.1", 0)
+    port = elsewhere.sockets[0].getsockname()[1]
+    answers = FakeModel(in_turn(Say(text=DRAWN.replace("ELSEWHERE", f"127.0.0.1:{port}"))))
+    async with page(tmp_path, model=answers) as live, elsewhere:
+        me = await chromium.new_page()  # whose console says what was forbidden
+        await me.goto(live.adapter.guard.link)
+        await say(me, "draw")
+        shows = me.get_by_role("button", name="Preview")
+        await expect(shows).to_have_count(2)  # nothing is to be seen of Python
+        await shows.first.click()
+        frame = me.frame_locator("iframe").first
+        await expect(frame.locator("h1")).to_have_text("Vienna")
+        assert await frame.locator("body").evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(1, 2, 3)"
+        assert await frame.locator("link, script[src]").count() == 0
+        await expect(me.locator(".previewed pre")).to_be_hidden()
+        assert not (await Axe().run(me)).response["violations"]
+        await frame.locator("a").click()
+        await expect(frame.locator("h1")).to_be_visible()  # it leads nowhere
+        await shows.last.click()
+        await expect(me.frame_locator("iframe").last.locator("circle")).to_be_attached()
+        assert calls == []
+        assert "ran" not in [await each.title() for each in me.frames]
+        address = await me.locator("iframe").last.get_attribute("src")
+        async with live.me.http.get(f"{live.adapter.at}{address}") as answer:
+            assert "sandbox" in answer.headers["Content-Security-Policy"]
+            assert "script-src" not in answer.headers["Content-Security-Policy"]
+        assert (await live.me.get(f"{address}9"))[0] == 404
+        assert (await live.me.get(str(address), headers={"Sec-Fetch-Dest": "document"}))[0] == 404
+        await shows.first.click()
+        await expect(me.locator("iframe")).to_have_count(1)
+        await me.close()
 
 
 async def test_a_question_says_what_was_chosen_and_proposes_none(tmp_path: Path, chromium: Browser) -> None:

@@ -62,7 +62,8 @@
       box.className = "code";
       box.dir = "ltr";
       name.textContent = pre.querySelector("code")?.dataset.language || "text";
-      head.append(name, offered("wrap"), offered("copy"));
+      const shows = pre.closest(".reply:not(.draft)") && (/^(html|svg)$/.test(name.textContent) || /^\s*<svg\b/.test(pre.textContent));
+      head.append(name, ...(shows ? [offered("preview")] : []), offered("wrap"), offered("copy"));
       pre.before(box);
       box.append(head, pre);
     }
@@ -106,12 +107,24 @@
     if (!button) return;
     const code = button.closest(".code");
     if (button.dataset.do === "wrap") code.classList.toggle("wrapped");
+    if (button.dataset.do === "preview") return preview(button, code);
     if (button.dataset.do === "aloud") return aloud(button.closest("article").querySelector(".body").innerText);
     if (button.dataset.do === "again") document.dispatchEvent(new CustomEvent("again", { detail: button.closest("article") }));
     if (button.dataset.do === "edit") document.dispatchEvent(new CustomEvent("edit", { detail: button.closest("article") }));
     if (button.dataset.do !== "copy") return;
     copy(code ? code.querySelector("code").textContent : written(button.closest("article")));
   });
+  // The document that is in a block of code, in place of the code.
+  function preview(button, code) {
+    const on = code.classList.toggle("previewed"), item = code.closest("li");
+    button.setAttribute("aria-pressed", on);
+    if (!on) return code.querySelector("iframe").remove();
+    const frame = document.createElement("iframe"), number = [...item.querySelectorAll(".body pre:not(.math)")].indexOf(code.querySelector("pre"));
+    frame.setAttribute("sandbox", "");
+    frame.title = "Preview";
+    frame.src = `${location.pathname}?text=${encodeURIComponent(item.id)}&block=${number}`;
+    code.append(frame);
+  }
   function aloud(words) {
     const speaks = speechSynthesis.speaking;
     speechSynthesis.cancel();
@@ -188,8 +201,8 @@
   function say(words, files = [], instead = "", menu = "") {
     unsent.push({ id: newId(), text: words, files, instead, menu, back: composer?.elements.back?.value || "", chat: command.elements.chat.value });
     keep();
-    if (words.startsWith("/")) $("present")?.remove();  // it may begin another
-    else if (live && !document.querySelector(".sessions .present")) listed(words || files[0].name);
+    if (/^\/(new|reset|resume)\b/.test(words)) $("present")?.remove();  // it begins another
+    else if (live && !words.startsWith("/") && !document.querySelector(".sessions .present")) listed(words || files[0].name);
     sendNext();
   }
   function listed(words) {  // a new chat, at once
