@@ -690,7 +690,7 @@ def window(
     pins: Sequence[str],
     memory: Sequence[Memo],
     reminders: Sequence[Coming],
-    links: Child,
+    links: Sequence[Child],
     frame: Frame,
 ) -> Child:
     """What the model has before it: the bar, each compaction, rules and memory; what is to come; who may read here."""
@@ -712,7 +712,7 @@ def window(
         el("section", el("h2", "Rules"), _pins(pins, writes=writes)),
         el("section", el("h2", "Memory"), _memory(memory, frame if writes else None)),
         el("section", el("h2", "Reminders"), _reminders(reminders, frame if writes else None)),
-        el("section", el("h2", "Shared links"), links),
+        el("section", el("h2", "Shared links"), links) if any(links) else None,
     ]
 
 

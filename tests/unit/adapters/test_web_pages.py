@@ -52,7 +52,7 @@ def cost(day: int, usd: float, tokens: int = 10) -> Cost:
 def full_window(role: Role) -> Html:
     memory = [Memo(number=3, text="likes tea", said_at=NOON, said_by="anna")]
     reminders = [Coming(number=2, text="call Bo", when="tomorrow", made_at=NOON, made_by="anna")]
-    return joined(window(shares(50), [PASS], ["be brief"], memory, reminders, None, frame(role)))
+    return joined(window(shares(50), [PASS], ["be brief"], memory, reminders, (), frame(role)))
 
 
 def rects(svg: Html) -> list[tuple[str, ...]]:
@@ -95,7 +95,7 @@ def seen(
 
 
 def test_an_empty_window_says_how_it_is_filled() -> None:
-    empty = joined(window(None, [], [], [], [], None, frame("person")))
+    empty = joined(window(None, [], [], [], [], (), frame("person")))
     for said in (
         "The window is empty",
         "I have not compressed this conversation.",
@@ -105,10 +105,11 @@ def test_an_empty_window_says_how_it_is_filled() -> None:
     ):
         assert said in empty
     assert "<button" not in empty
+    assert "Shared links" not in empty
 
 
 def test_a_copy_of_a_compacted_session_says_where_its_compactions_are() -> None:
-    copied = joined(window(replace(shares(50), compactions=1), [], [], [], [], None, frame("person")))
+    copied = joined(window(replace(shares(50), compactions=1), [], [], [], [], (), frame("person")))
     assert "Nothing was compressed since /resume or /branch." in copied
     assert "I have not compressed this conversation." not in copied
 
