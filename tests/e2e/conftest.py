@@ -17,6 +17,8 @@ from gateway.store.sqlite import SqliteStore
 from tests.emulators.discord import Channel, DiscordServer, Settings, User
 from tests.support.browser import browser
 from tests.support.discord_live import careless
+from tests.support.firefox import Firefox
+from tests.support.firefox import firefox as open_firefox
 from tests.support.model import PATIENCE
 
 if TYPE_CHECKING:
@@ -73,6 +75,14 @@ def without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
         return await connect(calls, str(url).replace("wss://", "ws://"), **how)
 
     monkeypatch.setattr(ApiClient, "ws_connect", plainly)
+
+
+@pytest_asyncio.fixture
+async def firefox(tmp_path: Path) -> AsyncIterator[Firefox]:
+    """A Firefox of the test's own."""
+    (tmp_path / "profile").mkdir()
+    async with open_firefox(tmp_path / "profile") as running:
+        yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
