@@ -216,6 +216,7 @@ _DOES: Final = (
     ("copy", "Copy"),
     ("edit", "Edit"),
     ("again", "Answer again"),
+    ("fork", "Go on from here in another chat"),
     ("aloud", "Read aloud"),
     ("wrap", "Wrap lines"),
     ("preview", "Preview, without scripts"),

@@ -138,6 +138,7 @@ _PREVIEW: Final = {
 }
 _FILE_POLICY: Final = "default-src 'none'; sandbox"
 GONE: Final = "This message was taken back or compressed, so you cannot send it again from here. Nothing was sent."
+NOT_THERE: Final = "This message was taken back or compressed, so nothing was copied."
 FORGOTTEN: Final = "This conversation was deleted, so nothing was sent."
 AWAY: Final = "I cannot store your message right now. It is still in the field: send it again in a moment."
 
@@ -727,7 +728,7 @@ class Server(Struct, kw_only=True):
         more = (form.fields.get("text", ""), form.fields.get("more", ""))  # the words that a command takes
         text, id_ = " ".join(filter(None, more)).replace("\r\n", "\n"), form.fields.get("id", "")
         branch, copies = form.fields.get("branch", ""), _COPY.match(text)
-        problem, status, more_told = "", 200, dict[str, str]()
+        problem, after, status, more_told = "", "", 200, dict[str, str]()
         if not _EVENT.fullmatch(id_):
             raise Problem(400, "The message has no id. Load the page again.")
         back = form.fields.get("back", "")  # an earlier conversation, from which these words go on
@@ -738,6 +739,9 @@ class Server(Struct, kw_only=True):
                 status = 409 if problem else 200
             if copies and (origin := _present(await self.views.sessions(source), source)):
                 back, text = origin, f"/title {copies[1]}" if copies[1] else ""
+                if (upto := form.fields.get("upto", "")) and not await self.views.since(source, upto):
+                    raise Problem(409, NOT_THERE)
+                after = f" after {upto}" if upto else ""
             if back:
                 if await self.views.title(source, back) is None:
                     raise Problem(409, FORGOTTEN)
@@ -745,9 +749,8 @@ class Server(Struct, kw_only=True):
                 copy = f"{OWN}c-{sha256(f'{login.person}:{id_}'.encode()).hexdigest()[:20]}"
                 thread = copy if copies else await self.views.thread(source, back)
                 source = replace(source, thread=thread)
-                went = await self._take(
-                    source, f"{login.person}:{id_}.{'copy' if copies else 'back'}", f"/resume {back[:200]}"
-                )
+                event = f"{login.person}:{id_}.{'copy' if copies else 'back'}"
+                went = await self._take(source, event, f"/resume {back[:200]}{after}")
                 await self._done(source, went)
             kept = [await self._kept(source, id_, *file) for file in form.files]
             if text.strip() or kept:

@@ -11,7 +11,7 @@ from gateway.agent.holding import SHELF
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.chat import SessionKey
 from gateway.domain.command import Proposal
-from gateway.domain.message import HOST, Message, last_requests, note_of, said_in
+from gateway.domain.message import HOST, Message, behind, last_requests, note_of, said_in
 from gateway.domain.session import Session
 from gateway.domain.titles import last_exchange, last_words, quoted, shown_in_a_list, title_of
 from gateway.domain.usage import UsageTotal
@@ -90,13 +90,18 @@ async def resume(ctx: CommandContext) -> Answer | str:
     if not ctx.argument:
         return await _overview(ctx)
     opened = await ctx.opened_before()
-    target = await _find(ctx, ctx.argument)
+    wanted, _, after = ctx.argument.partition(" after ")  # the event of a message, behind whose answer it goes on
+    target = await _find(ctx, wanted)
     if opened is not None:
         return await _went_back(ctx, target if target.key != ctx.key else opened)
     present = await ctx.present()
     if present is not None and target.id == present.id:
         raise UserError("You are already in this session; just write on.")
     messages, name = await ctx.messages(target), await given_name(ctx.store, target)
+    if after:
+        if (place := behind(messages, after)) is None:
+            raise UserError("That message is no longer here. /branch copies the whole conversation.")
+        messages = messages[: place[0]]
     if target.key != ctx.key:
         await ctx.agents.files.carry(messages, target.key, ctx.key, ctx.inbound.source)
         messages, name = [_anew(each) for each in messages], f"{await heading(ctx.store, target)} (copy)"

@@ -248,6 +248,30 @@ async def test_a_copy_is_a_chat_beside_the_old_one_and_each_stays_as_it_is(tmp_p
         assert sorted(await sessions(live)) == ["a third", "number one plan.txt"]
 
 
+async def test_a_copy_goes_on_behind_any_answer(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path, model=FakeModel(held(Gate()))) as live, person(chromium, live) as me:
+        for number in ("one", "two", "three"):
+            await say(me, f"number {number}")
+            await expect(me.locator("#log .reply").last).to_contain_text(f"echo: number {number}")
+        second = me.locator("#log .reply").nth(1)
+        await second.hover()
+        await second.get_by_role("button", name="Go on from here in another chat").click()
+        await me.wait_for_url(re.compile(r"/c/c-[0-9a-f]+"))
+        await expect(me.locator("#before .reply").last).to_contain_text("echo: number two (2)")
+        await expect(me.locator("#before .reply")).to_have_count(2)
+        await say(me, "number four")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: number four (3)")
+        await expect(me.locator(".versions")).to_have_count(0)
+        first = me.locator("#before .reply").first
+        await first.hover()
+        await first.get_by_role("button", name="Go on from here in another chat").click()  # a copy of the copy
+        await expect(me.locator("#before .reply")).to_have_count(1)
+        fields = {"id": "gone-00001", "text": "/branch", "upto": "owner:nothing", "chat": ""}
+        answer = await live.me.post("/say", fields)
+        assert (answer.status, "nothing was copied" in await answer.text()) == (409, True)
+        assert len(await sessions(live)) == 3
+
+
 async def test_without_a_script_a_copy_is_a_chat_of_its_own_and_the_same_when_sent_again(tmp_path: Path) -> None:
     async with page(tmp_path, model=FakeModel(held(Gate()))) as live:
         await live.me.say("number one")

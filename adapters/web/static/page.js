@@ -71,7 +71,7 @@
       if (article.querySelector(".acts") || !article.querySelector(".body").textContent.trim()) continue;
       const acts = document.createElement("div");
       acts.className = "acts";
-      acts.append(offered("copy"), ...(article.matches(".said") ? ["edit"] : ["again", ...(window.speechSynthesis ? ["aloud"] : [])]).map(offered));
+      acts.append(offered("copy"), ...(article.matches(".said") ? ["edit"] : ["again", "fork", ...(window.speechSynthesis ? ["aloud"] : [])]).map(offered));
       article.append(acts);
     }
   }
@@ -109,8 +109,7 @@
     if (button.dataset.do === "wrap") code.classList.toggle("wrapped");
     if (button.dataset.do === "preview") return preview(button, code);
     if (button.dataset.do === "aloud") return aloud(button.closest("article").querySelector(".body").innerText);
-    if (button.dataset.do === "again") document.dispatchEvent(new CustomEvent("again", { detail: button.closest("article") }));
-    if (button.dataset.do === "edit") document.dispatchEvent(new CustomEvent("edit", { detail: button.closest("article") }));
+    if (/^(again|edit|fork)$/.test(button.dataset.do)) document.dispatchEvent(new CustomEvent(button.dataset.do, { detail: button.closest("article") }));
     if (button.dataset.do !== "copy") return;
     copy(code ? code.querySelector("code").textContent : written(button.closest("article")));
   });
@@ -198,8 +197,8 @@
     try { sessionStorage.setItem(KEPT, JSON.stringify(texts)); } catch { /* private mode: only a reload loses it */ }
     if ($("problem")) showWaiting();
   }
-  function say(words, files = [], instead = "", menu = "") {
-    unsent.push({ id: newId(), text: words, files, instead, menu, back: composer?.elements.back?.value || "", chat: command.elements.chat.value });
+  function say(words, files = [], instead = "", menu = "", upto = "") {
+    unsent.push({ id: newId(), text: words, files, instead, menu, upto, back: composer?.elements.back?.value || "", chat: command.elements.chat.value });
     keep();
     if (/^\/(new|reset|resume)\b/.test(words)) $("present")?.remove();  // it begins another
     else if (live && !words.startsWith("/") && !document.querySelector(".sessions .present")) listed(words || files[0].name);
@@ -232,8 +231,8 @@
     const first = unsent[0];
     let again = false;
     try {
-      const { id, text: words, files, instead = "", menu = "", back = "", chat = "" } = first;
-      const response = await post(command, { id, text: words, instead, back, chat, ...(menu && { menu }) }, files);
+      const { id, text: words, files, instead = "", menu = "", upto = "", back = "", chat = "" } = first;
+      const response = await post(command, { id, text: words, instead, upto, back, chat, ...(menu && { menu }) }, files);
       const answer = (response.headers.get("Content-Type") || "").includes("json") ? await response.json() : {};
       if (response.status === 401) return void location.reload();
       again = response.status >= 500;
@@ -338,10 +337,15 @@
     say(words(askedFor(detail)), [], named(askedFor(detail)));
     toast("‹ brings back the old answer, and what followed it.");
   });
+  document.addEventListener("fork", ({ detail }) => say("/branch", [], "", "1", named(above(detail).querySelector(".said"))));
   function offerLast() {
     const last = lastReply();
     for (const each of document.querySelectorAll("main [data-do=edit]")) {
       each.hidden = !composer || words(each.closest("article")).startsWith("/") || !named(each);
+    }
+    for (const each of document.querySelectorAll("main [data-do=fork]")) {
+      const item = above(each);
+      each.hidden = !composer || !live || !item || words(item).startsWith("/") || !named(item.querySelector(".said"));
     }
     for (const each of document.querySelectorAll("main [data-do=again]")) {
       const article = each.closest("article"), ofCommand = article.matches(".error") && words(above(article) || article).startsWith("/");
