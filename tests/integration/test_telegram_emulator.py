@@ -5,7 +5,7 @@ from __future__ import annotations
 import aiohttp
 import pytest
 import telegram
-from telegram import BotCommand, BotCommandScopeChat, InlineKeyboardButton, InlineKeyboardMarkup
+from telegram import BotCommand, BotCommandScopeChat, InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity
 from telegram.error import Forbidden, InvalidToken
 
 from tests.emulators.telegram import Settings
@@ -74,7 +74,7 @@ async def test_calls_that_no_library_would_make(method, body, reason):
         assert not server.violations
 
 
-# Editing and deleting
+# Editing
 
 
 async def test_a_message_grows_by_edits():
@@ -101,26 +101,6 @@ async def test_edits_that_cannot_be():
         ):
             with refused(reason):
                 await bot.edit_message_text(text, chat.id, number)
-
-
-async def test_deleted_messages_are_gone():
-    async with emulated(limits=None) as (server, bot):
-        _, chat = started(server)
-        message = await bot.send_message(chat.id, "x")
-        await bot.delete_message(chat.id, message.message_id)
-        assert server.shown(chat) == []
-        for call in (bot.delete_message(chat.id, message.message_id), bot.edit_message_text("y", chat.id, message.id)):
-            with refused("not found"):
-                await call
-
-
-async def test_old_messages_can_no_longer_be_deleted(clock):
-    async with emulated(clock=clock) as (server, bot):
-        _, chat = started(server)
-        message = await bot.send_message(chat.id, "x")
-        await clock.advance(49 * 3600)
-        with refused("Message can't be deleted for everyone"):
-            await bot.delete_message(chat.id, message.message_id)
 
 
 # Buttons
@@ -162,7 +142,7 @@ async def test_data_of_a_button_is_short():
 async def test_files_go_out_and_come_back():
     async with emulated(limits=None) as (server, bot):
         anna, chat = started(server)
-        sent = await bot.send_photo(chat.id, PIXEL, caption="<b>dot</b>", parse_mode="HTML")
+        sent = await bot.send_photo(chat.id, PIXEL, caption="dot", caption_entities=[MessageEntity("bold", 0, 3)])
         again = await bot.send_photo(chat.id, sent.photo[-1].file_id)
         voice = await bot.send_voice(chat.id, b"OggS", duration=7)
         assert (sent.caption, sent.caption_entities[0].type, voice.voice.duration.seconds) == ("dot", "bold", 7)
@@ -220,7 +200,7 @@ async def test_commands_per_scope_and_language():
         assert [command.command for command in await bot.get_my_commands()] == ["help"]
         assert [command.command for command in await bot.get_my_commands(scope, "de")] == ["hilfe"]
         assert await bot.get_my_commands(scope) == ()
-        await bot.delete_my_commands()
+        await bot.set_my_commands([])
         assert await bot.get_my_commands() == ()
 
 
@@ -253,17 +233,6 @@ async def test_typing_and_reactions_are_seen():
         assert message.reactions == ["👍"]
         with refused("Reaction_invalid"):
             await bot.set_message_reaction(chat.id, message.id, telegram.ReactionTypeEmoji("🦊"))
-
-
-# Logging out
-
-
-async def test_nothing_works_after_logging_out():
-    async with emulated() as (server, bot):
-        _, chat = started(server)
-        await bot.log_out()
-        with refused("Logged out"):
-            await bot.send_message(chat.id, "x")
 
 
 async def test_a_bot_does_not_write_first():

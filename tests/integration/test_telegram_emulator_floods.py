@@ -46,7 +46,7 @@ async def test_a_call_before_its_time_is_a_violation_and_makes_nothing_longer(cl
             await bot.send_message(chat.id, "x")
         await clock.advance(10)
         await bot.send_message(other.id, "others go on")
-        await bot.get_chat(chat.id)
+        await bot.get_me()
         for call in (bot.send_message(chat.id, "x"), bot.send_chat_action(chat.id, "typing")):
             with pytest.raises(RetryAfter) as refused:
                 await call

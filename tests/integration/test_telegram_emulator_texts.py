@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,6 @@ from telegram import MessageEntity
 
 from tests.emulators.telegram import Settings
 from tests.emulators.telegram.entities import OWN, settle
-from tests.emulators.telegram.markdown import RESERVED, parse
 from tests.emulators.telegram.units import length
 from tests.support.telegram_client import emulated, refused, started
 
@@ -105,73 +102,6 @@ async def test_no_more_than_a_hundred_entities_are_kept():
         assert len(message.entities) == 100
 
 
-# Parse modes
-
-
-async def test_markdown_is_parsed():
-    async with emulated() as (server, bot):
-        _, chat = started(server)
-        source = (
-            "*bold _both_* `a*b` [site](https://example.com/x) 1\\.\n```python\nprint()\n```\n>quoted\n>still||\nend"
-        )
-        message = await bot.send_message(chat.id, source, parse_mode="MarkdownV2")
-        assert message.text == "bold both a*b site 1.\nprint()\n\nquoted\nstill\nend"
-        assert {str(entity.type): text for entity, text in message.parse_entities().items()} == {
-            "bold": "bold both",
-            "italic": "both",
-            "code": "a*b",
-            "text_link": "site",
-            "pre": "print()\n",
-            "expandable_blockquote": "quoted\nstill\n",
-        }
-
-
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ("1. one", r"Character '\.' is reserved and must be escaped with the preceding '\\'"),
-        ("*bold", "Can't find end of Bold entity at byte offset 0"),
-        ("\N{FOX FACE} _italic", "Can't find end of Italic entity at byte offset 5"),
-        ("[site](https://example.com", "Can't find end of a URL at byte offset 7"),
-        ("```\na ` b\n```", "Can't find end of Pre entity at byte offset 0"),
-        ("a | b", r"Character '\|' is reserved"),
-    ],
-)
-async def test_markdown_with_mistakes(source, reason):
-    async with emulated() as (server, bot):
-        _, chat = started(server)
-        with refused(f"Can't parse entities: {reason}"):
-            await bot.send_message(chat.id, source, parse_mode="MarkdownV2")
-
-
-async def test_html_is_parsed():
-    async with emulated() as (server, bot):
-        _, chat = started(server)
-        source = (
-            '<b>a &lt; <i>b</i></b> <pre><code class="language-py">x &amp; y</code></pre> <tg-spoiler>no</tg-spoiler>'
-        )
-        message = await bot.send_message(chat.id, source, parse_mode="HTML")
-        found = {str(entity.type): text for entity, text in message.parse_entities().items()}
-        assert found == {"bold": "a < b", "italic": "b", "pre": "x & y", "spoiler": "no"}
-
-
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ("<table>", 'Unsupported start tag "table" at byte offset 0'),
-        ("<b>x", 'Can\'t find end tag corresponding to start tag "b"'),
-        ("<b>x</i>", 'Unmatched end tag at byte offset 4, expected "</b>", found "</i>"'),
-        ("x</b>", "Unexpected end tag at byte offset 1"),
-        ("1 < 2", "Unclosed start tag at byte offset 2"),
-    ],
-)
-async def test_html_with_mistakes(source, reason):
-    async with emulated() as (server, bot):
-        _, chat = started(server)
-        with refused(f"Can't parse entities: {reason}"):
-            await bot.send_message(chat.id, source, parse_mode="HTML")
-
-
 # Whatever the text
 
 
@@ -198,9 +128,3 @@ def test_what_is_settled_stays_as_it_is(drawn):
     assert settle(text, [found for found in entities if found["type"] in OWN], allow_empty=True) == (text, entities)
     for found in entities:
         assert 0 <= found["offset"] < found["offset"] + found["length"] <= length(text)
-
-
-@given(st.text(st.sampled_from([*RESERVED, "a", "\\", "\n", "\N{FOX FACE}"]), max_size=40))
-def test_what_is_escaped_is_only_text(text):
-    escaped = re.sub(r"([_*\[\]()~`>#+\-=|{}.!\\])", r"\\\1", text)
-    assert parse(escaped) == (text, [])

@@ -6,8 +6,7 @@ import re
 from typing import Any, Final
 
 from tests.emulators.telegram.cloud import Cloud
-from tests.emulators.telegram.entities import settle
-from tests.emulators.telegram.markup import formatted
+from tests.emulators.telegram.entities import LARGEST_TEXT, Entity, read_entities, settle
 from tests.emulators.telegram.parameters import Parameters, whole_number
 from tests.emulators.telegram.refusals import bad, forbidden, migrated
 from tests.emulators.telegram.world import MEMBERS, Chat, Message
@@ -122,7 +121,7 @@ def text_of(cloud: Cloud, parameters: Parameters, *, too_long: str = "message is
     preview = parameters.structure("link_preview_options", "link preview options")
     if preview is not None and not isinstance(preview, dict):
         raise bad("Object expected as link preview options")
-    text, entities = settle(*formatted(parameters, parameters.text("text")))
+    text, entities = settle(*_formatted(parameters, "text", "entities"))
     if cloud.settings.measure(text) > LONGEST_TEXT:
         raise bad(too_long)
     content: dict[str, Any] = {"text": text}
@@ -133,10 +132,19 @@ def text_of(cloud: Cloud, parameters: Parameters, *, too_long: str = "message is
     return content
 
 
+def _formatted(parameters: Parameters, name: str, entities: str) -> tuple[str, list[Entity]]:
+    """A text of a request before it is settled, with the entities that came along. Parse modes are not emulated."""
+    text = parameters.text(name)
+    if len(text.encode()) > LARGEST_TEXT:
+        raise bad("Text is too long")
+    if parameters.text("parse_mode"):
+        raise bad("Unsupported parse_mode")
+    return text, read_entities(parameters.structure(entities, "entities"))
+
+
 def caption_of(cloud: Cloud, parameters: Parameters) -> dict[str, Any]:
     """The caption of a media message, if it has one."""
-    parsed = formatted(parameters, parameters.text("caption"), entities="caption_entities")
-    caption, entities = settle(*parsed, allow_empty=True)
+    caption, entities = settle(*_formatted(parameters, "caption", "caption_entities"), allow_empty=True)
     if cloud.settings.measure(caption) > LONGEST_CAPTION:
         raise bad("message caption is too long")
     content: dict[str, Any] = {"caption": caption} if caption else {}

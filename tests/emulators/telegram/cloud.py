@@ -68,7 +68,6 @@ class Cloud:
     faults: Faults[Fault]
     commands: dict[tuple[str, str], list[dict[str, str]]] = field(default_factory=dict)  # (scope, language) → commands
     presses: dict[str, Press] = field(default_factory=dict)
-    logged_out: bool = False
     menu_button: dict[str, Any] = field(default_factory=lambda: {"type": "default"})
     poll_offset: int = 0
     poll_at: float = -100.0

@@ -199,8 +199,6 @@ class TelegramServer:
         return 200, {**body, "description": told.description} if told.description else body
 
     async def _result(self, call: Call, parameters: Parameters, fault: Fault | None) -> Any:
-        if self.cloud.logged_out:
-            raise Refusal(400, "Logged out")
         method = METHODS.get(call.method.lower())
         if method is None:
             self.journal.violation(call.method, call.chat_id, "This method is unknown to the emulator.")

@@ -1,4 +1,4 @@
-"""The bot itself: who it is, its commands, logging out."""
+"""The bot itself: who it is, its commands."""
 
 from __future__ import annotations
 
@@ -50,12 +50,6 @@ def set_my_commands(cloud: Cloud, parameters: Parameters) -> Any:
 def get_my_commands(cloud: Cloud, parameters: Parameters) -> Any:
     """`getMyCommands`: of exactly this scope and language."""
     return cloud.commands.get(_place(cloud, parameters), [])
-
-
-def delete_my_commands(cloud: Cloud, parameters: Parameters) -> Any:
-    """`deleteMyCommands`."""
-    cloud.commands.pop(_place(cloud, parameters), None)
-    return True
 
 
 def _command(item: Any) -> dict[str, str]:
@@ -114,24 +108,10 @@ def set_chat_menu_button(cloud: Cloud, parameters: Parameters) -> Any:
     return True
 
 
-def log_out(cloud: Cloud, parameters: Parameters) -> Any:
-    """`logOut`: nothing works after it."""
-    cloud.logged_out = True
-    return True
-
-
-def close(cloud: Cloud, parameters: Parameters) -> Any:
-    """`close`."""
-    return True
-
-
 METHODS: Final = {
     "getMe": get_me,
     "setMyCommands": set_my_commands,
     "getMyCommands": get_my_commands,
-    "deleteMyCommands": delete_my_commands,
     "getChatMenuButton": get_chat_menu_button,
     "setChatMenuButton": set_chat_menu_button,
-    "logOut": log_out,
-    "close": close,
 }

@@ -9,7 +9,7 @@ from tests.emulators.telegram import access
 from tests.emulators.telegram.cloud import Cloud
 from tests.emulators.telegram.parameters import Parameters
 from tests.emulators.telegram.refusals import bad
-from tests.emulators.telegram.world import MEMBERS, Chat, User
+from tests.emulators.telegram.world import Chat, User
 
 _RIGHTS: Final = re.findall(
     r"\w+",
@@ -30,57 +30,11 @@ def member_json(user: User, status: str) -> dict[str, Any]:
     return body
 
 
-def get_chat(cloud: Cloud, parameters: Parameters) -> Any:
-    """`getChat`."""
-    chat = access.chat_of(cloud, parameters)
-    gifts = dict.fromkeys(
-        ("unlimited_gifts", "limited_gifts", "unique_gifts", "premium_subscription", "gifts_from_channels"), True
-    )
-    return {**chat.as_json(), "accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": gifts}
-
-
-def get_chat_member(cloud: Cloud, parameters: Parameters) -> Any:
-    """`getChatMember`."""
-    number = parameters.integer("user_id")
-    if number <= 0:
-        raise bad("Invalid user_id specified")
-    chat = access.chat_of(cloud, parameters)
-    user = cloud.world.users.get(number)
-    if user is None:
-        raise bad("user not found")
-    return member_json(user, status_of(cloud, chat, user))
-
-
 def status_of(cloud: Cloud, chat: Chat, user: User) -> str:
     """Return somebody's standing in a chat."""
     if chat.user is not None:
         return "member" if user in (chat.user, cloud.world.bot) else "left"
     return chat.members.get(user.id, "left")
-
-
-def get_chat_administrators(cloud: Cloud, parameters: Parameters) -> Any:
-    """`getChatAdministrators`."""
-    chat = access.chat_of(cloud, parameters)
-    if chat.user is not None:
-        raise bad("there are no administrators in the private chat")
-    leading = ((cloud.world.users[number], status) for number, status in chat.members.items())
-    return [member_json(user, status) for user, status in leading if status in ("creator", "administrator")]
-
-
-def get_chat_member_count(cloud: Cloud, parameters: Parameters) -> Any:
-    """`getChatMemberCount`."""
-    chat = access.chat_of(cloud, parameters)
-    return 2 if chat.user is not None else sum(status in MEMBERS for status in chat.members.values())
-
-
-def leave_chat(cloud: Cloud, parameters: Parameters) -> Any:
-    """`leaveChat`."""
-    chat = access.chat_of(cloud, parameters)
-    if chat.user is not None:
-        raise bad("chat member status can't be changed in private chats")
-    chat.members[cloud.world.bot.id] = "left"
-    cloud.journal.changed()
-    return True
 
 
 def _forum_of(cloud: Cloud, parameters: Parameters) -> Chat:
@@ -124,9 +78,4 @@ METHODS: Final = {
     "createForumTopic": create_forum_topic,
     "editForumTopic": edit_forum_topic,
     "closeForumTopic": close_forum_topic,
-    "getChat": get_chat,
-    "getChatMember": get_chat_member,
-    "getChatAdministrators": get_chat_administrators,
-    "getChatMemberCount": get_chat_member_count,
-    "leaveChat": leave_chat,
 }

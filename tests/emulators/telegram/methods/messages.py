@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from tests.emulators.telegram import access
 from tests.emulators.telegram.cloud import CALLBACK_ANSWERED_WITHIN, Cloud
-from tests.emulators.telegram.parameters import Parameters, whole_number
+from tests.emulators.telegram.parameters import Parameters
 from tests.emulators.telegram.refusals import bad
-from tests.emulators.telegram.world import Chat, Draft, Message
+from tests.emulators.telegram.world import Draft, Message
 
-DELETABLE_FOR: Final = 48 * 3600
 ACTION_SHOWN_FOR: Final = 5.0
 GENERAL: Final = 1  # the topic of this number: https://core.telegram.org/api/forum#message-threads
 DRAFT_SHOWN_FOR: Final = 30.0
@@ -73,24 +72,6 @@ def edit_message_text(cloud: Cloud, parameters: Parameters) -> Any:
     return _edit(cloud, message, content, markup)
 
 
-def edit_message_caption(cloud: Cloud, parameters: Parameters) -> Any:
-    """`editMessageCaption`."""
-    caption = access.caption_of(cloud, parameters)
-    markup = access.markup_of(parameters)
-    message = _editable(cloud, parameters)
-    if "text" in message.content:
-        raise bad("there is no caption in the message to edit")
-    kept = {name: part for name, part in message.content.items() if not name.startswith("caption")}
-    return _edit(cloud, message, {**kept, **caption}, markup)
-
-
-def edit_message_reply_markup(cloud: Cloud, parameters: Parameters) -> Any:
-    """`editMessageReplyMarkup`."""
-    markup = access.markup_of(parameters)
-    message = _editable(cloud, parameters)
-    return _edit(cloud, message, message.content, markup)
-
-
 def _editable(cloud: Cloud, parameters: Parameters) -> Message:
     if not parameters.text("chat_id") and not parameters.text("message_id"):
         raise bad(
@@ -117,42 +98,6 @@ def _edit(cloud: Cloud, message: Message, content: dict[str, Any], markup: dict[
 
 def _shown(content: dict[str, Any]) -> dict[str, Any]:
     return {name: part for name, part in content.items() if name != "link_preview_options"}
-
-
-def delete_message(cloud: Cloud, parameters: Parameters) -> Any:
-    """`deleteMessage`: within 48 hours; of others only as an administrator, or in a private chat."""
-    chat = access.chat_of(cloud, parameters)
-    _delete(cloud, chat, access.message_of(chat, parameters, "message to delete"))
-    return True
-
-
-def delete_messages(cloud: Cloud, parameters: Parameters) -> Any:
-    """`deleteMessages`: what is not there is skipped."""
-    numbers = parameters.structure("message_ids", "message_ids")
-    if not isinstance(numbers, list) or not numbers:
-        raise bad("Message identifiers are not specified")
-    if len(numbers) > 100:
-        raise bad("Too many message identifiers specified")
-    chat = access.chat_of(cloud, parameters)
-    for given in numbers:
-        number = whole_number(given)
-        if number is None:
-            raise bad("Message identifier must be a Number")
-        message = chat.messages.get(number)
-        if message is not None and not message.deleted:
-            _delete(cloud, chat, message)
-    return True
-
-
-def _delete(cloud: Cloud, chat: Chat, message: Message) -> None:
-    own = message.sender is cloud.world.bot
-    administrator = chat.members.get(cloud.world.bot.id) in ("administrator", "creator")
-    if not own and chat.grouplike and not administrator:
-        raise bad("message can't be deleted")
-    if cloud.world.date() - message.date > DELETABLE_FOR and not administrator:
-        raise bad("message can't be deleted for everyone")
-    message.deleted = True
-    cloud.journal.changed()
 
 
 def send_chat_action(cloud: Cloud, parameters: Parameters) -> Any:
@@ -205,10 +150,6 @@ METHODS: Final = {
     "sendMessage": send_message,
     "sendMessageDraft": send_message_draft,
     "editMessageText": edit_message_text,
-    "editMessageCaption": edit_message_caption,
-    "editMessageReplyMarkup": edit_message_reply_markup,
-    "deleteMessage": delete_message,
-    "deleteMessages": delete_messages,
     "sendChatAction": send_chat_action,
     "setMessageReaction": set_message_reaction,
     "answerCallbackQuery": answer_callback_query,
