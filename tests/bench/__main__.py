@@ -27,7 +27,6 @@ BENCHES = (
     "telegram",
     "platforms",
     "matrix",
-    "hostile",
     "tools",
     "reminders",
     "doors",
