@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
+from aiohttp import web
+
 from tests.emulators.journal import Call
 
 
@@ -121,7 +123,7 @@ class Faults(Generic[F]):
         self._rules.clear()
 
     def befalling(self, call: Call) -> F | None:
-        """The fault of this call; asking uses it up."""
+        """The fault of this call, which then names it; asking uses it up."""
         chosen: F | None = None
         rules = []
         for rule in self._rules:
@@ -134,4 +136,13 @@ class Faults(Generic[F]):
             if rule.times:
                 rules.append(rule)
         self._rules = rules
-        return chosen or (self.schedule(call) if self.schedule else None)
+        fault = chosen or (self.schedule(call) if self.schedule else None)
+        call.fault = type(fault).__name__ if fault else ""
+        return fault
+
+
+def cut(request: web.BaseRequest) -> web.StreamResponse:
+    """Break the connection; what is returned reaches nobody."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()

@@ -126,7 +126,6 @@ class Connection:
     def _fault(self, way: str, name: str, data: Any) -> Mishap | None:
         call = self._cloud.journal.open(f"{way} {name}", "", {"d": data})
         fault = self._cloud.frames.befalling(call)
-        call.fault = type(fault).__name__ if fault else ""
         call.done = call.answered = not call.fault
         return fault
 

@@ -21,7 +21,7 @@ from tests.emulators.discord.refusals import Refusal, not_found
 from tests.emulators.discord.routes import ROUTES, Route
 from tests.emulators.discord.sessions import Op
 from tests.emulators.discord.world import Channel, Message, User
-from tests.emulators.faults import Disconnect, Faults, Flood, LoseAnswer, Refuse, Slow
+from tests.emulators.faults import Disconnect, Faults, Flood, LoseAnswer, Refuse, Slow, cut
 from tests.emulators.journal import Call, Journal, Violation
 
 CLOSE: Final = 0.2  # seconds that open requests get when the server closes
@@ -184,7 +184,7 @@ class DiscordServer:
                 return await self._disturbed(request, call, route)
             except ConnectionError:  # the bot died in the middle of its request
                 call.status = HUNG_UP
-                return _cut(request)
+                return cut(request)
             finally:
                 self.journal.changed()
 
@@ -192,12 +192,11 @@ class DiscordServer:
 
     async def _disturbed(self, request: web.Request, call: Call, route: Route) -> web.StreamResponse:
         fault = self.faults.befalling(call)
-        call.fault = type(fault).__name__ if fault else ""
         if isinstance(fault, Refuse):
             call.status, call.answered = fault.status, True
             return _broken(fault)
         if isinstance(fault, Disconnect) and not fault.done:
-            return _cut(request)
+            return cut(request)
         if isinstance(fault, RateLimit) and fault.scope == "global":
             self.cloud.buckets.rest(fault.seconds)
         if isinstance(fault, RateLimit | Flood):
@@ -206,7 +205,7 @@ class DiscordServer:
             await self.cloud.clock.sleep(fault.seconds)
         response = await self._performed(request, call, route)
         if isinstance(fault, Disconnect):
-            return _cut(request)
+            return cut(request)
         if isinstance(fault, LoseAnswer):
             return await self._lose(request, fault)
         call.answered = True
@@ -258,18 +257,17 @@ class DiscordServer:
         waits: Awaitable[Any]
         waits = self._closing.wait() if fault.seconds is None else self.cloud.clock.sleep(fault.seconds)
         await waits
-        return _cut(request)
+        return cut(request)
 
     # -- other doors -------------------------------------------------------------------------------
 
     async def _connected(self, request: web.Request) -> web.StreamResponse:
         call = self.journal.open("GET /gateway/", "", dict(request.query))
         fault = self.faults.befalling(call)
-        call.fault = type(fault).__name__ if fault else ""
         if isinstance(fault, Refuse):
             return _broken(fault)
         if isinstance(fault, Disconnect):
-            return _cut(request)
+            return cut(request)
         if isinstance(fault, Slow):
             await self.cloud.clock.sleep(fault.seconds)
         if isinstance(fault, LoseAnswer):
@@ -278,7 +276,7 @@ class DiscordServer:
         try:
             return await Connection(self.cloud, request).serve()
         except ConnectionError:  # the bot died before the handshake was over
-            return _cut(request)
+            return cut(request)
 
     async def _sticker(self, request: web.Request) -> web.StreamResponse:
         found = self.cloud.stickers.get(request.match_info["name"])
@@ -288,13 +286,12 @@ class DiscordServer:
         path = request.match_info["path"]
         call = self.journal.open("(download)", "", {"path": path})
         fault = self.faults.befalling(call)
-        call.fault = type(fault).__name__ if fault else ""
         if isinstance(fault, Slow):
             await self.cloud.clock.sleep(fault.seconds)
         if isinstance(fault, Refuse):
             return _broken(fault)
         if isinstance(fault, Disconnect | LoseAnswer):
-            return _cut(request)
+            return cut(request)
         found = self.cloud.files.fetch(path, dict(request.query))
         call.done, call.status = found is not None, 200 if found else 404
         if found is None:
@@ -330,10 +327,3 @@ def _broken(fault: Refuse) -> web.Response:
     response = web.Response(status=fault.status, text=text, headers=VIA)
     response.headers["Content-Type"] = kind
     return response
-
-
-def _cut(request: web.Request) -> web.StreamResponse:
-    """Break the connection; what is returned reaches nobody."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()

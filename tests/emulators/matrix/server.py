@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from gateway.runtime.clock import Clock, SystemClock
-from tests.emulators.faults import Disconnect, Fault, Faults, Flood, LoseAnswer, Refuse, Slow
+from tests.emulators.faults import Disconnect, Fault, Faults, Flood, LoseAnswer, Refuse, Slow, cut
 from tests.emulators.journal import Call, Journal, Violation
 from tests.emulators.matrix.world import Json, Room, User, World, edited
 
@@ -112,7 +112,7 @@ class MatrixServer:
             return await self._disturbed(request, call, way, body)
         except ConnectionError:
             call.status = 499
-            return _cut(request)
+            return cut(request)
         finally:
             self.journal.changed()
 
@@ -120,12 +120,11 @@ class MatrixServer:
         self, request: web.BaseRequest, call: Call, way: tuple[str, ...], body: Json
     ) -> web.StreamResponse:
         fault = self.faults.befalling(call)
-        call.fault = type(fault).__name__ if fault else ""
         if isinstance(fault, Refuse):
             call.status, call.answered = fault.status, True
             return web.Response(status=fault.status, text=fault.body or "<html>Try again</html>")
         if isinstance(fault, Disconnect) and not fault.done:
-            return _cut(request)
+            return cut(request)
         if isinstance(fault, Flood):
             told = {"errcode": "M_LIMIT_EXCEEDED", "error": "Too many", "retry_after_ms": fault.seconds * 1000}
             call.status, call.answered = 429, True
@@ -134,10 +133,10 @@ class MatrixServer:
             await self.clock.sleep(fault.seconds)
         told, status = await self._performed(request, call, way, body)
         if isinstance(fault, Disconnect):
-            return _cut(request)
+            return cut(request)
         if isinstance(fault, LoseAnswer):
             await (self._closing.wait() if fault.seconds is None else self.clock.sleep(fault.seconds))
-            return _cut(request)
+            return cut(request)
         call.answered, call.status = True, status
         return web.json_response(told, status=status)
 
@@ -288,10 +287,3 @@ def _name(way: tuple[str, ...], body: Json) -> str:
         is_message = way[2:4] == ("send", "m.room.message")
         return "edit" if is_message and edited(body) else "react" if way[3:4] == ("m.reaction",) else way[2]
     return way[2] if way[0] == "user" else way[-1] if way[0] == "account" else way[0]
-
-
-def _cut(request: web.BaseRequest) -> web.StreamResponse:
-    """Break the connection; what is returned reaches nobody."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()

@@ -92,7 +92,6 @@ class Delivery:
     async def _send(self, envelope: Envelope) -> None:
         call = self.journal.open(f"send {envelope.kind}", "", envelope.payload)
         fault = self.frames.befalling(call)
-        call.fault = type(fault).__name__ if fault else ""
         if isinstance(fault, Slow):
             await self.world.clock.sleep(fault.seconds)
         call.status = 200  # it is on its way no longer

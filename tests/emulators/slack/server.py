@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from aiohttp import web
 
 from gateway.runtime.clock import Clock, SystemClock
-from tests.emulators.faults import Disconnect, Fault, Faults, Flood, LoseAnswer, Refuse, Slow
+from tests.emulators.faults import Disconnect, Fault, Faults, Flood, LoseAnswer, Refuse, Slow, cut
 from tests.emulators.journal import Call, Journal, Violation
 from tests.emulators.slack.delivery import Delivery
 from tests.emulators.slack.methods import Methods, Refusal
@@ -139,20 +139,19 @@ class SlackServer:
             return await self._disturbed(request, call, given)
         except ConnectionError:
             call.status = 499
-            return _cut(request)
+            return cut(request)
         finally:
             self.journal.changed()
 
     async def _disturbed(self, request: web.Request, call: Call, given: Json) -> web.StreamResponse:
         fault = self.faults.befalling(call)
-        call.fault = type(fault).__name__ if fault else ""
         if isinstance(fault, Refuse):
             call.status, call.answered = fault.status, True
             return web.Response(
                 status=fault.status, text=fault.body or "<html>Try again</html>", content_type="text/html"
             )
         if isinstance(fault, Disconnect) and not fault.done:
-            return _cut(request)
+            return cut(request)
         if isinstance(fault, Flood):
             return self._flooded(call, fault.seconds)
         if isinstance(fault, Slow):
@@ -162,10 +161,10 @@ class SlackServer:
             return self._flooded(call, wait)
         body = self._performed(request, call, given)
         if isinstance(fault, Disconnect):
-            return _cut(request)
+            return cut(request)
         if isinstance(fault, LoseAnswer):
             await (self._closing.wait() if fault.seconds is None else self.clock.sleep(fault.seconds))
-            return _cut(request)
+            return cut(request)
         call.answered, call.status = True, 200
         return web.json_response(body, headers={"X-OAuth-Scopes": ",".join(sorted(self.settings.scopes))})
 
@@ -268,10 +267,3 @@ async def _body(request: web.Request) -> Json:
         return dict(await request.post())
     given = await request.json()
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
-
-
-def _cut(request: web.Request) -> web.StreamResponse:
-    """Break the connection; what is returned reaches nobody."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()

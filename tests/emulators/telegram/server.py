@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from aiohttp import web
 
 from gateway.runtime.clock import Clock, SystemClock
-from tests.emulators.faults import Disconnect, Fault, Faults, Flood, LoseAnswer, Refuse, Slow
+from tests.emulators.faults import Disconnect, Fault, Faults, Flood, LoseAnswer, Refuse, Slow, cut
 from tests.emulators.journal import Call, Journal, Violation
 from tests.emulators.telegram.cloud import Cloud, Settings
 from tests.emulators.telegram.flood import Limits
@@ -156,17 +156,16 @@ class TelegramServer:
 
     async def _disturbed(self, request: web.Request, call: Call, parameters: Parameters) -> web.StreamResponse:
         fault = self.faults.befalling(call)
-        call.fault = type(fault).__name__ if fault else ""
         if isinstance(fault, Refuse):
             return self._answered(call, fault.status, _broken(fault), "refused on purpose")
         if isinstance(fault, Disconnect) and not fault.done:
-            return _cut(request)
+            return cut(request)
         if isinstance(fault, Slow):
             status, body = await self._done_late(call, parameters, fault)
         else:
             status, body = await self._performed(call, parameters, fault)
         if isinstance(fault, Disconnect):
-            return _cut(request)
+            return cut(request)
         if isinstance(fault, LoseAnswer):
             return await self._lose(request, fault)
         return self._answered(call, status, json.dumps(body, ensure_ascii=False), body.get("description", ""))
@@ -233,7 +232,7 @@ class TelegramServer:
             await self.cloud.clock.sleep(fault.seconds)
         else:
             await self._closing.wait()
-        return _cut(request)
+        return cut(request)
 
     async def _downloaded(self, request: web.Request) -> web.StreamResponse:
         try:
@@ -243,7 +242,6 @@ class TelegramServer:
         call = self.journal.open("(download)", "", {"path": request.match_info["path"]})
         stored = self.cloud.files.at(request.match_info["path"])
         fault = self.faults.befalling(call)
-        call.fault = type(fault).__name__ if fault else ""
         if isinstance(fault, Slow):
             await self.cloud.clock.sleep(fault.seconds)
         if isinstance(fault, Refuse):
@@ -251,7 +249,7 @@ class TelegramServer:
         if isinstance(fault, Disconnect) and fault.done and stored is not None:
             return await _cut_half_way(request, stored.content)
         if isinstance(fault, Disconnect | LoseAnswer):
-            return _cut(request)
+            return cut(request)
         if stored is None:
             return _response(404, Refusal(404, "Not Found").body())
         call.done, call.answered, call.status = True, True, 200
@@ -277,17 +275,10 @@ def _broken(fault: Refuse) -> str:
     return json.dumps(Refusal(fault.status, "Internal Server Error").body())
 
 
-def _cut(request: web.Request) -> web.StreamResponse:
-    """Break the connection; what is returned reaches nobody."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
-
-
 async def _cut_half_way(request: web.Request, content: bytes) -> web.StreamResponse:
     """Send half of a file and break the connection."""
     response = web.StreamResponse(headers={"Content-Length": str(len(content))})
     await response.prepare(request)
     await response.write(content[: len(content) // 2])
-    _cut(request)
+    cut(request)
     return response

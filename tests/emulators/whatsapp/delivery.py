@@ -77,7 +77,6 @@ class Delivery:
             return
         call = self.journal.open(f"webhook {webhook.kind}", webhook.chat, webhook.payload)
         fault = self.faults.befalling(call)
-        call.fault = type(fault).__name__ if fault else ""
         if isinstance(fault, Refuse) or (isinstance(fault, Disconnect) and not fault.done):
             return
         if isinstance(fault, Slow):

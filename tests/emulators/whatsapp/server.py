@@ -13,7 +13,7 @@ import aiohttp
 from aiohttp import web
 
 from gateway.runtime.clock import Clock, SystemClock
-from tests.emulators.faults import Disconnect, Fault, Faults, Flood, LoseAnswer, Refuse, Slow
+from tests.emulators.faults import Disconnect, Fault, Faults, Flood, LoseAnswer, Refuse, Slow, cut
 from tests.emulators.journal import Call, Journal, Violation
 from tests.emulators.whatsapp.checks import Refusal, check, visible
 from tests.emulators.whatsapp.delivery import Delivery, Webhook
@@ -186,7 +186,7 @@ class WhatsAppServer:
             return await self._disturbed(request, call, path, files)
         except ConnectionError:
             call.status = 499
-            return _cut(request)
+            return cut(request)
         finally:
             self.journal.changed()
 
@@ -200,12 +200,11 @@ class WhatsAppServer:
         self, request: web.Request, call: Call, path: str, files: dict[str, bytes]
     ) -> web.StreamResponse:
         fault = self.faults.befalling(call)
-        call.fault = type(fault).__name__ if fault else ""
         if isinstance(fault, Refuse):
             call.status, call.answered = fault.status, True
             return web.Response(status=fault.status, text=fault.body or "<html>Sorry</html>", content_type="text/html")
         if isinstance(fault, Disconnect) and not fault.done:
-            return _cut(request)
+            return cut(request)
         if isinstance(fault, Slow):
             await self.clock.sleep(fault.seconds)
         try:
@@ -219,10 +218,10 @@ class WhatsAppServer:
             return web.json_response(refusal.body, status=refusal.status)
         call.done, call.result = True, body
         if isinstance(fault, Disconnect):
-            return _cut(request)
+            return cut(request)
         if isinstance(fault, LoseAnswer):
             await (self._closing.wait() if fault.seconds is None else self.clock.sleep(fault.seconds))
-            return _cut(request)
+            return cut(request)
         call.answered, call.status = True, 200
         return web.json_response(body)
 
@@ -412,10 +411,3 @@ async def _body(request: web.Request) -> tuple[Json, dict[str, bytes]]:
         else:
             given[name] = value
     return given, files
-
-
-def _cut(request: web.Request) -> web.StreamResponse:
-    """Break the connection; what is returned reaches nobody."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
