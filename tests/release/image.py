@@ -73,16 +73,22 @@ def instructions() -> Iterator[tuple[str, str]]:
 
 def copied(source: Path, target: Path) -> None:
     """As COPY does: a file goes into a folder, a folder's content into the folder that is named."""
-    if source.is_dir():
-        unwanted = None if source.is_relative_to(WORK) else shutil.ignore_patterns("__pycache__")
-        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=unwanted)
+    if source.is_relative_to(WORK):
+        target.mkdir(parents=True, exist_ok=True)
+        ran("cp", "-a", f"{source}/.", target)
+    elif source.is_dir():
+        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     else:
         shutil.copy(source, target)
 
 
-def begun(stage: Path, suite: str) -> Path:
+def begun(stage: Path, suite: str | None) -> Path:
+    """A new stage; without a suite it is empty."""
     shutil.rmtree(stage, ignore_errors=True)
-    ran("cp", "-a", base(suite), stage)
+    if suite is None:
+        stage.mkdir()
+    else:
+        ran("cp", "-a", base(suite), stage)
     return stage
 
 
@@ -93,7 +99,8 @@ def built() -> Path:
         if word == "ARG" and rest.startswith("BASE="):
             suite = rest.removeprefix("BASE=debian:").removesuffix("-slim")
         elif word == "FROM":
-            stage, folder = begun(WORK / f"stage-{rest.partition(' AS ')[2] or 'last'}", suite), "/"
+            name = rest.partition(" AS ")[2] or "last"
+            stage, folder = begun(WORK / f"stage-{name}", None if rest == "scratch" else suite), "/"
         elif word == "WORKDIR":
             folder = rest
             (stage / folder[1:]).mkdir(parents=True, exist_ok=True)
