@@ -155,7 +155,7 @@ def tried(tree: Path) -> None:
     ran("chown", "-R", dict(instructions())["USER"], data)
     print(contained(tree, "legato", "--version").strip())
     contained(tree, "legato", "init", "--provider", "offline", "--yes")
-    asked = "run: expr 2 + 3; printf 'b\\na\\n' | sort | sed s/a/first/; python3 -c 'import sqlite3, ssl; print(ssl.__name__)'"
+    asked = "run: expr 2 + 3; printf 'b\\na\\n' | sort | sed s/a/first/; python3 -c 'import ssl; print(ssl.__name__)'"
     answer = contained(tree, "legato", "chat", given=f"{asked}\n")
     if not all(word in answer.split() for word in ("5", "first", "ssl")):
         sys.exit(f"The command did not run in the image:\n{answer}")
