@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush, nlargest
+from operator import itemgetter
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -377,14 +378,22 @@ def _is_answered(wanted: Question, said: _Listed, size: int) -> bool:
     name that stands before every other message says little."""
     if len(wanted.wanted) < _FEW:
         return False
-    held, whole = defaultdict[Number, float](float), 0.0
-    for terms in wanted.wanted:
-        numbers = {number for term in terms for number in said.get(term, ())}
-        weight = math.log(1 + size / max(1, len(numbers)))
-        whole += weight
-        for number in numbers:
+    holding = [_holding(terms, said) for terms in wanted.wanted]
+    weights = [math.log(1 + size / max(1, len(numbers))) for numbers in holding]
+    left = sum(weights)
+    most, held = _MOSTLY * left, dict[Number, float]()
+    for weight, numbers in sorted(zip(weights, holding, strict=True), key=itemgetter(0), reverse=True):
+        if left >= most:  # otherwise a message with none of the words so far holds too little
+            held = dict.fromkeys(numbers, 0.0) | held
+        for number in numbers.intersection(held):
             held[number] += weight
-    return max(held.values(), default=0) >= _MOSTLY * whole
+        left -= weight
+    return max(held.values(), default=0) >= most
+
+
+def _holding(terms: Iterable[str], listed: _Listed) -> frozenset[Number]:
+    """The messages that hold one of the terms."""
+    return frozenset[Number]().union(*(listed.get(term, ()) for term in terms))
 
 
 async def _meant(
@@ -418,7 +427,7 @@ async def _hits(index: Index, sought: Sought, limit: int, listed: _Listed) -> _H
 def _words(sought: Sought, listed: _Listed, size: int) -> list[_Word]:
     found = []
     for place, alternatives in enumerate(sought.wanted.wanted):
-        held_by = frozenset(number for term in alternatives for number in listed.get(term, ()))
+        held_by = _holding(alternatives, listed)
         others = max(0, size - len(held_by))
         share = _ONLY_MEANT if place in sought.meant else _KIN if place in sought.kin else 1.0
         share *= _BESIDE if place in sought.wanted.beside else 1.0
