@@ -196,7 +196,7 @@ def _reversed(one: _About, other: _About, older: str) -> bool:
 def _allowed(one: _About, other: _About, *, most: bool) -> bool:
     """Whether the rule names everything that is allowed, and what is allowed names `most` of the rule: people also say
     "you can book the hotel again" about hotels."""
-    asked, rule = _begun(one.words - _ALLOWING), _begun(other.words - _ALLOWING)
+    asked, rule = _begun(one.words - _META - _ALLOWING), _begun(other.words - _ALLOWING)
     own = len(asked & rule)
     return (
         own > 0
@@ -207,7 +207,7 @@ def _allowed(one: _About, other: _About, *, most: bool) -> bool:
 
 def _begun(words: frozenset[str]) -> frozenset[str]:
     """Beginnings of words, so that a verb is the same in an order and in a sentence about it."""
-    return frozenset(word.removesuffix("ing")[:4] for word in words)
+    return frozenset(word.removesuffix("ing")[:4].removesuffix("e") for word in words)
 
 
 def _alike(one: frozenset[str], other: frozenset[str], share: float) -> bool:
