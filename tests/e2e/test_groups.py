@@ -21,7 +21,7 @@ from gateway.store.port import Documents
 from gateway.store.records import Arrival
 from gateway.turns.overheard import Overheard
 from gateway.turns.reception import BUSY
-from tests.emulators.discord import DiscordServer, Kind
+from tests.emulators.discord import DiscordServer, Kind, Settings
 from tests.emulators.telegram import TelegramServer
 from tests.support.discord_live import on_discord
 from tests.support.fast_clock import FastClock
@@ -89,7 +89,7 @@ async def test_what_three_people_say_is_context_for_one_who_asks_and_is_kept_now
 
 
 async def test_what_somebody_forgets_is_not_looked_up_again(tmp_path: Path) -> None:
-    async with DiscordServer(limits=None) as discord:
+    async with DiscordServer(Settings(identify_every=0), limits=None) as discord:
         people = discord.people
         anna, ben = people.person("Anna"), people.person("Ben")
         place = people.general(people.guild("Camp", anna, ben))
