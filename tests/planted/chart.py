@@ -105,7 +105,8 @@ class Chart:
         in turn the next of all and the next of another file. Last, if none runs it, files of tests that bear the file's
         name, or name it as a command: some start programs."""
         running = self._running(file, line)
-        near = [*self._changed, *running]
+        near = [test for test in running if self._is_near(file, test)]
+        changed = [test for test in self._changed if self._is_near(file, test)]
         others = [test for test in running if not self._is_near(file, test)]
         files: dict[str, list[str]] = defaultdict(list)
         for test in others:
@@ -114,7 +115,7 @@ class Chart:
         far = dict.fromkeys(test for each in zip(others, of_files, strict=True) for test in each)
         named = () if running else self._named(Path(file).stem)
         return (
-            tuple(self._affordable(test for test in near if self._is_near(file, test))),
+            (*self._affordable(near), *changed),
             tuple(self._affordable(far)),
             tuple(named),
         )

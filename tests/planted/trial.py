@@ -32,7 +32,11 @@ TRIALS: Final = "TRIALS_OF_TESTS"
 ENDLESS, CRASH, _NONE = "its endless run", "its crash", "-"
 _PATIENCE: Final = 100.0  # seconds for the tests of one bug, where nothing else runs
 _failed: Final[list[str]] = []
-model.PATIENCE = 20.0  # seconds: before a test imports it; nearly all that is waited for here never comes
+
+
+def pytest_configure() -> None:
+    """Before a test imports it: nearly all that is waited for here never comes."""
+    model.PATIENCE = 20.0  # seconds
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -59,13 +63,22 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     with trials.with_suffix(".results").open("w", encoding="utf-8") as results:
         for bug in bugs:
             tests = list(dict.fromkeys(item for test in bug["tests"] for item in items[test]))
-            found = _forked(session, tests, bug, known)
-            ids = [each.nodeid for each in tests]
-            again = tests[: ids.index(found) + 1] if found in ids else tests  # one may fail because of those before it
-            if found and _forked(session, again):
-                found = ""  # so do they without the bug
+            found = _found(session, tests, bug, known)
             print(json.dumps(found), file=results, flush=True)
     return True
+
+
+def _found(session: pytest.Session, tests: Sequence[pytest.Item], bug: dict[str, Any], known: _Functions) -> str:
+    """The first test that fails with the bug alone; "" if none does. What fails without it, too, is left out."""
+    while found := _forked(session, tests, bug, known):
+        ids = [each.nodeid for each in tests]
+        again = tests[: ids.index(found) + 1] if found in ids else tests  # one may fail because of those before it
+        if not _forked(session, again):
+            return found
+        if found not in ids:
+            return ""
+        tests = [each for each in tests if each.nodeid != found]
+    return ""
 
 
 async def _begin_programs() -> None:
