@@ -40,13 +40,13 @@ class Exchange(Struct, kw_only=True):
     @property
     def moves(self) -> bool:
         """Whether it is a command that leads the conversation elsewhere."""
-        call = parse_command(self.text) if self.is_command else None
+        call = parse_command(self.text)
         return call is not None and call.name in _MOVES
 
     @property
     def is_command(self) -> bool:
         """Whether it is a command."""
-        return "/" in self.text and parse_command(self.text) is not None
+        return parse_command(self.text) is not None
 
     @property
     def may_be_aside(self) -> bool:

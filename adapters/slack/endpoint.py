@@ -74,7 +74,7 @@ def _read(body: bytes, content_type: str) -> tuple[str, dict[str, Any]]:
     if content_type == "application/json":
         payload = json.loads(body)
         return ("url_verification" if payload["type"] == "url_verification" else "events_api"), payload
-    form = {name: values[0] for name, values in parse_qs(body.decode(), keep_blank_values=True).items()}
+    form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
     if "payload" in form:
         return "interactive", json.loads(form["payload"])
     return "slash_commands", {"channel_id": form["channel_id"], "trigger_id": form["trigger_id"], **form}

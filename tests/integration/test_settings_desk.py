@@ -151,6 +151,12 @@ async def test_each_section_makes_its_form_and_is_written_as_it_was_changed(tmp_
             at, name, {**shown, **said}, {**shown, **dict.fromkeys(said.keys() - shown, "")}, owner=owner
         )
 
+    log = await desk.part("log", "")
+    assert log is not None
+    assert [(each.kind, *each.choices) for each in log.fields] == [
+        ("choice", "debug", "info", "warning", "error"),
+        ("choice", "console", "json"),
+    ]
     office = await desk.part("tools.mcp", "office")
     assert office is not None
     assert "very-secret-path" not in repr(office)

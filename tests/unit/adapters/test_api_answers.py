@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from adapters.api.answers import MOST_OF_PERSON, Answer, Answers
-from adapters.api.history import history
+from adapters.api.history import Exchange, history
 from adapters.api.missed import Missed, comes_by_itself
 from adapters.api.shapes import Role, Turn
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, Returns, SessionKey
@@ -150,6 +150,20 @@ def test_histories_have_the_same_names_as_far_as_they_are_the_same(said: tuple[s
     one, other = history(turns("a", "1", "b", "2", "c"), "anna"), history(turns(*said), "anna")
     assert [a.name == b.name for a, b in zip(one, other, strict=True)] == [False] * (3 - shared) + [True] * shared
     assert one.first != history(turns("a"), "ben").first
+
+
+@pytest.mark.parametrize(
+    ("said", "kinds"),
+    [
+        ("/new", (True, True, True)),
+        ("/status now", (False, True, True)),
+        ("yes", (False, False, True)),
+        ("this and/or that", (False, False, False)),
+    ],
+)
+def test_a_command_of_a_history_is_told_from_words(said: str, kinds: tuple[bool, ...]) -> None:
+    asked = Exchange(asked=turns(said))
+    assert (asked.moves, asked.is_command, asked.may_be_aside) == kinds
 
 
 def test_a_history_is_cut_the_same_from_its_end_and_from_its_beginning() -> None:
