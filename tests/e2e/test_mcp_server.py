@@ -62,7 +62,7 @@ class World(Struct, kw_only=True):
     @asynccontextmanager
     async def on_streams(self, *arguments: str, **variables: str) -> AsyncIterator[Client]:
         from mcp import Client
-        from mcp.client.stdio import StdioServerParameters
+        from mcp.client.stdio import StdioServerParameters, stdio_client
 
         given = StdioServerParameters(
             command=sys.executable,
@@ -70,7 +70,8 @@ class World(Struct, kw_only=True):
             env=environment(**variables),
             cwd=self.folder,
         )
-        async with Client(given) as client:
+        # Of itself it takes what stood for standard error when the library was loaded, which a test may have caught.
+        async with Client(stdio_client(given, errlog=sys.__stderr__)) as client:
             yield client
 
     async def post(self, body: bytes, key: str | None = None, **headers: str) -> tuple[int, str]:
