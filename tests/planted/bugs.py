@@ -265,13 +265,6 @@ BUGS: Final = (
         tests=("tests/e2e/test_forget.py",),
     ),
     Bug(
-        name="a search asks an index of another version",
-        file="gateway/store/searching.py",
-        old="if not self.entries.left(searchable.MADE):",
-        new="if True:",
-        tests=("tests/contract/test_store_index.py",),
-    ),
-    Bug(
         name="the hook of an ended session is called twice",
         file="gateway/agent/hooks.py",
         old='if (await self.store.session(session.id)).hook == "pending":',
