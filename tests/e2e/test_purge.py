@@ -13,9 +13,11 @@ from typer.testing import CliRunner, Result
 from gateway.agent.workspace.folders import Turn, Workspaces
 from gateway.cli.main import app
 from gateway.domain.chat import Attachment, SessionKey, Source
+from gateway.domain.memory import Fact, MemoryChange
 from gateway.domain.reminder import notes_of
 from gateway.domain.turn import SessionSettings
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.support.redis_server"]
 
 WORD = "quizzaciously"
+GROUP = SessionKey(platform="fake", chat="g")
 
 
 @pytest.fixture
@@ -50,6 +53,19 @@ async def _talk(folder: Path, store: Store | None = None) -> None:
         await live.ask("/timezone tokyo", user="ben", **group)
         await live.ask("mine alone", chat="b", user="ben")
         await live.quiet()
+        fact = Fact(
+            scope=GROUP,
+            id="",
+            about="notes",
+            text="chess",
+            message_id="",
+            session_id="",
+            said_at=1.0,
+            made_at=1.0,
+            said_by="",
+        )  # whose message is gone by now
+        facts = tuple(replace(fact, id=user, said_by=user) for user in ("u", "ben"))
+        assert await live.gateway.store.change_memory(MemoryChange(scope=GROUP, version=0, kept=facts))
 
 
 def purge(*arguments: str, said: str = "") -> Result:
@@ -82,14 +98,17 @@ def test_all_of_a_person_goes_and_nothing_of_others(life: Path) -> None:
 
 def test_what_a_person_set_for_themselves_goes_with_them(life: Path) -> None:
     purge("--person", "fake:u", "--yes")
-    assert [user for user in ("u", "ben") if asyncio.run(_zone(life, user))] == ["ben"]
+    assert asyncio.run(_set_by(life)) == ([False, True], ["ben"])
 
 
-async def _zone(path: Path, user: str) -> dict[str, str]:
+async def _set_by(path: Path) -> tuple[list[bool], list[str]]:
+    """Whether the two have a time zone, and of whom the group's memory has something."""
     store = SqliteStore(path, clock=SystemClock())
     await store.open()
+    own = (notes_of(Source(platform="fake", chat="c", chat_type="direct", user=user)) for user in ("u", "ben"))
     try:
-        return await store.notes(notes_of(Source(platform="fake", chat="c", chat_type="direct", user=user)))
+        zones = [bool(await store.notes(each)) for each in own]
+        return zones, [each.said_by for each in (await store.memory(GROUP)).facts]
     finally:
         await store.aclose()
 

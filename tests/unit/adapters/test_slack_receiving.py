@@ -268,3 +268,9 @@ async def test_a_file_is_shown_only_once_slack_has_it(status: int) -> None:
     shown = ("files.completeUploadExternal", {"files": [{"id": "F1", "title": "a.txt"}], "channel_id": "C1"})
     assert asked[0] == ("files.getUploadURLExternal", {"filename": "a.txt", "length": 7})
     assert asked[1:] == ([shown] if status == 200 else [])
+
+
+async def test_the_library_repeats_no_call_of_itself() -> None:
+    """A message whose answer was lost would be there twice."""
+    calls = SlackCalls("xoxb-1", clock=SystemClock(), base_url=None, proxy=None, patience=1.0)
+    assert calls.client.retry_handlers == []

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from adapters.telegram import codec, updates
 from adapters.telegram.codec import Me
+from adapters.telegram.platform import TelegramSettings
 from gateway.domain.chat import CUT, TORN, Inbound
 from gateway.domain.place import ListenRules
 from gateway.domain.quoting import CALLED, cannot_read
@@ -578,3 +580,9 @@ def test_a_command_may_hold_code() -> None:
     inbound = heard(text=text, entities=[entity("code", text, "tabs")])
     assert inbound.command is not None
     assert inbound.command.argument == "use tabs"
+
+
+@pytest.mark.parametrize(("page", "wrong"), [("https://a.example/", []), ("http://a.example/", [("page",)])])
+def test_telegram_opens_no_page_without_tls(page: str, wrong: list[tuple[str]]) -> None:
+    settings = TelegramSettings(enabled=True, token=SecretStr("1:a"), page=page)
+    assert [keys for keys, _ in settings.contradictions()] == wrong
