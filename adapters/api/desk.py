@@ -38,8 +38,8 @@ _MOST_RECENT: Final = 10_000  # questions in memory
 _LOOKED_AT: Final = 60  # rows of a conversation
 _FULL_FOR: Final = 5.0  # seconds after which a full lane may have room
 _DECIDES: Final = ("approve", "deny", "answer")
-_CROWDED: Final = "Too many requests wait for an answer. Send yours again in a moment."
-_FULL: Final = "Too many messages of this conversation wait for an answer. Send yours again in a moment."
+_CROWDED: Final = "Too many requests wait for an answer. Send your request again in a moment."
+_FULL: Final = "Too many messages of this conversation wait for an answer. Send your message again in a moment."
 MORE: Final = "({count:,} more messages come with your next answers.)"
 TOGETHER: Final = "I answered this message together with another message of this conversation."
 

@@ -24,7 +24,7 @@ _MOST_SIGNATURES: Final = 8  # in one header; Stripe sends two while a secret is
 _LONGEST_NAME: Final = 200  # characters
 
 NO_HEADER: Final = (
-    "The header {name} is missing, or came twice: give the sender this hook's secret, so that the sender can sign."
+    "The header {name} must come exactly once. Give the sender this hook's secret, so that the sender can sign."
 )
 NOT_SIGNED: Final = "The signature in {name} is wrong. Give the sender and this hook the same secret."
 TOO_OLD: Final = (

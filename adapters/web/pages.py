@@ -230,8 +230,7 @@ def delete(title: str) -> str:
 
 
 SHARE: Final = (
-    "Everybody with the link can read this chat, and what you both write later, until you take the link back. "
-    "Make a link?"
+    "Everybody with the link can read this chat and its later messages until you take the link back. Make a link?"
 )
 MAKE: Final = "Make a link"
 DELETE: Final = "Delete"

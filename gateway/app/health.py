@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_BUILD: Final = Gauge(name="build_info", text="The running version; the value is always 1.", labels=("version",))
+_BUILD: Final = Gauge(name="build_info", text="Always 1; the label is the running version.", labels=("version",))
 _UP: Final = Gauge(
     name="platform_up", text="1 if this process reads the platform, 0 if another process does.", labels=("platform",)
 )
@@ -50,11 +50,9 @@ _HEARD: Final = Gauge(
 _PENDING: Final = Gauge(
     name="outbox_pending", text="Messages that are not shown yet, by state.", labels=("platform", "state")
 )
-_OUTBOX_AGE: Final = Gauge(name="outbox_oldest_seconds", text="How long the oldest unshown message has waited.")
-_INBOX_AGE: Final = Gauge(
-    name="inbox_oldest_seconds", text="How long the oldest message without an outcome has waited."
-)
-_DEAD: Final = Gauge(name="dead_letters", text="Messages that were given up.")
+_OUTBOX_AGE: Final = Gauge(name="outbox_oldest_seconds", text="Seconds that the oldest unshown message has waited.")
+_INBOX_AGE: Final = Gauge(name="inbox_oldest_seconds", text="Seconds that the oldest unanswered message has waited.")
+_DEAD: Final = Gauge(name="dead_letters", text="Messages that Legato gave up.")
 _LAG: Final = Gauge(name="event_loop_lag_seconds", text="How many seconds late the watchdog last looked.")
 _COMMIT: Final = Gauge(name="store_commit_seconds", text="How long a small write to the store took, or takes.")
 _WAITING: Final = Gauge(name="messages_waiting", text="Accepted messages without an outcome.")

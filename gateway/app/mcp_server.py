@@ -235,7 +235,7 @@ def server_for(tools: PersonTools) -> Server:
         except (ToolError, StoreUnavailable) as error:
             text, failed = tools.shelf.redact(str(error)), True
         except TimeoutError:
-            text, failed = f"This took longer than {_SECONDS:.0f} seconds, and was ended: ask for less.", True
+            text, failed = f"This call took longer than {_SECONDS:.0f} seconds, so Legato ended it. Ask for less.", True
         return CallToolResult(content=[TextContent(text=storable(text))], is_error=failed)
 
     return Server(

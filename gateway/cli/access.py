@@ -47,7 +47,7 @@ def list_(config: ConfigOption = None) -> None:
 
 @access_app.command()
 def confirm(
-    code: Annotated[str, typer.Argument(metavar="CODE", help="The code that the person told you.")],
+    code: Annotated[str, typer.Argument(metavar="CODE", help="Type the code that the person told you.")],
     config: ConfigOption = None,
 ) -> None:
     """Let somebody in by the code that the bot gave them."""
@@ -64,9 +64,7 @@ def confirm(
 
 @access_app.command()
 def remove(
-    who: Annotated[
-        str, typer.Argument(metavar="PLATFORM:USER", help="The person, as `legato access list` names them.")
-    ],
+    who: Annotated[str, typer.Argument(metavar="PLATFORM:USER", help="Name the person as `legato access list` does.")],
     config: ConfigOption = None,
 ) -> None:
     """Remove somebody, within ten seconds."""
@@ -113,7 +111,7 @@ def _answers(address: str) -> bool:
 
 @access_app.command()
 def logout(
-    who: Annotated[str, typer.Argument(metavar="NAME", help="A name on the page, or `owner`.")],
+    who: Annotated[str, typer.Argument(metavar="NAME", help="Give a name on the page, or `owner`.")],
     config: ConfigOption = None,
 ) -> None:
     """Log a person out of the page everywhere, within ten seconds."""
@@ -160,18 +158,18 @@ def _pairing(store: Documents) -> Pairing:
 
 @keys_app.command("add")
 def add_key(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the person or the front end.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Give the person or the front end a name.")],
     admin: Annotated[bool, typer.Option("--admin", help="Everybody who has the key may use admin commands.")] = False,
     front_end: Annotated[
         bool, typer.Option("--front-end", help="The program speaks for several people, and names the person each time.")
     ] = False,
     cap: Annotated[
         float | None,
-        typer.Option(metavar="USD", min=0.0, help="The most that the key may cost in a day, in US dollars."),
+        typer.Option(metavar="USD", min=0.0, help="Let the key cost at most USD dollars a day."),
     ] = None,
     person: Annotated[
         str,
-        typer.Option("--for", metavar="PLATFORM:USER", help="The person whose direct chat the key opens over MCP."),
+        typer.Option("--for", metavar="PLATFORM:USER", help="Open the direct chat of this person over MCP."),
     ] = "",
     config: ConfigOption = None,
 ) -> None:
@@ -213,7 +211,7 @@ def list_keys(config: ConfigOption = None) -> None:
 
 @keys_app.command("remove")
 def remove_key(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name, as `legato keys list` shows it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name the key as `legato keys list` does.")],
     config: ConfigOption = None,
 ) -> None:
     """Take a key back. It stops working within ten seconds."""

@@ -58,12 +58,12 @@ sessions_app = Commands(help="Look at sessions, even while the bot runs.")
 app.add_typer(sessions_app, name="sessions")
 config_app = Commands(help="See and change settings.", no_args_is_help=False)
 app.add_typer(config_app, name="config")
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The setting, with dots, such as model.name.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Name the setting with dots, such as model.name.")]
 IdentityOption = Annotated[
-    Path | None, typer.Option("--identity", metavar="FILE", help="The age key of an encrypted backup.")
+    Path | None, typer.Option("--identity", metavar="FILE", help="Read the age key of an encrypted backup from FILE.")
 ]
 
-SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="A session, as `legato sessions list` names it.")]
+SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="Name a session as `legato sessions list` does.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -139,7 +139,9 @@ def _desk(
 def ask(
     question: Annotated[
         list[str],
-        typer.Argument(metavar="QUESTION", help="Your question. A `-` at the end adds what comes through the pipe."),
+        typer.Argument(
+            metavar="QUESTION", help="Write your question. A `-` at the end adds what comes through the pipe."
+        ),
     ],
     session: Annotated[
         str, typer.Option(metavar="NAME", help="Go on with the conversation NAME; `main` is the terminal's own.")
@@ -164,18 +166,23 @@ def ask(
 
 @app.command()
 def send(
-    place: Annotated[str, typer.Argument(metavar="PLATFORM:CHAT", help="The chat; `home` is the home chat.")],
+    place: Annotated[str, typer.Argument(metavar="PLATFORM:CHAT", help="Name the chat. `home` is the home chat.")],
     text: Annotated[
-        list[str], typer.Argument(metavar="TEXT", help="The text. A `-` at the end adds what comes through the pipe.")
+        list[str],
+        typer.Argument(metavar="TEXT", help="Write the text. A `-` at the end adds what comes through the pipe."),
     ],
     key: Annotated[
         str, typer.Option("--id", metavar="KEY", help="Send the text only once, however often this KEY is used.")
     ] = "",
-    thread: Annotated[str | None, typer.Option(metavar="ID", help="A thread or topic of the chat.")] = None,
+    thread: Annotated[
+        str | None, typer.Option(metavar="ID", help="Send the text to this thread or topic of the chat.")
+    ] = None,
     asks: Annotated[
-        bool, typer.Option("--ask", help="Let the bot read TEXT as a message from a program, and answer.")
+        bool, typer.Option("--ask", help="Let the bot read TEXT as a message from a program and answer it.")
     ] = False,
-    task: Annotated[str, typer.Option(metavar="WORDS", help="What the bot should do with TEXT; implies --ask.")] = "",
+    task: Annotated[
+        str, typer.Option(metavar="WORDS", help="Say what the bot should do with TEXT. This implies --ask.")
+    ] = "",
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -207,7 +214,7 @@ def mcp(
         typer.Option(
             "--for",
             metavar="PLATFORM:USER",
-            help="The person whose direct chat the program sees (default: you, in this terminal).",
+            help="Show the program the direct chat of this person (default: you, in this terminal).",
         ),
     ] = "",
     config: ConfigOption = None,
@@ -237,7 +244,7 @@ def run(
             metavar="N",
             min=1,
             max=64,
-            help="How many processes to run here. For more than one, the store must be on a server.",
+            help="Run N processes here. For more than one process, the store must be on a server.",
         ),
     ] = 1,
     worker: Annotated[
@@ -293,13 +300,15 @@ def run(
 @app.command()
 def init(
     provider: Annotated[
-        str, typer.Option(metavar="NAME", help="The vendor or server; `legato models --providers` lists all.")
+        str, typer.Option(metavar="NAME", help="Use this vendor or server. `legato models --providers` lists all.")
     ] = "",
-    model: Annotated[str, typer.Option(metavar="NAME", help="The model.")] = "",
-    base_url: Annotated[str, typer.Option(metavar="URL", help="The address of your own server.")] = "",
+    model: Annotated[str, typer.Option(metavar="NAME", help="Use this model.")] = "",
+    base_url: Annotated[str, typer.Option(metavar="URL", help="Ask your own server at this address.")] = "",
     allow: Annotated[
         list[str] | None,
-        typer.Option(metavar="PLATFORM:PERSON", help="Who may talk to the bot. Repeat the option for more people."),
+        typer.Option(
+            metavar="PLATFORM:PERSON", help="Let this person talk to the bot. Repeat the option for more people."
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; use only flags and variables.")] = False,
     config: ConfigOption = None,
@@ -384,11 +393,15 @@ def doctor(
 
 @app.command()
 def models(
-    provider: Annotated[str, typer.Argument(metavar="[PROVIDER]", help="Another provider than your own.")] = "",
+    provider: Annotated[
+        str, typer.Argument(metavar="[PROVIDER]", help="List the models of this provider (default: your own).")
+    ] = "",
     known: Annotated[
-        bool, typer.Option("--known", help="Legato's own table of models, with sources and dates.")
+        bool, typer.Option("--known", help="List Legato's own table of models, with sources and dates.")
     ] = False,
-    vendors: Annotated[bool, typer.Option("--providers", help="All providers, and where each finds its key.")] = False,
+    vendors: Annotated[
+        bool, typer.Option("--providers", help="List all providers, and where Legato looks for each key.")
+    ] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -484,7 +497,7 @@ def config_get(key: KeyArgument, config: ConfigOption = None) -> None:
 @config_app.command("set")
 def config_set(
     key: KeyArgument,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="The value, as you would write it in the file.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="Write the value as you would write it in the file.")],
     config: ConfigOption = None,
 ) -> None:
     """Write VALUE into your settings file. Comments stay, and a value that is wrong is refused."""
@@ -502,8 +515,10 @@ def config_set(
 
 @app.command()
 def usage(
-    days: Annotated[int, typer.Option(min=1, metavar="N", help="How many days back.")] = 30,
-    by: Annotated[str, typer.Option(metavar="WHAT", help="model, purpose, platform, session or day.")] = "model",
+    days: Annotated[int, typer.Option(min=1, metavar="N", help="Look back this many days.")] = 30,
+    by: Annotated[
+        str, typer.Option(metavar="WHAT", help="Add the costs up by model, purpose, platform, session or day.")
+    ] = "model",
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -521,7 +536,9 @@ def usage(
 def trace(
     item: Annotated[
         str,
-        typer.Argument(metavar="ID", help="The id of a turn (from the log), a message, an event, a session or a row."),
+        typer.Argument(
+            metavar="ID", help="Give the id of a turn (from the log), a message, an event, a session or a row."
+        ),
     ],
     as_json: JsonOption = False,
     config: ConfigOption = None,
@@ -558,13 +575,13 @@ def logs(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="[FILE]", help="A log file; `-` reads from the pipe (default: the log of `legato chat`)."
+            metavar="[FILE]", help="Read this log file, or the pipe with `-` (default: the log of `legato chat`)."
         ),
     ] = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines as they come.")] = False,
-    turn: Annotated[str, typer.Option(metavar="ID", help="Only the lines of this turn.")] = "",
+    turn: Annotated[str, typer.Option(metavar="ID", help="Print only the lines of this turn.")] = "",
     lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, metavar="N", help="How many lines to show at first.")
+        int, typer.Option("--lines", "-n", min=0, metavar="N", help="Show the last N lines at first.")
     ] = 100,
     config: ConfigOption = None,
 ) -> None:
@@ -594,16 +611,21 @@ def logs(
 @app.command()
 def backup(
     target: Annotated[
-        Path | None, typer.Argument(metavar="TARGET", help="A new file, or a folder for it (default: backup.to).")
+        Path | None,
+        typer.Argument(metavar="TARGET", help="Write this new file, or a file in this folder (default: backup.to)."),
     ] = None,
     keep: Annotated[
-        str, typer.Option(metavar="7d,4w,6m", help="Which of the folder's backups to keep; the others are deleted.")
+        str,
+        typer.Option(
+            metavar="7d,4w,6m",
+            help="Keep so many backups for days, weeks and months, and delete the others in the folder.",
+        ),
     ] = "",
     secrets: Annotated[bool, typer.Option("--secrets", help="Include the files with secrets (.env).")] = False,
     verify: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Make no backup; check that FILE can be restored, and compare it with the store."
+            metavar="FILE", help="Make no backup. Check that FILE can be restored, and compare it with the store."
         ),
     ] = None,
     identity: IdentityOption = None,
@@ -641,7 +663,9 @@ def backup(
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup, or the copy that an upgrade kept.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Restore this backup, or the copy that an upgrade kept.")
+    ],
     identity: IdentityOption = None,
     as_json: JsonOption = False,
     config: ConfigOption = None,
@@ -667,7 +691,7 @@ def upgrade(
         bool, typer.Option("--store", help="Leave the program as it is, and only upgrade the store.")
     ] = False,
     rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Change nothing: try the store's upgrade on a copy, and compare.")
+        bool, typer.Option("--rehearse", help="Change nothing. Try the store's upgrade on a copy, and compare both.")
     ] = False,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,
@@ -735,9 +759,11 @@ def _upgrade_program(yes: bool, config: Path | None) -> None:
 @app.command()
 def migrate(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="The store that you have, such as sqlite:///legato.db.")
+        str, typer.Argument(metavar="SOURCE", help="Copy from the store that you have, such as sqlite:///legato.db.")
     ],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="An empty store, such as redis://127.0.0.1:6379/0.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="Copy into an empty store, such as redis://127.0.0.1:6379/0.")
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """Copy one store into another, and verify the copy. Stop the bot first."""
@@ -751,20 +777,27 @@ def migrate(
 
 @app.command("import")
 def import_(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help="hermes, chatgpt, claude, openwebui or jsonl.")],
+    form: Annotated[
+        str,
+        typer.Argument(
+            metavar="FORMAT", help="Say where the export is from: hermes, chatgpt, claude, openwebui or jsonl."
+        ),
+    ],
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="The export as you got it: state.db, .zip, .json, .jsonl, or its folder."),
+        typer.Argument(
+            metavar="FILE", help="Name the export as you got it: state.db, .zip, .json, .jsonl, or its folder."
+        ),
     ],
     person: Annotated[
         str,
         typer.Option(
             "--for",
             metavar="PLATFORM:USER",
-            help="The person who gets the conversations (default: you, in this terminal).",
+            help="Give the conversations to this person (default: you, in this terminal).",
         ),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; show what would be imported.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing. Show what would be imported.")] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -799,7 +832,7 @@ def purge(
     older_than: Annotated[
         int | None, typer.Option(min=1, metavar="DAYS", help="Delete only older sessions and files.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Delete nothing; print the plan.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Delete nothing. Print the plan.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
@@ -866,7 +899,7 @@ def sessions_lineage(session_id: SessionArgument, as_json: JsonOption = False, c
 
 @sessions_app.command("search")
 def sessions_search(
-    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words to look for.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Look for these words.")],
     limit: Annotated[int, typer.Option(min=1, max=1_000, metavar="N", help="How many at most.")] = 20,
     as_json: JsonOption = False,
     config: ConfigOption = None,

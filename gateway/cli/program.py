@@ -79,8 +79,8 @@ def refuse_inside() -> None:
     """End a command that something gave which a gateway started: it is for people."""
     if is_inside():
         fail(
-            "a gateway started this, for its model or as an MCP server. Legato's own commands are for people: "
-            "type this command in a shell of your own."
+            "a running Legato started this command for its model or an MCP server, but Legato's commands are for "
+            "people: type this command in a shell of your own."
         )
 
 

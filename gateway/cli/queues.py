@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-AllOption = Annotated[bool, typer.Option("--all", help="Also messages that were shown.")]
-LimitOption = Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="How many at most.")]
-IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID", help="The ids, as `list` prints them.")]
-ChatOption = Annotated[str | None, typer.Option(metavar="PLATFORM:CHAT", help="All messages of this chat.")]
-AgeOption = Annotated[float | None, typer.Option(min=0, metavar="HOURS", help="All messages older than this.")]
-DryOption = Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be done.")]
+AllOption = Annotated[bool, typer.Option("--all", help="List the messages that were shown, too.")]
+LimitOption = Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="List at most N messages.")]
+IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Give the ids as `list` prints them.")]
+ChatOption = Annotated[str | None, typer.Option(metavar="PLATFORM:CHAT", help="Take all messages of this chat.")]
+AgeOption = Annotated[float | None, typer.Option(min=0, metavar="HOURS", help="Take all messages older than HOURS.")]
+DryOption = Annotated[bool, typer.Option("--dry-run", help="Change nothing. Print what would be done.")]
 _MOST = 10_000
 
 outbox_app = Commands(
@@ -137,7 +137,7 @@ _add_order(
     "retry",
     _outbox,
     lambda row: row["state"] in ("refused", "withheld"),
-    "Try again to show messages that were given up. Waiting messages are tried anyway.",
+    "Try again to show messages that Legato gave up. Legato tries waiting messages anyway.",
 )
 _add_order(
     outbox_app,
@@ -153,7 +153,7 @@ _add_order(
     "replay",
     _dead,
     lambda row: row["kind"] == "message",
-    "Have messages answered after all. Each is answered once, after the messages that wait in its conversation.",
+    "Have messages answered after all. The bot answers each message once, after those that wait in its conversation.",
 )
 _add_order(
     dead_app,

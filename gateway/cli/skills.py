@@ -32,7 +32,7 @@ def list_(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 
 @skills_app.command()
 def add(
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A folder, or a .zip or .tar.gz file.")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Name a folder, or a .zip or .tar.gz file.")],
     config: ConfigOption = None,
 ) -> None:
     """Copy the skills of a folder or an archive into your folder. Read them first: the bot will do what they say."""
@@ -63,7 +63,7 @@ def add(
 def check(
     sources: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="SOURCE", help="Folders or archives (default: the skills that you have)."),
+        typer.Argument(metavar="SOURCE", help="Name folders or archives (default: the skills that you have)."),
     ] = None,
     config: ConfigOption = None,
 ) -> None:
@@ -88,7 +88,7 @@ def check(
 
 @skills_app.command()
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The skill, as `legato skills list` names it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name the skill as `legato skills list` does.")],
     config: ConfigOption = None,
 ) -> None:
     """Delete a skill from your folder."""

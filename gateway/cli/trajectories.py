@@ -38,16 +38,20 @@ def root() -> None:
 
 @trajectories_app.command("compress")
 def compress(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A .jsonl file, or a folder of such files.")],
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="The file, or folder, to write.")],
-    target: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens a trajectory may have.")] = 15_250,
-    summary_target: Annotated[int, typer.Option(min=100, metavar="N", help="Tokens of a summary.")] = 750,
-    concurrency: Annotated[int, typer.Option(min=1, max=256, metavar="N", help="How many side by side.")] = 8,
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Read this .jsonl file, or a folder of .jsonl files.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Write this file or folder.")],
+    target: Annotated[int, typer.Option(min=1, metavar="N", help="Let a trajectory have at most N tokens.")] = 15_250,
+    summary_target: Annotated[int, typer.Option(min=100, metavar="N", help="Let a summary have about N tokens.")] = 750,
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=256, metavar="N", help="Compress N trajectories side by side.")
+    ] = 8,
     notice: Annotated[bool, typer.Option(help="Say in the system turn that turns were condensed.")] = False,
     metrics: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Where the figures go (default: OUT.metrics.json).")
+        Path | None, typer.Option(metavar="PATH", help="Write the figures to PATH (default: OUT.metrics.json).")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N trajectories.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Compress only the first N trajectories.")
+    ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Shorten trajectories to a length.

@@ -8,22 +8,24 @@ from gateway.context.engine import Outcome
 from gateway.domain.message import Message, same
 from gateway.domain.wording import counted
 
-COMPRESSING = "Compressing the earlier conversation to make room; nothing that was said is lost."
-COMPRESSING_AGAIN = "Compressing the earlier conversation to make room. {aging}"
-NOT_COMPRESSED = "The earlier conversation could not be compressed: {reason}. /compress tries again, /new starts fresh."
+COMPRESSING = "I compress the earlier conversation to make room, and I still keep every word."
+COMPRESSING_AGAIN = "I compress the earlier conversation to make room. {aging}"
+NOT_COMPRESSED = (
+    "I could not compress the earlier conversation: {reason}. /compress tries again, and /new starts fresh."
+)
 NO_SUMMARISER = "the summariser could not be used"
 FALLBACK = (
-    "The summariser could not be used{reason}, so I made the summary by rule, and details may be missing from my "
-    "view. /recall finds every original."
+    "The summariser could not be used{reason}, so I wrote the summary by simple rules. Some details may be missing "
+    "from my view, but /recall finds every message."
 )
-OTHER_MODEL = "The auxiliary model {model} could not be used; the main model wrote the summary."
+OTHER_MODEL = "The auxiliary model {model} could not be used, so the main model wrote the summary."
 RESCUED = (
-    "The context engine {name} could not make room in this conversation, so the built-in engine does. The operator "
+    "The context engine {name} could not make room in this conversation, so the built-in engine did. The operator "
     "finds the reason in the log."
 )
 BLOCKED = (
     "Compressing this conversation no longer makes it shorter, so I stopped trying by myself. "
-    "/new starts fresh, /compress <topic> keeps one topic and compresses the rest."
+    "/new starts fresh, and /compress <topic> keeps one topic and compresses the rest."
 )
 
 
@@ -46,8 +48,8 @@ def remarks(outcome: Outcome, *, details: bool = True) -> list[str]:
 def aging(count: int) -> str:
     """A warning for a conversation that was compressed `count` times (at least two)."""
     return (
-        f"This conversation has now been compressed {count} times, so my memory of its early parts may be less exact; "
-        "/new starts fresh, /recall finds anything that was said."
+        f"I have now compressed this conversation {count} times, so my memory of its early parts may be less exact. "
+        "/new starts fresh, and /recall finds everything that was said."
     )
 
 
@@ -57,12 +59,12 @@ def summarize_manual_compression(
     """Return lines that compare two transcripts and the tokens of their requests."""
     unchanged = f"~{tokens_before:,} tokens (unchanged)"
     if len(before) == len(after) and all(map(same, before, after)):
-        return [f"No changes from compression: {counted(len(before), 'message')}", unchanged]
+        return [f"Compression changed nothing: the conversation keeps {counted(len(before), 'message')}", unchanged]
     sizes = unchanged if tokens_before == tokens_after else f"~{tokens_before:,} → ~{tokens_after:,} tokens"
     lines = [f"Compressed: {len(before):,} → {counted(len(after), 'message')}", sizes]
     if len(after) < len(before) and tokens_after > tokens_before:
         lines.append(
-            "There are fewer messages but more tokens: the notes that replaced the older turns are longer than "
+            "There are fewer messages but more tokens, because the notes that replaced the older turns are longer than "
             "those turns were."
         )
     return lines

@@ -52,7 +52,7 @@ NOBODY_TO_ASK: Final = (
     "A person must allow this, and a helper cannot ask anybody, so it was not done. Say in your answer what should be "
     "done, and the assistant asks for it."
 )
-CRASHED: Final = "Each of {attempts} attempts at it ended in a crash."
+CRASHED: Final = "Each of {attempts} attempts at the task ended in a crash."
 DONE: Final = "a helper has ended its task ({brief})"
 _PREVIEW: Final = 4_000  # characters of a long answer that its caller is woken with
 _KEPT_AS: Final = "delegate"

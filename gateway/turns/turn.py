@@ -110,13 +110,13 @@ DEAD = (
 )
 UNREADABLE = "A message of yours was damaged in my store, so I cannot answer it. Please send the message again."
 PUT_AWAY = (
-    "This conversation was closed after a long silence. Your next message starts fresh; /resume goes back to the old "
-    "conversation."
+    "This conversation was closed after a long silence. Your next message starts a fresh session. /resume goes back "
+    "to the old conversation."
 )
 NOT_CLEANED = "I could not compress the earlier conversation ({reason}), so I go on with every message."
 RULE_ENDED = "This rule no longer holds: “{rule}” To have it back, send: /pin {rule}"
 RULE_PINNED = "This rule is pinned and still holds: “{rule}” To take it away, send: /unpin {number}"
-NOT_WAITING = "The conversation went on without these tool calls. Ask again if you still need their results."
+NOT_WAITING = "The conversation went on without this answer's tool calls. Ask again if you still need their results."
 WOKEN = "I go on by myself: {what}."
 KEPT_ASIDE = "I kept the message you added while I worked, but did not answer it. Ask again if it still matters."
 _RULES_TOLD: Final = 5  # of those that one message takes back, the newest

@@ -22,7 +22,9 @@ NAMED = {
     "gateway/agent/search/servers.py": {"web"},  # where Brave's answer has its pages
     "gateway/app/config/models.py": {"console"},  # a form of log lines
     "gateway/runtime/logs.py": {"console"},
-    "gateway/cli/main.py": {"hermes, chatgpt, claude, openwebui or jsonl."},  # formats that `import` reads
+    "gateway/cli/main.py": {
+        "Say where the export is from: hermes, chatgpt, claude, openwebui or jsonl."
+    },  # formats that `import` reads
     "gateway/cli/migrate.py": {"console"},
     "gateway/delivery/markdown/formulas.py": {"telegramify_markdown"},  # a library, of which only its formulas are used
     "gateway/providers/plugin.py": {"offline"},  # the provider of who chose none

@@ -14,7 +14,7 @@ from tests.e2e.test_approvals_program import question
 from tests.support.program import Program, chatting, legato
 
 LEGATO = f"LEGATO_HOME={{home}} {shlex.quote(sys.executable)} -m gateway"
-REFUSED = "a gateway started this"
+REFUSED = "a running Legato started this command"
 
 
 def configure(folder: Path, **more: Any) -> str:

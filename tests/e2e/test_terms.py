@@ -79,7 +79,7 @@ async def test_a_programs_own_tools_are_handed_to_it(tmp_path: Path, *, killed: 
         assert "no result" in found[light]
         late = await answered(live, "", Terms(results=((light, "on"),)))
         assert late.kind == "error"
-        assert "went on without these tool calls" in late.text
+        assert "went on without this answer's tool calls" in late.text
 
 
 async def test_words_behind_results_and_words_instead_of_them(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ async def test_settings_hold_for_one_turn(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     async with running(tmp_path / "b") as live:
         refused = await answered(live, "JSON", Terms(settings={"stop": ["END"], "seed": 1}))
-        assert (refused.kind, "accepts stop:" in refused.text) == ("error", True)
+        assert (refused.kind, "accepts stop. " in refused.text) == ("error", True)
 
 
 async def test_each_request_of_a_program_has_an_answer_of_its_own(tmp_path: Path) -> None:

@@ -355,10 +355,10 @@ async def test_each_compaction_is_one_notice_that_counts_from_the_second_time_on
         assert await triggers(live) == ["hygiene"] * 3
         first, second, third = live.adapter.shown("c", "notice")
         assert first == COMPRESSING
-        assert "compressed 2 times" in second
-        assert "compressed 3 times" in third
+        assert "compressed this conversation 2 times" in second
+        assert "compressed this conversation 3 times" in third
         assert "/new starts fresh" in third
-        assert "compressed 4 times" in await live.ask("/compress")
+        assert "compressed this conversation 4 times" in await live.ask("/compress")
 
 
 async def test_hygiene_fires_at_the_hard_count_of_messages(tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ async def test_a_message_longer_than_the_window_is_refused_without_a_call(tmp_pa
         event = await live.tell("word " * 200_000)
         answer = await live.answer(event)
         assert answer.kind == "error"
-        assert "too long for the model: about 200,0" in answer.text
+        assert "too long for the model. It has about 200,0" in answer.text
         assert live.model.requests == []
         assert await live.ask("short") == "echo: short"
         assert await transcript(live) == ["short", "echo: short"]

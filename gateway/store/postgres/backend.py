@@ -158,7 +158,7 @@ class PostgresBackend(SearchingBackend):
                     raise
                 wait = backoff.pause()
                 if backoff.failures == 1:
-                    self._told(f"{self._place.name} cannot be reached yet; I wait for it. Ctrl-C leaves.")
+                    self._told(f"{self._place.name} cannot be reached yet. Legato waits for the server; Ctrl-C leaves.")
                 log.warning("store_waits_for_server", server=self._place.name, error=str(error), retry_in=wait)
                 await self._clock.sleep(wait)
 

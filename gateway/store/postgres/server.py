@@ -69,7 +69,7 @@ class ServerConnection(ServerEntries):
             self.connection.execute("INSERT INTO meta VALUES ('layout', %s)", (_LAYOUT,))
         if self.all("SELECT value FROM meta WHERE name = 'layout'") != [_LAYOUT]:
             raise StoreUnavailable(
-                "The PostgreSQL database was laid out by another version of Legato: run that version."
+                "The PostgreSQL database was made by another version of Legato: run the version that made it."
             )
         self.connection.execute("SELECT pg_advisory_unlock_all()")
         self.connection.commit()
@@ -79,8 +79,8 @@ class ServerConnection(ServerEntries):
         runs."""
         if filled and self.all("SELECT 1 FROM member WHERE members_at > extract(epoch FROM clock_timestamp()) LIMIT 1"):
             raise StoreUnavailable(
-                "An earlier Legato uses the PostgreSQL database: stop every process of it, wait ten seconds, and start "
-                "this one again."
+                "An earlier Legato uses the PostgreSQL database. Stop all its processes, wait ten seconds, and start "
+                "this Legato again."
             )
         for each in statements():
             self.connection.execute(sql(each))
@@ -161,7 +161,7 @@ class PostgresPlace:
         said = (str(error).strip().splitlines() or [type(error).__name__])[-1]
         if connecting and ("FATAL" not in str(error) or any(each in str(error) for each in _NOT_READY)):
             return ServerAway(f"PostgreSQL cannot be reached ({said}): start it, or correct store.url.")
-        return StoreUnavailable(f"PostgreSQL does not do what is asked: {said}")
+        return StoreUnavailable(f"PostgreSQL refuses the request: {said}")
 
     async def news(self) -> AsyncGenerator[str | None, None]:
         """What processes tell, and None as soon as that is heard. Ends or raises where the connection breaks."""

@@ -73,7 +73,7 @@ async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable
             if backoff.failures == 1:
                 full = isinstance(error, OutOfMemoryError)
                 trouble = "is out of memory: raise its maxmemory" if full else "cannot be reached yet"
-                told(f"Redis at {endpoint} {trouble}; I wait for it. Ctrl-C leaves.")
+                told(f"Redis at {endpoint} {trouble}. Legato waits for the server; Ctrl-C leaves.")
             log.warning("store_waits_for_server", server=str(endpoint), error=str(error), retry_in=wait)
             endpoint.forget()
             await clock.sleep(wait)
@@ -201,7 +201,7 @@ async def _outlast(endpoint: Endpoint, clock: Clock, told: Callable[[str], None]
         if not waited:
             waited = True
             log.warning("store_waits_for_earlier_version", server=str(endpoint), processes=others)
-            told(f"Processes of an earlier Legato use the database at {endpoint}; I wait until they have ended.")
+            told(f"Processes of an earlier Legato use the database at {endpoint}. Legato waits until they have ended.")
 
 
 async def living(endpoint: Endpoint) -> int:

@@ -75,7 +75,7 @@ async def bring(
                 await attempt.make(alone)
             else:
                 if look == 0:
-                    told(f"Another process is updating the database at {endpoint}; I wait until it is done.")
+                    told(f"Another process updates the database at {endpoint}. Legato waits until the update is done.")
                 await clock.sleep(_LOOK_AGAIN)
     finally:
         await attempt.aclose()

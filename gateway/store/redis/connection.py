@@ -316,9 +316,11 @@ def _failure(job: Job, error: RedisError) -> GatewayError:
     """The meaning of a server's refusal. A server refuses a whole script or no part of it."""
     text = str(error)
     if "OOM" in text or "maxmemory" in text:
-        return StoreUnavailable("The Redis server is out of memory: nothing was stored; raise its maxmemory.")
+        return StoreUnavailable("The Redis server is out of memory, so nothing was stored. Raise its maxmemory.")
     if "MISCONF" in text:
-        return StoreUnavailable("The Redis server cannot write to its disk: nothing was stored; free some space.")
+        return StoreUnavailable(
+            "The Redis server cannot write to its disk, so nothing was stored. Free some space there."
+        )
     if isinstance(error, NoPermissionError):
         return StoreUnavailable(
             f"The Redis server does not let this user do what the store needs; give the user the right: {_said(error)}."

@@ -28,7 +28,7 @@ _CACHE_KIB: Final = 16 * 1024
 _FILES: Final = 12  # that four connections hold open: the file, its log and its index each
 
 FULL: Final = "The disk that holds {path} is full: free some space, then try again."
-DAMAGED: Final = "{path} is damaged{detail}: restore the last backup, or move it away to start empty."
+DAMAGED: Final = "{path} is damaged{detail}. Restore the last backup, or move the file away to start empty."
 _SENTENCES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
     (apsw.FullError, FULL),
     (apsw.NotADBError, "{path} is not a Legato store: move that file away or set another store.url."),

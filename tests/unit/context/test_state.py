@@ -131,7 +131,7 @@ def test_feedback_on_a_real_change() -> None:
 def test_feedback_on_no_change() -> None:
     before = [user("a"), user("b")]
     assert summarize_manual_compression(before, [noted(m, id="1") for m in before], 1_200, 1_200) == [
-        "No changes from compression: 2 messages",
+        "Compression changed nothing: the conversation keeps 2 messages",
         "~1,200 tokens (unchanged)",
     ]
 
@@ -143,14 +143,14 @@ def test_fewer_messages_with_more_tokens_are_explained() -> None:
 
 
 def test_from_the_second_compaction_on_a_person_reads_its_price() -> None:
-    assert "nothing that was said is lost" in compressing(1)
-    assert "has now been compressed 2 times" in compressing(2)
+    assert "I still keep every word" in compressing(1)
+    assert "I have now compressed this conversation 2 times" in compressing(2)
 
 
 def test_remarks_say_only_what_is_less_than_a_person_may_expect() -> None:
     assert remarks(Outcome()) == []
     (aborted,) = remarks(Outcome(aborted=True, error="It is down.", failed_model="m"))
-    assert aborted.startswith("The earlier conversation could not be compressed: It is down. /compress tries again")
+    assert aborted.startswith("I could not compress the earlier conversation: It is down. /compress tries again")
     extract, model = remarks(Outcome(fallback=True, error="It is down.", failed_model="m"))
-    assert extract.startswith("The summariser could not be used (It is down), so I made the summary by rule")
-    assert model == "The auxiliary model m could not be used; the main model wrote the summary."
+    assert extract.startswith("The summariser could not be used (It is down), so I wrote the summary by simple rules")
+    assert model == "The auxiliary model m could not be used, so the main model wrote the summary."
