@@ -189,7 +189,7 @@ async def test_a_first_pin_is_measured_by_the_chats_own_model(start: Start) -> N
 async def test_a_person_is_told_the_names_of_a_place(start: Start) -> None:
     async with start() as live:
         told = await live.ask("/whoami", **TOPIC, within=("guild-1",))
-        assert told.endswith("under `chats`: fake:-100/7, fake:-100, fake:guild-1.")
+        assert told.endswith("has these names: fake:-100/7, fake:-100, fake:guild-1.")
 
 
 async def test_a_place_has_a_spend_cap_of_its_own(start: Start) -> None:
@@ -201,7 +201,7 @@ async def test_a_place_has_a_spend_cap_of_its_own(start: Start) -> None:
         assert answer.startswith("This chat's daily spend cap of $1.00 leaves no room")
         assert "daily_usd in chats" in answer
         assert await live.ask("hello", chat="-200", chat_type="group") == "echo: hello"
-        assert "Cap for this chat today" in await live.ask("/usage", **GROUP)
+        assert "cap for this chat today" in await live.ask("/usage", **GROUP)
 
 
 async def test_a_place_has_the_tools_that_its_list_takes_in(start: Start) -> None:

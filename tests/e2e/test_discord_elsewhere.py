@@ -170,7 +170,7 @@ async def test_what_is_picked_there_is_answered_there(
         await bot.until(lambda: listed.original and listed.original.buttons)
         pressed = discord.people.press(listed.original, anna, "First")
         await bot.until(lambda: len(pressed.shown) == 2)
-        assert pressed.shown[-1].content.startswith("Went back to “First”")
+        assert pressed.shown[-1].content.startswith("I went back to “First”")
         assert all(each.only_for is anna for each in pressed.shown)
         assert bot.shown() == before
         assert elsewhere.visible == []

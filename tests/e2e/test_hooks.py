@@ -369,7 +369,7 @@ async def test_an_expired_session_can_be_taken_up_again(tmp_path: Path, ear: Ear
         await live.ask("my name is Ada")
         await clock.advance(WEEK)
         await sweep(live)
-        assert "Went back" in await live.ask("/resume 1")
+        assert "I went back" in await live.ask("/resume 1")
         await live.ask("who am I?")
         assert live.model.spoken()[0] == ("user", "my name is Ada")
 

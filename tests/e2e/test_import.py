@@ -110,7 +110,7 @@ async def test_what_was_imported_is_found_and_gone_on_with(
         assert "my cat is called Mitzi" in await live.ask("/recall Mitzi", chat="main")
         assert "我的狗叫旺财" in await live.ask("/recall 旺财", chat="main")
         assert "There is nothing" not in await live.ask("/recall سارة", chat="main")
-        assert "Went back to “Cats 猫” (2 messages)" in await live.ask("/resume 1", chat="main")
+        assert "I went back to “Cats 猫” (2 messages)" in await live.ask("/resume 1", chat="main")
         await live.ask("and how old is it?", chat="main")
         sent = [text_of(message) for message in live.model.requests[-1].messages]
         assert sent[-3:] == ["my cat is called Mitzi", "a nice name", "and how old is it?"]

@@ -701,7 +701,7 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await expect(me.locator("#chosen li")).to_contain_text("plan.txt")
         await me.get_by_placeholder("Go on from here").fill("and the way back?")
         await me.keyboard.press("Enter")
-        await expect(me.locator("#log")).to_contain_text("Went back to “Vienna by train”")
+        await expect(me.locator("#log")).to_contain_text("I went back to “Vienna by train”")
         await expect(me.locator("#log")).to_contain_text("echo: and the way back?")
         await expect(me.locator("#log .said .file").last).to_contain_text("plan.txt")
         asked = str(live.model.requests[-1].messages)

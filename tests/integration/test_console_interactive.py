@@ -461,7 +461,7 @@ async def test_who_comes_back_sees_where_they_are_and_that_their_answer_is_still
             first.interrupts()
             assert await first.left() == 0
         assert "We go on with" not in first.text
-        assert "Still answering" not in first.text
+        assert "still answering" not in first.text
 
         async with chatting(tmp_path) as second:
             await second.sees("· We go on with “thank you”. /new starts a fresh session.")

@@ -140,4 +140,4 @@ def test_what_is_unusual_has_its_line(changed: dict[str, Any], line: str) -> Non
 def test_what_a_reload_did_is_told(answer: dict[str, Any], text: list[str]) -> None:
     said = reload_text([answer])
     assert [each in said for each in text] == [True] * len(text)
-    assert ("In force" in said) is (text[0].startswith("In force"))
+    assert ("from now on" in said) is ("from now on" in text[0])
