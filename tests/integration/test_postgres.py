@@ -143,7 +143,7 @@ async def test_a_kind_and_an_index_are_added_to_a_filled_database(server: Postgr
     with later_version(records, module):
         store = PostgresStore(server.url, clock=SystemClock())
         run(members.join, caller(), 4_000_000_000.0)
-        with pytest.raises(StoreUnavailable, match="An earlier Legato uses the PostgreSQL database. Stop all"):
+        with pytest.raises(StoreUnavailable, match="uses the PostgreSQL database"):
             await store.open()
         await store.aclose()
         run(members.leave, "earlier")
