@@ -32,7 +32,7 @@
                   embeddings      searches by what was meant
                   forgetting      words that a person wants gone (holding: all that holds them)
 
-`tools/` has Legato's own tools, `mcp/` the tools of MCP servers, `files/` what people and models send each other,
-`workspace/` the folder of each conversation, `search/` what finds pages of the web, `skills/` instructions that people
-bring, and `memory/` what outlives sessions.
+`tools/` has Legato's own tools (`checks` holds calls against their schemas), `mcp/` the tools of MCP servers, `files/`
+what people and models send each other, `workspace/` the folder of each conversation, `search/` what finds pages of the
+web, `skills/` instructions that people bring, and `memory/` what outlives sessions.
 """
