@@ -69,6 +69,7 @@ async def test_an_edit_puts_what_was_being_written_aside_and_says_what_it_change
         for words in ("two apples", "\n\n".join(f"line {number}" for number in range(40))):
             await say(me, words)
             await expect(me.locator("#log .reply").last).to_contain_text(f"echo: {words[:6]}")
+            await expect(me.locator(".draft")).to_have_count(0)  # as long as it grows, the page stays at the end
         field, first = me.locator("#text"), me.locator(".said").first
         await field.fill("half a thought")
         await first.get_by_role("button", name="Edit").dispatch_event("click")
