@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,10 +13,11 @@ from typing import Any, cast
 import pytest
 from vodozemac import Account
 
-from adapters.matrix import sealing
+from adapters.matrix import encryption, sealing
 from adapters.matrix.codec import Room
 from adapters.matrix.encryption import Encryption
 from adapters.matrix.homeserver import Homeserver, Refusal
+from adapters.matrix.keys import KeyFile
 from gateway.runtime.clock import SystemClock
 
 ANNA, BEN, ROOM = "@anna:example.org", "@ben:example.org", "!r:example.org"
@@ -89,6 +90,21 @@ class Login:
 
     async def confirmed(self, *path: str, body: Mapping[str, Any]) -> Any:
         self.server.masters[self.user] = body["master_key"]
+
+
+@pytest.fixture(autouse=True)
+def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Files of keys are closed: Python 3.13 warns of those that are not, in whatever test runs then."""
+    opened: list[KeyFile] = []
+
+    def opens(*given: Any) -> KeyFile:
+        opened.append(KeyFile(*given))
+        return opened[-1]
+
+    monkeypatch.setattr(encryption, "KeyFile", opens)
+    yield
+    for each in opened:
+        each.close()
 
 
 async def device(server: Server, user: str, home: Path, name: str) -> Encryption:
