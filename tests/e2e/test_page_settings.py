@@ -61,7 +61,7 @@ async def test_a_newcomer_reaches_a_model_and_telegram_without_leaving_the_brows
         assert not (await Axe().run(me)).response["violations"]
         before = (tmp_path / "config.yaml").read_text()
         for cap, problem in (("-3", "budgets.daily_usd"), ("2", "no price is known for any-model")):
-            await me.get_by_label("What all may spend in a day").fill(cap)
+            await me.locator("[name='set budgets.daily_usd']").fill(cap)
             await me.locator("#people").get_by_role("button", name="Save").click()
             await expect(me.locator("#people [role=alert]")).to_contain_text(problem)
             assert (tmp_path / "config.yaml").read_text() == before
