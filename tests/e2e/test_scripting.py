@@ -112,5 +112,5 @@ async def test_a_damaged_store_ends_the_program(tmp_path: Path) -> None:
         status, out, errors = await legato(tmp_path, *form, given=b"hello\n", **home)
         assert (status, out) == (1, "")
         assert "is damaged" in errors
-        assert "restore the last backup" in errors
+        assert "Restore the last backup" in errors
         assert "Traceback" not in errors

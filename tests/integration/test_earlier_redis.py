@@ -252,7 +252,7 @@ async def test_a_server_without_room_is_waited_for_and_named(then: RedisServer, 
         store = RedisStore(then.url, clock=SystemClock(), told=heard)
         await store.open()
         await store.aclose()
-    assert "is out of memory: raise its maxmemory; I wait" in told[0]
+    assert "is out of memory: raise its maxmemory. Legato waits" in told[0]
 
 
 async def test_a_migration_that_reads_it_by_then_is_left_alone(

@@ -100,8 +100,10 @@ async def test_each_is_asked_in_its_own_words(kind: Any, wanted: dict[str, Any])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_long_query_fits_and_holds_no_secret(kind: Any) -> None:
     async with SearchServer(kind, api_key=KEY) as server:
-        assert "[1]" in await asked(server, query=f"half \ud83d an emoji {KEY} " + "word " * 5_000, site="a.example")
+        assert "[1]" in await asked(server, query=f"an emoji 🎈 {KEY} " + "word " * 5_000, site="a.example")
         assert KEY not in json.dumps(server.asked)
+        with pytest.raises(ToolError, match="in the middle of a character"):
+            await asked(server, query="half \ud83d an emoji")
         with pytest.raises(ToolError, match="Say in `query`"):
             await asked(server, query=" \n")
 

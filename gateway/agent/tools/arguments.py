@@ -57,7 +57,7 @@ class Arguments:
 
     @cached_property
     def _check(self) -> Any:
-        return import_module("gateway.agent.argument_checks").Check(self._tool, self._schema)
+        return import_module("gateway.agent.checks").Check(self._tool, self._schema)
 
 
 def parsed(text: str) -> Mapping[str, Any]:
