@@ -57,8 +57,8 @@ class HookSettings(Section):
         None, description='the text, with values from the JSON as "{{ a.b }}"; null: all of the JSON'
     )
     task: Text | None = Field(None, description="what the agent should do with it; null: say what matters")
-    tools: Texts = Field((), description="tools with effects that the agent may use without a yes")
-    per_minute: Count = Field(60, description="most deliveries in a minute")
+    tools: Texts = Field((), description="tools that change something, and that the agent may use without approval")
+    per_minute: Count = Field(60, description="the most deliveries in a minute")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Nothing is asked for, or allowed, in vain."""
@@ -79,8 +79,8 @@ class HookSettings(Section):
 
 
 class ApiSettings(AdapterSettings):
-    """Other programs reach the bot through an API like OpenAI's (docs/api.md). `legato keys add NAME` makes the key
-    that a caller needs. For callers on other machines, put a proxy with TLS in front of Legato.
+    """Other programs reach the bot through an OpenAI-compatible API (docs/api.md). `legato keys add NAME` creates the
+    key that a caller needs. For callers on other machines, put a proxy with TLS in front of Legato.
 
         hooks: {deploys: {secret: "${DEPLOYS_SECRET}", signature: github, chat: "telegram:4711"}}
     """

@@ -38,7 +38,7 @@ class DiscordSettings(AdapterSettings):
         "", description='the line below its name, such as "Ask me: /help"'
     )
     shows_work: Flag = Field(
-        False, description="say in that line in how many chats it is working; everybody in its servers sees it"
+        False, description="show in that line how many chats it is working in; everyone in its servers can see it"
     )
     shards: Annotated[int, Field(strict=True, ge=1, le=1_000)] | Literal["auto"] = Field(
         "auto", description="connections for many servers; auto: as Discord advises"

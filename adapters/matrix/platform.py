@@ -28,7 +28,7 @@ def _user(value: str) -> str:
 
 
 class RoomCatchUp(CatchUp):
-    """`catch_up` limits what the bot reads of each room after a pause."""
+    """`catch_up` limits what the bot reads in each room after a pause."""
 
     messages: Natural = Field(1_000, description="how many of a room's newest messages it reads; 0: none")
 
@@ -45,13 +45,13 @@ class MatrixSettings(AdapterSettings):
     token: Token | None = Field(None, description="an access token, for a server without passwords")
     homeserver: HttpUrl | None = Field(None, description=_HOMESERVER)
     invitations: Literal["allowed", "all", "none"] = Field(
-        "allowed", description="whose invitations it accepts; allowed: of people who may talk to it"
+        "allowed", description="whose invitations it accepts; allowed: from people who may talk to it"
     )
     listen: Listen = Field("mention", description="when it answers in rooms with more than one other member")
     quoted: Natural = Field(20, description="how many messages before a mention the model sees")
     streaming: Flag = Field(True, description="show a reply while it grows, by editing it")
     edit_seconds: Natural = Field(
-        6, description="seconds between two such edits; many servers refuse more than one in five"
+        6, description="seconds between edits; many servers refuse more than one every five seconds"
     )
     encryption: Flag = Field(False, description="read and write in encrypted rooms; needs pip install 'legato[e2e]'")
     catch_up: RoomCatchUp = RoomCatchUp()

@@ -14,7 +14,7 @@ from gateway.domain.settings import CatchUp, Contradiction, Flag, HttpUrl, Natur
 
 
 class Events(Section):
-    """With mode http, Slack calls an https:// address of yours, and your proxy passes the call on to `host` and
+    """With mode http, Slack calls your https:// address, and your proxy passes the call on to `host` and
     `port`."""
 
     host: Text = Field("127.0.0.1", description="the address at which this program listens")

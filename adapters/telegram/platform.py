@@ -46,9 +46,9 @@ class Webhook(Section):
     port: Port = Field(8443, description="its port")
     path: Annotated[Text, AfterValidator(_path)] | None = Field(None, description="its path; null: the path of url")
     secret: Annotated[Secret, AfterValidator(_secret)] | None = Field(
-        None, description="a secret that Telegram sends with each call; null: made of the token"
+        None, description="a secret that Telegram sends with each call; null: derived from the token"
     )
-    max_connections: int = Field(40, ge=1, le=100, description="calls that Telegram makes at once")
+    max_connections: int = Field(40, ge=1, le=100, description="calls that Telegram makes at the same time")
 
 
 class TelegramSettings(AdapterSettings):

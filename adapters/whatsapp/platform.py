@@ -35,7 +35,7 @@ class WhatsAppSettings(AdapterSettings):
     number: Number | None = Field(
         None, description="the Phone number ID, from the page API Setup", json_schema_extra={"asked": True}
     )
-    numbers: Annotated[tuple[Number, ...], AList] = Field((), description="Phone number IDs of more numbers of the app")
+    numbers: Annotated[tuple[Number, ...], AList] = Field((), description="Phone number IDs of the app's other numbers")
     token: Token | None = Field(
         None, description="the access token of a system user", json_schema_extra={"variable": "WHATSAPP_TOKEN"}
     )

@@ -50,15 +50,15 @@ UNPRICED_AT_START = (
 
 class Caps(Section):
     """`budgets` limits what Legato may spend, in US dollars (docs/operations.md). A day begins at 00:00 UTC. A model
-    that is missing in the built-in table needs `prices`. Without model.max_output_tokens, an answer under a cap has at
-    most a tenth of the window, and at most 8,192 tokens."""
+    that is not in the built-in table needs `prices`. Without model.max_output_tokens, an answer under a cap has at most
+    a tenth of the window, and at most 8,192 tokens."""
 
     per_session_usd: SpendCap | None = Field(None, description="for one conversation, however often it is compressed")
-    per_user_daily_usd: SpendCap | None = Field(None, description="for one person and day, in all chats of a platform")
+    per_user_daily_usd: SpendCap | None = Field(None, description="for one person each day, in all chats on a platform")
     daily_usd: SpendCap | None = Field(None, description="for everybody together, each day")
     when_reached: Literal["stop", "fallback"] = Field(
         "stop",
-        description="stop: refuse the message; fallback: a cheaper one of fallback_models answers",
+        description="stop: refuse the message; fallback: a cheaper model from fallback_models answers",
     )
     footer: Flag = Field(False, description="end each answer with its tokens and cost")
 

@@ -54,7 +54,7 @@ class CompressionSettings(Section):
     """When a conversation fills more than `threshold` of the window, a summary replaces the middle of the
     conversation."""
 
-    enabled: Flag = Field(True, description="compact conversations without being asked")
+    enabled: Flag = Field(True, description="compact conversations automatically")
     threshold: ShareOrAuto = Field(
         PLAIN_THRESHOLD,
         description="the share of the window at which it begins; auto: where the chat costs least",
@@ -66,14 +66,14 @@ class CompressionSettings(Section):
         0.46,
         description="the share of the threshold that a compaction may leave; newest messages may shrink by half",
     )
-    max_tail_tokens: Count = Field(25_000, description="the newest messages never keep more than this")
+    max_tail_tokens: Count = Field(25_000, description="the newest messages never take more tokens than this")
     protect_first_n: Natural = Field(3, description="messages at the start that stay as they are")
     protect_last_n: Count = Field(20, description="messages at the end that stay while there is room")
     summary_model: Text | None = Field(
         None, description="short form of `auxiliary.compression`: another model at the same address"
     )
-    min_threshold_tokens: Natural = Field(64_000, description="on a large window, no compaction begins below this")
-    background: Flag = Field(True, description="prepare the summary after a reply, so that nobody waits for it")
+    min_threshold_tokens: Natural = Field(64_000, description="with a large window, compaction never begins below this")
+    background: Flag = Field(True, description="prepare the summary after a reply, so that people need not wait")
 
     @property
     def share(self) -> float:

@@ -37,9 +37,9 @@ class ReminderRules(Section):
     per_person: Count = Field(100, description="how many one person may have in a chat")
     per_chat: Count = Field(300, description="how many a chat may have")
     least_minutes: Count = Field(5, description="the shortest time between repeats")
-    waiting: Count = Field(5, description="how many may wait in a chat; more are joined into one message")
+    waiting: Count = Field(5, description="how many may wait in a chat; more are combined in one message")
     budget_usd: SpendCap | None = Field(0.5, description="what one run of a scheduled prompt may cost; null: no limit")
-    failures: Count = Field(3, description="a scheduled prompt pauses after so many failures in a row")
+    failures: Count = Field(3, description="a scheduled prompt pauses after this many failures in a row")
 
 
 class Reminder(Struct, frozen=True, kw_only=True):

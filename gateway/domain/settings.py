@@ -137,7 +137,7 @@ SpendCap = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 
 class CatchUp(Section):
-    """`catch_up` limits what the bot reads of each channel after a pause."""
+    """`catch_up` limits what the bot reads in each channel after a pause."""
 
     hours: Natural = Field(24, description="how far back it answers messages")
     messages: Natural = Field(200, description="how many of a channel's newest messages it reads; 0: none")

@@ -40,14 +40,14 @@ class SessionSettings(Section):
         False, description="react with 👀 while the bot answers, and show at the end whether it worked"
     )
     titles: Flag = Field(True, description="a model names each conversation, once, after its second exchange")
-    suggestions: Flag = Field(False, description="offer up to three next things to say, as buttons below an answer")
+    suggestions: Flag = Field(False, description="offer up to three things to say next, as buttons below an answer")
     expiry: ExpiryPolicy = ExpiryPolicy()
 
 
 class TurnSettings(Section):
     """`turns` says how long a turn may take, and how many messages may wait."""
 
-    concurrent: Count = Field(256, description="turns at once, in all chats together")
+    concurrent: Count = Field(256, description="turns at the same time, in all chats together")
     deadline: Seconds = Field(1_800, description="seconds a turn may take")
     inactivity: Seconds = Field(600, description="seconds a turn may take without any sign of life")
     max_steps: Count = Field(90, description="model calls in one turn")

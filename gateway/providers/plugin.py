@@ -63,7 +63,7 @@ class ModelSettings(Section):
         None, description="the longest answer in tokens; null: the provider decides"
     )
     cache_ttl: Literal["auto", "5m", "1h"] = Field(
-        "auto", description="how long the provider caches a prompt; auto: what is cheaper"
+        "auto", description="how long the provider caches a prompt; auto: whichever is cheaper"
     )
     prices: ModelPrices | None = Field(
         None, description="USD per million tokens, such as {input: 1, output: 4, cache_read: 0.1, cache_write: 1.25}"

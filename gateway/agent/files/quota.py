@@ -36,8 +36,8 @@ _WHOSE: Final = {"per_person_mb": "one person", "per_chat_mb": "this chat"}
 
 
 class FileSettings(Section):
-    """`files` limits the megabytes of people's files; null means no limit. When no room is left, Legato refuses new
-    files."""
+    """`files` limits how many megabytes of files people can store; null means no limit. At the limit, Legato refuses
+    new files."""
 
     per_person_mb: Quota | None = Field(500, description="for one person, in all chats of a platform")
     per_chat_mb: Quota | None = Field(2000, description="for one chat, all its people together")

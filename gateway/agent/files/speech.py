@@ -50,8 +50,8 @@ NO_BUDGET: Final = "a spend cap leaves no room for it"
 
 
 class TranscriptionSettings(ServerSettings):
-    """A server with OpenAI's /audio/transcriptions, or a command of yours, turns voice messages into text for a model
-    that cannot hear (docs/voice.md).
+    """For a model that cannot hear, a server with OpenAI's /audio/transcriptions, or your own command, turns voice
+    messages into text (docs/voice.md).
 
         transcription:
           {base_url: "https://api.openai.com/v1", model: whisper-1, api_key: "${OPENAI_API_KEY}", usd_per_minute: 0.006}
@@ -61,11 +61,11 @@ class TranscriptionSettings(ServerSettings):
 
     language: Text | None = Field(None, description="the spoken language, such as en; null: the server finds out")
     command: Texts = Field((), description='a program with its arguments, one of them "{file}", that prints the words')
-    max_seconds: Seconds = Field(900, description="longer recordings are not transcribed, in seconds")
+    max_seconds: Seconds = Field(900, description="seconds; longer recordings are not transcribed")
     max_mb: Annotated[float, Field(strict=True, gt=0, le=100, allow_inf_nan=False)] = Field(
-        25, description="larger recordings are not transcribed, in MB"
+        25, description="MB; larger recordings are not transcribed"
     )
-    usd_per_minute: Dollars | None = Field(None, description="the price of a minute; null: unknown")
+    usd_per_minute: Dollars | None = Field(None, description="the price per minute; null: unknown")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """One way to write down, and all that it needs."""
@@ -77,18 +77,18 @@ class TranscriptionSettings(ServerSettings):
 
 
 class SpeechSettings(ServerSettings):
-    """The bot says answers aloud, with a server that has OpenAI's /audio/speech (docs/voice.md). In a chat, /voice on
-    and /voice off switch spoken answers.
+    """The bot speaks its answers, with a server that has OpenAI's /audio/speech (docs/voice.md). In a chat, /voice on
+    and /voice off control this.
 
         speech: {base_url: "https://api.openai.com/v1", model: tts-1, api_key: "${OPENAI_API_KEY}"}
         speech: {base_url: "http://127.0.0.1:8880/v1", model: kokoro, voice: af_heart}    # a server of your own
     """
 
-    voice: Text = Field("alloy", description="the voice's name at the server")
+    voice: Text = Field("alloy", description="the name of the voice on the server")
     when: Literal["voice", "always", "asked"] = Field(
         "voice", description="voice: after a voice message; always: each answer; asked: only after /voice on"
     )
-    max_chars: Count = Field(1_500, description="how many characters of an answer are said")
+    max_chars: Count = Field(1_500, description="how many characters of an answer are spoken")
     timeout: Seconds = Field(60, description="seconds that each part may take")
     usd_per_million_chars: Dollars | None = Field(None, description="the price; null: unknown")
 

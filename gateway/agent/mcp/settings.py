@@ -49,10 +49,10 @@ class McpServerSettings(Section):
     )
     args: Annotated[tuple[Annotated[str, Field(strict=True)], ...], AList] = Field((), description="more arguments")
     env: dict[str, Ident] = Field(default_factory=dict, description="variables for the program")
-    cwd: Text | None = Field(None, description="the folder it starts in; null: the present one")
-    sandbox: Flag = Field(False, description="run it in a sandbox, with no network but `hosts`")
+    cwd: Text | None = Field(None, description="the folder it starts in; null: the current one")
+    sandbox: Flag = Field(False, description="run it in a sandbox, whose network reaches only `hosts`")
     folders: dict[FolderName, FolderSettings] = Field(
-        default_factory=dict, description="folders of this machine that the sandbox shows as /folders/NAME"
+        default_factory=dict, description="folders on this machine that the sandbox shows as /folders/NAME"
     )
     hosts: Hosts = Field((), description="hosts that it may reach from there, such as [api.example.org], or [*]")
     url: HttpUrl | None = Field(None, description="the address of a server that speaks streamable HTTP")
@@ -67,7 +67,7 @@ class McpServerSettings(Section):
     only: Texts = Field((), description="use only these of its tools, by the server's names; empty: all")
     ask: Texts = Field((), description='tools that a person must allow each time, or ["*"]')
     admins_only: Flag = Field(False, description="only admins may use its tools")
-    trust: Flag = Field(False, description="believe what it says about which tools change nothing, or may run twice")
+    trust: Flag = Field(False, description="trust what it says about which tools change nothing, or may run twice")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield an error unless exactly one of a process and an address is given."""

@@ -30,7 +30,7 @@ _REST: Final = "({count} more; `memory` with action search finds them.)"
 
 class MemorySettings(Section):
     """Beyond a conversation, the bot remembers facts about people, and notes of its own (docs/commands.md). A prompt
-    holds the newest and most used facts, and the model can search for the others."""
+    contains the newest and most used facts, and the model can search for the others."""
 
     flush: Flag = Field(True, description="let a model collect facts before a compaction and at the end of a session")
     notes_chars: Natural = Field(2_200, description="characters that the bot's notes may have in a prompt")

@@ -39,7 +39,7 @@ class OutputLimits(Section):
     turn_chars: Count = Field(
         200_000, description="the same for all results of one step together; the longest become files"
     )
-    preview_chars: Count = Field(1_500, description="characters that the model sees at once of such a file")
+    preview_chars: Count = Field(1_500, description="characters of this file that the model sees immediately")
 
 
 class Outputs(Struct, frozen=True, kw_only=True):

@@ -90,37 +90,37 @@ FolderName = Annotated[str, AfterValidator(_folder_name)]
 
 
 class FolderSettings(Section):
-    """Commands in a sandbox see the folder `path` of this machine as /folders/NAME."""
+    """Commands in a sandbox see the folder `path` on this machine as /folders/NAME."""
 
     path: Text = Field(description="its path; ~ is the home of the user who runs Legato")
-    write: Flag = Field(False, description="let commands write there, each after a person's yes")
+    write: Flag = Field(False, description="let commands write there, each with a person's approval")
 
 
 class ShellSettings(Section):
-    """The model's commands need no yes in a sandbox (docs/sandbox.md). Without a sandbox, commands run as the user who
-    runs Legato: read docs/commands.md first."""
+    """In a sandbox, the model's commands need no approval (docs/sandbox.md). Without a sandbox, commands run as the
+    user who runs Legato: read docs/commands.md first."""
 
     enabled: Flag | Literal["auto"] = Field(
         "auto", description="give the model the tool; auto: if a sandbox works here"
     )
     sandbox: Literal["auto", "never"] = Field(
-        "auto", description="never: no sandbox, even if one works; auto: one if it works"
+        "auto", description="never: no sandbox, even if one works; auto: use one if it works"
     )
     folders: dict[FolderName, FolderSettings] = Field(
-        default_factory=dict, description="folders of this machine that the sandbox may see"
+        default_factory=dict, description="folders on this machine that the sandbox can see"
     )
     network: Network = Field(
-        "none", description="what a sandbox reaches without asking; listed: the `hosts`; public: the internet"
+        "none", description="what a sandbox can reach without asking; listed: the `hosts`; public: the internet"
     )
     hosts: Hosts = Field((), description="the hosts for network: listed, such as [api.example.org]")
     admins_only: Flag = Field(
         True, description="only admins may run commands outside a sandbox, or in one with `folders`"
     )
     allow: Annotated[tuple[CommandStart, ...], AList] = Field(
-        (), description="commands that need no yes outside a sandbox, such as [git status, ls]"
+        (), description="commands that need no approval outside a sandbox, such as [git status, ls]"
     )
-    timeout: Seconds = Field(60, description="seconds after which a command and all that it started is ended")
-    background_timeout: Seconds = Field(21_600, description="the same for a command in the background of a sandbox")
+    timeout: Seconds = Field(60, description="seconds after which Legato ends a command and everything it started")
+    background_timeout: Seconds = Field(21_600, description="the same for a background command in a sandbox")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield an error for hosts that mean nothing."""

@@ -30,11 +30,11 @@ BRINGS: Final = "a search of the web"
 
 
 class WebSettings(Section):
-    """The model reads pages of the public internet, but no pages of this machine or of a private network."""
+    """The model can read pages on the public internet, but not on this machine or a private network."""
 
     enabled: Flag = Field(True, description="give the model the tool web_fetch")
-    ports: Annotated[tuple[Port, ...], AList] = Field((80, 443), description="ports that may be asked")
-    most_bytes: Count = Field(5_000_000, description="bytes to read of a page, packed or unpacked")
+    ports: Annotated[tuple[Port, ...], AList] = Field((80, 443), description="ports that it may connect to")
+    most_bytes: Count = Field(5_000_000, description="the most bytes to read from a page, compressed or not")
     timeout: Seconds = Field(20, description="seconds for a page with its redirects")
 
 
@@ -51,7 +51,7 @@ class WebSearchSettings(Section):
     base_url: HttpUrl | None = Field(None, description="the server's address; null: the vendor's own")
     api_key: Secret | None = Field(None, description='the key for the vendor or server, as "${NAME}"')
     results: Annotated[int, Field(strict=True, ge=1, le=20)] = Field(
-        10, description="most pages of one search, up to 20"
+        10, description="the most pages in a search, up to 20"
     )
     timeout: Seconds = Field(15, description="seconds for a search")
 

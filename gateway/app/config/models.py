@@ -101,13 +101,13 @@ Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_packag
 
 class Auxiliary(Section):
     """The conversation's own model does side work, such as summaries. With mode `custom`, the models in this section do
-    side work. `compression.summary_model` names a model for summaries alone."""
+    it instead. `compression.summary_model` names a model for summaries only."""
 
     mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
-    memory: ModelEntry | None = Field(None, description="the model that collects memories, in the same way")
-    title: ModelEntry | None = Field(None, description="the model that names conversations, in the same way")
-    delegate: ModelEntry | None = Field(None, description="the model of helpers, in the same way")
+    memory: ModelEntry | None = Field(None, description="the model that collects memories: a section like `model`")
+    title: ModelEntry | None = Field(None, description="the model that names conversations: a section like `model`")
+    delegate: ModelEntry | None = Field(None, description="the model for helpers: a section like `model`")
 
 
 class Context(Section):
@@ -120,8 +120,8 @@ class Context(Section):
 
 
 class SearchSettings(Section):
-    """How Legato finds past messages. A search compares words. With an embedding model, a search also finds other words
-    for the same thing. The embedding model's server, which has OpenAI's /embeddings, receives every message once, and
+    """How Legato finds past messages. A search compares words. With an embedding model, it also finds other words for
+    the same thing. The server of the embedding model, which has OpenAI's /embeddings, receives every message once, and
     every question.
 
         search: {embeddings: {provider: ollama, name: nomic-embed-text}}
@@ -187,7 +187,7 @@ class StoreSettings(Section):
 
 class ToolSettings(OutputLimits):
     """`tools` says which tools the model has, and who may use them. In `offered`, write people as in `access`, a
-    platform's name, or `*` for everybody. Only the entry that fits a person most closely counts. In a list of tools,
+    platform's name, or `*` for everybody. For each person, only the closest entry counts. In a list of tools,
     `*` stands for any characters, and `-name` removes a tool. A list with only removals keeps all other tools.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
@@ -200,10 +200,10 @@ class ToolSettings(OutputLimits):
         default_factory=dict, description="MCP servers, each under a name that you choose (docs/mcp.md)"
     )
     topics: Flag = Field(
-        False, description="let the model open, name and close topics and threads of groups, each after a yes"
+        False, description="let the model open, name and close topics and threads in groups, each with approval"
     )
-    approval_deadline: Seconds = Field(300, description="seconds that a question waits for a yes")
-    approval_lasts: Lasts = Field("always", description="the longest that a person's yes to a call may last")
+    approval_deadline: Seconds = Field(300, description="seconds that a question waits for an answer")
+    approval_lasts: Lasts = Field("always", description="how long a person's yes to a call can last")
     delegate: DelegateSettings = DelegateSettings()
     shell: ShellSettings = ShellSettings()
     skills: SkillsSettings = SkillsSettings()
@@ -246,14 +246,14 @@ class Chat(Section):
         None,
         description="in a group, how many earlier messages the model sees; null: 50",
     )
-    names: Texts | None = Field(None, description="names that people call the bot by, besides its mention")
+    names: Texts | None = Field(None, description="other names that people call the bot")
     joins: Natural | None = Field(
-        None, description="how often an hour a model may check whether the bot should speak unasked; null: never"
+        None, description="how many times an hour a model may check whether the bot should speak unasked; null: never"
     )
     reply: Flag | None = Field(None, description="in a group, answers reply to their question; null: true")
     silent: Flag | None = Field(
         None,
-        description="reminders, notices and programs' messages make no sound; null: small notices in groups",
+        description="reminders, notices and messages from programs arrive silently; null: only small notices in groups",
     )
     previews: Flag | None = Field(None, description="links have a preview; null: as the platform's section says")
     daily_usd: SpendCap | None = Field(None, description="what everything in this place together may cost in a day")
@@ -360,10 +360,10 @@ class HeartbeatSettings(Section):
     hours: Annotated[str, Field(strict=True), AfterValidator(_hours)] | None = Field(
         None, description="only between these hours, in the time zone of sessions.expiry; null: always"
     )
-    daily: Count = Field(24, description="how often it looks in a day, at most")
+    daily: Count = Field(24, description="the most checks in a day")
     daily_usd: SpendCap | None = Field(
         0.5,
-        description="what all looks together may cost in a day; null: no limit",
+        description="what all checks together may cost in a day; null: no limit",
     )
 
     @property
@@ -383,7 +383,7 @@ class OtelSettings(Section):
     """Legato makes OpenTelemetry spans of turns, model calls and tools (docs/operations.md)."""
 
     enabled: Flag = Field(False, description="make spans")
-    contents: Flag = Field(False, description="put what people, models and tools say into the spans")
+    contents: Flag = Field(False, description="put the text of messages, answers and tool results into the spans")
 
 
 def _kept(value: str) -> str:
@@ -403,9 +403,9 @@ class BackupSettings(Section):
     at: TimeOfDay | None = Field(None, description="a time of day, in the time zone of sessions.expiry; null: never")
     to: Text | None = Field(None, description="an existing folder")
     keep: Annotated[Text, AfterValidator(_kept)] | None = Field(
-        None, description="keep one backup for each of so many days, weeks and months; null: keep all"
+        None, description="keep one backup for each of this many days, weeks and months; null: keep all"
     )
-    command: Text | None = Field(None, description="a command that reads the backup, instead of a folder")
+    command: Text | None = Field(None, description="a command that receives the backup, instead of a folder")
     recipient: Text | None = Field(None, description="a public key of age (age-encryption.org), to encrypt for")
 
     def contradictions(self) -> Iterator[Contradiction]:
