@@ -55,7 +55,7 @@ class Caps(Section):
 
     per_session_usd: SpendCap | None = Field(None, description="for one conversation, however often it is compressed")
     per_user_daily_usd: SpendCap | None = Field(None, description="for one person each day, in all chats on a platform")
-    daily_usd: SpendCap | None = Field(None, description="for everybody together, each day")
+    daily_usd: SpendCap | None = Field(None, description="for everyone together, each day")
     when_reached: Literal["stop", "fallback"] = Field(
         "stop",
         description="stop: refuse the message; fallback: a cheaper model from fallback_models answers",

@@ -7,8 +7,8 @@ from gateway.domain.settings import Flag, Port, Seconds, Secret, Text, Texts
 
 
 class IrcSettings(AdapterSettings):
-    """A bot on one IRC server. IRC itself lets anybody take a free nick: with `trust_nicks`, whoever calls themselves
-    anna is anna. Without it, people are known by the account by which they are logged in at the server."""
+    """A bot on one IRC server. On IRC, anyone can take a free nick. With `trust_nicks`, the bot trusts the nick
+    alone. Otherwise, it knows people by the account with which they logged in to the server."""
 
     host: Text = Field("127.0.0.1", description="the server")
     port: Port = Field(6667, description="its port")

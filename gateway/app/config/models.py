@@ -392,7 +392,7 @@ def _kept(value: str) -> str:
 
 
 class BackupSettings(Section):
-    """Legato makes backups of the store and the folder beside it
+    """Legato makes backups of the store and the folder next to it
     (docs/operations.md).
 
         at: "04:00"
