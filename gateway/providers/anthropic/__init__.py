@@ -57,7 +57,7 @@ PLUGIN = ProviderPlugin(
         key="ANTHROPIC_API_KEY",
         keys_at="https://console.anthropic.com/settings/keys",
         example="claude-sonnet-4-5",
-        note="tools, pictures, thinking, its cache; other servers with this API: give their base_url",
+        note="tools, pictures, thinking, caching; for other servers with this API, set base_url",
     ),
     listed=listed,
     marks_cache=marks_cache,

@@ -38,7 +38,7 @@ PLUGIN = ProviderPlugin(
         key="OPENAI_API_KEY",
         keys_at="https://platform.openai.com/api-keys",
         example="gpt-5-mini",
-        note="any other server that calls itself compatible, too: give its base_url",
+        note="for other OpenAI-compatible servers, set base_url",
     ),
     listed=listed,
     marks_cache=marks_cache,

@@ -27,7 +27,7 @@ PLUGIN = ProviderPlugin(
         keys_at="https://platform.openai.com/api-keys",
         traced_as="openai",
         example="gpt-5",
-        note="for models that think: their thoughts go back to them between calls",
+        note="for models that think: Legato returns their thoughts between calls",
     ),
     listed=listed,
     takes=SETTINGS - {"stop", "seed", "presence_penalty", "frequency_penalty", "top_k", "min_p", "repetition_penalty"},
