@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Trigger = Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency", "plugin"]
 
 COMPACTIONS: Final = Counter(
-    name="compactions", text="Compactions that were tried, and how they ended.", labels=("trigger", "outcome")
+    name="compactions", text="Compaction attempts, and how they ended.", labels=("trigger", "outcome")
 )
 
 _FORCED: Final = ("manual", "overflow", "plugin")  # whatever the engine's thresholds and cooldowns say

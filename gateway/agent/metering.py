@@ -83,7 +83,7 @@ CALLS: Final = Histogram(
     text="How long model calls took, repeated attempts included.",
     labels=("provider", "model", "purpose", "outcome"),
 )
-CAPS_MET: Final = Counter(name="caps_met", text="Model calls that a spend cap refused.", labels=("cap",))
+CAPS_MET: Final = Counter(name="caps_met", text="Model calls refused by a spend cap.", labels=("cap",))
 
 
 class ModelCall(Struct, kw_only=True):

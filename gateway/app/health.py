@@ -45,15 +45,15 @@ _UP: Final = Gauge(
     name="platform_up", text="1 if this process reads the platform, 0 if another process does.", labels=("platform",)
 )
 _HEARD: Final = Gauge(
-    name="platform_last_update_timestamp_seconds", text="When the platform last sent something.", labels=("platform",)
+    name="platform_last_update_timestamp_seconds", text="When the platform last sent an update.", labels=("platform",)
 )
-_PENDING: Final = Gauge(
-    name="outbox_pending", text="Messages that are not shown yet, by state.", labels=("platform", "state")
+_PENDING: Final = Gauge(name="outbox_pending", text="Messages not yet sent, by state.", labels=("platform", "state"))
+_OUTBOX_AGE: Final = Gauge(name="outbox_oldest_seconds", text="How long the oldest unsent message has waited.")
+_INBOX_AGE: Final = Gauge(
+    name="inbox_oldest_seconds", text="How long the oldest message without an outcome has waited."
 )
-_OUTBOX_AGE: Final = Gauge(name="outbox_oldest_seconds", text="Seconds that the oldest unshown message has waited.")
-_INBOX_AGE: Final = Gauge(name="inbox_oldest_seconds", text="Seconds that the oldest unanswered message has waited.")
-_DEAD: Final = Gauge(name="dead_letters", text="Messages that Legato gave up.")
-_LAG: Final = Gauge(name="event_loop_lag_seconds", text="How many seconds late the watchdog last looked.")
+_DEAD: Final = Gauge(name="dead_letters", text="Messages that Legato gave up on.")
+_LAG: Final = Gauge(name="event_loop_lag_seconds", text="How many seconds late the last watchdog check was.")
 _COMMIT: Final = Gauge(name="store_commit_seconds", text="How long a small write to the store took, or takes.")
 _WAITING: Final = Gauge(name="messages_waiting", text="Accepted messages without an outcome.")
 _RUNNING: Final = Gauge(name="lanes_running", text="Conversations in which this process is working.")

@@ -24,7 +24,7 @@ from gateway.turns.reception import Reception
 log = structlog.get_logger(__name__)
 
 READERS_RESTARTED: Final = Counter(
-    name="readers_restarted", text="How often reading a platform was started again.", labels=("platform", "why")
+    name="readers_restarted", text="Restarts of a platform's reader.", labels=("platform", "why")
 )
 
 ReaderState = Literal["not started", "reads", "stands by", "unreached", "pauses", "ended"]

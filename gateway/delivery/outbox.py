@@ -62,10 +62,12 @@ from gateway.store.records import Arrival, InboxItem, Lease
 
 log = structlog.get_logger(__name__)
 
-SENDS = Counter(name="sends", text="Attempts to show a message, and how they ended.", labels=("platform", "outcome"))
-REDELIVERIES = Counter(name="redeliveries", text="Attempts to send a message again.", labels=("platform",))
+SENDS = Counter(name="sends", text="Attempts to send a message, and how they ended.", labels=("platform", "outcome"))
+REDELIVERIES = Counter(name="redeliveries", text="Attempts to resend a message.", labels=("platform",))
 ISOLATION_ABORTS = Counter(
-    name="isolation_aborts", text="Messages held back from a wrong conversation.", labels=("platform",)
+    name="isolation_aborts",
+    text="Messages not sent because they belonged to another conversation.",
+    labels=("platform",),
 )
 
 MAYBE_MISSING = (

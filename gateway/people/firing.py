@@ -34,7 +34,7 @@ _LOOKED_AT: Final = 200  # items that wait in a lane
 
 REMINDERS: Final = Counter(
     name="reminders",
-    text="Reminders and scheduled prompts whose time came: fired, late, or skipped.",
+    text="Reminders and scheduled prompts that came due: fired, late, or skipped.",
     labels=("platform", "kind", "outcome"),
 )
 RUNS_FAILED: Final = Counter(name="schedules_failed", text="Scheduled prompts that failed.", labels=("platform",))

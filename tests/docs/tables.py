@@ -128,14 +128,14 @@ def ratios() -> str:
         for each in kept().get(bench, ())
         if "what" in each and each["what"][0].isalpha()  # those of a size are drawn
     )
-    return table(("Ours", "times", "that of"), rows)
+    return table(("Measured", "Ratio", "Compared with"), rows)
 
 
 def gateways() -> str:
     """Both gateways at the same number of known sessions."""
     found = {(each["side"], each["sessions"]): each for each in kept()["gateways"]}
     shown: dict[str, Callable[[float], str]] = {"messages a second, 20 chats": "{:,.1f}".format}
-    shown |= dict.fromkeys(("CPU a message", "wait of one chat, p50"), milliseconds)
+    shown |= dict.fromkeys(("CPU per message", "wait in one chat, p50"), milliseconds)
     rows = (
         (f"{sessions:,}", what, show(ours), show(theirs), f"{max(ours, theirs) / min(ours, theirs):,.0f}")
         for side, sessions in found
@@ -143,7 +143,7 @@ def gateways() -> str:
         for key, (what, show) in zip(("rate", "cpu", "p50"), shown.items(), strict=True)
         for ours, theirs in [(found["ours", sessions][key], found["theirs", sessions][key])]
     )
-    return table(("Known sessions", "", "Legato", "hermes-agent 0.19", "times"), rows)
+    return table(("Known sessions", "", "Legato", "hermes-agent 0.19", "ratio"), rows)
 
 
 def metrics() -> str:
