@@ -67,8 +67,7 @@ class Intake:
             if not self._outage:
                 self._outage = True
                 await self._complain(
-                    f"I cannot store your messages right now ({error}). I try again until it works, and nothing is "
-                    "lost."
+                    f"I cannot store your messages right now ({error}). I keep trying, and nothing is lost."
                 )
             return batch
         self._outage = False

@@ -92,6 +92,6 @@ class Listening(Struct):
 
 
 def _is_for_others(message: Mapping[str, Any]) -> bool:
-    """Whether a message which does not mean the bot names or answers somebody else."""
+    """Whether a message which does not mean the bot names or answers someone else."""
     author, answered = message["author"]["id"], (message.get("referenced_message") or {}).get("author")
     return bool(message.get("mentions")) or (answered is not None and answered["id"] != author)

@@ -174,7 +174,7 @@ class Encryption:
             raise
         whose = (plain["sender"], plain["recipient"], plain["recipient_keys"]["ed25519"])
         if whose != (sender, self._me, self._signs):
-            raise ValueError("it was written by or for somebody else")
+            raise ValueError("it was written by or for someone else")
         told = plain["content"]
         if told.get("algorithm") == MEGOLM and plain["type"] == "m.room_key":
             self._keep_room_key(told, sender, olm.InboundGroupSession(olm.SessionKey(told["session_key"])))
@@ -236,7 +236,7 @@ class Encryption:
             told = json.loads(plain.plaintext)
             place = self._seen.get((name, plain.message_index)) or str(event["event_id"])
             if (kept[0], told["room_id"], place) != (event["sender"], room, event["event_id"]):
-                raise ValueError("somebody else wrote it, or it was sent twice")
+                raise ValueError("someone else wrote it, or it was sent twice")
             if told["type"] not in _SAID or not isinstance(told["content"], dict):
                 return None
         except codec.UNREADABLE as error:

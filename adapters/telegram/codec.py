@@ -61,7 +61,7 @@ def inbound(
     """The message of a person to the bot; None for every other update. `posts`: as `thread_of` has them.
 
     In a group, a message to the bot is a command, a mention or an answer to the bot, unless `listens` says otherwise;
-    one that names or answers somebody else never is. The bot may see all messages of a group, as an admin or without
+    one that names or answers someone else never is. The bot may see all messages of a group, as an admin or without
     privacy mode. Of the others it takes those that can be a later part of such a message, and where `listens` wants
     that, the rest as `overheard`.
     """
@@ -248,7 +248,7 @@ def without_mention(text: str, username: str) -> str:
 
 
 def _goes_on(rest: str) -> bool:
-    return bool(rest) and (rest[0].isalnum() or rest[0] == "_")  # a longer name, of somebody else
+    return bool(rest) and (rest[0].isalnum() or rest[0] == "_")  # a longer name, of someone else
 
 
 def thread_of(message: Message, posts: Container[tuple[int, int]]) -> str | None:
@@ -405,7 +405,7 @@ def _is_meant(message: Message, me: Me) -> bool:
 
 
 def _is_for_others(message: Message) -> bool:
-    """Whether a message which does not mean the bot names or answers somebody else."""
+    """Whether a message which does not mean the bot names or answers someone else."""
     answered = message.reply_to_message
     if answered is not None and not (_begins_topic(answered) or answered.is_automatic_forward):
         author = answered.sender_chat or answered.writer

@@ -739,7 +739,7 @@ def _shares(shares: WindowShares | None) -> Child:
     left = max(0, shares.threshold - shares.used)
     when = f"I compress the conversation at {shares.threshold:,} tokens. About {left:,} tokens are left."
     if not (shares.threshold and shares.automatic):
-        when = "I never compress a conversation on my own here."
+        when = "I do not compress conversations by myself here."
     return [bar(shares), el("table", rows, whole), el("p", when)]
 
 
@@ -868,7 +868,7 @@ def skills(lines: Sequence[SkillLine] | None, *, writes: bool) -> Child:
         from_ = el("small", f" from {each.source}") if each.source else None
         name = el("span", el("strong", each.name), f" {each.about or told[each.state]}")
         items.append(el("li", name, from_, button))
-    learn = _command("Make a skill of what we have just done", "/skills learn") if writes else None
+    learn = _command("Turn what we have just done into a skill", "/skills learn") if writes else None
     if not items:
         return bare("spark", "No skills yet", _SKILLS, learn)
     return [el("p", _SKILLS), el("ul", items, class_="facts"), el("p", learn) if learn else None]

@@ -54,7 +54,7 @@ class Holding(Struct, frozen=True, kw_only=True):
     facts: Sequence[Fact]
     rules: Sequence[Pin]
     notes: Sequence[Note]
-    others: int = 0  # exchanges that somebody else began, which are not among these
+    others: int = 0  # exchanges that someone else began, which are not among these
 
     def holds(self, text: str) -> bool:
         """Whether a text holds all the words."""

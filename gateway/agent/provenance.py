@@ -25,7 +25,7 @@ _QUOTED: Final = "a message that was forwarded or quoted"
 _NAMED: Final = 2  # origins that are named
 _STRAY: Final = 4  # of so many words of a text one may be the model's own
 _OWN_REPLY: Final = re.compile(r'(?:\[[^\]\n]*\] )?\[in reply to you: "[^"\n]*"\]')  # the bot's words, in our frame
-# A text of somebody else that has one of these may be a demand. Where nobody can be asked, that is enough.
+# A text of someone else that has one of these may be a demand. Where nobody can be asked, that is enough.
 _DEMANDS: Final = re.compile(
     r"\b(?:must|should|shall|always|never|(?:has|have|needs?|is|are) to|do not|don['’]t|ensure|make sure|remember to"
     r"|muss|müssen|soll(?:en|te)?|immer|niemals|nie|doit|doivent|devez|faut|toujours|jamais|debe[ns]?|siempre|nunca"

@@ -303,7 +303,7 @@ class Sessions:
     ) -> Compaction:
         """Open the continuation that holds `transcript`, under the id that the compaction names if it names
         one, move `conversation` into it and tell the engine. Raises SessionConflict, with nothing
-        changed, if somebody else moved the key."""
+        changed, if someone else moved the key."""
         parent = conversation.stored.session
         now = self.clock.now()
         child = replace(

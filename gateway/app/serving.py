@@ -236,7 +236,7 @@ async def serve_platforms(
             reconfigure=gateway.settings.take_up,
             relog=partial(_relog, redact=gateway.settings.redact),
         )
-        alone = parent_pipe is None and not supervisor.address  # else somebody else starts it
+        alone = parent_pipe is None and not supervisor.address  # else someone else starts it
         _give(served, desk, reloader, gateway, gateway.stop_for_another if alone else None)
         at_hangup(lambda: gateway.background.start(_reloaded(reloader), name="reload"), gateway.stop)
         if parent_pipe is not None:

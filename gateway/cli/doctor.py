@@ -82,7 +82,7 @@ def of_disk(settings: Config) -> Iterator[Finding]:
 
 
 def of_rights(settings: Config) -> Iterator[Finding]:
-    """Legato's private files that others can reach, or that belong to somebody else. (`legato check` looks at the
+    """Legato's private files that others can reach, or that belong to someone else. (`legato check` looks at the
     store's file, and at the folder around it all.)"""
     database, home = settings.database, settings.home
     beside = [] if database is None else sorted(database.parent.glob(f"{database.name}[-.]*"))

@@ -9,7 +9,7 @@ from gateway.domain.approval import Approval, Lasts, Verdict
 from gateway.people.approvals import listed, standing, take_back
 from gateway.runtime.errors import UserError
 
-_NONE = "Nothing waits for your yes or no here."
+_NONE = "Nothing here is waiting for your yes or no."
 _WORDS = "Answer this question in your own words: just write your answer, or send /answer and the words."
 _WORDLESS = "Write your answer after the command, for example: /answer the blue one"
 _TOO_NEW = (
@@ -17,10 +17,10 @@ _TOO_NEW = (
 )
 
 
-_NONE_STAND = "You have given me no lasting permission here, so I ask you every time."
+_NONE_STAND = "You have not given me any lasting permissions here, so I ask every time."
 _STAND = (
-    "You allowed me to do the following without asking, exactly as it stands here:\n{yeses}\n"
-    "/approvals remove <n> takes a permission back, and /approvals remove all takes back every one."
+    "You allowed me to do exactly this without asking:\n{yeses}\n"
+    "/approvals remove <n> withdraws a permission, and /approvals remove all withdraws them all."
 )
 
 
@@ -101,15 +101,15 @@ async def approvals(ctx: CommandContext) -> str:
         chosen = held if which == "all" else [each for number, each in enumerate(held, 1) if str(number) == which]
         if not chosen:
             raise UserError(
-                f"No permission has the number {which[:9]}. /approvals lists your permissions."
+                f"There is no permission number {which[:9]}. /approvals lists your permissions."
                 if which
-                else "Say the permission's number, for example: /approvals remove 1"
+                else "Give the number of the permission, for example: /approvals remove 1"
             )
         for each in chosen:
             await take_back(ctx.store, ctx.key, each)
         return "From now on, I ask you again before I do this:\n" + "\n".join(f"- {each.question}" for each in chosen)
     if verb:
-        raise UserError("/approvals lists what you allowed, and /approvals remove <n> takes a permission back.")
+        raise UserError("/approvals lists what you allowed, and /approvals remove <n> withdraws a permission.")
     asked = await ctx.people.approvals.answerable(ctx.inbound.source)
     lasts = ("always", "in this session")
     yeses = "\n".join(f"{at}. {each.question} ({lasts[bool(each.session)]})" for at, each in enumerate(held, 1))

@@ -156,7 +156,7 @@ async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:
     lines, model, persona = [], ctx.sessions.model(session, chosen), ctx.sessions.persona(session, chosen)
     home, name = models.home(session).name, models.of(session).name
     if models.is_chosen(session):
-        lines.append(f"Somebody chose the model {name} for this chat with /model; config.yaml names {home}.")
+        lines.append(f"Someone chose the model {name} for this chat with /model; config.yaml names {home}.")
     elif model is not None and model.choice is None:
         lines.append(f"The model {name} answers here, because config.yaml says so for {model.place}.")
     if persona is not None:
@@ -249,7 +249,7 @@ def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec)
 
 
 _DEAF: Final = (
-    "I cannot listen, because nothing turns speech into text here. The operator can set `transcription` in config.yaml."
+    "I cannot listen, because speech-to-text is not set up here. The operator can set `transcription` in config.yaml."
 )
 _VOICE: Final = {
     "voice": "I speak when you send a voice message",
@@ -295,10 +295,10 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
     rooms, to = ctx.program.rooms.get(ctx.key.platform), ctx.inbound.source.address
     if rooms is None:
         raise UserError(
-            "I cannot join a voice channel here: voice channels are switched off, or this platform lets no bots in."
+            "I cannot join a voice channel here: voice channels are off, or this platform does not let bots in."
         )
     if wanted == "leave":
-        return "I left the voice channel." if await rooms.leave(to) else "I am in no voice channel for this chat."
+        return "I left the voice channel." if await rooms.leave(to) else "I am not in a voice channel for this chat."
     if wanted == "listen" and not ctx.program.writes_down:
         model = ctx.sessions.models.of(await _session(ctx))
         if "ogg" not in model.sounds:
@@ -306,12 +306,12 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
     name = await rooms.join(to, ctx.inbound.source.user, listens=wanted == "listen")
     if wanted == "listen":
         return (
-            f"🎙 I listen in {name} from now on. When somebody who may talk to me speaks there, I write their "
-            "words down here, and answer aloud and in writing. /voice join lets me stay without listening, and "
+            f"🎙 I listen in {name} from now on. When someone who may talk to me speaks there, I write their words "
+            "here, and answer in speech and in writing. /voice join lets me stay without listening, and "
             "/voice leave sends me away."
         )
     return (
-        f"I am in {name}, and speak my answers from here aloud there. /stop silences me, and /voice leave sends me "
+        f"I am in {name}, and read my answers from this chat aloud there. /stop silences me, and /voice leave sends me "
         "away."
     )
 

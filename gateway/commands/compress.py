@@ -29,13 +29,12 @@ _USAGE = (
     "For example: /compress --keep 5 the budget"
 )
 _NOT_COMPRESSED = (
-    "There is nothing to take back, because this conversation was not compressed. /resume goes back to an earlier "
-    "session."
+    "There is nothing to undo, because this conversation was not compressed. /resume goes back to an earlier session."
 )
-_LEFT = "I left the conversation as it is, because notes would make it no shorter. Just write on."
+_LEFT = "I left the conversation as it is, because notes would not make it shorter. Just keep writing."
 _UNDONE = (
-    "I took the compression back, and this conversation has {count:,} messages again. "
-    "If the messages fill too much of the window, I compress them again."
+    "I undid the compression, and this conversation has {count:,} messages again. "
+    "If the restored messages take up too much of the window, I compress them again."
 )
 
 
@@ -74,7 +73,7 @@ def arguments_in(argument: str) -> CompressArguments:
         Parameter(name="preview", help="only show what it would do", kind="flag", form="--preview"),
         Parameter(name="keep", help="how many exchanges stay word for word", kind="number", form="--keep {}"),
         Parameter(name="topic", help="what to keep in detail"),
-        Parameter(name="undo", help="take the last compression back", kind="flag", form="undo"),
+        Parameter(name="undo", help="undo the last compression", kind="flag", form="undo"),
     ),
     elsewhere=("compact", "summarize"),
     over_question="no",
@@ -155,7 +154,7 @@ async def _price(
     chain = (await ctx.store.lineage(conversation.stored.session.id))[-_PASSES:]
     made = [entry.work for each in chain for entry in await ctx.store.compactions(each.id) if entry.child_id == each.id]
     seconds = sorted(each.seconds for each in made if each and each.tries and each.model == spec.name)
-    took = "nobody knows yet how long it would take"
+    took = "I do not know yet how long it would take"
     if seconds:
         usual = lasting(seconds[len(seconds) // 2], short=True)
         took = (
@@ -203,7 +202,7 @@ def _described(
     if count >= 2:
         told.append(aging(count))
     if count:
-        told.append("/compress undo takes the compression back.")
+        told.append("To undo this, send /compress undo.")
     return "\n".join(told)
 
 

@@ -15,8 +15,8 @@ from gateway.domain.wording import counted, first_of, moment
 from gateway.runtime.errors import UserError
 
 _SHOWN: Final = 25  # files, and changes: a telephone shows no more without scrolling
-_USAGE: Final = "/files lists the files I work on and what I changed. /files undo takes my last changes back."
-_OFF: Final = "I work on no files here, because the setting tools.workspace is off."
+_USAGE: Final = "/files lists the files I work on and what I changed. /files undo reverts my last changes."
+_OFF: Final = "I do not work on files here, because the setting tools.workspace is off."
 _LEFT: Final = "I cannot restore {paths}, because I kept no copies."
 _LOOKED_AT: Final = 500  # sessions
 _SIGNS: Final = {"new": "+", "changed": "~", "removed": "−"}
@@ -61,12 +61,12 @@ def _shown(report: WorkspaceView) -> str:
     if report.count > len(report.files):
         lines.append(f"  and {report.count - len(report.files):,} more files")
     if not report.changes:
-        return "\n".join([*lines, "I have changed no file in this session."])
+        return "\n".join([*lines, "I have not changed any files in this session."])
     lines.append("I changed these files in this session:")
     lines += [f"  {_change(each)}" for each in report.changes[:_SHOWN]]
     if len(report.changes) > _SHOWN:
         lines.append(f"  and {len(report.changes) - _SHOWN} more")
-    return "\n".join([*lines, "/files undo takes my last changes back."])
+    return "\n".join([*lines, "/files undo reverts my last changes."])
 
 
 def _change(each: FileChange) -> str:
@@ -81,10 +81,10 @@ async def _undo(ctx: CommandContext) -> str:
     others = {each.id for each in all_chats if each.key != ctx.key}  # whose work somebody may still need
     undone = await asyncio.to_thread(workspace.undo, deed_of(ctx.item), others)
     if undone is None:
-        return "There is nothing to take back, because I have changed no file here."
+        return "There is nothing to undo, because I have not changed any files here."
     paths = [one_line(os.fsdecode(path)) for path in sorted(undone.record.changes)]
     when = moment(undone.record.turn.at, ctx.sessions.policy.zone)
-    told = f"I took back my changes of {when} in {first_of(paths, _SHOWN)}."
+    told = f"I undid my changes of {when} in {first_of(paths, _SHOWN)}."
     return f"{told} {_LEFT.format(paths=first_of(undone.left, _SHOWN))}" if undone.left else told
 
 

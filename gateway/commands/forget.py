@@ -26,16 +26,16 @@ from gateway.words.text import Holds
 
 _USAGE: Final = (
     "/forget last forgets the last thing that you said, and my answer. /forget <words> finds messages to forget. "
-    "/forget everything forgets all I have from you. You can also answer a message with /forget."
+    "/forget everything makes me forget everything you have told me. You can also answer a message with /forget."
 )
 _NONE: Final = "I found no message of yours with these words."
-_OTHERS: Final = "Somebody else said these words, too; an admin can forget their messages."
-_SOME_WORDS: Final = "No message holds all of these words. The following messages hold some of the words:"
+_OTHERS: Final = "Someone else said these words, too; an admin can forget their messages."
+_SOME_WORDS: Final = "No message contains all of these words. These messages contain some of them:"
 _COPIES: Final = "The words are also in {copies}. /forget all forgets those, too."
 _ELSEWHERE: Final = "You said the words in other chats, too: {titles}. Send /forget in each of these chats."
-_NOTED: Final = "Only my own notes of earlier conversations hold these words."
+_NOTED: Final = "Only my own notes on earlier conversations contain these words."
 _NOT_THERE: Final = "I can no longer find that message here. Try /forget <words>."
-_NOT_YOURS: Final = "Somebody else wrote this message. I forget it only if its writer or an admin asks me."
+_NOT_YOURS: Final = "Someone else wrote this message. I forget it only if its writer or an admin asks me."
 _EVERYTHING: Final = (
     "Forget everything that you said {places}, with all my answers, sessions, files and pinned rules? In conversations "
     "with several people, what the others said stays. This cannot be undone."
@@ -60,12 +60,12 @@ _NUMBERS: Final = re.compile(r"\d{1,2}(?:[\s,]+\d{1,2})*")
 @command(
     "forget [words]",
     "What I remember",
-    "forget something for good",
+    "forget something permanently",
     options="last, n, everything",
     parameters=(
         Parameter(name="words", help="words of the message to forget, or numbers from the list"),
         Parameter(name="last", help="the last thing that you said", kind="flag", form="last"),
-        Parameter(name="everything", help="everything I have from you", kind="flag", form="everything"),
+        Parameter(name="everything", help="everything you have told me", kind="flag", form="everything"),
     ),
     elsewhere=("delete",),
 )
@@ -275,7 +275,7 @@ def _question(ctx: CommandContext, chosen: Sequence[Exchange], deed: Deed) -> st
     when = ", ".join(times) if len(times) <= 3 else f"from {times[0]} to {times[-1]}"
     numbers = f" (in /reminders: {', '.join(map(str, deed.reminders))})" if deed.reminders else ""
     answers = "my answer" if len(chosen) == 1 else "my answers"
-    what = f"what was said {when}, with {answers}" if chosen else "everything that holds these words"
+    what = f"what was said {when}, with {answers}" if chosen else "everything that contains these words"
     return f"Forget {what}: {_summed(deed.counts)}{numbers}? This cannot be undone."
 
 
@@ -292,7 +292,7 @@ def _with_copies(ctx: CommandContext, told: str) -> str:
 def _summed(counts: Mapping[str, int]) -> str:
     parts = [counted(counts[what], name) for what, name in _NAMES.items() if counts.get(what)]
     if made := counts.get("summaries"):
-        parts.append(f"{made:,} {'summary' if made == 1 else 'summaries'} that I wrote again without the words")
+        parts.append(f"{made:,} {'summary' if made == 1 else 'summaries'} that I rewrote without the words")
     return ", ".join(parts) or "nothing"
 
 

@@ -30,7 +30,7 @@ _ALONE: Final = (
     "account."
 )
 _NONE: Final = "There are no MCP servers here yet. docs/mcp.md says how to add one."
-_HOW: Final = "/mcp login NAME logs in at a server, and /mcp logout NAME logs out."
+_HOW: Final = "/mcp login NAME logs in to a server, and /mcp logout NAME logs out."
 _LINK: Final = (
     "Open this link and agree there:\n{link}\nThe last page may not load, but you need only its address. "
     "Copy the whole address from your browser, and send it within 15 minutes:\n/mcp login {name} ADDRESS"
@@ -63,7 +63,7 @@ async def mcp(ctx: CommandContext) -> str:
             return f"You are logged in. {await servers.came_back(name, address)}."
         return _LINK.format(link=await servers.log_in(name), name=name)
     if verb == "logout" and name:
-        return f"Logged out of {name}." if await servers.log_out(name) else f"Nobody was logged in at {name}."
+        return f"Logged out of {name}." if await servers.log_out(name) else f"Nobody was logged in to {name}."
     lines = [f"{name} {note}." for name, note in servers.states()]
     return "\n".join([*lines, _HOW]) if lines else _NONE
 

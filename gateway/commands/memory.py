@@ -25,12 +25,12 @@ _HOW: Final = (
     "/memory forget <n> removes a fact, /memory correct <n> <words> corrects a fact, and /memory search <words> finds "
     "facts."
 )
-_WHICH: Final = "Say the number of the fact to forget, for example: /memory forget 2"
+_WHICH: Final = "Give the number of the fact to forget, for example: /memory forget 2"
 _SURE: Final = (
     "You are about to remove everything that I remember here, which is {what}. If you are sure, send: /memory forget "
     "all yes"
 )
-_STILL_SAID: Final = "The conversation still holds the words. /forget <words> removes them from the conversation, too."
+_STILL_SAID: Final = "The conversation still contains the words. /forget <words> removes them there, too."
 _MOST_LISTED: Final = 60
 _MOST_FOUND: Final = 10
 _FORGET: Final = re.compile(r"(?:forget|remove|delete)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
@@ -106,7 +106,7 @@ async def _forget(ctx: CommandContext, which: str) -> str:
 async def _correct(ctx: CommandContext, number: str, text: str) -> str:
     """What a person puts in place of a fact counts as said by them, now."""
     if not number or not text.strip():
-        raise UserError("Say the number of the fact and what is true, for example: /memory correct 2 I live in Graz")
+        raise UserError("Give the number of the fact and what is true, for example: /memory correct 2 I live in Graz")
     scope, sender = _scope(ctx), ctx.inbound.source
     said = Source(
         message_id=f"/{ctx.item.id}",
@@ -147,7 +147,7 @@ def _scope(ctx: CommandContext) -> SessionKey:
 def _of_number(facts: Sequence[Fact], number: int) -> Fact:
     found = next((fact for fact in facts if fact.number == number), None)
     if found is None:
-        raise UserError(f"No fact has the number {number}. /memory lists what I remember.")
+        raise UserError(f"There is no fact number {number}. /memory lists what I remember.")
     return found
 
 

@@ -87,7 +87,7 @@ def shown_out(guest: Guest | None, words: Words) -> str:
     """The answer to a removal. Raises UserError if there was no such guest."""
     if guest is None:
         raise UserError(
-            f"No code let a person of this name in. {words.look} shows the people whom a code let in; "
+            f"Nobody with this name was let in with a code. {words.look} shows who was; "
             "access.allow in config.yaml may name other people."
         )
     return f"I shut {named(guest)} out."
@@ -107,7 +107,7 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
             place = f" in {each.place}" if each.place else ""
             lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}{place}")
     if not lines:
-        return "No code has let anybody in, and nobody is asking."
+        return "Nobody has been let in with a code, and nobody is asking."
     return "\n".join([*lines, f"{words.confirm} lets in the person who told you the code."])
 
 
@@ -123,10 +123,10 @@ async def home(ctx: CommandContext) -> str:
     await ctx.people.home.move(None if said else place_at(source, access))
     now = await ctx.people.home.place()
     if now is None:
-        return "There is no home chat any more, so hooks, heartbeats and alerts that name no chat reach nobody."
+        return "There is no longer a home chat, so hooks, heartbeats and alerts without a chat are not delivered."
     if now == place_at(source, access):
         still = "still" if now == before else "now"
-        return f"This chat is {still} the home chat. Hooks, heartbeats and alerts that name no chat come here."
+        return f"This chat is {still} the home chat. Hooks, heartbeats and alerts that do not name a chat come here."
     return f"The home chat is now {now.to.platform}:{now.to.chat}, which config.yaml names."
 
 

@@ -22,9 +22,9 @@ from gateway.store.records import InboxItem
 from gateway.store.shared.documents import storable
 
 _NONE: Final = (
-    "No rule is pinned here. With /pin <rule>, I keep to a rule in every answer, for example: /pin always use metres"
+    "No rule is pinned here. With /pin <rule>, I follow a rule in every answer, for example: /pin always use metres"
 )
-_WHICH: Final = "Say the number of the pin to remove, for example: /unpin 2"
+_WHICH: Final = "Give the number of the pin to remove, for example: /unpin 2"
 # People number a list; nobody means a number of ten digits, and Python refuses to read thousands.
 _NUMBERS: Final = re.compile(r"all|\d{1,9}(?:[\s,]+\d{1,9})*", re.IGNORECASE)
 _REMOVAL: Final = re.compile(rf"(?:remove|delete|rm)\s+({_NUMBERS.pattern})", re.IGNORECASE)
@@ -38,7 +38,7 @@ def is_rule(item: InboxItem) -> bool:
     return alone and not is_shared(item.key, inbound.source) and states_rule(inbound.text)
 
 
-@command("pin [rule]", "What I remember", "keep a rule in every answer", aliases=("pins",), implied=is_rule)
+@command("pin [rule]", "What I remember", "follow a rule in every answer", aliases=("pins",), implied=is_rule)
 async def pin(ctx: CommandContext) -> str:
     """Keep a rule, list the rules, or take some away."""
     argument = ctx.argument
@@ -53,7 +53,7 @@ async def pin(ctx: CommandContext) -> str:
     return await _add(ctx, storable(argument))
 
 
-@command("unpin <n>", "What I remember", "take a pinned rule away")
+@command("unpin <n>", "What I remember", "remove a pinned rule")
 async def unpin(ctx: CommandContext) -> str:
     """Take rules away by their numbers, or one by its words: the numbers move when another rule goes."""
     if _NUMBERS.fullmatch(ctx.argument):
@@ -75,7 +75,7 @@ async def _add(ctx: CommandContext, text: str) -> str:
         present = await ctx.present()
         shared = is_shared(ctx.key, ctx.inbound.source)
         if shared:
-            text = " ".join(text.split())  # a line of its own might read as somebody else's rule
+            text = " ".join(text.split())  # a line of its own might read as someone else's rule
         rules = (*pins.rules, Pin(text=text, at=ctx.clock.now(), by=speaker(ctx.inbound.source) if shared else ""))
         models = ctx.sessions.models
         home = models.home_of(ctx.key.platform, names(ctx.inbound.source))
@@ -87,8 +87,7 @@ async def _add(ctx: CommandContext, text: str) -> str:
     number = len(known)
     whom = " to everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
     return (
-        f"Pinned as number {number}. From now on, I keep to this rule in every answer{whom}. /unpin {number} removes "
-        "it."
+        f"Pinned as number {number}. From now on, I follow this rule in every answer{whom}. /unpin {number} removes it."
     )
 
 

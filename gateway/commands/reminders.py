@@ -24,7 +24,8 @@ from gateway.people.reminders import EMPTY, PersonReminders
 from gateway.runtime.errors import UserError
 
 _NO_TIME: Final = (
-    "I found no time in your words. Put it at the beginning or the end, in English or as an ISO date: /{command} "
+    "I found no time in your message. Put it at the beginning or the end, in English or as an ISO date: "
+    "/{command} "
     "tomorrow at 9 call Ann, or: /{command} 2027-01-31 08:00 pay the rent."
 )
 # What the model is asked in the place of a command, before the words of the person.
@@ -68,7 +69,7 @@ async def schedule(ctx: CommandContext) -> Answer | str:
     return await _added(ctx, "ask")
 
 
-@command("reminders [cancel n]", "What I remember", "list what is to come", elsewhere=("schedules",), bypass="bare")
+@command("reminders [cancel n]", "What I remember", "list upcoming reminders", elsewhere=("schedules",), bypass="bare")
 async def reminders(ctx: CommandContext) -> Answer | str:
     """List the reminders of the conversation, or change one."""
     own, argument = ctx.people.reminders.of(ctx.item), ctx.argument.strip()
@@ -145,7 +146,7 @@ def _examples(kind: ReminderKind) -> str:
 
 def _confirmed(made: Reminder) -> str:
     what = "I will remind you of this" if made.kind == "say" else "I will answer this prompt"
-    return f"{made.number}. {what}: {made.brief}\n{next_moments(made)}\n(/reminders cancel {made.number} takes it back)"
+    return f"{made.number}. {what}: {made.brief}\n{next_moments(made)}\n(/reminders cancel {made.number} cancels it)"
 
 
 async def _changed(own: PersonReminders, verb: str, number: int, rest: str) -> str:
@@ -194,7 +195,7 @@ async def _listed(own: PersonReminders) -> str:
     open_ = [_line(each, rows, zone) for each in found if each.is_open]
     over = [_line(each, rows, zone) for each in found if not each.is_open]
     parts = [f"It is {written(own.now(), zone)}."]
-    parts += ["Reminders to come:", *open_] if open_ else ["No reminder is to come."]
+    parts += ["Reminders to come:", *open_] if open_ else ["There are no upcoming reminders."]
     parts += ["Reminders that are over:", *over] if over else []
     return "\n".join(parts)
 
@@ -208,7 +209,7 @@ def _line(reminder: Reminder, rows: Mapping[str, Outbound], zone: str) -> str:
     if reminder.state == "cancelled":
         facts.append("cancelled")
     if reminder.state == "missed":
-        facts.append("I was not running at its time, so I left it out")
+        facts.append("I was not running at its time, so I skipped it")
     if reminder.fired_at is not None:
         times = f" ({counted(reminder.fired, 'time')})" if reminder.fired > 1 else ""
         facts.append(f"fired {written(reminder.fired_at, zone, seconds=True, said=zone)}{times}")

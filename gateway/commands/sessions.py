@@ -55,7 +55,7 @@ async def _overview(ctx: CommandContext) -> Answer | str:
     told = enumerate(listed[:_LISTED], 1)
     lines = [await _line(ctx, number, session, names[:_LISTED]) for number, session in told]
     text = "\n".join(
-        [*([here] if here else []), *lines, "/resume <number> goes back to a session of this list, as in /resume 1."]
+        [*([here] if here else []), *lines, "/resume <number> goes back to a session in this list, as in /resume 1."]
     )
     # By their ids: the numbers may be other ones by the time that somebody presses.
     choices = [Proposal(value=f"/resume {each.id}", label=name) for each, name in zip(listed, names, strict=True)]
@@ -138,22 +138,22 @@ async def branch(ctx: CommandContext) -> str:
     return "You are now in a copy of the session. I keep the original, and /sessions lists it."
 
 
-@command("undo [n]", "Conversation", "take back your last message and my answer")
+@command("undo [n]", "Conversation", "undo your last message and my answer")
 async def undo(ctx: CommandContext) -> str:
     """Take the last exchanges back."""
-    count = _number(ctx.argument or "1", "Say how many of your messages I should take back, for example: /undo 2")
+    count = _number(ctx.argument or "1", "Say how many of your messages I should undo, for example: /undo 2")
     opened = await ctx.opened_before()
     done = opened is not None and opened.parent_id is not None
     present = await ctx.store.session(opened.parent_id) if opened and opened.parent_id else await ctx.present()
     messages = await ctx.messages(present)
     requests = last_requests(messages, count)
     if present is None or not requests:
-        raise UserError("There is nothing to take back here; /resume goes back to an earlier session.")
+        raise UserError("There is nothing to undo here; /resume goes back to an earlier session.")
     if not done:
         await ctx.switch(present, present, messages[: requests[0]], "undone")
     taken = "the last exchange" if len(requests) == 1 else f"the last {len(requests)} exchanges"
     begins = "" if len(requests) == 1 else ", which began with"
-    return f"I took {taken} back{begins}: “{quoted(said_in(messages[requests[0]]))}”. /sessions lists the original."
+    return f"I undid {taken}{begins}: “{quoted(said_in(messages[requests[0]]))}”. /sessions lists the original."
 
 
 @command("title [name]", "Sessions", "show or set this session's name", elsewhere=("rename",))

@@ -20,10 +20,10 @@ from gateway.runtime.structs import replace
 
 _NONE: Final = (
     "There are no skills here. In a shell, `legato skills add FOLDER` adds skills for everybody. In a chat, /skills "
-    "learn makes a skill of what we have just done."
+    "learn turns what we have just done into a skill."
 )
 _HOW: Final = (
-    "/skills on NAME and /skills off NAME switch a skill here. /skills learn makes a skill of what we have just done."
+    "/skills on NAME and /skills off NAME switch a skill here. /skills learn turns what we have just done into a skill."
 )
 _LEARN: Final = (
     "Make a skill of what you have just done{what}, for the next time: call `skill` with a short `name`, and as `text` "

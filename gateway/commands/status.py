@@ -41,7 +41,7 @@ _WHOSE = {
 }
 
 
-@command("status", "While I work", "what I am doing, and what waits", bypass=True, elsewhere=("info",))
+@command("status", "While I work", "what I am doing, and what is waiting", bypass=True, elsewhere=("info",))
 async def status(ctx: CommandContext) -> str:
     """Say what runs, what waits and which session this is, even while a turn hangs."""
     turn = ctx.running_turns.of(ctx.key)
@@ -160,7 +160,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
             f"I compress the conversation {f'at {threshold:,} tokens, about {left:,} from now' if left else now}."
         )
     elif threshold:
-        lines.append("I never compress a conversation on my own here. /compress compresses it now.")
+        lines.append("I do not compress conversations by myself here. /compress compresses it now.")
     return "\n".join([*lines, *await said_of_chat(ctx, conversation.stored.session)])
 
 
@@ -170,7 +170,7 @@ def _stated_window(ctx: CommandContext, conversation: Conversation) -> list[str]
     return (
         []
         if otherwise is None
-        else [f"The model's server named the size of this window; without it I would assume {otherwise:,} tokens."]
+        else [f"The model's server reported the size of this window; otherwise I would assume {otherwise:,} tokens."]
     )
 
 
@@ -232,7 +232,7 @@ async def usage(ctx: CommandContext) -> str:
 def _estimated(by_purpose: Sequence[UsageTotal]) -> list[str]:
     """Say which part of a day's cost is an estimate."""
     lost = [total for total in by_purpose if total.label == BROKEN_OFF]
-    return [f"  The estimate for answers that broke off is part of it: {total_line(lost)}"] if lost else []
+    return [f"  This includes an estimate for answers that broke off: {total_line(lost)}"] if lost else []
 
 
 def _left(standing: Standing, now: float) -> str:

@@ -15,7 +15,7 @@ _LOOKED_AT = 200  # rows: an answer has a few
 _AT_ONCE = 20  # rows
 NOT_SHOWN = "I could not show you this before:"
 MORE = " ({messages} more follow; send /last again)"
-_NOT_YOURS = "Somebody else sent that message, so only they can repeat it. Ask in your own words."
+_NOT_YOURS = "Someone else sent that message, so only they can repeat it. Ask in your own words."
 GO_ON = "Go on exactly where your last answer stopped, without repeating any of it."
 
 
@@ -36,7 +36,7 @@ async def stop(ctx: CommandContext) -> str:
         said = (
             "Stopping. This goes on in the background"
             if stopped
-            else "I am writing no answer. This runs in the background"
+            else "I am not writing an answer. This runs in the background"
         )
         return f"{said}: {named}. /stop all ends it, too."
     return "Stopping." if stopped else "Nothing is running."
@@ -138,7 +138,7 @@ async def go_on(ctx: CommandContext) -> Answer:
     """Ask for the rest of an answer that was cut off. The words of the request stay in the conversation, because no API
     continues an answer by itself."""
     if not any(message["role"] == "assistant" for message in await ctx.messages(await ctx.present())):
-        raise UserError("There is no answer yet that I could go on with; send a message first.")
+        raise UserError("There is no answer to continue yet; send a message first.")
     return Answer(then=GO_ON)
 
 

@@ -358,7 +358,7 @@ def readable(inbound: Inbound) -> str:
 
 
 def named(file: Attachment, *, capital: bool = False) -> str:
-    """A file in a sentence. Its name is somebody else's to choose, so nothing in it may look like the
+    """A file in a sentence. Its name is someone else's to choose, so nothing in it may look like the
     end of the line or of its brackets."""
     name = one_line(file.name)
     text = ("a video" if file.is_video else _NAMED[file.kind]) + (f' "{name}"' if name else "")

@@ -31,7 +31,7 @@ _LONGEST_NAME: Final = 60
 class PairingRequest(Struct, frozen=True, kw_only=True):
     """A stranger who was given a code, or for whom admins were given one. `event` is the message that asked: heard
     again, it gets the same answer. `place`: the group in which they wrote; empty: in private. `code`: empty once it
-    gave way to somebody else's. `times`: how many codes they were given."""
+    gave way to someone else's. `times`: how many codes they were given."""
 
     platform: str
     user: str

@@ -115,7 +115,7 @@ class TurnRules(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=256)
 def _pattern(called: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds these words: not inside a longer word, an address or somebody else's mention. Every part is a plain text,
+    """Finds these words: not inside a longer word, an address or someone else's mention. Every part is a plain text,
     so no message makes the search slow."""
     words = "|".join(r"\s".join(map(re.escape, each.split())) for each in called) or r"(?!)"
     return re.compile(rf"(?<!{_LETTER})(?<![@./-])(?:{words})(?!{_LETTER}|[@./-]{_LETTER})", re.IGNORECASE)

@@ -60,11 +60,11 @@ _MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
 }
 _LASTING: Final = "{yes} {lasting} also allows exactly the same in the future."
 KEPT: Final[dict[Lasts, str]] = {
-    "session": "Approved. I do not ask you this again in this session. To take your yes back, send /approvals.",
-    "always": "Approved. I do not ask you this again here. To take your yes back, send /approvals.",
+    "session": "Approved. I do not ask you this again in this session. To withdraw your yes, send /approvals.",
+    "always": "Approved. I do not ask you this again here. To withdraw your yes, send /approvals.",
 }
 WITHDRAWN: Final = "I no longer need the answer, so nothing was done."
-NOT_YOURS: Final = "I asked somebody else this question, so nothing was done."
+NOT_YOURS: Final = "I asked someone else this question, so nothing was done."
 GONE: Final = "This question is already closed, so your answer changed nothing."
 CHOSEN: Final = "{label} was chosen."  # of a question whose buttons have labels of their own
 CHOSEN_BEFORE: Final = "{label} was chosen before."

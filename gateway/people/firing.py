@@ -45,7 +45,7 @@ ONCE: Final = (
 )
 PAUSED: Final = (
     "I paused the scheduled prompt {number}, because it failed {failures} times in a row. /reminders resume {number} "
-    "goes on with this prompt, and /reminders cancel {number} ends it."
+    "resumes this prompt, and /reminders cancel {number} ends it."
 )
 
 Shown = Sequence[tuple[OutboundKind, str]]

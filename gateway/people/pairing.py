@@ -58,8 +58,8 @@ ASKS_IN_GROUP = (
 )
 STRANGER = "I do not know you yet, so I did nothing."
 NAMELESS = (
-    "Somebody wrote in the name of this group. I cannot see who wrote, so I did nothing. Write to me as yourself, or "
-    "ask the person who runs this bot to put {platform}:*@{chat} into access.allow of config.yaml."
+    "Someone wrote in the name of this group. I cannot see who wrote, so I did nothing. Write to me as yourself, or "
+    "ask the person who runs this bot to put {platform}:*@{chat} into access.allow in config.yaml."
 )
 WRITE_TO_ME = (
     "Write me a direct message, and I will give you a code. With this code, the person who runs this bot can let you "

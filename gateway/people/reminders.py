@@ -1,6 +1,6 @@
 """The service of reminders: people make, list, cancel and snooze them by command, by tool and by button.
 
-A change begins with the reminder as it is now, and is repeated if somebody else was first. The ids of a reminder and of
+A change begins with the reminder as it is now, and is repeated if someone else was first. The ids of a reminder and of
 its rows are made from their causes, so a step that is repeated after a crash finds its own results.
 """
 
@@ -49,13 +49,13 @@ _ZONE: Final = "timezone"
 _PRESS: Final = "remind"  # the beginning of a button's token
 _SNOOZES: Final = {"10m": 600.0, "1h": 3_600.0}
 
-NOT_YOURS: Final = "This reminder belongs to somebody else, so nothing was done."
+NOT_YOURS: Final = "This reminder belongs to someone else, so nothing was done."
 GONE: Final = "This reminder no longer exists, so nothing was done."
 OVER: Final = "I cannot do that with this reminder at the moment. /reminders shows the reminder."
 OVER_BEFORE: Final = "Reminder {number} is already over, so nothing was done."
 TOO_MANY: Final = "You already have {most} here, and I keep no more. /reminders cancel <n> removes a reminder."
 CHAT_FULL: Final = "{most} wait in this chat, and I keep no more. Try again when some are over or cancelled."
-TOO_OFTEN: Final = "This is too often. At least {least} must lie between two times."
+TOO_OFTEN: Final = "This is too often. At least {least} must pass between two times."
 EMPTY: Final = "Also say what the reminder is about, for example: /remind in 20 minutes tea"
 TOO_LONG: Final = "A reminder may have at most {most:,} characters, but this text has {size:,}. Shorten it."
 NO_ZONE: Final = (

@@ -325,7 +325,7 @@ class FleetStore(StoreProcess):
         return await self._fleet(pace.hold, name, holder, self._time.now(), seconds)
 
     async def let_go(self, name: str, holder: str) -> None:
-        """Give a lease back early. Somebody else's lease is not touched."""
+        """Give a lease back early. Someone else's lease is not touched."""
         await self._fleet(pace.let_go, name, holder)
 
 

@@ -11,7 +11,7 @@ from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.records import InboxItem
 
-CANNOT_STORE = "I cannot store my work right now ({error}). I try again until it works, and nothing is lost."
+CANNOT_STORE = "I cannot store my work right now ({error}). I keep trying, and nothing is lost."
 
 _REMEMBERED = 10_000  # keys
 

@@ -168,7 +168,7 @@ class Reactions(Struct, kw_only=True):
             await self.store.set_notes(under(key, _FOLDER), changes)
 
     async def _text(self, chat: ChatAddress, message: str) -> str | None:
-        """The beginning of one of the bot's messages; None if it is somebody else's, or old."""
+        """The beginning of one of the bot's messages; None if it is someone else's, or old."""
         if (chat, message) in self._others:
             return None
         rows = await self.store.outbox(chat, _LOOKED_AT)

@@ -55,7 +55,7 @@ _AFTERWARDS = 5.0
 _UNREAD_EVERY = 600.0  # seconds between two sentences about what the bot cannot read
 _NEWS: Final = ("left", "joined", "renamed")  # what a platform tells about a chat; nobody said it
 
-GIVEN_UP = "I failed to read your last message. Please say the same in another way."
+GIVEN_UP = "I could not read your last message. Please put it another way."
 BUSY = "I am still working on your earlier message. Your new message comes next."
 ASKING = "I am still waiting for your yes or no: answer y or n. Your new message waits for your answer."
 ASKING_IN_GROUP = "I am still waiting for your yes or no: /approve or /deny. Your new message waits for your answer."

@@ -103,19 +103,19 @@ TURNS = Histogram(
 
 _RUN_REMEMBERED = 86_400.0  # seconds that the cost of a scheduled prompt's run is known, at least
 
-EMPTY = "Your message holds no words. What can I do for you?"
+EMPTY = "Your message has no text. What can I do for you?"
 DEAD = (
-    "I could not answer a message of yours: each of {attempts} attempts at it ended in a crash. The message is "
-    "kept, but I will not try it again. Please put your message differently."
+    "I could not answer one of your messages: each of {attempts} attempts crashed. I keep the message, but will not "
+    "try it again. Please put it differently."
 )
-UNREADABLE = "A message of yours was damaged in my store, so I cannot answer it. Please send the message again."
+UNREADABLE = "One of your messages was damaged in my store, so I cannot answer it. Please send the message again."
 PUT_AWAY = (
     "This conversation was closed after a long silence. Your next message starts a fresh session. /resume goes back "
     "to the old conversation."
 )
 NOT_CLEANED = "I could not compress the earlier conversation ({reason}), so I go on with every message."
-RULE_ENDED = "This rule no longer holds: “{rule}” To have it back, send: /pin {rule}"
-RULE_PINNED = "This rule is pinned and still holds: “{rule}” To take it away, send: /unpin {number}"
+RULE_ENDED = "This rule no longer holds: “{rule}” To restore it, send: /pin {rule}"
+RULE_PINNED = "This rule is pinned and still holds: “{rule}” To remove it, send: /unpin {number}"
 NOT_WAITING = "The conversation went on without this answer's tool calls. Ask again if you still need their results."
 WOKEN = "I go on by myself: {what}."
 KEPT_ASIDE = "I kept the message you added while I worked, but did not answer it. Ask again if it still matters."

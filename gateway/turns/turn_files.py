@@ -27,7 +27,7 @@ _LOOKED_AT: Final = 500  # rows of the chat
 _LEFT: Final = 50  # files
 SENT: Final = "sent"  # begins the `ref` of a file that a tool sent
 
-NOT_HERE = "{platform} shows no files here. Put the text into the answer instead."
+NOT_HERE = "{platform} cannot show files here. Put the text into the answer instead."
 UNKNOWN = "There is no poll with this question here. Repeat the poll's question word for word."
 TOO_LARGE = "The file has {size:,} bytes, but {platform} shows at most {most:,}. Send the file in parts."
 

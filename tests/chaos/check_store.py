@@ -21,7 +21,7 @@ from tests.chaos.socket_platform import Send
 _AMONG_TOOLS: Final = (["turn.model_called"], ["turn.tools_begun"], ["turn.tools_ran"])
 _ENDED_BY: Final = {
     "reset": ("Started a fresh session",),
-    "undone": ("I took the last exchange back",),
+    "undone": ("I undid the last exchange",),
     "switched": ("You are now in a copy", "I went back to"),
     "expired": (PUT_AWAY,),
 }

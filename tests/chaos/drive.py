@@ -66,7 +66,7 @@ class Evidence:
 
 
 class _Descriptor:
-    """One that is closed once: its number may be somebody else's afterwards."""
+    """One that is closed once: its number may be someone else's afterwards."""
 
     def __init__(self, number: int) -> None:
         self.number = number

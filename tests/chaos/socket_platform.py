@@ -70,7 +70,7 @@ class Poll:
 
 
 class SocketPlatform:
-    """The server, at a path: a port could be somebody else's when it comes back. `polls`: updates are
+    """The server, at a path: a port could be someone else's when it comes back. `polls`: updates are
     polled; else they are delivered to whoever listens."""
 
     def __init__(
@@ -181,14 +181,14 @@ class SocketPlatform:
         self._taken = max(self._taken, request["taken"])
         self._present_poll += 1
         mine = self._present_poll
-        self._news.set()  # who polls already is told at once that somebody else does now
+        self._news.set()  # who polls already is told at once that someone else does now
         until = time.monotonic() + _POLL
         while not (found := self._waiting()) and (left := until - time.monotonic()) > 0:
             self._news.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), left)
             if mine != self._present_poll:
-                return {"status": 409}  # somebody else polls now
+                return {"status": 409}  # someone else polls now
         if found and self._rng.random() < 0.2:  # at least once: sometimes what was taken comes again
             place = self._updates.index(found[0])
             found = self._updates[max(0, place - self._rng.randint(1, 3)) : place] + found

@@ -122,7 +122,7 @@ async def test_what_is_spelled_wrong_or_is_a_part_of_a_word_is_found(bench: Benc
     others = [user(f"number {number}: nothing about it at all") for number in range(20)]
     said = ["I am allergic to shellfish.", "Die Haftpflichtversicherung kostet 84 Euro.", "Shelfish people bore me."]
     await in_session(store, *(user(each) for each in said), *others)
-    await in_session(store, user("the shellfsih of somebody else"), chat="2", session_id="s2")
+    await in_session(store, user("the shellfsih of someone else"), chat="2", session_id="s2")
     for asked, found in {
         "what about shellfsih?": said[0],
         "was zahlen wir für die Versicherung?": said[1],

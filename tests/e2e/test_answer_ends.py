@@ -59,7 +59,7 @@ async def test_what_is_said_again_and_again_is_cut_at_the_limit_alone(tmp_path: 
 
 async def test_there_must_be_an_answer_to_go_on_with(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        assert (await live.ask("/continue")).startswith("There is no answer yet that I could go on with")
+        assert (await live.ask("/continue")).startswith("There is no answer to continue yet")
 
 
 async def test_a_tool_call_that_was_cut_off_is_asked_again_with_more_room(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ async def people_never_see_each_other(api: Api, model: LlmServer) -> None:
     assert await anna.say("so") == "heard: my word is teapot | again | yes | so"
     assert await anna.say("/retry") == "heard: my word is teapot | again | yes | so"
     assert await anna.say("then") == "heard: my word is teapot | again | yes | so | then"
-    assert "I took the last exchange back" in await anna.say("/undo")
+    assert "I undid the last exchange" in await anna.say("/undo")
     assert await anna.say("else") == "heard: my word is teapot | again | yes | so | else"
     assert "fresh session" in await anna.say("/new")
     assert await anna.say("anew") == "heard: anew"
@@ -245,7 +245,7 @@ async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, 
         asks = {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "nothing"}}}]}
         for said, more, code, sentence in (
             ("5", asks, "invalid_request", "no"),  # the model's API refuses what the program asks for
-            (" ", {}, "invalid_request", "Your message holds no words"),
+            (" ", {}, "invalid_request", "Your message has no text"),
             ("x " * 60_000, {}, "context_length_exceeded", "too long for the model"),
         ):
             wrong = await anna.post([*two, {"role": "user", "content": said}], **more)

@@ -205,7 +205,7 @@ def wrong(answer: httpx.Response, status: int, param: str | None) -> list[str]:
     if answer.status_code != status:
         found.append(f"{answer.status_code} instead of {status}")
     if CANARY in answer.text or "True" in answer.text:
-        found.append("somebody else's words")
+        found.append("someone else's words")
     if answer.status_code >= 400:
         error = answer.json().get("error", {}) if answer.headers["content-type"] == "application/json" else {}
         if error.keys() != {"message", "type", "param", "code"} or not error["message"]:

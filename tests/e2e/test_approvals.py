@@ -64,7 +64,7 @@ async def test_it_can_be_answered_by_a_command_or_a_word(tmp_path: Path, command
         await live.answer(event)
         assert here.tool.paid == paid
         await here.adapter.became(question, "Approved." if paid else "Denied.")
-        nothing = "Nothing waits for your yes or no here." if command.startswith("/") else f"echo: {command}"
+        nothing = "Nothing here is waiting for your yes or no." if command.startswith("/") else f"echo: {command}"
         assert await live.ask(command) == nothing
 
 
@@ -159,7 +159,7 @@ async def test_somebody_elses_press_does_nothing_and_an_admins_counts(tmp_path: 
         question = await here.adapter.question()
         for user in ("v", "stranger"):
             assert (await here.adapter.press(question, "Approve", user=user, **where)).told == NOT_YOURS
-        assert await live.ask("/approve", user="v", **where) == "Nothing waits for your yes or no here."
+        assert await live.ask("/approve", user="v", **where) == "Nothing here is waiting for your yes or no."
         assert here.tool.paid == []
         assert (await here.adapter.press(question, "Approve", user="boss", **where)).told == "Approved."
         await live.answer(event)

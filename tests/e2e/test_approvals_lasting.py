@@ -40,7 +40,7 @@ async def test_it_holds_for_just_this_and_for_this_person_until_it_is_taken_back
         await live.tell("pay 50")
         first = await stage.adapter.question(1)
         assert labels(first) == ["Approve", "This session", "Always", "Deny"]
-        assert (await stage.adapter.press(first, "Always", user="v")).told.startswith("I asked somebody else")
+        assert (await stage.adapter.press(first, "Always", user="v")).told.startswith("I asked someone else")
         told = (await stage.adapter.press(first, "Always")).told
         assert told.startswith("Approved. I do not ask you this again here")
         assert (await stage.adapter.press(first, "Deny")).told in (
@@ -97,7 +97,7 @@ async def test_in_a_group_nobody_else_is_covered_and_a_setting_forbids_it(tmp_pa
         await live.quiet()
         assert stage.tool.paid == [50, 50, 50]
         assert len(questions(live)) == 3
-        # somebody else's word in the same turn
+        # someone else's word in the same turn
         await live.adapter.receive(live.adapter.inbound("please wait 5", **group))
         await gate.until_waiting()
         await live.adapter.receive(live.adapter.inbound("/steer pay 50", user="v", **group))
@@ -123,7 +123,7 @@ async def test_it_serves_no_words_that_were_said_to_others(tmp_path: Path) -> No
         await live.adapter.receive(unasked)
         await stage.adapter.press(await stage.adapter.question(2), "Deny", **group)
         await live.quiet()
-        # somebody else's words stand beside the message
+        # someone else's words stand beside the message
         await live.adapter.receive(live.adapter.inbound("bot, pay 50", user="v", kind="overheard", place="1", **group))
         await live.adapter.receive(live.adapter.inbound("what is new? 50", place="2", **group))
         await stage.adapter.press(await stage.adapter.question(3), "Deny", **group)

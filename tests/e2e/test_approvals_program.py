@@ -188,7 +188,7 @@ async def test_a_stop_ends_the_wait(tmp_path: Path) -> None:
         assert WITHDRAWN not in [row["text"] for row in program.lines]  # nothing here can be edited
         program.send({"id": "y1", "text": "/approve"})
         (late,) = await program.until_answered("y1")
-        assert late["text"] == "Nothing waits for your yes or no here."
+        assert late["text"] == "Nothing here is waiting for your yes or no."
 
 
 async def test_killed_while_it_waits_it_goes_on_waiting(tmp_path: Path) -> None:

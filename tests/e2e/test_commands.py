@@ -234,7 +234,7 @@ async def test_title_names_the_session_and_sessions_lists_it(tmp_path: Path) -> 
         assert await live.ask("/title") == "This session has no name yet. /title <name> gives it a name."
         listed = await live.ask("/sessions")
         assert listed == (
-            "1. Trip to Brittany (2 messages, just now)\n/resume <number> goes back to a session of this list, as in "
+            "1. Trip to Brittany (2 messages, just now)\n/resume <number> goes back to a session in this list, as in "
             "/resume 1."
         )
 
@@ -271,7 +271,7 @@ async def test_sessions_marks_the_present_one_and_tells_those_of_one_name_apart(
             "   last: or by bus?",
             "2. Plan a trip to the coast (6 messages, just now)",
             "   last: and by train?",
-            "/resume <number> goes back to a session of this list, as in /resume 1.",
+            "/resume <number> goes back to a session in this list, as in /resume 1.",
         ]
 
 
@@ -338,14 +338,14 @@ async def test_branch_goes_on_in_a_copy(tmp_path: Path) -> None:
 
 async def test_undo_takes_exchanges_back_and_loses_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        assert "nothing to take back" in await live.ask("/undo")
+        assert "nothing to undo" in await live.ask("/undo")
         for text in ("one", "two", "three"):
             await live.ask(text)
-        assert await live.ask("/undo") == "I took the last exchange back: “three”. /sessions lists the original."
+        assert await live.ask("/undo") == "I undid the last exchange: “three”. /sessions lists the original."
         assert await transcript(live) == ["one", "echo: one", "two", "echo: two"]
-        assert "2 exchanges back, which began with: “one”" in await live.ask("/undo 5")
+        assert "2 exchanges, which began with: “one”" in await live.ask("/undo 5")
         assert await transcript(live) == []
-        assert "nothing to take back" in await live.ask("/undo")
+        assert "nothing to undo" in await live.ask("/undo")
         await live.ask("afresh")
         assert live.model.spoken() == [("user", "afresh")]
         assert "three" in await live.ask("/recall three")
@@ -394,7 +394,7 @@ async def test_compress_condenses_with_the_real_engine_and_says_how_far(tmp_path
         answer = await live.ask("/compress words")
         assert re.search(
             r"^Compressed: 24 → \d+ messages\n~[\d,]+ → ~[\d,]+ tokens\n(?:.*\n)?"
-            r"/compress undo takes the compression back\.$",
+            r"To undo this, send /compress undo\.$",
             answer,
         )
         child = await live.tip()
@@ -493,7 +493,7 @@ async def test_nobody_retries_under_their_own_name_what_another_said(tmp_path: P
     async with running(tmp_path, config=config) as live:
         place = {"chat": "g", "chat_type": "group"}
         await live.ask("I am allergic to plums", user="anna", **place)
-        assert (await live.ask("/retry", user="bob", **place)).startswith("Somebody else sent that message")
+        assert (await live.ask("/retry", user="bob", **place)).startswith("Someone else sent that message")
         assert await live.ask("/retry", user="anna", **place) == "echo: [anna] I am allergic to plums"
         await live.ask("and I to nuts", user="bob", **place)
         assert await live.ask("/retry", user="bob", **place) == "echo: [bob] and I to nuts"

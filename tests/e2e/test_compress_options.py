@@ -94,14 +94,12 @@ async def test_a_compaction_is_taken_back_with_what_was_said_since(tmp_path: Pat
         everything = await said(live)
         await live.ask("/compress")
         await live.ask("yes and no")
-        assert (await live.ask("/compress undo")).startswith(
-            "I took the compression back, and this conversation has 26"
-        )
+        assert (await live.ask("/compress undo")).startswith("I undid the compression, and this conversation has 26")
         assert await said(live) == [*everything, "yes and n", "heard yes"]
         session = await present(live)
         assert session.parent_id == before.id
         assert (await live.store.session(before.id)).end_reason == "compression"
-        assert "There is nothing to take back" in await live.ask("/compress undo")
+        assert "There is nothing to undo" in await live.ask("/compress undo")
 
 
 async def test_an_undo_that_a_crash_repeats_is_done_once(tmp_path: Path) -> None:
@@ -114,7 +112,7 @@ async def test_an_undo_that_a_crash_repeats_is_done_once(tmp_path: Path) -> None
         await kill.passed.wait()
     async with running(tmp_path, model=model()) as live:
         answer = await live.answer(event)
-        assert answer.text.startswith("I took the compression back, and this conversation has 24")
+        assert answer.text.startswith("I undid the compression, and this conversation has 24")
         sessions = await live.store.sessions(None, 9)
         assert sum(session.end_reason == "undone" for session in sessions) == 1
 
@@ -123,10 +121,10 @@ async def test_there_is_nothing_to_take_back_in_a_fresh_conversation(tmp_path: P
     config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake"), compression=CompressionSettings())
     async with running(tmp_path, config=config, model=model()) as live:
         assert (await live.ask("/compress undo")).startswith(
-            "There is nothing to take back, because this conversation was not compressed."
+            "There is nothing to undo, because this conversation was not compressed."
         )
         await live.ask("hello")
-        assert "There is nothing to take back" in await live.ask("/compress undo")
+        assert "There is nothing to undo" in await live.ask("/compress undo")
         assert "For example" in await live.ask("/compress --everything")
 
 

@@ -143,7 +143,7 @@ async def test_it_does_not_listen_where_nobody_writes_down_what_it_hears(
         async with on_discord(tmp_path, discord, anna, rules={"voice_channels": True}, speech=speech) as bot:
             voice.enter(anna, choir)
             told = await ask(bot, choir, "/voice listen")
-            assert told.startswith("I cannot listen, because nothing turns speech into text here. The operator can set")
+            assert told.startswith("I cannot listen, because speech-to-text is not set up here. The operator can set")
             assert voice.where(discord.bot) is None
 
 
@@ -312,7 +312,7 @@ async def test_where_it_was_moved_it_does_not_listen(
         voice.leave(discord.bot, place.guild)  # and throws it out
         await bot.until(lambda: not voice.sockets)
         ears = await ears_of(bot, voice, choir, anna)
-        assert (await ask(bot, choir, "/voice join")).startswith("I am in Choir, and speak")
+        assert (await ask(bot, choir, "/voice join")).startswith("I am in Choir, and read")
         assert not ears._open
         assert await ask(bot, choir, "/voice leave") == "I left the voice channel."
         assert scribe.calls == []

@@ -20,7 +20,7 @@ from tests.support.discord_live import ask, on_discord
 
 pytestmark = pytest.mark.usefixtures("without_tls")
 LEFT = "I left the voice channel."
-IN_NONE = "I am in no voice channel for this chat."
+IN_NONE = "I am not in a voice channel for this chat."
 
 
 def sound(name: str, packets: int) -> list[bytes]:

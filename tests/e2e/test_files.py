@@ -377,7 +377,7 @@ async def test_a_platform_without_files_and_a_file_that_is_too_large_are_sentenc
     model = FakeModel(in_turn(writes("a.md", "x"), Say(text="no")))
     async with running(tmp_path, model=model) as live:
         await live.ask("write")
-        assert result(model) == "Error: Fake shows no files here. Put the text into the answer instead."
+        assert result(model) == "Error: Fake cannot show files here. Put the text into the answer instead."
     adapter, model = FilingAdapter({}), FakeModel(in_turn(writes("a.md", "x" * 1_001), Say(text="no")))
     async with running(tmp_path, adapter=adapter, model=model) as live:
         await live.ask("write")

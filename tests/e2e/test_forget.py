@@ -159,13 +159,13 @@ async def test_a_word_is_found_chosen_and_gone_from_everywhere(place: Place) -> 
     async with place.run() as live:
         await say(live, f"my code is {WORD}", f"{WORD}, noted")
         await say(live, "how are you?")
-        await say(live, f"somebody else's {WORD}", f"{WORD} as well", chat="other", user="v")
+        await say(live, f"someone else's {WORD}", f"{WORD} as well", chat="other", user="v")
         listed = await live.ask(f"/forget {WORD}")
         assert listed.splitlines()[0].endswith(f"“my code is {WORD}”")
         told = await forget(live, "1")
         assert told.startswith("Forgot 2 messages. I cannot take back what was sent to my model's provider.")
         assert await said(live) == ["how are you?", "fine"]
-        assert await said(live, chat="other", user="v") == [f"somebody else's {WORD}", f"{WORD} as well"]
+        assert await said(live, chat="other", user="v") == [f"someone else's {WORD}", f"{WORD} as well"]
         assert "nothing" in (await live.ask("/recall code")).lower()
         assert await live.ask("/forget 1") == "I can no longer find that message here. Try /forget <words>."
         assert (await forget(live, "last", chat="other", user="v")).startswith("Forgot 2 messages.")
@@ -306,10 +306,7 @@ async def test_words_that_stand_apart_are_offered_as_such(tmp_path: Path) -> Non
         await say(live, "my dentist is in Zürich")
         await say(live, "the cat is asleep")
         listed = await live.ask("/forget zurich cats")
-        assert (
-            listed.splitlines()[0]
-            == "No message holds all of these words. The following messages hold some of the words:"
-        )
+        assert listed.splitlines()[0] == "No message contains all of these words. These messages contain some of them:"
         assert "cat is asleep" in listed
         assert "dentist" in listed
         assert (await forget(live, "1")).startswith("Forgot 2 messages")
@@ -536,7 +533,7 @@ async def test_everything_of_a_person_goes_wherever_they_talked(place: Place, tm
         await say(live, f"my code is {WORD}", f"{WORD}, noted")
         await say(live, f"{WORD} among us", f"{WORD}?", user="u", user_name="Uwe", **group)
         await say(live, "I am Ben", "Hello Ben", user="ben", user_name="Ben", **group)
-        await say(live, "somebody else", chat="other", user="v")
+        await say(live, "someone else", chat="other", user="v")
         told = await forget(live, "everything")
         assert told.startswith("Forgot 2 sessions, 4 messages, 1 pinned rule.")
         assert told.endswith("I also forget what you said in 1 other conversation, as soon as my work there ends.")
@@ -544,7 +541,7 @@ async def test_everything_of_a_person_goes_wherever_they_talked(place: Place, tm
         assert await live.tip() is None
         assert await live.ask("/sessions") == "There are no earlier sessions yet."
         assert await said(live, user="ben", **group) == ["[Ben] I am Ben", "Hello Ben"]
-        assert await said(live, chat="other", user="v") == ["somebody else", "fine"]
+        assert await said(live, chat="other", user="v") == ["someone else", "fine"]
         await live.quiet()
         assert await left_in_the_end(lambda: place.remains(WORD)) == []
         await say(live, "hello again")

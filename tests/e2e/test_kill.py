@@ -65,7 +65,7 @@ def killing_the_last(seed, texts, point):
 
 @pytest.mark.parametrize("texts", BURSTS, ids=lambda texts: " ".join(texts[-2:]))
 async def test_a_command_does_not_take_for_its_own_what_the_one_before_it_did(texts):
-    """The second attempt of a command finds a session younger than the command, opened by somebody else."""
+    """The second attempt of a command finds a session younger than the command, opened by someone else."""
     points = ("turn.claimed", "turn.finished")
     plans = [killing_the_last(number, texts, point) for number, point in enumerate(points)]
 

@@ -146,7 +146,7 @@ async def test_a_call_that_is_stopped_while_it_asks_leaves_the_server_usable(tmp
         await ready(live)
         await live.tell("book")
         await asked(live, 1)
-        assert "Nothing waits for your yes" not in await live.ask("/approve"), "it is to be answered in words"
+        assert "Nothing here is waiting for your yes" not in await live.ask("/approve"), "it is to be answered in words"
         await live.tell("/stop")
         await eventually(lambda: not live.gateway.running_turns.count())
         assert await live.ask("go on") == "done"

@@ -113,7 +113,7 @@ async def test_a_contradiction_is_dated_and_not_doubled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"action": "add", "text": "x" * 301}, "longer than 300 characters"),
+        ({"action": "add", "text": "x" * 301}, '`text` must fit {"maxLength": 300}'),
         ({"action": "add", "text": " "}, "`text` is empty"),
         ({"action": "add"}, "`text` is missing"),
         ({"action": "add", "text": "the key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"}, "credential"),
@@ -209,7 +209,7 @@ async def test_a_compaction_takes_the_snapshot_anew(tmp_path: Path) -> None:
 
 
 async def test_no_persons_facts_reach_another_person_or_chat(tmp_path: Path) -> None:
-    """The canary: each says a word of their own, and none ever stands in a prompt of somebody else."""
+    """The canary: each says a word of their own, and none ever stands in a prompt of someone else."""
 
     def script(spec: ModelSpec, request: ModelRequest) -> Say:
         if request.messages[-1]["role"] == "tool":
@@ -428,7 +428,7 @@ async def test_memory_is_listed_with_sources_and_forgotten_for_good(tmp_path: Pa
         await live.ask("and now?")
         assert "Owns a boat" not in prompt(live)
         assert "Prefers tea" in prompt(live)
-        assert "No fact has the number 2" in await live.ask("/memory forget 2")
+        assert "There is no fact number 2" in await live.ask("/memory forget 2")
         await live.ask("/new")
         await live.ask("hello once more")
         assert await texts(live) == ["Prefers tea"]
@@ -442,8 +442,8 @@ async def test_a_person_corrects_what_is_remembered(tmp_path: Path) -> None:
     model = FakeModel(in_turn(calling(action="add", text="Lives in Rome"), Say(text="noted"), then=echo))
     async with running(tmp_path, config=settings(tmp_path), model=model) as live:
         await live.ask("remember: Lives in Rome")
-        assert "Say the number of the fact and what is true" in await live.ask("/memory correct 1")
-        assert "No fact has the number 7" in await live.ask("/memory correct 7 Lives in Graz")
+        assert "Give the number of the fact and what is true" in await live.ask("/memory correct 1")
+        assert "There is no fact number 7" in await live.ask("/memory correct 7 Lives in Graz")
         assert await live.ask("/memory correct 1 Lives in  Graz") == "I corrected the fact. It now says: Lives in Graz"
         assert await texts(live) == ["Lives in Graz"]
         await live.ask("where?")
@@ -462,8 +462,8 @@ async def test_a_number_names_one_fact_for_ever(tmp_path: Path) -> None:
             await live.ask(f"remember: {each}")
         assert await texts(live) == list(named)
         assert "- Prefers tea" in await live.ask("/memory forget 1")
-        assert "No fact has the number 1" in await live.ask("/memory forget 1")
-        assert "No fact has the number 9" in await live.ask("/memory forget 2 9")
+        assert "There is no fact number 1" in await live.ask("/memory forget 1")
+        assert "There is no fact number 9" in await live.ask("/memory forget 2 9")
         assert await texts(live) == ["Owns a boat", "Lives in Rome", "Has a cat"]
         await live.ask("/memory forget #4, 3")
         await live.ask("remember: Plays chess")
@@ -482,7 +482,7 @@ async def test_the_tool_takes_the_number_that_a_search_shows(tmp_path: Path) -> 
         then=says_results,
     )
     async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script)) as live:
-        assert "No fact has the number 2 now" in await live.ask("I own two boats")
+        assert "There is no fact number 2 now" in await live.ask("I own two boats")
         results = [text_of(each) for each in live.model.requests[-1].messages if each["role"] == "tool"]
         assert "#2 " in results[2]
         assert results[3] == "Forgotten: Owns 2 boats"

@@ -181,7 +181,7 @@ async def test_they_work_on_the_same_files_and_each_takes_back_its_own_changes(t
         left = await live.ask("/files", thread=A)
         assert "two.txt" in left
         assert "one.txt" not in left
-        assert "nothing to take back" in await live.ask("/files undo", thread=A)
+        assert "nothing to undo" in await live.ask("/files undo", thread=A)
 
 
 async def _approve(live: Live, asked: str, thread: str) -> str:

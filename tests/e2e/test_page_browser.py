@@ -666,7 +666,7 @@ async def test_a_compaction_is_seen_put_back_and_undone(tmp_path: Path, chromium
         await expect(me.locator(".facts li").first).to_contain_text("remember the number")
         await me.locator(".pass summary").first.click()
         await me.get_by_role("button", name="Undo").click()
-        await expect(me.locator("#log")).to_contain_text("I took the compression back")
+        await expect(me.locator("#log")).to_contain_text("I undid the compression")
 
 
 async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromium: Browser) -> None:

@@ -1,4 +1,4 @@
-"""No words of a person are lost, sent twice or sent as somebody else's, in a real browser."""
+"""No words of a person are lost, sent twice or sent as someone else's, in a real browser."""
 
 from __future__ import annotations
 

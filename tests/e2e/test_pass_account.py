@@ -48,7 +48,7 @@ async def test_a_pass_is_accounted_for_and_the_next_is_estimated(tmp_path: Path)
         before = await tip(live)
         foretold = await live.ask("/compress --preview")
         assert re.search(
-            r"writer would write the notes \(at most about \$0\.0\d+\), and nobody knows yet how long it would take\.",
+            r"writer would write the notes \(at most about \$0\.0\d+\), and I do not know yet how long it would take\.",
             foretold,
         )
         assert re.search(

@@ -52,7 +52,7 @@ async def test_a_rule_holds_from_the_next_turn_on_until_it_is_taken_away(tmp_pat
         await live.ask("hello")
         assert told(live) == []
         answer = await live.ask("/pin  never push to  main\u3000")
-        assert answer == "Pinned as number 1. From now on, I keep to this rule in every answer. /unpin 1 removes it."
+        assert answer == "Pinned as number 1. From now on, I follow this rule in every answer. /unpin 1 removes it."
         await live.ask("hello again")
         assert told(live) == ["1. never push to  main"]
         await pin_all(live, "永远用中文")
@@ -101,7 +101,7 @@ async def test_a_rule_is_taken_away_by_its_words_whatever_its_number_is_by_now(t
     async with running(tmp_path) as live:
         await pin_all(live, "one", "two\nlines", "three")
         assert (await live.ask("/unpin one")).startswith("I removed pin 1. These pins are left:")
-        assert (await live.ask("/unpin one")).startswith("Say the number of the pin to remove")
+        assert (await live.ask("/unpin one")).startswith("Give the number of the pin to remove")
         assert (await live.ask("/unpin two\nlines")).startswith("I removed pin 1. These pins are left:")
         assert await rules(live) == ["three"]
 
@@ -183,7 +183,7 @@ async def test_a_message_that_is_a_rule_is_pinned_answered_and_its_author_told_o
         assert await live.ask(" Never use emojis. ") == "echo:  Never use emojis. "
         assert told(live) == ["1. Never use emojis."]
         assert live.adapter.shown("c", "notice") == [
-            "Pinned as number 1. From now on, I keep to this rule in every answer. /unpin 1 removes it."
+            "Pinned as number 1. From now on, I follow this rule in every answer. /unpin 1 removes it."
         ]
         for text in ("Never mind", "Should I never use emojis?", "/queue Never use tables", "Do not use tables"):
             await live.ask(text)
@@ -292,7 +292,7 @@ async def test_in_a_shared_conversation_they_hold_for_everybody_and_say_so(tmp_p
         thread: dict[str, Any] = {"chat": "g", "chat_type": "thread", "thread": "t"}
         pinned = await live.ask("/pin be brief", **thread, user="u")
         assert pinned.startswith(
-            "Pinned as number 1. From now on, I keep to this rule in every answer to everybody here."
+            "Pinned as number 1. From now on, I follow this rule in every answer to everybody here."
         )
         await live.ask("hello", **thread, user="v")
         assert told(live) == ["1. [u] be brief"]

@@ -1,4 +1,4 @@
-"""Somebody else's platform, wire format, tool and command in the real program, of which no line knows them."""
+"""Someone else's platform, wire format, tool and command in the real program, of which no line knows them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_they_are_checked(folder: Path) -> None:
     assert (status, errors) == (0, "")
     assert "shouting, window 16,000 tokens (known for this model), answers" in out
     assert "parrot           ok    hears ears.txt" in out
-    assert "1 in access.allow" in out
+    assert "access.allow names 1" in out
 
 
 async def test_a_mistake_in_their_sections_is_told_with_line_and_nearest_name(folder: Path) -> None:

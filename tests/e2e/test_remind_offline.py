@@ -40,4 +40,4 @@ async def test_what_comes_again_needs_a_yes(tmp_path: Path) -> None:
 
 async def test_a_wording_in_another_language_is_told_how_to_be_written(tmp_path: Path) -> None:
     _, _, errors = await legato(tmp_path, "chat", "/remind jeden Montag um 8 Müll")
-    assert "I found no time in your words" in errors
+    assert "I found no time in your message" in errors

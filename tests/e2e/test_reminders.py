@@ -74,7 +74,7 @@ async def test_a_person_is_reminded_once_and_sees_that_they_were(tmp_path: Path,
         assert await swept(live, clock, 61) == 0
         assert said(live.adapter) == ["⏰ drink the tea\n(/reminders snooze 1 10m says it again later)"]
         listed = await live.ask("/reminders")
-        assert "No reminder is to come." in listed
+        assert "There are no upcoming reminders." in listed
         assert "1. drink the tea — fired Mon 23 Nov 2026, 14:25:31, shown 14:25:31" in listed
 
 
@@ -571,7 +571,7 @@ async def test_without_such_a_model_a_sentence_says_how_to_write_it(
     async with at_work(tmp_path, clock) as live:
         name = command.partition(" ")[0]
         assert await live.ask(command) == (
-            "I found no time in your words. Put it at the beginning or the end, in English or as an ISO date: "
+            "I found no time in your message. Put it at the beginning or the end, in English or as an ISO date: "
             f"{name} tomorrow at 9 call Ann, or: {name} 2027-01-31 08:00 pay the rent."
         )
 

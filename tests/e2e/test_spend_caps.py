@@ -63,7 +63,7 @@ async def test_a_turn_that_cannot_be_paid_ends_with_a_sentence_and_without_a_cal
         assert told.endswith("or the operator can raise budgets.per_session_usd.")
         assert len(model.requests) == 2
         # Commands still work, a fresh conversation has a cap of its own, and what was said is kept.
-        assert "Cap for this conversation: $0.0994 left of $0.50" in await live.ask("/usage")
+        assert "The cap for this conversation leaves $0.0994 of $0.50" in await live.ask("/usage")
         await live.ask("/new")
         assert await live.ask("four") == "yes"
         assert await live.ask("hello", chat="another") == "yes"
@@ -80,12 +80,12 @@ async def test_a_persons_day_spans_their_conversations_and_ends(tmp_path: Path) 
         assert "The cap starts anew in 12 h" in told
         usage = (await live.ask("/usage")).splitlines()
         assert usage[-2:] == [
-            "Cap for everybody today: $99.20 left of $100.00, for another 12 h",
-            "Cap for you today: $0.1997 left of $1.00, for another 12 h",
+            "The cap for everybody today leaves $99.20 of $100.00 for the next 12 h",
+            "The cap for you today leaves $0.1997 of $1.00 for the next 12 h",
         ]
         elsewhere = await live.ask("hello", chat="another")
         assert elsewhere.startswith("Your daily spend cap of $1.00")
-        assert await live.ask("hello", chat="another", user="somebody else") == "yes"
+        assert await live.ask("hello", chat="another", user="someone else") == "yes"
         await clock.advance(12 * 3_600)
         assert await live.ask("three") == "yes"
 

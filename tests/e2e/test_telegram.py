@@ -367,7 +367,7 @@ async def test_a_button_opens_the_page_as_long_as_it_has_an_address(tmp_path: Pa
     async with on_telegram(tmp_path, telegram, anna) as bot:
         bot.says("hello")
         await bot.until(lambda: list(telegram.journal.of("getChatMenuButton")))
-    assert telegram.cloud.menu_button == own  # somebody else's button stays
+    assert telegram.cloud.menu_button == own  # someone else's button stays
 
 
 async def test_an_odd_answer_about_the_menu_does_not_end_the_program(tmp_path: Path, telegram: TelegramServer) -> None:

@@ -177,7 +177,9 @@ async def test_a_stated_limit_outlives_a_restart_until_the_window_is_known_to_be
         assert model.specs[-1].context_length == 20_000
         told = await live.ask("/context")
         assert "of 20,000 tokens" in told
-        assert f"The model's server named the size of this window; without it I would assume {WINDOW:,} tokens." in told
+        assert (
+            f"The model's server reported the size of this window; otherwise I would assume {WINDOW:,} tokens." in told
+        )
         await live.ask("and here?", chat="elsewhere")
         assert model.specs[-1].context_length == WINDOW
         assert "server stated" not in await live.ask("/context", chat="elsewhere")
@@ -434,7 +436,7 @@ async def test_nothing_automatic_happens_where_compression_is_off(tmp_path: Path
         for number in range(10):
             await live.ask(f"{number} {LONG}")
         assert await triggers(live) == []
-        assert "I never compress a conversation on my own here" in await live.ask("/context")
+        assert "I do not compress conversations by myself here" in await live.ask("/context")
         assert "Compressed:" in await live.ask("/compress")
         live.model.script = lambda *_: Say(error=ContextOverflow("Too long."))
         assert await live.ask("what now?") == SWITCHED_OFF

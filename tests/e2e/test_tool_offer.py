@@ -130,7 +130,7 @@ async def test_long_calls_and_many_descriptions_are_read_beside_the_loop(
     config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake", context_length=50_000))
     many = [Payment() for _ in range(40)]
     for number, tool in enumerate(many):
-        tool.name, tool.description = f"pay_{number}", "Pays somebody else. " * 300
+        tool.name, tool.description = f"pay_{number}", "Pays someone else. " * 300
     async with running(tmp_path, config=config, model=model, tools=many) as live:
         assert await live.ask("find one") == "none"
     assert all(seen and threading.get_ident() not in seen for seen in threads.values())

@@ -145,7 +145,7 @@ async def test_what_changed_is_shown_and_the_last_turn_is_taken_back(tmp_path: P
             "  + a.txt (+2 −0 lines)",
             "  + d.sh (+1 −0 lines)",
             "  + left.txt (+1 −0 lines)",
-            "/files undo takes my last changes back.",
+            "/files undo reverts my last changes.",
         ]
         assert (place / "d.sh").stat().st_mode & 0o777 == 0o700
         assert await live.ask("nothing with files") == "echo: nothing with files"
@@ -154,7 +154,7 @@ async def test_what_changed_is_shown_and_the_last_turn_is_taken_back(tmp_path: P
         assert {path.name: path.read_text() for path in place.rglob("*.*")} == {"a.txt": "one\ntwo\n", "c.txt": "x"}
         assert (await live.ask("/files undo")).endswith(" in a.txt, b, b/c.txt.")
         assert list(place.iterdir()) == []
-        assert await live.ask("/files undo") == "There is nothing to take back, because I have changed no file here."
+        assert await live.ask("/files undo") == "There is nothing to undo, because I have not changed any files here."
         await live.ask("/new")
         assert await live.ask("/files") == "There are no files here yet. Send me a file, or ask me to write one."
 
@@ -184,7 +184,7 @@ async def test_what_is_forgotten_is_in_no_file_and_no_earlier_version(tmp_path: 
         assert "file" in await forget(live, "all")
         assert holders(everything, canary) == []
         assert sorted(path.name for path in place.iterdir()) == ["a.txt", "b.txt"]
-        assert (await live.ask("/files undo")).startswith("I took back")
+        assert (await live.ask("/files undo")).startswith("I undid")
         assert holders(everything, canary) == []
         unboxed = config.home / "shell" / place.name  # of commands, when there was no sandbox
         unboxed.mkdir(parents=True)

@@ -244,8 +244,7 @@ class TestPausing:
         assert [(line["kind"], line["text"]) for line in said] == [
             (
                 "error",
-                "I cannot store your messages right now (the disk is full). I try again until it works, and nothing "
-                "is lost.",
+                "I cannot store your messages right now (the disk is full). I keep trying, and nothing is lost.",
             )
         ]
 

@@ -230,7 +230,7 @@ async def test_thoughts_that_are_refused_stay_at_home(server: LlmServer, kind: K
     answer = said(await complete(provider, spec, asking()))
     for block in answer["_legato"]["original"]["blocks"]:
         for name in {"signature", "encrypted_content"} & block.keys():
-            block[name] = "somebody else's"
+            block[name] = "someone else's"
     completed = await complete(provider, spec, asking(user("hello"), answer, user("and?")))
     await provider.aclose()
     assert completed.text == "echo: and?"

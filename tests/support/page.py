@@ -173,7 +173,7 @@ class LivePage:
 
     @asynccontextmanager
     async def visitor(self) -> AsyncIterator[Visitor]:
-        """Somebody else, who is not logged in."""
+        """Someone else, who is not logged in."""
         async with _session() as http:
             yield Visitor(at=self.adapter.at, http=http)
 

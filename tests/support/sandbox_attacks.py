@@ -128,7 +128,7 @@ WRITING = (
             "store": "echo garbage >> {home}/legato.db",
             "settings by a link": "ln -s {home}/config.yaml w1 && echo x >> w1",
             "settings by a link in a copy": "ln -s {home}/config.yaml w2 && cp /etc/passwd w2",
-            "memory of somebody else": "echo 'they agreed' > {other}/note",
+            "memory of someone else": "echo 'they agreed' > {other}/note",
             "memory by a relative path": "echo x > ../other/note",
             "a new workspace": "mkdir ../mine",
             "a skill": "mkdir -p {home}/skills/evil && echo x > {home}/skills/evil/SKILL.md",

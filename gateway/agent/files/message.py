@@ -147,7 +147,7 @@ def _note(file: Received) -> dict[str, Any]:
 
 
 def _said(said: Spoken, room: _Room) -> tuple[str, list[str]]:
-    """The clause about a recording, and its words in a line of their own: nothing in it is a line of somebody else."""
+    """The clause about a recording, and its words in a line of their own: nothing in it is a line of someone else."""
     if said.problem is not None:
         return NOT_WRITTEN_DOWN.format(reason=said.problem), []
     words = room.take(said.words)

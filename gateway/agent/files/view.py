@@ -199,7 +199,7 @@ class FileView:
         if content is None:
             return None
         found = (picture_type(content) or "application/octet-stream", base64.b64encode(content).decode())
-        if name in self._encoded:  # somebody else has just loaded it, too
+        if name in self._encoded:  # someone else has just loaded it, too
             return found
         self._encoded[name] = found
         self._size += len(found[1])

@@ -51,7 +51,7 @@ Write days out instead of "tomorrow".
 - Save nothing that is remembered already. If something changed, `replace` the old fact and name words of it; if it \
 no longer holds and nothing takes its place, `remove` it.
 - Only what a person said of themselves is a fact about them. What the assistant supposed is none, and what they said \
-of somebody else is a note that names whom it is about.
+of someone else is a note that names whom it is about.
 - No credentials. No passing moods, no small talk, nothing that anybody could look up.
 - If nothing is worth it, call nothing and answer: Nothing."""
 

@@ -27,7 +27,7 @@ _NUMBER: Final = re.compile(r"#(\d{1,6})")
 _FILLERS: Final = frozenset({"a", "an", "the", "is", "are", "be", "that", "user", "person", "they", "their", "them"})
 
 NOT_OWN: Final = (
-    "The person did not say that in their own words: it was forwarded, quoted or written by somebody else. It cannot "
+    "The person did not say that in their own words: it was forwarded, quoted or written by someone else. It cannot "
     "be kept as a fact about them; ask them, or keep a note of your own."
 )
 CREDENTIAL: Final = "That seems to hold a credential, and memory goes to the model: leave the credential out."
@@ -279,7 +279,7 @@ def _named(memory: Memory, words: str) -> Fact:
     if number := _NUMBER.fullmatch(words.strip()):
         of_number = [each for each in facts if each.number == int(number[1])]
         if not of_number:
-            raise ToolError(f"No fact has the number {number[1]} now; `search` finds what there is.")
+            raise ToolError(f"There is no fact number {number[1]} now; `search` finds what there is.")
         return of_number[0]
     if not plain:
         raise ToolError("`fact` is empty: name words of the fact that is meant.")

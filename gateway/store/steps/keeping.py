@@ -74,7 +74,7 @@ def memory(space: Space, scope: SessionKey) -> Memory:
 
 
 def change_memory(space: Space, change: MemoryChange) -> bool:
-    """Change a scope's facts; False, and nothing is stored, if somebody else did so since they were read."""
+    """Change a scope's facts; False, and nothing is stored, if someone else did so since they were read."""
     if _scope(space, change.scope).version != change.version:
         return False
     for gone in change.gone:

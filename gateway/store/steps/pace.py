@@ -80,7 +80,7 @@ def resting(space: Space, account: str, bucket: str, now: float) -> float:
 
 
 def hold(space: Space, name: str, holder: str, now: float, seconds: float) -> bool:
-    """Take or renew a lease; False if somebody else holds it."""
+    """Take or renew a lease; False if someone else holds it."""
     known = space.get(HOLD, name)
     if known is not None and known.holder != holder and known.until > now:
         return False

@@ -1,1 +1,1 @@
-"""A package of somebody else's: a platform, a wire format, a tool and a slash command, registered as entry points."""
+"""A package of someone else's: a platform, a wire format, a tool and a slash command, registered as entry points."""

@@ -69,7 +69,7 @@ def test_somebody_is_let_in_by_a_code_listed_and_shown_out(home: Path) -> None:
     assert "for example: legato access remove " in legato("access", "remove", "telegram").stderr
     assert "access list" in legato("access", "remove", "telegram:8").stderr
     assert legato("access", "remove", "Telegram:7").stdout == "I shut telegram:7 “Anna” out.\n"
-    assert legato("access", "list").stdout == "No code has let anybody in, and nobody is asking.\n"
+    assert legato("access", "list").stdout == "Nobody has been let in with a code, and nobody is asking.\n"
 
 
 @pytest.mark.parametrize(("name", "ended"), [("anna", 2), ("web:anna", 2), ("ben", 1), ("nobody", 0)])

@@ -224,4 +224,4 @@ def test_what_is_given_for_parameters_reads_like_what_a_person_types() -> None:
 def test_a_compaction_that_wins_nothing_says_why() -> None:
     messages = [{"role": "user", "content": "hi"}]
     told = _described(messages, messages, 1_200, 1_200, Outcome(), 0).splitlines()
-    assert told[-1] == ("I left the conversation as it is, because notes would make it no shorter. Just write on.")
+    assert told[-1] == ("I left the conversation as it is, because notes would not make it shorter. Just keep writing.")

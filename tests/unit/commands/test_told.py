@@ -68,7 +68,7 @@ def test_how_many_messages_stay_is_told_with_the_reason(count: int, why: str) ->
 def test_what_is_estimated_of_it_is_told() -> None:
     assert _estimated([USED]) == []
     assert _estimated([replace(USED, label=BROKEN_OFF), replace(USED, calls=9)]) == [
-        "  The estimate for answers that broke off is part of it: 2 calls, 1,000 tokens in, 30 out, $0.50"
+        "  This includes an estimate for answers that broke off: 2 calls, 1,000 tokens in, 30 out, $0.50"
     ]
 
 
@@ -124,7 +124,7 @@ DONE = {"due_at": None, "state": "done", "fired": 1, "fired_at": 1_700_000_000.0
     ("changed", "row", "end"),
     [
         ({"state": "cancelled", "due_at": None}, None, "cancelled"),
-        ({"state": "missed", "due_at": None}, None, "I was not running at its time, so I left it out"),
+        ({"state": "missed", "due_at": None}, None, "I was not running at its time, so I skipped it"),
         (
             {"state": "paused", "due_at": None, "failures": 1},
             None,

@@ -1,4 +1,4 @@
-"""Keys never collide, and nobody speaks for somebody else in a shared session."""
+"""Keys never collide, and nobody speaks for someone else in a shared session."""
 
 from __future__ import annotations
 
