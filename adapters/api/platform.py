@@ -101,7 +101,7 @@ PLATFORM = Platform(
     title="the API",
     create="adapters.api.adapter:create",
     settings=ApiSettings,
-    hint="The person reads you in an app of their choice, which shows Markdown.",
+    hint="The person reads your replies in an app of their own; assume it renders Markdown.",
     person="anna",
     limits=LIMITS,
 )

@@ -135,7 +135,7 @@ def _request(line: InputLine, value: Any) -> Request | Complaint:
     try:
         request = msgspec.convert(fields if is_object else value, Request)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
-        return _of_json(line, f"is no message ({printable(str(error))[:200]})", fields)
+        return _of_json(line, f"is not a message ({printable(str(error))[:200]})", fields)
     if request.user == DEFAULT_USER:
         problem = f'names the user "{DEFAULT_USER}", who is the operator: leave "user" out to speak as the operator'
         return _of_json(line, problem, fields)
@@ -159,7 +159,7 @@ def decode_plain(line: InputLine) -> Request | Complaint | None:
 
 
 def _too_long(line: InputLine) -> Complaint:
-    return _complaint(line, f"is longer than {MAX_LINE // 1024**2} MB and was skipped: send less text at once")
+    return _complaint(line, f"is longer than {MAX_LINE // 1024**2} MB and was skipped: send less text in one line")
 
 
 def _not_utf8(line: InputLine, error: UnicodeDecodeError) -> Complaint:

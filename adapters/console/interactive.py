@@ -56,7 +56,7 @@ LEAVING: Final = "/quit, /exit or Ctrl-D leaves; Legato finishes the answer firs
 LIVE_ROWS: Final = 5  # most screen rows of the line being written: the prompt must keep its place
 REFRESH: Final = 1.0  # seconds between looks at the toolbar
 REDRAW: Final = 0.03  # seconds, at least, between redraws while text streams
-FINISHING: Final = "Finishing the answer first. Press Ctrl-C to leave at once; the next start finishes the answer."
+FINISHING: Final = "Finishing the answer first. Press Ctrl-C to leave immediately; the next start finishes the answer."
 RESUMING: Final = "I am still answering your earlier message."
 REMEMBERED: Final = 64  # ids of replies shown in full, against a partial that comes late
 LONGEST_REMEMBERED: Final = 16 * 1024  # characters of what was typed: a pasted file is not worth it
@@ -370,7 +370,7 @@ class InteractiveConsole:
             if said is not None:
                 batch.append(said)
             if batch and (lost := await self._intake.offer(batch, accept)):
-                await self._complain(f"{len(lost)} of your messages could not be stored, so nobody answers them.")
+                await self._complain(f"{len(lost)} of your messages could not be stored, so they will not be answered.")
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -474,7 +474,7 @@ class InteractiveConsole:
         welcome: list[Fragment] = [
             ("class:name", NAME),
             ("", f" · chatting with {printable(self._model)}.\n"),
-            ("class:aside", "/help lists the commands · Alt-Enter begins a new line · Ctrl-D leaves\n\n"),
+            ("class:aside", "/help lists the commands · Alt-Enter starts a new line · Ctrl-D leaves\n\n"),
             *(fragment for text in asides for fragment in screen.whole("notice", text)),
         ]
         return [*welcome, ("", "\n")] if asides else welcome

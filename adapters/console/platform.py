@@ -14,7 +14,7 @@ PLATFORM = Platform(
     name="console",
     title="the terminal",
     create="adapters.console.opening:create",
-    hint="The person reads you in a terminal: plain text, short lines, no tables wider than 80 characters.",
+    hint="The person reads your replies in a terminal: plain text, short lines, no tables wider than 80 characters.",
     limits=LIMITS,
     in_shell=True,
 )

@@ -172,7 +172,7 @@ class DiscordAdapter:
                 f"{failures.PORTAL}"
             )
             found.append(Finding(what="discord Message Content", ok=None, detail=detail))
-        where = "the bot is in no server yet; docs/discord.md tells how to invite it"
+        where = "the bot is not in a server yet; docs/discord.md says how to invite it"
         if guilds:
             names = ", ".join(str(each["name"]) for each in guilds[:5])
             where = f"{len(guilds)}: {names}{', …' if len(guilds) > 5 else ''}"

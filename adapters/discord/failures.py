@@ -54,7 +54,7 @@ def mapped(error: BaseException) -> AdapterError:
             return errors.RateLimited(text, retry_after=error.retry_after)
         case HTTPException(status=429):
             seconds = _seconds_asked(error)
-            text = f"Discord shuts this machine's address out for {seconds:.0f} s"
+            text = f"Discord blocks the address of this machine for {seconds:.0f} s"
             return errors.RateLimited(text, retry_after=seconds, everywhere=True)
         case LoginFailure() | HTTPException(status=401):
             return AdapterError(UNKNOWN_TOKEN)
@@ -99,7 +99,7 @@ def _why_gone(error: HTTPException) -> str:
     if error.code == THREAD_ARCHIVED:
         return "the thread is locked: give the bot Manage Threads there, or unlock it"
     if error.code == CANNOT_WRITE_TO:
-        return "the person takes no messages from this bot"
+        return "the person does not accept messages from this bot"
     return f"the bot may not write in this channel ({error.text}): give it View Channel and Send Messages there"
 
 

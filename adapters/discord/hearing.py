@@ -201,7 +201,7 @@ class Ears:
         if len(sound) <= _QUIET:
             return
         if len(sound) > _LARGEST or not samples_of(sound):
-            raise ValueError("this is no Opus")
+            raise ValueError("this is not Opus")
         self._add(speaker, number, sound, now)
 
     def _opened(self, data: bytes, person: str) -> bytes:

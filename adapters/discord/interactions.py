@@ -40,7 +40,7 @@ NOT_TAKEN: Final = (
 NOT_KNOWN: Final = (
     "I did nothing, because I do not know you or cannot read the command. Ask the person who runs this bot for help."
 )
-TOO_LATE: Final = "only one person should see the answer, and Discord accepts it no longer; send the command again"
+TOO_LATE: Final = "only one person should see the answer, and Discord no longer accepts it; send the command again"
 
 
 class Interactions:

@@ -19,7 +19,7 @@ TOLD: Final = (
     "Send Messages in Threads). Until I can write there, write to me here."
 )
 LOCKED: Final = (
-    "I cannot write in <#{channel}>: the thread is locked. Somebody who may manage threads can unlock the thread, or "
+    "I cannot write in <#{channel}>: the thread is locked. Someone who may manage threads can unlock it, or "
     "give my role Manage Threads. Until I can write there, write to me here."
 )
 _SENTENCES: Final = {

@@ -34,6 +34,6 @@ async def change_topic(calls: ApiClient, connection: DiscordClient, chat: str, n
     """Name a thread, or close it: the bot's next message there opens it again, so it is locked, too. Raises what the
     library raises."""
     if chat.startswith(WITH) or not isinstance(connection.get_channel(int(chat)), Thread):
-        raise DeliveryRefused("this is no thread")
+        raise DeliveryRefused("this is not a thread")
     changed: dict[str, Any] = {"archived": True, "locked": True} if closed else {"name": name}
     await calls.request(Route("PATCH", "/channels/{channel_id}", channel_id=chat), json=changed)

@@ -138,7 +138,7 @@ class MatrixAdapter:
                 "adapters.matrix"
             )
             return [Finding(what="matrix", ok=False, detail=detail)]
-        where = f"in {len(rooms)}" if rooms else "the bot is in no room yet; invite it into a room"
+        where = f"in {len(rooms)}" if rooms else "the bot is not in a room yet; invite it into a room"
         found = [Finding(what="matrix", ok=True, detail=self.account)]
         return [*found, Finding(what="matrix rooms", ok=bool(rooms) or None, detail=where)]
 
@@ -253,7 +253,7 @@ class MatrixAdapter:
     async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
         if platform_message_id in self._receiver.redacted:
             self._anew.add(outbound.id)
-            raise MessageGone("somebody took the message away")
+            raise MessageGone("someone deleted the message")
         content = codec.reworded(await self._content(outbound, {}), platform_message_id)
         room = await self._room_of(outbound.to)
         wording = blake2s(outbound.text.encode(errors="replace"), digest_size=8).hexdigest()

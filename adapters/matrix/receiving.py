@@ -224,7 +224,7 @@ class Receiver:
     async def _of_room(self, room: str, news: _News) -> None:
         if news.kind == "leave":
             self._rooms.forget(room)
-            return await self._tell(room, "left", "the bot is no member of the room any more")
+            return await self._tell(room, "left", "the bot is no longer in the room")
         timeline, state = news.told.get("timeline") or {}, (news.told.get("state") or {}).get("events") or ()
         events: Sequence[Json] = timeline.get("events") or ()
         missed, is_cut = news.missed, False

@@ -203,7 +203,7 @@ class SlackBot:
         except AdapterError as error:
             return [Finding(what="slack", ok=False, detail=str(error))]
         names = [f"#{each['name']}" for each in listed["channels"]]
-        where = "the bot is in no channel yet; /invite it into a channel, or write it a direct message"
+        where = "the bot is not in a channel yet; /invite it into a channel, or write it a direct message"
         if names:
             where = f"{len(names)}: {', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
         return [*found, Finding(what="slack channels", ok=bool(names) or None, detail=where)]

@@ -49,12 +49,12 @@ _ANSWER_SECONDS: Final = 20.0
 _GENERAL: Final = "1"
 _TYPING_SECONDS: Final = 4.0  # Telegram shows it for five
 _PRIVATE: Final = (
-    "in groups where the bot is no admin, it sees only commands, mentions, replies, and the first part of a long text "
+    "in groups where the bot is not an admin, it sees only commands, mentions, replies and the start of a long text "
     "(privacy mode; @BotFather changes it)"
 )
 _PRIVATE_AND_FREE: Final = (
-    "chats in config.yaml has listen: free, but where the bot is no admin it sees only commands, mentions and replies "
-    "(privacy mode; @BotFather changes it)"
+    "chats in config.yaml has listen: free, but where the bot is not an admin it sees only commands, mentions and "
+    "replies (privacy mode; @BotFather changes it)"
 )
 
 
@@ -374,7 +374,7 @@ class TelegramBot:
     async def change_topic(self, to: ChatAddress, *, name: str, closed: bool) -> None:
         thread = _thread(to)
         if thread is None:
-            raise DeliveryRefused("this is no topic of a forum")
+            raise DeliveryRefused("this is not a forum topic")
         if closed:
             await self._reach(to.chat, lambda chat: self._bot.close_forum_topic(chat, thread))
         else:

@@ -154,7 +154,7 @@ def _membership(update: int, change: Membership, me: Me) -> Inbound | None:
     if was == now or change.chat.type not in _CHAT_TYPES:
         return None
     chat_type = _CHAT_TYPES[change.chat.type]
-    why = "the person has blocked the bot" if chat_type == "direct" else "the bot is no member of the group any more"
+    why = "the person has blocked the bot" if chat_type == "direct" else "the bot is no longer in the group"
     return Inbound(
         event_id=f"{me.id}:{update}",
         source=Source(platform=PLATFORM, chat=str(change.chat.id), chat_type=chat_type, user=str(change.writer.id)),

@@ -57,9 +57,7 @@ from gateway.runtime.structs import replace
 Role = Literal["reader", "person", "admin"]
 _NOT_SHOWN: Final = "a link that I showed once and did not keep · "
 _CUT: Final = 600  # characters of an original in a list
-_EARLIER: Final = (
-    "Nothing was compressed since /resume or /branch. The session that this session was copied from lists the rest."
-)
+_EARLIER: Final = "Nothing has been compressed since /resume or /branch. The session it was copied from lists the rest."
 _CHANGED: Final = "a new text, a new time, or both"
 _FIGURES: Final = tuple("$0123456789")
 _NO_FILES: Final = "Send a file in the chat, or ask me to write one. I keep the file, and you can undo every change."
@@ -201,7 +199,7 @@ _FIRST: Final = (
     ("list", "Add buy milk to my to-do list", "I keep the list, however long we talk", "help", ""),
     ("chat", "What else can you do?", "I list the most useful commands", "help", "/help"),
 )
-EMBEDDED: Final = "For now, a small built-in model answers you, which only follows a few simple rules. "
+EMBEDDED: Final = "For now, a small built-in model answers; it only follows a few simple rules. "
 IN_TERMINAL: Final = "To connect a real model, type this in a terminal: "
 
 
@@ -230,7 +228,7 @@ def delete(title: str) -> str:
 
 
 SHARE: Final = (
-    "Everybody with the link can read this chat and its later messages until you take the link back. Make a link?"
+    "Anyone with the link can read this chat and its later messages until you withdraw the link. Make a link?"
 )
 MAKE: Final = "Make a link"
 DELETE: Final = "Delete"
@@ -437,7 +435,7 @@ def _me(frame: Frame) -> Html:
 
 OF_CHAT: Final = ("Window and memory", "Files", "Skills")  # what tells of one chat, also of the first
 NEW: Final = "/new"  # the address that begins a chat
-_LOOKS: Final = (("", "screen", "As this machine is set"), ("light", "sun", "Light"), ("dark", "moon", "Dark"))
+_LOOKS: Final = (("", "screen", "As on this machine"), ("light", "sun", "Light"), ("dark", "moon", "Dark"))
 
 
 def side_list(
@@ -613,7 +611,7 @@ def shares(made: Sequence[tuple[Share, str]], address: str) -> Child:
             el("a", f"{address}{each.path}", href=each.path) if each.path else None,
             el(
                 "small",
-                "everybody with the link can read the chat · " if each.path else _NOT_SHOWN,
+                "anyone with the link can read the chat · " if each.path else _NOT_SHOWN,
                 moment(each.made_at),
             ),
             el("button", "Take back", type="submit", form="share", name="end", value=each.name, class_="quiet"),
@@ -627,7 +625,7 @@ def shared(assets: Mapping[str, str], title: str, body: Child) -> bytes:
     """A conversation for somebody who has a link to it: nothing can be done here."""
     told = el(
         "p",
-        "Somebody shares this conversation with you. You can read this conversation, but not write in it.",
+        "Someone shared this conversation with you. You can read it, but not write in it.",
         class_="notice",
     )
     made_with = el("p", el("img", src=assets["icon.svg"], alt=""), el("strong", "Legato"), class_="brand")
@@ -648,7 +646,7 @@ def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
     field = el("input", type="search", name="q", value=query, aria_label="Search all chats", dir="auto")
     form = el("form", field, el("button", "Search", type="submit"), action="/search", role="search")
     if not found:
-        hint = "This searches all that you and the bot said here, compressed or not."
+        hint = "This searches everything that you and the bot said here, compressed or not."
         return [form, bare("search", "Nothing was found" if query else "What are you looking for?", hint)]
     asked = "|".join(map(re.escape, sorted(re.findall(r"\w+", query), key=len, reverse=True)))
     pattern = re.compile(rf"\b({asked})" if asked.isascii() else f"({asked})", re.IGNORECASE) if asked else None
@@ -835,7 +833,7 @@ def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
     if not (seen.count or seen.changes):
         asked = _command(_WRITE, _WRITE) if writes else None
         return bare("folder", "No files yet", _NO_FILES, asked)
-    back = _command("Take back what the last turn changed", "/files undo") if writes and seen.changes else None
+    back = _command("Undo what the last turn changed", "/files undo") if writes and seen.changes else None
     told = f"{_count(seen.count, 'file')}, {seen.size:,} bytes, including what you sent in the chat."
     left = seen.count - len(seen.files)
     return [
@@ -897,7 +895,7 @@ def _branch(files: Sequence[tuple[Sequence[str], FileLine]]) -> Child:
 
 def _file_change(each: FileChange) -> Html:
     counts = f" +{each.came} −{each.went}" if each.came or each.went else ""
-    shown = change(each.diff) if each.diff else el("p", "This file is no text.")
+    shown = change(each.diff) if each.diff else el("p", "This file is not text.")
     return el("details", el("summary", f"{each.path} ({each.how}){counts}", dir="auto"), shown, class_="pass")
 
 
@@ -920,7 +918,7 @@ def inside(seen: Seen, told: str) -> Child:
     """The gateway for its operator: what one sees in five seconds, what needs a hand, and then the rest."""
     per_day, models, platforms = seen.costs
     of_budget: Child = [
-        "No budget limits what everybody together may spend. ",
+        "There is no limit on what everybody together may spend. ",
         el("a", "Set a budget", href="/settings#people"),
     ]
     if seen.budget is not None:

@@ -58,7 +58,7 @@ class WebSettings(AdapterSettings):
         """Nobody else's page without a login, and none whose name cannot be checked."""
         if self.enabled and not is_loopback(self.host):
             if not self.people:
-                yield ("people", "host"), "is needed where others can reach the page: give somebody a password"
+                yield ("people", "host"), "is needed where others can reach the page: give someone a password"
             if self.url is None:
                 yield ("url", "host"), "is needed where others can reach the page: which address do people type?"
         for name in self.people:
@@ -78,7 +78,7 @@ PLATFORM = Platform(
     title="the page",
     create="adapters.web.adapter:create",
     settings=WebSettings,
-    hint="The person reads you in a web page, which shows Markdown with tables and code.",
+    hint="The person reads your replies on a web page, which renders Markdown with tables and code.",
     person="anna",
     person_problem=person_problem,
     limits=LIMITS,

@@ -137,8 +137,8 @@ _PREVIEW: Final = {
     "X-DNS-Prefetch-Control": "off",
 }
 _FILE_POLICY: Final = "default-src 'none'; sandbox"
-GONE: Final = "This message was taken back or compressed, so you cannot send it again from here. Nothing was sent."
-NOT_THERE: Final = "This message was taken back or compressed, so nothing was copied."
+GONE: Final = "This message was undone or compressed, so you cannot send it again from here. Nothing was sent."
+NOT_THERE: Final = "This message was undone or compressed, so nothing was copied."
 FORGOTTEN: Final = "This conversation was deleted, so nothing was sent."
 AWAY: Final = "I cannot store your message right now. It is still in the field: send it again in a moment."
 
@@ -257,7 +257,7 @@ class Server(Struct, kw_only=True):
             if key is None or self.guard.login_of(request) is not None:
                 return _redirect("/")
             login = await self.guard.by_link(key)
-            problem = "Somebody already used this link, or Legato has started again since. Get a new link."
+            problem = "Someone already used this link, or Legato has started again since. Get a new link."
         else:
             self._not_locked(f"at {remote}")
             form = await self._form(request, stranger=True)
@@ -391,7 +391,7 @@ class Server(Struct, kw_only=True):
         """A conversation for somebody without a login. What they may know of it is in its messages."""
         share = self.guard.shares.at(token)
         if share is None:
-            raise Problem(404, "This link is wrong, or its owner took it back.")
+            raise Problem(404, "This link is wrong, or its owner withdrew it.")
         title, body = await self._session(source_of(share.person), share.session, query, own=False)
         response = _page(pages.shared(self._paths, title, body))
         response.headers["X-Robots-Tag"] = "noindex, nofollow"
@@ -690,7 +690,7 @@ class Server(Struct, kw_only=True):
             fields = {"session": id_, "sure": "1"}
             return self._ask(request, login, pages.SHARE, fields, yes=pages.MAKE)
         if (made := await self.guard.shares.make(login.person, id_)) is None:
-            raise Problem(409, "You cannot make more links. Take one back first.")
+            raise Problem(409, "You cannot make more links. Withdraw one first.")
         if _wants_json(request):
             return web.json_response({"link": f"{self.guard.address}{made.path}"})
         return _redirect(f"/s/{quote(id_, safe='')}#links")
@@ -875,7 +875,7 @@ class Server(Struct, kw_only=True):
         multipart = kind == "multipart/form-data" and files
         most = _LARGEST_LOGIN if stranger else LARGEST_FILE + _LARGEST_FORM if multipart else _LARGEST_FORM
         if not multipart and kind != "application/x-www-form-urlencoded":
-            raise Problem(415, "What you sent is no form. Send a form.")
+            raise Problem(415, "What you sent is not a form. Send a form.")
         if (request.content_length or 0) > most:
             raise Problem(413, "What you sent is too large.")
         try:

@@ -118,7 +118,7 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         last.told if last.where == "again" else None,
         el(
             "p",
-            "So far, a small built-in model answers, which only follows a few simple rules. Connect a real model "
+            "So far, a small built-in model answers; it only follows a few simple rules. Connect a real model "
             "below, or ",
             el("a", "look around first", href="/"),
             ".",
@@ -271,7 +271,7 @@ def keys_page(settings: Settings, csrf: str, last: Done, *, owner: bool) -> Chil
     fields = [
         _text("name", "Name", "", hint="such as anna"),
         el("label", "For", choice),
-        _text("cap", "What answers to this key may cost in a day, in US dollars", "", hint="no limit of its own"),
+        _text("cap", "What this key may spend in a day, in US dollars", "", hint="no limit of its own"),
     ]
     items = [
         el("li", el("span", line), _form("keys", csrf, hidden(name=name), _button("Take back", "remove")))
@@ -366,7 +366,7 @@ def _step(each: PlatformBlank, frame: Frame, served: Any, *, again: bool) -> Chi
     return [
         el("p", "Messages come in; the last one ", seen, ".", class_="step well"),
         el("p", el("small", "The bot gives a code to people it does not know.")),
-        el("div", worded(frame, "Let somebody in with their code", "/pair", hint="such as H4KD-7XQM"), class_="orders"),
+        el("div", worded(frame, "Let someone in with their code", "/pair", hint="such as H4KD-7XQM"), class_="orders"),
     ]
 
 
@@ -446,6 +446,6 @@ def _saved(saved: Saved) -> Child:
         return el("div", _SENTENCES, el("ul", told), class_="reason", role="alert")
     if not saved.files:
         return el("p", "Nothing has changed.", role="status")
-    now = f" These settings hold from now on: {', '.join(saved.now)}." if saved.now else ""
-    later = f" These settings hold from the next start on: {', '.join(saved.later)}." if saved.later else ""
+    now = f" These settings apply from now on: {', '.join(saved.now)}." if saved.now else ""
+    later = f" These settings apply from the next start: {', '.join(saved.later)}." if saved.later else ""
     return el("p", f"Saved.{now}{later}", class_="well", role="status")

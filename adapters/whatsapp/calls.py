@@ -22,7 +22,7 @@ from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRe
 APPS: Final = "https://developers.facebook.com/apps"
 GONE: Final = "WhatsApp no longer has the file"
 WINDOW_CLOSED: Final = (
-    "nobody wrote here for 24 hours, so WhatsApp accepts only an approved template; name a template in "
+    "nobody has written here for 24 hours, so WhatsApp accepts only an approved template; name a template in "
     "adapters.whatsapp.template"
 )
 INVALID: Final = (100, 131008, 131009)  # something in the message is not as it must be
@@ -43,7 +43,7 @@ _CLOSED: Final[Mapping[int, str]] = {
     131026: "the person cannot be reached: they have no WhatsApp, an old version of it, or blocked the bot",
     131030: f"a test number writes only to numbers on its list: add this one at {APPS}, WhatsApp, API Setup, To",
     131047: WINDOW_CLOSED,
-    131049: "WhatsApp lets firms send this person no more messages for now",
+    131049: "for now, WhatsApp does not let businesses send this person more messages",
     131050: "the person has refused messages of this kind",
 }
 _LOCKED: Final[Mapping[int, str]] = {

@@ -67,7 +67,7 @@ class Endpoint:
         try:
             payload = json.loads(body)
             if not isinstance(payload, dict):
-                raise ValueError("it is no object")
+                raise ValueError("it is not an object")
         except (ValueError, RecursionError):
             return self._door.refused(400, request)
         storing = asyncio.get_running_loop().create_task(self._heard(payload))

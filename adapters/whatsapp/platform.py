@@ -15,7 +15,7 @@ from gateway.domain.settings import AList, Contradiction, HttpUrl, Ident, Port, 
 
 def _number(value: str) -> str:
     if not value.isdecimal():
-        raise ValueError("must be a Phone number ID, which has digits alone, and no telephone number")
+        raise ValueError("must be a Phone number ID, which has only digits, not a telephone number")
     return value
 
 
@@ -68,7 +68,7 @@ class WhatsAppSettings(AdapterSettings):
 
 _PERSON = r"\d{5,20}|[A-Z]{2}\.[A-Za-z0-9.]+"
 _NO_PERSON = (
-    'must give a telephone number with its country\'s code, in digits alone, as in "whatsapp:491701234567"; after '
+    'must give a telephone number with its country\'s code, in digits only, as in "whatsapp:491701234567"; after '
     "an @ a Phone number ID"
 )
 _NO_PLACE = 'must give a telephone number, as in "whatsapp:491701234567", or a Phone number ID'

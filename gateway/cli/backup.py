@@ -49,7 +49,7 @@ def is_fit(found: Rehearsal) -> bool:
 def rehearsal_text(found: Rehearsal) -> str:
     """What a start would do."""
     if found.version == found.known:
-        lines = [f"The store already has this program's version ({found.version}), so a start changes nothing."]
+        lines = [f"The store already has this program's version ({found.version}), so starting it changes nothing."]
     else:
         lines = [
             f"The next start would update the store from version {found.version} to {found.known}, in "
@@ -58,9 +58,7 @@ def rehearsal_text(found: Rehearsal) -> str:
             f"{_mb(found.free_bytes)} free.",
         ]
     if found.unindexed:
-        lines.append(
-            f"After that start, Legato indexes {counted(found.unindexed, 'message')} for searches again while it runs."
-        )
+        lines.append(f"After that start, Legato rebuilds the search index of {counted(found.unindexed, 'message')}.")
     if found.needed_bytes > found.free_bytes:
         lines.append("THE DISK IS TOO SMALL. Make room first.")
     if is_fit(found):

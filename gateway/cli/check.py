@@ -315,7 +315,9 @@ def _of_backups(settings: Config) -> Iterator[Finding]:
         folder = settings.at(Path(backup.to).expanduser())
         ok = folder.is_dir() and os.access(folder, os.W_OK)
         why = (
-            "is a folder in which you cannot write" if folder.is_dir() else "is no folder: make it, or change backup.to"
+            "is a folder that you cannot write to"
+            if folder.is_dir()
+            else "is not a folder: make it, or change backup.to"
         )
         yield Finding(what="backup", ok=ok, detail=str(folder) if ok else f"{folder} {why}")
 
@@ -346,8 +348,8 @@ async def of_embeddings(embeddings: Embeddings) -> Finding:
         length = await embeddings.probe()
     except (ProviderError, TimeoutError) as error:
         detail = (
-            f"{embeddings.spec.name}: {str(error) or 'it does not answer'} Without the embedding model, searches go "
-            "by words alone."
+            f"{embeddings.spec.name}: {str(error) or 'it does not answer'} Without this model, searches use words "
+            f"alone."
         )
         return Finding(what="search.embeddings", ok=False, detail=detail)
     return Finding(
@@ -381,7 +383,7 @@ def of_tools(
         for entry in listed:
             name = entry.removeprefix("-")
             if not fnmatch.filter(tools, name) and not name.startswith(tuple(f"{server}_" for server in servers)):
-                detail = f"{where} names {name}, which is no tool here{did_you_mean(name, tools)}"
+                detail = f"{where} names {name}, which is not a tool here{did_you_mean(name, tools)}"
                 yield Finding(what=what, ok=None, detail=detail)
 
 
@@ -406,7 +408,7 @@ def of_sandbox(shell: ShellSettings) -> Iterator[Finding]:
         yield Finding(what="commands", ok=True, detail="the bot runs commands in a sandbox, without asking you")
         for name, folder in shell.folders.items():
             if not Path(folder.path).expanduser().is_dir():
-                detail = f"tools.shell.folders.{name} is no folder: {folder.path}"
+                detail = f"tools.shell.folders.{name} is not a folder: {folder.path}"
                 yield Finding(what="commands", ok=None, detail=detail)
     elif shell.enabled is True:
         detail = f"the bot runs commands on this machine after your yes, because there is no sandbox: {reason}"
@@ -434,7 +436,7 @@ def _no_store(database: Path | None) -> Finding | None:
         return None
     folder = database.parent if database.parent.exists() else database.parent.parent  # the first start makes one
     if not os.access(folder, os.W_OK | os.X_OK):
-        why = "is no folder that can be written to; correct store.url"
+        why = "is not a folder that can be written to; correct store.url"
         return Finding(what="store", ok=False, detail=f"{database.parent.absolute()} {why}")
     return Finding(what="store", ok=True, detail=f"there is no store yet; the first start makes {database}")
 
@@ -460,7 +462,7 @@ async def _store(store: Store, database: Path | None) -> Finding:
     if database is not None and not os.access(database, os.W_OK):
         return Finding(what="store", ok=False, detail=f"{detail}; {database} cannot be written: check its permissions")
     if status.unindexed:
-        detail += f"; the search index is made anew while the gateway runs: {counted(status.unindexed, 'message')} left"
+        detail += f"; the search index is rebuilt while the gateway runs: {counted(status.unindexed, 'message')} left"
     return Finding(what="store", ok=True, detail=detail)
 
 
@@ -475,7 +477,7 @@ def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> s
         )
     if public := [entry for entry in allow if entry.endswith((":*", ":*@*"))]:
         platform = public[0].partition(":")[0]
-        return f"EVERYBODY on {platform} may talk, at your cost; {platform}:*@CHAT lets in the people of one chat"
+        return f"EVERYBODY on {platform} may talk, at your cost; {platform}:*@CHAT lets in everyone in one chat"
     strangers = "strangers get a code" if pairing else "strangers get no answer"
     return f"access.allow names {len(allow):,}, access.admins names {len(admins):,}; {strangers}"
 
@@ -497,7 +499,7 @@ async def of_model(what: str, models: Models, spec: ModelSpec) -> Finding:
         rule = "a provider may raise only ProviderError"
         answered = await held_to(_answers(models.provider(spec), spec), spec.provider, rule)
     except EmptyAnswer:
-        return Finding(what=what, ok=True, detail=f"{detail}, answers, but said nothing when asked for a word")
+        return Finding(what=what, ok=True, detail=f"{detail}, answers, but its answer was empty")
     except GatewayError as error:
         # A server that answers may well say its window.
         return Finding(what=what, ok=False, detail=f"{name if source == 'assumed' else detail}: {error}")

@@ -113,7 +113,8 @@ class Desk(Struct, kw_only=True):
             return Tried(ok=False, told="There is no such provider.")
         if not all(map(fits, (chosen.name, chosen.address, key))):
             return Tried(
-                ok=False, told="The name, the address or the key holds characters that cannot be typed, or is too long."
+                ok=False,
+                told="The name, the address or the key has characters that cannot be typed, or is too long.",
             )
         new = {vendor.key: key} if key and vendor.key else {}
         try:

@@ -60,17 +60,17 @@ _KEEPS: Final = frozenset(["store", "backup"])  # sections: who has the store ha
 _NAMES: Final = (("access", "admins"), ("adapters", "people"))  # who decides, and who somebody is
 _LEADS: Final = frozenset(["base_url", "proxy", "homeserver"])  # where keys are sent
 ELSEWHERE: Final = (
-    "With this {key}, Legato would send a hidden key to another address. Type that key as well, or ask somebody who "
+    "With this {key}, Legato would send a hidden key to another address. Type that key as well, or ask someone who "
     "has a shell on this machine."
 )
 _NO_PROGRAMS: Final = (
-    "{key} can start programs on this machine, show its files, or move stored data. Only somebody who logged in with a "
-    "link of this machine (`legato access link`) can change it here. You can also change it in {file}."
+    "{key} can start programs on this machine, show its files, or move stored data. To change it here, log in with a "
+    "link made on this machine (`legato access link`), or edit {file}."
 )
 
 NO_PEOPLE: Final = (
-    "{key} decides who is an admin, or who gets in. Only somebody who logged in with a link of this machine "
-    "(`legato access link`) can change it here. In a shell, {way} does the same."
+    "{key} decides who is an admin, or who gets in. To change it here, log in with a link made on this machine "
+    "(`legato access link`). In a shell, {way} does the same."
 )
 
 
@@ -348,7 +348,7 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
         before = _parts_of(held)[1] if is_for_a_server((*path, "")) or _is_words(held) else ()
         for text in (*map(str, path), *names, *texts):
             if not fits(text, lines=path[0] != "model" and text in texts):
-                raise UserError(f"{dotted(path)} holds characters that cannot be typed, or is too long.")
+                raise UserError(f"{dotted(path)} contains characters that cannot be typed, or is too long.")
             if "${" in text and text not in before and not (is_reference(text) and text[2:-1] in draft.secrets):
                 raise UserError(f"A ${{VARIABLE}} for {dotted(path)} can be written only in {FILE}, not here.")
 

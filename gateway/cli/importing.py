@@ -101,7 +101,7 @@ async def import_file(
     if looks or not dry_run:
         await store.open()
     elif name:
-        raise UserError(f"there is no store yet, so nobody knows where {name} talks: have them write to the bot once")
+        raise UserError(f"there is no store yet: have {name} write to the bot once, then try again")
     try:
         owner = await owner_named(store, name)
         run = _Import(store=store, owner=owner, form=form, stores=not dry_run, looks=looks or not dry_run, tell=tell)

@@ -317,7 +317,7 @@ def _ask_beside(talk: Dialogue, draft: SetupChanges, config: Config, platform: P
     """Ask for a platform on this machine, which needs no token."""
     present = config.adapters.get(platform.name)
     is_on = present is not None and present.enabled
-    wanted = _yes(talk, f"Open {platform.title} on this machine, beside the terminal?", usual=is_on)
+    wanted = _yes(talk, f"Also open {platform.title} on this machine?", usual=is_on)
     if wanted != is_on:
         draft.settings[f"adapters.{platform.name}.enabled"] = wanted
 
@@ -329,10 +329,7 @@ def _ask_people(talk: Dialogue, draft: SetupChanges, config: Config) -> None:
         return
     example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if tokens_of(each)), "")
     present = ", ".join(config.access.allow)
-    talk.tell(
-        "Nobody else can use the bot unless you let them in. Whoever writes to the bot gets a code that they can show "
-        "you."
-    )
+    talk.tell("Nobody else can use the bot until you let them in. Anyone who writes to it gets a code to show you.")
     said = talk.ask(f"Who may talk, such as {example}, several with commas (- for nobody yet)", present or "-")
     allowed = [each.strip() for each in said.split(",") if each.strip() not in ("", "-")]
     if allowed != list(config.access.allow):

@@ -69,7 +69,7 @@ SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="Name a sessi
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False,
 ) -> None:
     """A chat gateway bot whose conversations never outgrow the model's window."""
     if version:
@@ -82,11 +82,11 @@ def root(
 @app.command()
 def chat(
     question: Annotated[
-        list[str] | None, typer.Argument(metavar="QUESTION", help="Ask only this question, and leave.")
+        list[str] | None, typer.Argument(metavar="QUESTION", help="Ask only this question, and exit.")
     ] = None,
     json_lines: Annotated[bool, typer.Option("--json", help="Read and write JSON lines.")] = False,
     going_on: Annotated[bool, typer.Option("--continue", help="Go on with the last session.")] = False,
-    new: Annotated[bool, typer.Option("--new", help="Begin a new session.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Start a new session.")] = False,
     page: Annotated[bool, typer.Option("--page", help="Open the page for your browser, too.")] = False,
     config: ConfigOption = None,
 ) -> None:
@@ -366,7 +366,8 @@ def doctor(
     report: Annotated[
         bool,
         typer.Option(
-            "--report", help="Print a report for an issue. The report contains nobody's names, ids, secrets or words."
+            "--report",
+            help="Print a report for an issue, without names, ids, secrets or anything that anyone wrote.",
         ),
     ] = False,
     config: ConfigOption = None,
@@ -458,7 +459,7 @@ def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 
     settings = settings_of(config)
     if not (answers := reloaded(settings.monitor)):
-        fail(f"{nobody(settings)} The next start takes up all changed settings.")
+        fail(f"{nobody(settings)} The next start applies all changed settings.")
     redact = redactor(settings)
     show_rows(answers, as_json, lambda rows: redact(reload_text(rows)))
     raise typer.Exit(2 if any("problems" in each for each in answers) else int(any(SILENT in each for each in answers)))
@@ -618,7 +619,7 @@ def backup(
         str,
         typer.Option(
             metavar="7d,4w,6m",
-            help="Keep so many backups for days, weeks and months, and delete the others in the folder.",
+            help="Keep this many backups for days, weeks and months, and delete the others in the folder.",
         ),
     ] = "",
     secrets: Annotated[bool, typer.Option("--secrets", help="Include the files with secrets (.env).")] = False,
@@ -749,7 +750,7 @@ def _upgrade_program(yes: bool, config: Path | None) -> None:
     if not made.commands:
         return
     if not yes and not sys.stdin.isatty():
-        fail("Nothing was changed, because nobody is here to say yes. With --yes, these commands run at once.")
+        fail("Nothing was changed, because nobody is here to say yes. With --yes, these commands run immediately.")
     if not yes:
         typer.confirm("Run this?", abort=True, err=True)
     if trouble := upgrading.carry_out(made, ("--config", str(config)) if config else ()):
@@ -859,7 +860,7 @@ def purge(
         return
     if not yes:
         complain(preview_text(rows))
-        typer.confirm("Delete this for good?", abort=True, err=True)
+        typer.confirm("Delete this permanently?", abort=True, err=True)
     went, copies = guarded(lambda: carry_out(settings, what), settings)
     if copies:
         complain(copies)

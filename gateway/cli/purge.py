@@ -44,7 +44,7 @@ def person_named(text: str) -> tuple[str, str]:
     """PLATFORM:USER. Raises UserError."""
     platform, colon, user = text.partition(":")
     if not (platform and colon and user):
-        raise UserError(f"{text!r} names nobody; a person is PLATFORM:USER, as `legato access list` names them.")
+        raise UserError(f"{text!r} does not name a person: write PLATFORM:USER, as `legato access list` does.")
     return platform, user
 
 

@@ -29,7 +29,7 @@ _MOST = 10_000
 outbox_app = Commands(
     help="Messages that have not been shown to people yet.", no_args_is_help=False, invoke_without_command=True
 )
-dead_app = Commands(help="Messages that were given up unanswered.")
+dead_app = Commands(help="Messages that Legato gave up on.")
 
 
 @outbox_app.callback()
@@ -137,7 +137,7 @@ _add_order(
     "retry",
     _outbox,
     lambda row: row["state"] in ("refused", "withheld"),
-    "Try again to show messages that Legato gave up. Legato tries waiting messages anyway.",
+    "Try again to show messages that Legato gave up on. Legato tries waiting messages anyway.",
 )
 _add_order(
     outbox_app,
@@ -161,5 +161,5 @@ _add_order(
     "bury",
     _dead,
     lambda _: True,
-    "Take messages off the list. The senders already know that nobody answers them.",
+    "Take messages off the list. The senders have already been told that these messages will not be answered.",
 )

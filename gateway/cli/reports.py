@@ -159,7 +159,7 @@ async def dead_rows(store: ReportStore, limit: int) -> list[Row]:
 def dead_text(rows: list[Row]) -> str:
     """Messages to be read."""
     if not rows:
-        return "There is nothing to list: no message was given up."
+        return "There is nothing to list: Legato has not given up on any message."
     return "\n".join(
         f"{row['created_at'][:16].replace('T', ' ')}  {row['id']}  {row['platform']}:{row['chat']}\n"
         f"  {one_line(row['text'])}\n  given up after {counted(row['attempts'], 'attempt')}"
@@ -179,7 +179,7 @@ def lineage_text(rows: list[Row]) -> str:
     told = [head]
     for row, line in zip(rows, lines, strict=True):
         if (made := row["compaction"]) is not None:
-            work = convert(made["work"], PassWork).told if made["work"] else "no account of it was kept"
+            work = convert(made["work"], PassWork).told if made["work"] else "no details were kept"
             sizes = f"~{made['tokens_before']:,} → ~{made['tokens_after']:,} tokens"
             told.append(f"  ↓ compressed ({made['trigger']}): {sizes}; {work}")
         told.append(line)
@@ -242,7 +242,7 @@ def usage_text(rows: list[Row]) -> str:
 def outbox_text(rows: list[Row]) -> str:
     """Messages to be read, each with the reason why it is not shown."""
     if not rows:
-        return "There is nothing to list: every message was shown."
+        return "There is nothing to list: every message has been shown."
     blocks = []
     for row in rows:
         place = f"{row['platform']}:{row['chat']}" + (f"/{row['thread']}" if row["thread"] else "")

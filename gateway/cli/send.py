@@ -27,7 +27,7 @@ def place_named(
     """PLATFORM:CHAT, of `platforms`, those of them `served` that are enabled. Raises UserError."""
     name, colon, chat = text.partition(":")
     if not (name and colon and chat and chat.isprintable()):
-        raise UserError(f"{text!r} names no chat; a chat is PLATFORM:CHAT, as `legato outbox list --all` names them")
+        raise UserError(f"{text!r} does not name a chat: write PLATFORM:CHAT, as `legato outbox list --all` does")
     platform = platforms.get(name)
     if platform is None:
         raise UserError(f"there is no platform {name}{did_you_mean(name, platforms) or '; see `legato check`'}")

@@ -99,12 +99,12 @@ def _reload_lines(answer: Mapping[str, Any]) -> Iterator[str]:
         return
     changed, waiting = answer["changed"], answer["waiting"]
     yield (
-        f"These settings hold from now on: {', '.join(changed)}."
+        f"These settings apply from now on: {', '.join(changed)}."
         if changed
-        else "No setting has changed that holds without a restart."
+        else "No setting that applies without a restart has changed."
     )
     if waiting:
-        yield f"These settings hold from the next start on: {', '.join(waiting)}."
+        yield f"These settings apply from the next start: {', '.join(waiting)}."
     if held := answer.get("held"):
         yield f"These settings wait: {', '.join(held)}. {HELD}."
 

@@ -43,7 +43,7 @@ def compress(
     target: Annotated[int, typer.Option(min=1, metavar="N", help="Let a trajectory have at most N tokens.")] = 15_250,
     summary_target: Annotated[int, typer.Option(min=100, metavar="N", help="Let a summary have about N tokens.")] = 750,
     concurrency: Annotated[
-        int, typer.Option(min=1, max=256, metavar="N", help="Compress N trajectories side by side.")
+        int, typer.Option(min=1, max=256, metavar="N", help="Compress N trajectories at the same time.")
     ] = 8,
     notice: Annotated[bool, typer.Option(help="Say in the system turn that turns were condensed.")] = False,
     metrics: Annotated[
@@ -140,7 +140,7 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     await models.learn_windows()
     helpers = models.helpers("compression", models.main)
     if config.budgets and any(not providers()[spec.provider].free for spec in helpers):
-        complain("legato: the spend caps of the configuration do not hold for trajectories")
+        complain("legato: the spend caps in the configuration do not apply to trajectories")
     metering = Metering(models=models, store=store, caps=Caps(), counter=counter, clock=clock, ids=SystemIds())
     session = Session(
         id="trajectories",

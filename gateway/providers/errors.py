@@ -177,7 +177,7 @@ def _not_served_here(refusal: _Refusal) -> ProviderError | None:
         return None
     return ProviderRejected(
         f"The provider does not serve the country or region of this machine{refusal.detail}. "
-        "Choose another provider, or reach this provider from elsewhere (model.base_url).",
+        "Choose another provider, or reach this one through another server (model.base_url).",
         away=True,
     )
 
@@ -254,7 +254,7 @@ _NO_PICTURES: Final = late(_TABLE["no_pictures"])
 def _pictures_refused(refusal: _Refusal) -> ProviderError | None:
     if not _NO_PICTURES.search(refusal.lowered):
         return None
-    return PicturesRefused(f"The model takes words only{refusal.detail}.")
+    return PicturesRefused(f"The model accepts only text{refusal.detail}.")
 
 
 _FEATURE_STATUS: Final = frozenset({0, 400, 404, 405, 422, 500, 501})  # 500: llama.cpp, of a chat template

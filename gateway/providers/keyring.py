@@ -168,7 +168,7 @@ class Keyring:
         if ended.code or not key or len(key.split()) > 1:
             said = " ".join(ended.errors.split())[-200:]
             raise ProviderUnavailable(
-                f"{failed} gave no key (exit code {ended.code}): {said or 'it printed no single word'}."
+                f"{failed} gave no key (exit code {ended.code}): {said or 'it did not print exactly one word'}."
             )
         return key
 

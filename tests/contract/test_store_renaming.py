@@ -53,7 +53,7 @@ async def test_what_a_chat_was_called_first_is_never_said_again_otherwise(store:
 
 async def test_who_has_another_name_is_there(store: Store) -> None:
     here = ChatAddress(platform="test", chat="-501")
-    await store.close_chat(here, "the bot is no member of the group any more")
+    await store.close_chat(here, "the bot is no longer in the group")
     await store.rename_chat("test", "-501", "-1001")
     assert await store.closed(here) is None
 

@@ -249,7 +249,7 @@ def test_to_keep_some_there_must_be_a_folder(filled: Path) -> None:
     wrong = legato("backup", "backups", "--keep", "7days")
     assert (wrong.exit_code, "--keep must be days, weeks and months" in wrong.stderr) == (2, True)
     configure(filled, backup={"to": "nowhere"})
-    assert "nowhere (backup.to) is no folder: make it first" in legato("backup").stderr
+    assert "nowhere (backup.to) is not a folder: make it first" in legato("backup").stderr
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_check_says_where_backups_cannot_be_made_and_what_is_left(
     configure(filled, backup={"to": "nowhere", "recipient": "age1x"})
     monkeypatch.setenv("PATH", str(filled))
     said = legato("check").stdout
-    assert "nowhere is no folder: make it, or change backup.to" in said
+    assert "nowhere is not a folder: make it, or change backup.to" in said
     assert "backup.recipient needs the program `age`" in said
     assert "is from before an upgrade or a restore" in said
     configure(filled, backup={"to": "backups"})

@@ -88,7 +88,7 @@ def test_it_names_the_file_that_it_read(tmp_path: Path, capsys: pytest.CaptureFi
     assert status == 1
     assert lines["config"] == f"ok    {tmp_path}/config.yaml"
     assert lines["secrets"] == "note  others on this machine can read .env: chmod 600 .env"
-    assert lines["store"] == f"FAIL  {tmp_path}/no/such is no folder that can be written to; correct store.url"
+    assert lines["store"] == f"FAIL  {tmp_path}/no/such is not a folder that can be written to; correct store.url"
     (tmp_path / ".env").chmod(0o600)
     assert "secrets" not in check(capsys)[1]
 
@@ -104,7 +104,7 @@ def test_it_asks_the_models_of_chats_and_looks_for_their_tools(
     )
     status, lines = check(capsys)
     assert status == 1
-    assert lines["chat's tools"] == "note  telegram:-1 names clok, which is no tool here; did you mean clock?"
+    assert lines["chat's tools"] == "note  telegram:-1 names clok, which is not a tool here; did you mean clock?"
     assert lines["chat's model"].startswith("FAIL  telegram:-2: m (openai): The model cannot be reached")
 
 
@@ -124,7 +124,7 @@ def test_it_asks_the_models_of_chats_and_looks_for_their_tools(
             "note  the bot runs no commands, because there is no sandbox: tools.shell.sandbox says so",
         ),
         ("{enabled: false}", "", "note  the bot runs no commands, because tools.shell.enabled is false"),
-        ("{folders: {x: {path: /no/such}}}", "", "note  tools.shell.folders.x is no folder: /no/such"),
+        ("{folders: {x: {path: /no/such}}}", "", "note  tools.shell.folders.x is not a folder: /no/such"),
     ],
 )
 def test_it_says_where_commands_run_and_why(
@@ -142,7 +142,7 @@ def test_it_says_where_commands_run_and_why(
 
 def test_it_looks_for_the_tools_and_platforms_of_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "config.yaml").write_text("tools: {offered: {'*': [-clok], telegram: [clock]}}")
-    assert check(capsys)[1]["tools"] == "note  offered for * names clok, which is no tool here; did you mean clock?"
+    assert check(capsys)[1]["tools"] == "note  offered for * names clok, which is not a tool here; did you mean clock?"
     (tmp_path / "config.yaml").write_text(
         "tools: {offered: {'telegrm:5': [], 'console': [todo]}, admins_only: [shel*]}"
     )
@@ -267,7 +267,7 @@ def asked(script: Script, **entry: Any) -> tuple[Models, FakeModel]:
     ("answer", "detail"),
     [
         (Say(stop="length"), ", answers"),
-        (Say(error=EmptyAnswer()), ", answers, but said nothing when asked for a word"),
+        (Say(error=EmptyAnswer()), ", answers, but its answer was empty"),
     ],
 )
 async def test_a_model_that_thinks_and_says_nothing_is_there(answer: Say, detail: str) -> None:

@@ -216,14 +216,14 @@ async def test_a_file_that_is_cut_off_keeps_what_came_before(
     assert (report.sessions, "was cut off" in report.ended) == (1, True)
     assert [texts for _, texts in await sessions(reopened)] == [["hello"]]
     file.write_text("<html>Sign in</html>", encoding="utf-8")
-    with pytest.raises(UserError, match="no JSON array"):
+    with pytest.raises(UserError, match="not a JSON array"):
         await into(file, form="claude")
 
 
 async def test_owners(tmp_path: Path, into: Callable[..., Any], reopened: Callable[[], Store]) -> None:
     file = written(tmp_path / "a.jsonl", talk("c1", "q", "a"))
     for name, sentence in (
-        ("nowhere:1", "there is no platform nowhere"), ("telegram", "names nobody"),
+        ("nowhere:1", "there is no platform nowhere"), ("telegram", "does not name a person"),
         ("telegram:ann", "must give a number"), ("telegram:4711", "have them do so once"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=sentence):

@@ -84,7 +84,7 @@ def test_answers_become_settings_and_secrets(tmp_path: Path, monkeypatch: pytest
     assert config.adapters["web"].enabled
     assert config.adapters["slack"].enabled
     assert vars(config.adapters["whatsapp"]).items() >= {"enabled": True, "number": numbers[1], "url": url}.items()
-    assert "It must be a Phone number ID, which has digits alone, and no telephone number." in seen
+    assert "It must be a Phone number ID, which has only digits, not a telephone number." in seen
     assert any("Token of the bot on Slack (xapp-…" in line for line in seen)
     assert "On Matrix, the password of the bot's account" in "\n".join(seen)
     assert vars(config.adapters["matrix"])["user"] == "@legato:example.org"
@@ -101,7 +101,7 @@ def test_enter_keeps_all_and_one_answer_changes_one_thing(tmp_path: Path, monkey
     talk, seen = talking("", "", "", "", "", "", "", "", "", "")
     draft = by_answers(talk, setup, known, run)
     assert write(draft, setup, known) == []
-    assert any("could not be listed" in line for line in seen)
+    assert any("could not list the models" in line for line in seen)
     talk, _ = talking("", "", "qwen3:32b", "", "", "", "", "", "", "")
     write(by_answers(talk, setup, known, run), setup, known)
     assert (tmp_path / "config.yaml").read_text() == (

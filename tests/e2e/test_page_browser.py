@@ -207,7 +207,7 @@ async def test_a_message_is_said_anew_with_all_that_followed_taken_back(tmp_path
         fields = {"text": "three kiwis", "id": "kiwis-12345", "instead": plums}
         for _ in range(2):
             answer = await live.me.post("/say", fields)
-            assert (answer.status, "taken back or compressed" in await answer.text()) == (409, True)
+            assert (answer.status, "undone or compressed" in await answer.text()) == (409, True)
         await equals_reload(me)
         assert await log_text(me) == ["two figs", "3/3", "echo: two figs"]
         await me.get_by_label("Version before").click()

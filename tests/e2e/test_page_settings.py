@@ -57,7 +57,7 @@ async def test_a_newcomer_reaches_a_model_and_telegram_without_leaving_the_brows
         await model.get_by_role("button", name="Test").click()
         await expect(model.get_by_role("status")).to_contain_text("answers")
         await model.get_by_role("button", name="Save").click()  # the key that was tried need not be typed again
-        await expect(model.get_by_role("status")).to_contain_text("These settings hold from now on: model")
+        await expect(model.get_by_role("status")).to_contain_text("These settings apply from now on: model")
         assert not (await Axe().run(me)).response["violations"]
         before = (tmp_path / "config.yaml").read_text()
         for cap, problem in (("-3", "budgets.daily_usd"), ("2", "no price is known for any-model")):
@@ -75,7 +75,7 @@ async def test_a_newcomer_reaches_a_model_and_telegram_without_leaving_the_brows
         await me.locator("#telegram input[type=password]").fill(telegram.token)
         await me.locator("#telegram").get_by_role("button", name="Save and switch on").click()
         said = me.locator("#telegram [role=status]")
-        await expect(said.first).to_contain_text("These settings hold from the next start on: adapters.telegram")
+        await expect(said.first).to_contain_text("These settings apply from the next start: adapters.telegram")
         await expect(said.nth(1)).to_contain_text("@legato_bot")  # a token is tried as soon as it is saved
         await me.locator("#telegram").get_by_role("button", name="Start again now").click()
         await expect(me.locator("#telegram .step")).to_contain_text("Write to the bot on Telegram now")

@@ -395,8 +395,8 @@ async def test_the_command_changes_a_service_under_a_running_turn(world: World) 
         status, out, err = await world.reload()
         assert (status, err) == (0, "")
         assert out == (
-            "These settings hold from now on: model.name, model.prices, access.allow, prompt.persona, "
-            "budgets.daily_usd, log.level.\nThese settings hold from the next start on: sessions.busy_mode.\n"
+            "These settings apply from now on: model.name, model.prices, access.allow, prompt.persona, "
+            "budgets.daily_usd, log.level.\nThese settings apply from the next start: sessions.busy_mode.\n"
         )
         hold.set()
         await world.shown(world.anna, "the first answer")
@@ -499,7 +499,7 @@ async def test_what_the_gateway_started_gets_nothing_into_force_that_lets_somebo
             policy(world, world.anna, log={"level": level})
         policy(world, world.anna, world.ben, allow=["ls"])
         status, out, _ = await world.reload()
-        assert (status, out) == (0, "These settings hold from now on: access.allow, tools.shell.allow.\n")
+        assert (status, out) == (0, "These settings apply from now on: access.allow, tools.shell.allow.\n")
 
 
 async def test_a_signal_takes_away_at_once_and_leaves_what_gives_to_a_person(world: World) -> None:

@@ -142,9 +142,9 @@ async def test_beside_a_gateway_that_runs(home: Path) -> None:
     [
         (["telegran:1", "x"], b"", "there is no platform telegran; did you mean telegram?"),
         (["discord:1", "x"], b"", "Discord is not served here: set adapters.discord.enabled to true first"),
-        (["telegram", "x"], b"", "'telegram' names no chat; a chat is PLATFORM:CHAT"),
-        (["telegram:", "x"], b"", "names no chat"),
-        (["telegram:1\n2", "x"], b"", "names no chat"),
+        (["telegram", "x"], b"", "'telegram' does not name a chat: write PLATFORM:CHAT"),
+        (["telegram:", "x"], b"", "does not name a chat"),
+        (["telegram:1\n2", "x"], b"", "does not name a chat"),
         (["telegram:1", "  "], b"", "there is no text"),
         (["telegram:1", "-"], b" \n\n", "there is no text"),
         (["telegram:1", "-"], b"\xff\xfe", "stdin is not UTF-8 text (byte 1)"),

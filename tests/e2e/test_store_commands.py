@@ -75,4 +75,4 @@ def test_the_outbox_lists_what_people_do_not_see_and_why(home: Path) -> None:
 
 def test_an_outbox_without_troubles_says_so(home: Path) -> None:
     on_store(home / "legato.db", nothing)
-    assert legato("outbox").stdout.strip() == "There is nothing to list: every message was shown."
+    assert legato("outbox").stdout.strip() == "There is nothing to list: every message has been shown."

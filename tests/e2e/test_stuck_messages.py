@@ -69,7 +69,9 @@ async def test_without_a_gateway_the_store_is_changed_at_once(home: Path) -> Non
     done = await legato("dead", "replay", "--chat", "test:1")
     assert (done.stdout.split(), "as soon as Legato runs" in done.stderr) == ([items[0]], True)
     assert (await legato("dead", "drop", items[1])).exit_code == 0
-    assert (await legato("dead", "list")).stdout == "There is nothing to list: no message was given up.\n"
+    assert (
+        await legato("dead", "list")
+    ).stdout == "There is nothing to list: Legato has not given up on any message.\n"
     assert (await legato("outbox", "retry", "--older-than", "0")).stdout.split() == ["o1"]
     assert (await legato("outbox", "drop", "o2")).exit_code == 0
     async with opened(home) as store:

@@ -213,7 +213,7 @@ async def test_the_program_tells_of_a_summariser_that_failed(tmp_path: Path) -> 
         again = await legato(tmp_path, *arguments, "--config", str(config))
     assert status == 1
     assert "1 could not be compressed and are as they were, 1 of them because the summariser failed" in out
-    assert "legato: the spend caps of the configuration do not hold for trajectories" in err
+    assert "legato: the spend caps in the configuration do not apply to trajectories" in err
     assert "compress out.jsonl once more" in err
     assert (tmp_path / "out.jsonl").read_bytes() == b"".join(lines)
     told = (tmp_path / "out.jsonl.metrics.json").read_text()

@@ -162,7 +162,7 @@
       if (asks && !await ask(answer)) return;
       if (asks) answer = await send({ sure: 1 });
       if (answer.problem) toast(answer.problem);
-      if (answer.link && await ask({ ask: "Whoever has this link may read the chat.", yes: "Copy", no: "Close", link: answer.link })) await copy(answer.link);
+      if (answer.link && await ask({ ask: "Anyone with this link can read the chat.", yes: "Copy", no: "Close", link: answer.link })) await copy(answer.link);
       if (answer.link && !composer) location.reload();  // the list of links
       if (!asks || answer.problem || answer.link) return;
       toast("Deleted");

@@ -51,7 +51,7 @@ async def make(config: Config, clock: Clock, *, target: Path | None, keep: Keep 
             return Made(file=f"backup.command ({name})", bytes=size)
     in_folder = file != target
     if keep is not None and not in_folder:
-        raise UserError(f"backups of several days need a folder, and {target} is none: make it first")
+        raise UserError(f"backups of several days need a folder, and {target} is not one: make it first")
     if file.suffix == _BARE:
         _copy_alone(config, file)
     else:
@@ -68,7 +68,7 @@ def _file(config: Config, target: Path | None, name: str) -> Path | None:
     if target is None and config.backup.to is not None:
         target = config.at(Path(config.backup.to).expanduser())
         if not target.is_dir():
-            raise UserError(f"{target} (backup.to) is no folder: make it first")
+            raise UserError(f"{target} (backup.to) is not a folder: make it first")
     if target is None:
         if config.backup.command is None:
             raise UserError("say where: `legato backup TARGET`, or backup.to or backup.command in config.yaml")

@@ -79,7 +79,7 @@ def _changed(text: str, node: yaml.MappingNode, path: list[str], value: Any) -> 
             return _changed(text, held, rest, value)
         empty = held.start_mark.index == held.end_mark.index  # `model:` with nothing behind it
         if rest and not empty:
-            raise UserError(f"{name} is no section in this file: change it by hand.")
+            raise UserError(f"{name} is not a section in this file: change it by hand.")
         if empty:
             if rest:
                 return _inserted(

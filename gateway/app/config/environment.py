@@ -198,4 +198,4 @@ def _problems(path: Path, bindings: list[Binding]) -> Iterator[str]:
         if each.error or (each.key is not None and each.value is None):
             written = each.original.string
             line = each.original.line + len(written) - len(written.lstrip("\n"))
-            yield f"{path}:{line}: this is no NAME=value; correct it, or put a # in front"
+            yield f"{path}:{line}: this is not NAME=value; correct it, or put a # in front"

@@ -143,7 +143,7 @@ def _store_url(value: str) -> str:
             "postgresql://USER@HOST/DATABASE"
         )
     if ":memory:" in path or "?" in path:
-        raise ValueError("must name a file, without options: what is accepted has to survive a restart")
+        raise ValueError("must name a file, without options: accepted messages must survive a restart")
     return value
 
 

@@ -85,7 +85,7 @@ def legato_folder(environ: Mapping[str, str]) -> Path:
         raise ConfigError([reason]) from None
     if path.exists() and not path.is_dir():
         raise ConfigError(
-            [f"{path} is no folder: move it away, or set {HOME_VARIABLE} to the folder that Legato may use"]
+            [f"{path} is not a folder: move it away, or set {HOME_VARIABLE} to the folder that Legato may use"]
         )
     with suppress(OSError):  # the working folder may be gone
         return _HERE if path == Path.cwd() else path

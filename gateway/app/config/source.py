@@ -133,7 +133,7 @@ def read_file(path: Path) -> Tree:
     except FileNotFoundError:
         missing = "there is no such file: leave --config out to run with the defaults"
         if path.is_symlink():
-            missing = f"{os.readlink(path)}, to which this link leads, is not there: correct the link, or remove it"
+            missing = f"{os.readlink(path)}, to which this link points, does not exist: correct the link, or remove it"
         tree.problems.append(((), missing))
     except UnicodeDecodeError as error:
         tree.problems.append(((), f"the file is not UTF-8 text (byte {error.start}); save it as UTF-8"))

@@ -22,7 +22,7 @@ _SPACE: Final = re.compile(rb"[ \t\r\n,]*+")
 # A whole text (its end is the group, which is empty where the bytes end before), or what opens or closes something.
 _MARK: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[][{}]', re.DOTALL)
 _AFTER: Final = re.compile(rb'[][{}",\s]')  # the first byte behind a number or a word
-NO_CONVERSATION: Final = "entries that are no conversations"
+NO_CONVERSATION: Final = "entries that are not conversations"
 _OVERSIZE: Final = "conversations larger than {most} MB"
 _CUT: Final = "The file was cut off in the middle of a conversation: get a complete export."
 _DAMAGED: Final = "conversations that are damaged"
@@ -69,7 +69,7 @@ class _Scan:
             yield self._element()
             return
         if first != b"[":
-            raise UserError("The file is no JSON array of conversations.")
+            raise UserError("The file is not a JSON array of conversations.")
         del self._held[:1]
         firsts = set[bytes]()
         while (first := self._next()) != b"]":

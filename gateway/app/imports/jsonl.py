@@ -93,7 +93,7 @@ def _lines(file: BinaryIO, tally: Tally) -> Iterator[Mapping[str, Any]]:
         if isinstance(read, Mapping):
             yield read
         else:
-            tally.leave_out("lines that are no JSON object")
+            tally.leave_out("lines that are not JSON objects")
 
 
 def _message(line: Any, tally: Tally) -> Message | None:

@@ -58,7 +58,7 @@ Rule = Callable[[Asked, re.Match[str]], Answer | None]
 """The answer to a request that fits; None leaves it to the next rule."""
 
 WELCOME: Final = """\
-I am Legato's built-in offline model. I need no key and no network, and I am no real intelligence: I follow a few \
+I am Legato's built-in offline model. I need no key and no network, and I am not really intelligent: I follow a few \
 simple rules. Everything around me is real, though, so you can try it out. For example:
 
 - What time is it?
@@ -89,7 +89,7 @@ _OPERATORS: Final = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/
 _REMIND: Final = "Say it as in “remind me in 20 minutes to stretch”, or type `/remind in 20 minutes stretch`."
 _KEPT_REMINDER: Final = re.compile(r"Stored: number \d+: (?P<what>.+?) \((?P<when>.+)\)$")
 _NO_SEARCH: Final = (
-    "I cannot search the web yet: nobody has set a search up. Run `legato init` in a shell, which offers SearXNG (a "
+    "I cannot search the web yet: no search is set up. Run `legato init` in a shell, which offers SearXNG (a "
     "server of your own), Brave, Tavily, and ddgs, which needs no key; then ask again."
 )
 _FOUND: Final = re.compile(r"^\[(\d+)\] (.+)$", re.M)

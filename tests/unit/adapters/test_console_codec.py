@@ -94,26 +94,26 @@ class TestJsonIn:
             ("hello", "Line 3 is not valid JSON (Expecting value at column 1)"),
             ('{"text": "hi"', "Line 3 is not valid JSON ("),
             ('{"text": "hi"} {"text": "ho"}', "Line 3 is not valid JSON (Extra data"),
-            ('["hi"]', "Line 3 is no message (Expected `object`, got `array`)"),
-            ('"hi"', "Line 3 is no message (Expected `object`, got `str`)"),
-            ("12", "Line 3 is no message (Expected `object`, got `int`)"),
-            ("true", "Line 3 is no message (Expected `object`, got `bool`)"),
-            ("null", "Line 3 is no message (Expected `object`, got `null`)"),
-            ("{}", "Line 3 is no message (Object missing required field `text`)"),
-            ('{"text": null}', "Line 3 is no message (Object missing required field `text`)"),
-            ('{"text": 5}', "Line 3 is no message (Expected `str`, got `int` - at `$.text`)"),
-            ('{"text": ["hi"]}', "Line 3 is no message (Expected `str`, got `array` - at `$.text`)"),
-            ('{"text": "hi", "chat": 5}', "Line 3 is no message (Expected `str | null`, got `int` - at `$.chat`)"),
+            ('["hi"]', "Line 3 is not a message (Expected `object`, got `array`)"),
+            ('"hi"', "Line 3 is not a message (Expected `object`, got `str`)"),
+            ("12", "Line 3 is not a message (Expected `object`, got `int`)"),
+            ("true", "Line 3 is not a message (Expected `object`, got `bool`)"),
+            ("null", "Line 3 is not a message (Expected `object`, got `null`)"),
+            ("{}", "Line 3 is not a message (Object missing required field `text`)"),
+            ('{"text": null}', "Line 3 is not a message (Object missing required field `text`)"),
+            ('{"text": 5}', "Line 3 is not a message (Expected `str`, got `int` - at `$.text`)"),
+            ('{"text": ["hi"]}', "Line 3 is not a message (Expected `str`, got `array` - at `$.text`)"),
+            ('{"text": "hi", "chat": 5}', "Line 3 is not a message (Expected `str | null`, got `int` - at `$.chat`)"),
             (
                 '{"text": "hi", "thread": {}}',
-                "Line 3 is no message (Expected `str | null`, got `object` - at `$.thread`)",
+                "Line 3 is not a message (Expected `str | null`, got `object` - at `$.thread`)",
             ),
-            ('{"text": "hi", "id": true}', "Line 3 is no message (Expected `str | null`, got `bool` - at `$.id`)"),
+            ('{"text": "hi", "id": true}', "Line 3 is not a message (Expected `str | null`, got `bool` - at `$.id`)"),
             ('{"text": "hi", "chat": ""}', 'Line 3 has a "chat" that is empty, or holds'),
             ('{"text": "hi", "user": "\\ud800"}', 'Line 3 has a "user" that is empty, or holds'),
-            ('{"text": "hi", "stream": 1}', "Line 3 is no message (Expected `bool`, got `int` - at `$.stream`)"),
-            ('{"text": "hi", "txt": "ho"}', "Line 3 is no message (Object contains unknown field `txt`)"),
-            ('{"text": "hi", "\\ud800": "ho"}', "Line 3 is no message ("),
+            ('{"text": "hi", "stream": 1}', "Line 3 is not a message (Expected `bool`, got `int` - at `$.stream`)"),
+            ('{"text": "hi", "txt": "ho"}', "Line 3 is not a message (Object contains unknown field `txt`)"),
+            ('{"text": "hi", "\\ud800": "ho"}', "Line 3 is not a message ("),
             ("[" * 100_000, "Line 3 is not valid JSON (a number or the nesting is too large)"),
             ('{"text": ' + "9" * 5000 + "}", "Line 3 is not valid JSON (a number or the nesting is too large)"),
         ],
@@ -133,7 +133,7 @@ class TestJsonIn:
     def test_a_line_that_was_too_long(self) -> None:
         got = codec.decode_json(InputLine(number=4, data=None))
         assert isinstance(got, Complaint)
-        assert got.text == "Line 4 is longer than 16 MB and was skipped: send less text at once."
+        assert got.text == "Line 4 is longer than 16 MB and was skipped: send less text in one line."
 
     def test_a_complaint_is_addressed_as_well_as_the_line_allows(self) -> None:
         got = codec.decode_json(line('{"text": 5, "chat": "c", "id": "7"}'))

@@ -110,7 +110,7 @@ def test_an_empty_window_says_how_it_is_filled() -> None:
 
 def test_a_copy_of_a_compacted_session_says_where_its_compactions_are() -> None:
     copied = joined(window(replace(shares(50), compactions=1), [], [], [], [], (), frame("person")))
-    assert "Nothing was compressed since /resume or /branch." in copied
+    assert "Nothing has been compressed since /resume or /branch." in copied
     assert "I have not compressed this conversation." not in copied
 
 
@@ -221,7 +221,7 @@ def test_the_operator_sees_four_figures_and_each_platform() -> None:
 
 
 def test_the_operator_sees_todays_cost_beside_the_budget() -> None:
-    assert "No budget limits" in joined(inside(seen(cost(0, 3.0), cost(1, 2.0)), ""))
+    assert "There is no limit" in joined(inside(seen(cost(0, 3.0), cost(1, 2.0)), ""))
     assert "Today: $2.0000 of the $5.00" in joined(inside(seen(cost(0, 3.0), cost(1, 2.0), budget=5.0), ""))
 
 

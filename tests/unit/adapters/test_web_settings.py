@@ -81,7 +81,7 @@ MODEL = {"where": "model", "provider": "own", "name": " m ", "address": " http:/
         (
             MODEL,
             [("save_model", CHOSEN, "k", True)],
-            "Saved. These settings hold from now on: a, b. These settings hold from the next start on: c. Say some",
+            "Saved. These settings apply from now on: a, b. These settings apply from the next start: c. Say some",
         ),
         (MODEL | {"name": " "}, [], "Choose a model first."),
         ({"where": "again"}, [("start_again",)], "Legato stops cleanly"),
@@ -97,7 +97,7 @@ MODEL = {"where": "model", "provider": "own", "name": " m ", "address": " http:/
                 ("save", "adapters.chat", "", {"token": "t\nu", "list": ""}, {"token": "", "list": "a"}, True),
                 ("try_platform", "chat"),
             ],
-            "Saved. These settings hold from now on: a, b. These settings hold from the next start on: c. It refuses.",
+            "Saved. These settings apply from now on: a, b. These settings apply from the next start: c. It refuses.",
         ),
         (
             {"where": "chat", "verb": "off", "was enabled": "true"},
@@ -136,7 +136,7 @@ async def test_a_model_that_was_tried_stays_in_its_form(verb: str, offered: tupl
     ("saved", "told", "later"),
     [
         (Saved(), "Nothing has changed.", False),
-        (Saved(files=("f",), later=("c",)), "Saved. These settings hold from the next start on: c.", True),
+        (Saved(files=("f",), later=("c",)), "Saved. These settings apply from the next start: c.", True),
         (Saved(files=("f",)), "Saved.", False),
         (Saved(problems=("a is no number",)), "Nothing was saved: a is no number", False),
     ],

@@ -86,7 +86,7 @@ def test_odd_things_are_named_or_mean_nothing() -> None:
 @pytest.mark.parametrize(
     ("code", "kind", "words"),
     [
-        (131047, ChatGone, "nobody wrote here for 24 hours"),
+        (131047, ChatGone, "nobody has written here for 24 hours"),
         (131026, ChatGone, "the person cannot be reached"),
         (131030, ChatGone, "a test number writes only to numbers on its list"),
         (132001, ChatGone, "refuses the template"),
@@ -153,7 +153,7 @@ def test_names_and_settings_that_cannot_work_are_refused() -> None:
     assert PLATFORM.place_problem("#choir") is not None
     wrong = WhatsAppSettings(enabled=True, url="http://bot.example.org/whatsapp")
     assert [keys[0] for keys, _ in wrong.contradictions()] == ["number", "token", "secret", "url"]
-    with pytest.raises(ValueError, match="no telephone number"):
+    with pytest.raises(ValueError, match="not a telephone number"):
         WhatsAppSettings(number="+49170")
 
 

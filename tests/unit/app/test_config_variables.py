@@ -48,7 +48,7 @@ def test_editors_may_write_it_as_they_do(tmp_path: Path, start: str) -> None:
 
 
 def test_lines_that_set_nothing_are_told_with_their_number_and_not_repeated(tmp_path: Path) -> None:
-    sentence = "this is no NAME=value; correct it, or put a # in front"
+    sentence = "this is not NAME=value; correct it, or put a # in front"
     text = "A=1\n\n\nsk-123456 a key alone\nB\nC='open\n"
     assert problems(tmp_path, text) == [f".env:{line}: {sentence}" for line in (4, 5, 6)]
 

@@ -66,13 +66,13 @@ def test_settings_and_secrets_of_ones_own_lie_in_the_folder(home: Path) -> None:
 def test_a_link_that_leads_nowhere_is_told(home: Path) -> None:
     (own(home, "") / "config.yaml").unlink()
     (home / ".legato/config.yaml").symlink_to("/not/there.yaml")
-    with pytest.raises(ConfigError, match=r"config\.yaml: /not/there\.yaml, to which this link leads, is not there"):
+    with pytest.raises(ConfigError, match=r"config\.yaml: /not/there\.yaml, to which this link points, does not exist"):
         started(home)
 
 
 def test_a_file_in_place_of_the_folder_is_told(home: Path) -> None:
     (home / ".legato").touch()
-    with pytest.raises(ConfigError, match=r"\.legato is no folder: move it away, or set LEGATO_HOME"):
+    with pytest.raises(ConfigError, match=r"\.legato is not a folder: move it away, or set LEGATO_HOME"):
         started(home)
 
 

@@ -173,7 +173,7 @@ def test_a_check_says_who_may_talk() -> None:
     assert may_talk((), (), pairing=False).startswith("nobody may talk, because ")
     for public in ("telegram:*", "telegram:*@*"):
         told = may_talk(("telegram:1", public), (), pairing=True)
-        assert told == "EVERYBODY on telegram may talk, at your cost; telegram:*@CHAT lets in the people of one chat"
+        assert told == "EVERYBODY on telegram may talk, at your cost; telegram:*@CHAT lets in everyone in one chat"
     assert "EVERYBODY" not in may_talk(("telegram:*@-100123",), (), pairing=True)
     told = may_talk(("telegram:1", "telegram:2"), ("telegram:1",), pairing=False)
     assert told == "access.allow names 2, access.admins names 1; strangers get no answer"
@@ -221,7 +221,7 @@ async def test_a_check_says_how_much_of_the_search_index_is_left() -> None:
     store.status.return_value = StoreStatus(waiting=0, unsent=0, dead=0, sessions=3, unindexed=1_234)
     assert (await _store(store, None)).detail == (
         "3 sessions, 0 messages waiting, 0 not yet shown;"
-        " the search index is made anew while the gateway runs: 1,234 messages left"
+        " the search index is rebuilt while the gateway runs: 1,234 messages left"
     )
 
 

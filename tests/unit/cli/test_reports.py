@@ -86,9 +86,8 @@ def test_a_message_that_was_given_up_has_its_tries() -> None:
 def test_a_chain_of_sessions_says_what_each_compaction_did() -> None:
     made = {"trigger": "auto", "work": None, "tokens_before": 9_000, "tokens_after": 1_000}
     assert lineage_text([ENDED, {**SESSION, "compaction": made}]) == (
-        "id   started           ended        messages  key\n"
-        "s_22 2026-01-02 03:04  compressed          3  telegram:5\n"
-        "  ↓ compressed (auto): ~9,000 → ~1,000 tokens; no account of it was kept\n"
+        "id   started           ended        messages  key\ns_22 2026-01-02 03:04  compressed          3  telegram:5\n"
+        "  ↓ compressed (auto): ~9,000 → ~1,000 tokens; no details were kept\n"
         "s_1  2026-01-02 03:04  open                3  telegram:5  “Tea”"
     )
 

@@ -70,7 +70,7 @@ def test_a_worker_that_hangs_is_named_and_the_others_are_asked(first: int) -> No
     assert status_text([silent]) == sentence
     answers = reloaded(monitor)
     assert answers[1] == silent
-    assert reload_text(answers) == f"These settings hold from now on: model.name.\n{sentence}"
+    assert reload_text(answers) == f"These settings apply from now on: model.name.\n{sentence}"
 
 
 def test_one_that_hangs_alone_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,10 +129,13 @@ def test_what_is_unusual_has_its_line(changed: dict[str, Any], line: str) -> Non
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        ({"changed": [], "waiting": ["a"]}, ["without a restart.", "These settings hold from the next start on: a."]),
+        (
+            {"changed": [], "waiting": ["a"]},
+            ["without a restart has changed.", "These settings apply from the next start: a."],
+        ),
         (
             {"changed": ["a", "b"], "waiting": [], "held": ["c"]},
-            ["These settings hold from now on: a, b.", "These settings wait: c. They give more rights"],
+            ["These settings apply from now on: a, b.", "These settings wait: c. They give more rights"],
         ),
         ({"problems": ["p", "q"], "changed": ["a"]}, ["Nothing has changed:\np\nq"]),
     ],

@@ -131,8 +131,8 @@ async def test_a_programs_key_is_kept_for_ten_minutes_and_asked_for_again_where_
     ("code", "said"),
     [
         ("raise SystemExit(3)", r"gave no key \(exit code 3\)"),
-        ('print("two words")', "it printed no single word"),
-        ("pass", "it printed no single word"),
+        ('print("two words")', "it did not print exactly one word"),
+        ("pass", "it did not print exactly one word"),
         ('import sys; sys.exit("please log in")', "please log in"),
     ],
 )

@@ -92,7 +92,7 @@ def test_a_file_that_was_cut_off_gives_what_came_before_and_says_so(tail: str, d
 
 @pytest.mark.parametrize("data", [b"", b" ", b"hello", b"\x00\x01", b"<html>", b"1", b'"text"'])
 def test_a_foreign_file_is_refused(data: bytes) -> None:
-    with pytest.raises(UserError, match="no JSON array"):
+    with pytest.raises(UserError, match="not a JSON array"):
         elements(data)
 
 
@@ -101,7 +101,7 @@ def test_a_foreign_file_is_refused(data: bytes) -> None:
 def test_an_entry_that_is_no_object_costs_itself_alone(other: str, drip: int) -> None:
     found, left_out = elements(f'[{other},{{"a": 1}}, {other} ,{{"c": 3}},{other}]'.encode(), drip=drip, most=100)
     assert found == [{"a": 1}, {"c": 3}]
-    assert left_out == {"entries that are no conversations": 3}
+    assert left_out == {"entries that are not conversations": 3}
 
 
 @pytest.mark.parametrize("data", [b"[1, 2]", b'["text"]', b"[null]"])

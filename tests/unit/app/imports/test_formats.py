@@ -372,7 +372,7 @@ def test_lines_of_sessions(brought: Callable[[str, Any], Brought]) -> None:
         ("a", [("user", "q1"), ("assistant", "a1")]), ("b", [("user", "q2")]), ("a (2)", [("user", "q3")]),
         ("export.jsonl", [("user", "q4")]),
     ]  # fmt: skip
-    assert left_out == {"instructions and settings": 1, "lines that are no JSON object": 3, "lines without a role": 1}
+    assert left_out == {"instructions and settings": 1, "lines that are not JSON objects": 3, "lines without a role": 1}
 
 
 def test_a_conversation_a_line(brought: Callable[[str, Any], Brought]) -> None:
