@@ -78,7 +78,7 @@ class TranscriptionSettings(ServerSettings):
 
 class SpeechSettings(ServerSettings):
     """The bot speaks its answers, with a server that has OpenAI's /audio/speech (docs/voice.md). In a chat, /voice on
-    and /voice off control this.
+    and /voice off turn spoken answers on and off.
 
         speech: {base_url: "https://api.openai.com/v1", model: tts-1, api_key: "${OPENAI_API_KEY}"}
         speech: {base_url: "http://127.0.0.1:8880/v1", model: kokoro, voice: af_heart}    # a server of your own

@@ -101,7 +101,7 @@ Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_packag
 
 class Auxiliary(Section):
     """The conversation's own model does side work, such as summaries. With mode `custom`, the models in this section do
-    it instead. `compression.summary_model` names a model for summaries only."""
+    this work. `compression.summary_model` names a model for summaries only."""
 
     mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
@@ -120,9 +120,9 @@ class Context(Section):
 
 
 class SearchSettings(Section):
-    """How Legato finds past messages. A search compares words. With an embedding model, it also finds other words for
-    the same thing. The server of the embedding model, which has OpenAI's /embeddings, receives every message once, and
-    every question.
+    """How Legato finds past messages. A search compares words. With an embedding model, a search also finds other words
+    for the same thing. The server of the embedding model, which has OpenAI's /embeddings, receives every message once,
+    and every question.
 
         search: {embeddings: {provider: ollama, name: nomic-embed-text}}
         search: {embeddings: {provider: openai, name: text-embedding-3-small}}
@@ -187,8 +187,8 @@ class StoreSettings(Section):
 
 class ToolSettings(OutputLimits):
     """`tools` says which tools the model has, and who may use them. In `offered`, write people as in `access`, a
-    platform's name, or `*` for everybody. For each person, only the closest entry counts. In a list of tools,
-    `*` stands for any characters, and `-name` removes a tool. A list with only removals keeps all other tools.
+    platform's name, or `*` for everyone. For each person, only the closest entry counts. In a list of tools, `*` stands
+    for any characters, and `-name` removes a tool. A list with only removals keeps all other tools.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
         admins_only: [shell, "github_*"]
