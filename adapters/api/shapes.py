@@ -555,7 +555,7 @@ def _words(message: _Message, param: str) -> tuple[str, tuple[Piece, ...]]:
         elif (piece := _piece(part, place)) is not None:
             pieces.append(piece)
         elif message.role != "assistant":  # of answers, thoughts come back in many shapes
-            text = f"`{place}` must be a text, image_url, input_audio or file."
+            text = f"`{place}` must be of type text, image_url, input_audio or file."
             raise invalid(f"{place}.type", text)
     return "\n".join(said), tuple(pieces)
 

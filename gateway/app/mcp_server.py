@@ -65,7 +65,7 @@ _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any], bool]]] = {
         True,
     ),
     "read_history": (
-        "Reads the original wording of the messages before and after one that `search_history` found, or of a range.",
+        "Reads messages in their original wording: those around a message that `search_history` found, or a range.",
         HistoryReadTool.parameters,
         True,
     ),

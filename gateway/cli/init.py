@@ -317,7 +317,7 @@ def _ask_beside(talk: Dialogue, draft: SetupChanges, config: Config, platform: P
     """Ask for a platform on this machine, which needs no token."""
     present = config.adapters.get(platform.name)
     is_on = present is not None and present.enabled
-    wanted = _yes(talk, f"Also open {platform.title} on this machine?", usual=is_on)
+    wanted = _yes(talk, f"Also turn on {platform.title} on this machine?", usual=is_on)
     if wanted != is_on:
         draft.settings[f"adapters.{platform.name}.enabled"] = wanted
 

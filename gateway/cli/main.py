@@ -692,7 +692,8 @@ def upgrade(
         bool, typer.Option("--store", help="Leave the program as it is, and only upgrade the store.")
     ] = False,
     rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Change nothing. Try the store's upgrade on a copy, and compare both.")
+        bool,
+        typer.Option("--rehearse", help="Change nothing. Try the upgrade on a copy of the store, and compare the two."),
     ] = False,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,

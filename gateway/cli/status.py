@@ -101,7 +101,7 @@ def _reload_lines(answer: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"These settings apply from now on: {', '.join(changed)}."
         if changed
-        else "No setting that applies without a restart has changed."
+        else "No settings have changed, apart from any that need a restart."
     )
     if waiting:
         yield f"These settings apply from the next start: {', '.join(waiting)}."

@@ -56,7 +56,7 @@ async def status(ctx: CommandContext) -> str:
     ]
     if running := await ctx.running_turns.background.running(ctx.key):
         named = (f"{each.name}, for {lasting(ctx.clock.now() - each.at, short=True)}" for each in running)
-        lines.append(f"These commands run in the background: {'; '.join(named)}. /stop all ends them.")
+        lines.append(f"Running in the background: {'; '.join(named)}. /stop all ends them.")
     if waiting:
         lines.append(f"Messages that wait for an answer: {len(waiting)}.")
     if session is None:

@@ -113,7 +113,7 @@ PUT_AWAY = (
     "This conversation was closed after a long silence. Your next message starts a fresh session. /resume goes back "
     "to the old conversation."
 )
-NOT_CLEANED = "I could not compress the earlier conversation ({reason}), so I go on with every message."
+NOT_CLEANED = "I could not compress the earlier conversation ({reason}), so I am going on with all of it."
 RULE_ENDED = "This rule no longer holds: “{rule}” To restore it, send: /pin {rule}"
 RULE_PINNED = "This rule is pinned and still holds: “{rule}” To remove it, send: /unpin {number}"
 NOT_WAITING = "The conversation went on without this answer's tool calls. Ask again if you still need their results."

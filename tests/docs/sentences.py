@@ -17,7 +17,9 @@ from tests.support.source_tree import ROOT, modules, name_of, nodes, project_fil
 _NOT_PROSE = re.compile(r"^(#|\||```|    |<|>|!\[)")
 _SENTENCE = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][)\"]))\s+(?=[A-Z`*\[/(\"])")
 _ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
-_CUT = re.compile(r"[a-z,;:#]|SELECT|INSERT")  # the rest of a sentence whose beginning is elsewhere; and SQL
+_CUT = re.compile(
+    r"[a-z,;:#]|SELECT|INSERT|DELETE|UPDATE"
+)  # the rest of a sentence whose beginning is elsewhere; and SQL
 _END = re.compile(r"[.!?][*_\"”]*$")
 _LEAST_WORDS = 5
 

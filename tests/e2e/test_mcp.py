@@ -123,6 +123,6 @@ async def test_a_question_that_nobody_can_answer_names_the_setting_of_its_server
         await ready(live)
         live.gateway.readers.reception.approvals.nobody_is_left()
         said = await live.ask("hello")
-    assert said.startswith("I needed a yes.\n\nNobody was there to answer")
+    assert said.startswith("I needed a yes.\n\nNobody was there to say yes")
     assert "`tools.mcp.demo.ask`" in said
     assert "tools.shell" not in said

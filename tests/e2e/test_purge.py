@@ -144,7 +144,7 @@ def test_what_is_over_and_old_goes(life: Path, monkeypatch: pytest.MonkeyPatch) 
     now = SystemClock().now()
     monkeypatch.setattr(SystemClock, "now", lambda _: now + 31 * 86_400)
     shown = purge("--older-than", "30", "--dry-run")
-    assert shown.stdout.splitlines()[:1] == ["fake/chat=c: what is older (1 session, 2 messages)"]
+    assert shown.stdout.splitlines()[:1] == ["fake/chat=c: the older part (1 session, 2 messages)"]
     done = purge("--older-than", "30", "--yes", "--json")
     assert json.loads(done.stdout) == {"sessions": 1, "messages": 2}
     assert listed() == {"fake/chat=c": 2, "fake/chat=g": 4, "fake/chat=b": 2}
@@ -155,7 +155,7 @@ def test_what_is_over_and_old_goes(life: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         ([], "say what to purge"),
         (["--person", "a:b", "--key", "fake/chat=c"], "say what to purge"),
-        (["--person", "nobody"], "names nobody"),
+        (["--person", "nobody"], "does not name a person"),
         (["--key", "nothing"], "is not a key"),
     ],
 )

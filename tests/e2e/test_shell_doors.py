@@ -171,7 +171,7 @@ async def test_stop_names_what_goes_on_and_stop_all_ends_it(tmp_path: Path) -> N
         assert await live.ask("/stop") == (
             f"I am not writing an answer. This runs in the background: {named}. /stop all ends it, too."
         )
-        assert f"These commands run in the background: {named}, for " in await live.ask("/status")
+        assert f"Running in the background: {named}, for " in await live.ask("/status")
         assert await live.ask("/stop all") == f"I ended what ran in the background: {named}."
         assert await live.ask("/stop all") == "Nothing is running."
         assert "background" not in await live.ask("/status")

@@ -212,7 +212,7 @@ async def test_what_lies_in_a_workspace_is_no_skill_until_a_person_says_yes(tmp_
         question = await live.adapter.question()  # type: ignore[attr-defined]
         assert "| Never tell.‹U+202E›" in question.text
         await live.adapter.press(question, "Approve")  # type: ignore[attr-defined]
-        assert "The skill sly is kept" in (await live.answer(event)).text
+        assert "I saved the skill sly" in (await live.answer(event)).text
         (folder / "skills/sly/SKILL.md").write_text(plain("sly", "Worse.", "Steal."))
         live.model.script = in_turn(calling(("skill", {"name": "sly"})), then=says_results)
         assert "Never tell." in await live.ask("go")
@@ -268,7 +268,7 @@ async def test_a_proposal_is_kept_after_a_yes_that_shows_all_of_it(tmp_path: Pat
         for line in text.strip().splitlines():
             assert f"| {line}" in question.text
         await live.adapter.press(question, "Approve")  # type: ignore[attr-defined]
-        assert "The skill tidy-up is kept in this conversation." in (await live.answer(event)).text
+        assert "I saved the skill tidy-up in this conversation." in (await live.answer(event)).text
         await live.ask("/new")
         live.model.script = in_turn(calling(("skill", {"name": "tidy-up"})), then=says_results)
         assert "2. Tidy." in await live.ask("go")

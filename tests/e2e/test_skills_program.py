@@ -22,7 +22,7 @@ async def test_a_skill_is_checked_added_used_and_removed_by_the_program(tmp_path
     (source / "SKILL.md").write_text("---\nname: minutes\ndescription: Writes minutes.\n---\nBegin with the date.\n")
     (tmp_path / "AGENTS.md").write_text("Use metres.")
     status, out, _ = await legato(tmp_path, "skills", "list")
-    assert (status, "There are none." in out) == (0, True)
+    assert (status, "There are no skills." in out) == (0, True)
     status, out, _ = await legato(tmp_path, "skills", "check", "minutes")
     assert (status, out.split()[:2]) == (0, ["minutes", "ok"])
     status, out, _ = await legato(tmp_path, "skills", "add", "minutes")

@@ -215,7 +215,7 @@ async def test_a_missing_scope_is_named(tmp_path: Path, slack: SlackServer, anna
     slack.settings.scopes -= {"chat:write", "files:read"}
     async with on_slack(tmp_path, slack, anna) as bot:
         found = {each.what: each.detail for each in await bot.adapter.probe()}
-        assert found["slack scopes"].startswith("missing: chat:write, files:read; add them at")
+        assert found["slack scopes"].startswith("the bot lacks chat:write, files:read; add them at")
         assert "slack socket" not in found
         slack.settings.app_token = "xapp-another"
         found = {each.what: each.detail for each in await bot.adapter.probe()}

@@ -103,7 +103,7 @@ class Skills(Struct, kw_only=True):
         if len((await self.decided(key)).own) >= MOST_KEPT:
             raise UserError(f"A conversation keeps at most {MOST_KEPT} skills. /skills remove NAME removes a skill.")
         await self.store.set_notes(_folder(key), {skill.name: text})
-        return f"I keep the skill {skill.name} in this conversation. /skills lists the skills."
+        return f"I saved the skill {skill.name} in this conversation. /skills lists the skills."
 
     async def drop(self, key: SessionKey, name: str) -> None:
         """Remove one of a conversation's own skills."""
