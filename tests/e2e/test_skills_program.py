@@ -68,7 +68,7 @@ async def test_a_proposal_outlives_the_program_and_is_kept_once(
         program.process.kill()
     async with chatting(tmp_path) as program:
         program.send({"id": "3", "text": "/approve"})
-        while "is kept" not in json.dumps(program.lines):
+        while "I saved the skill" not in json.dumps(program.lines):
             assert await program.read_line()
         program.send({"id": "4", "text": "/new"}, {"id": "5", "text": 'call skill {"name": "minutes"}'})
         assert "Begin with the date." in (await program.until_answered("5"))[0]["text"]

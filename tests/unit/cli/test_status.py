@@ -131,7 +131,7 @@ def test_what_is_unusual_has_its_line(changed: dict[str, Any], line: str) -> Non
     [
         (
             {"changed": [], "waiting": ["a"]},
-            ["without a restart has changed.", "These settings apply from the next start: a."],
+            ["apart from any that need a restart.", "These settings apply from the next start: a."],
         ),
         (
             {"changed": ["a", "b"], "waiting": [], "held": ["c"]},
