@@ -46,11 +46,11 @@ _OUT_OF_STEPS: Final[Sequence[Message]] = ({"role": "user", "content": OUT_OF_ST
 NO_WORDS_LEFT = "I used up all the steps I may take for one message, and I am not done. Ask me to go on."
 
 ENDED_EARLY: Mapping[StopReason, str] = {
-    "length": "The answer reached the model's output limit. /continue lets me go on where the answer stopped.",
-    "refused": "The model or its provider declined to say more. Put your message differently, or try another /model.",
+    "length": "The answer reached the model's output limit. To let me go on from there, send /continue.",
+    "refused": "The model or its provider refused to say more. Put your message differently, or try another /model.",
 }
-REPEATED = "I began to say the same again and again, so I stopped. /retry lets me answer again."
-NOT_TAKEN = "No model that could answer accepts {names}. Leave {names} out, or choose another model."
+REPEATED = "I started repeating myself, so I stopped. /retry lets me answer again."
+NOT_TAKEN = "None of the models that could answer accepts {names}. Leave {names} out, or choose another model."
 TOO_SMALL = "max_tokens leaves no room for an answer: raise it, or leave it out."
 SHORTENED = "A spend cap stopped this answer. The operator can raise {key}."
 
@@ -163,7 +163,7 @@ class Asking(Struct, kw_only=True):
             if completed.stop == "refused":
                 completed = replace(completed, tool_calls=())
                 if not completed.text.strip(_BLANK):
-                    raise ContentRefused("The model declined to answer.")
+                    raise ContentRefused("The model refused to answer.")
             said = completed.text.strip(_BLANK)
             if (last and said) or ((said or completed.tool_calls) and not completed.cut_call):
                 return await self._kept(conversation, completed, shortened, last=last)

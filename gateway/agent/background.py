@@ -176,12 +176,12 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
         self.folder(key).mkdir(mode=0o700, parents=True, exist_ok=True)
         known = self.known(key)
         if sum(not each.outcome for each in known) >= _AT_ONCE:
-            raise ToolError(f"{_AT_ONCE} commands run in the background already; end one, or wait until one has ended.")
+            raise ToolError(f"{_AT_ONCE} commands already run in the background; end one, or wait until one has ended.")
         for each in known[: 1 - _KEPT]:
             if each.outcome:
                 self._remove(each)
         if sum(not each.outcome for folder in self.root.iterdir() for each in _known(folder)) >= _IN_ALL:
-            raise ToolError(f"{_IN_ALL} commands of all conversations run in the background: try again later.")
+            raise ToolError(f"{_IN_ALL} commands of all conversations already run in the background: try again later.")
         number, now = max((each.number for each in known), default=0) + 1, self.clock.now()
         while _file(self.folder(key), number, "json").exists():  # of one whose program died before it was written down
             number += 1

@@ -35,15 +35,15 @@ NEAR: Final = 0.8  # of a cap: then the person is told once
 NEARLY_REACHED: Final = "{whose} spend cap of {limit} is nearly used up. {left} is left{until}."
 
 REACHED = (
-    "{whose} spend cap of {limit} leaves no room for another answer: {spent} is spent or set aside, and {this} "
+    "{whose} spend cap of {limit} does not allow another answer: {spent} is spent or set aside, and {this} "
     "could cost up to {amount}. {way_out}, or the operator can raise {key}."
 )
 UNPRICED = (
-    "I do not know what the model {model} costs, so I could not keep to the spend cap. Choose another model with "
+    "I do not know what the model {model} costs, so I could not apply the spend cap. Choose another model with "
     "/model, or ask the operator to set model.prices."
 )
 UNPRICED_AT_START = (
-    "{where}.prices: no price is known for {model}, so the caps in budgets could not be kept; say what it costs in USD "
+    "{where}.prices: no price is known for {model}, so the caps in budgets cannot be applied; say what it costs in USD "
     "per million tokens, for example {{input: 1, output: 4}} (0 and 0 for a server of your own), or remove the caps"
 )
 
@@ -201,7 +201,7 @@ def _sentence(reached: CapReached, worst: WorstCase, now: float) -> str:
     elif cap.resets_at is None:
         way_out = "/new starts a conversation with a cap of its own"
     else:
-        way_out = f"The cap starts anew in {lasting(cap.resets_at - now)}"
+        way_out = f"The cap resets in {lasting(cap.resets_at - now)}"
     return REACHED.format(
         whose=whose,
         limit=written(cap.limit),

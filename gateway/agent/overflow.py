@@ -29,7 +29,7 @@ SWITCHED_OFF = (
 )
 
 TOO_LARGE_ALONE = (
-    "Your message is too large for the model, and I can compress nothing before it. Send less text at once, or "
+    "Your message is too large for the model, and there is nothing before it to compress. Send less text at a time, or "
     "fewer and smaller files."
 )
 

@@ -88,5 +88,5 @@ class MakeImageTool:
             content = await context.files.content(await chosen(context.files, wanted))
         mime = picture_type(content or b"")
         if not content or mime is None:
-            raise ToolError(f"{wanted[:100]!r} is no picture that is still kept, so it cannot be changed.")
+            raise ToolError(f"{wanted[:100]!r} is not a picture that is still kept, so it cannot be changed.")
         return f"picture.{mime.removeprefix('image/')}", content, mime

@@ -75,7 +75,7 @@ _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any], bool]]] = {
         True,
     ),
     "remember": (
-        "Has Legato remember a fact about this person for good, as one short sentence that can be understood alone. No "
+        "Makes Legato remember a fact about this person, in one short sentence that makes sense by itself. No "
         "credentials.",
         schema("text", text={"type": "string", "minLength": 1, "maxLength": LONGEST_FACT}),
         False,

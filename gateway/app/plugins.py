@@ -49,7 +49,7 @@ def providers() -> Mapping[str, ProviderPlugin]:
         for vendor in _tuple_of(Vendor, vendors, f"{source} must be a tuple of vendors"):
             api = found.get(vendor.api or USUAL_API)
             if api is None:
-                raise ConfigError([f"{source}: {vendor.name} speaks {vendor.api!r}, which is no wire format"])
+                raise ConfigError([f"{source}: {vendor.name} speaks {vendor.api!r}, which is not a wire format"])
             rows[vendor.name] = as_provider(vendor, api)
             named.append((vendor.name, source))
     _refuse_twins("provider", named)

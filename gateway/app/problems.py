@@ -114,12 +114,12 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
     for name, platform in signs.platforms.items():
         yield from _of_platform(name, platform)
         if _grows([*(each.platforms.get(name) for each in before), platform], signs.at - before[0].at if before else 0):
-            yield "outbox_grows", name, f"{counted(platform.unsent, 'message')} wait to be shown, but none goes out"
+            yield "outbox_grows", name, f"{counted(platform.unsent, 'message')} wait to be shown, but none is sent"
         if platform.failed_sends >= _FAILS and platform.fails_for >= _FAILS_FOR:
             yield "sends_fail", name, f"{platform.failed_sends} attempts to show a message failed, and none succeeded"
     for name, seconds in signs.idle.items():
         if seconds >= _LANE_STILL:
-            yield "lane_still", name, f"a message has waited {lasting(seconds)}, and nobody answers it"
+            yield "lane_still", name, f"a message has waited {lasting(seconds)} without an answer"
     for job in signs.ended:
         yield (
             "job_ended",
@@ -129,11 +129,11 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
     if signs.away is not None:
         yield "model_away", signs.model, signs.away
     if signs.silent_for >= max(_MODEL_SILENT, signs.patience):
-        yield "model_silent", signs.model, f"the model has given no sign for {lasting(signs.silent_for)}"
+        yield "model_silent", signs.model, f"the model has not responded for {lasting(signs.silent_for)}"
     if signs.lost:
         yield "process_gone", "", "another process died or hangs; the others take over its work"
     if signs.lag >= _LAGS:
-        yield "loop_lags", "", f"everything stood still for {signs.lag:.0f} seconds"
+        yield "loop_lags", "", f"everything stopped for {signs.lag:.0f} seconds"
     if signs.writes_for >= _WRITER_STILL:
         yield "writer_still", "", f"a write to the store has not ended for {lasting(signs.writes_for)}"
     if signs.store_error is not None:
@@ -152,7 +152,7 @@ def _of_platform(name: str, platform: PlatformSigns) -> Iterator[tuple[Kind, str
     elif platform.state == "pauses":
         yield "platform_down", name, "the platform's reader met an error, and pauses; the log says which"
     elif platform.still_for is not None:
-        yield "reader_still", name, f"the platform's reader has given no sign for {lasting(platform.still_for)}"
+        yield "reader_still", name, f"the platform's reader has not responded for {lasting(platform.still_for)}"
     elif platform.deaf_for >= ASK_SECONDS:
         yield "deaf", name, "the platform's server has messages for the bot, but none of them arrives"
 

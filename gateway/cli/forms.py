@@ -330,7 +330,7 @@ def refuse_odd(now: Present, draft: SetupChanges, *, owner: bool) -> None:
     """Raise UserError for what nobody means, or may not do here. A page shows values, so none of its own may fetch a
     variable's. `owner`: of this machine."""
     if unfit := [name for name, secret in draft.secrets.items() if not fits(secret)]:
-        raise UserError(f"{unfit[0]} holds characters that no key has. Copy the key again.")
+        raise UserError(f"{unfit[0]} contains characters that a key never has. Copy the key again.")
     for key, value in draft.settings.items():
         path = (key,) if isinstance(key, str) else key
         names, texts = _parts_of(value)

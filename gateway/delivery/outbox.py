@@ -71,10 +71,10 @@ ISOLATION_ABORTS = Counter(
 )
 
 MAYBE_MISSING = (
-    "I sent a message here more than once, and never learned whether it arrived. /last shows my last answer again."
+    "I sent a message here more than once, and do not know whether it arrived. /last shows my last answer again."
 )
 WITHHELD = "I could not show {answers} here. /last shows {whose}."
-OUTCOME_UNKNOWN = "nobody knows whether this was shown"
+OUTCOME_UNKNOWN = "it is not known whether this was shown"
 
 _FIRST_RETRY = 1.0
 _LAST_RETRY = 60.0

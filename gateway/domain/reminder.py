@@ -288,7 +288,7 @@ def next_moments(reminder: Reminder, said: str = "") -> str:
     """Return the next moment and the rule in words; `said` is the zone that need not be named."""
     often, due = reminder.often, reminder.due_at
     if reminder.parked:
-        return "waits until somebody writes in its chat"
+        return "waits until someone writes in its chat"
     if due is None:
         return often
     following = written(due, reminder.zone, said=said)

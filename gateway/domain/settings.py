@@ -84,7 +84,7 @@ def _filled_secret(value: SecretStr) -> SecretStr:
 def _token(value: SecretStr) -> SecretStr:
     token = value.get_secret_value().strip()
     if not (token.isascii() and token.isprintable()):  # no header takes it
-        raise ValueError("holds characters that no token has: copy it once more")
+        raise ValueError("has characters that a token never has: copy it again")
     return value
 
 

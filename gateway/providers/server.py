@@ -278,7 +278,7 @@ def key_of(api_key: str | None) -> str:
     """A key in the form for a header; "" if there is none. Raises ProviderRejected."""
     key = (api_key or "").strip()
     if not (key.isascii() and key.isprintable()):
-        raise ProviderRejected("The API key holds characters that no key has. Check model.api_key.")
+        raise ProviderRejected("The API key contains characters that a key never has. Check model.api_key.")
     return key
 
 

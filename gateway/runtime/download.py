@@ -111,11 +111,11 @@ class Downloader(Struct, frozen=True, kw_only=True):
             host = url.host
             written = literal(url.raw_host or "")
         except ValueError:
-            raise ToolError(f"{address[:200]!r} is no web address.") from None
+            raise ToolError(f"{address[:200]!r} is not a web address.") from None
         if url.scheme not in ("http", "https") or not host or len(str(url)) > _LONGEST_URL:
-            raise ToolError(f"{address[:200]!r} is no address that begins with http:// or https://.")
+            raise ToolError(f"{address[:200]!r} is not an address that begins with http:// or https://.")
         if url.user is not None or url.password is not None:
-            raise ToolError("Legato opens no address that holds a name and a password.")
+            raise ToolError("Legato does not open addresses that contain a name and a password.")
         if url.port not in self.ports:
             raise ToolError(f"Legato does not use port {url.port} here, only {', '.join(map(str, self.ports))}.")
         if written is not None and not self.allows(written):
@@ -149,7 +149,7 @@ class Downloader(Struct, frozen=True, kw_only=True):
             raise ToolError(f"{url.host} answered {response.status} ({phrase}).")
         mime = response.content_type if "Content-Type" in response.headers else ""
         if not self.accepts(mime):
-            raise ToolError(f"What lies there is of the type {mime[:100]}, which cannot be read here.")
+            raise ToolError(f"The address returned the type {mime[:100]}, which cannot be read here.")
         packed = bytearray()
         async for piece in response.content.iter_any():
             packed += piece

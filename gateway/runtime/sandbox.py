@@ -71,11 +71,11 @@ _CURES: Final = {
     ("prlimit", "execvp"): "prlimit is missing: apt-get install util-linux",
     ("Unknown option",): "bubblewrap is older than 0.8: install a newer one",
     ("mount proc",): "the container covers parts of /proc: start it with --security-opt systempaths=unconfined",
-    ("NETLINK",): "AF_NETLINK is kept from Legato: take it into RestrictAddressFamilies of the service",
+    ("NETLINK",): "Legato cannot use AF_NETLINK: add it to RestrictAddressFamilies in the service",
     ("namespace", "uid map", "RTM_NEWADDR", "not permitted", "denied"): _REFUSED,
 }
-_APPARMOR: Final = "AppArmor keeps user name spaces from bwrap: give it a profile"
-_OFF: Final = "user name spaces are off: sysctl "
+_APPARMOR: Final = "AppArmor keeps user namespaces from bwrap: give it a profile"
+_OFF: Final = "user namespaces are off: sysctl "
 _SWITCHES: Final = {
     "kernel/apparmor_restrict_unprivileged_userns": ("1", _APPARMOR),
     "kernel/unprivileged_userns_clone": ("0", f"{_OFF}kernel.unprivileged_userns_clone=1"),
@@ -415,7 +415,7 @@ def _explained(said: str) -> str:
     cure = next((cure for words, cure in _CURES.items() if any(each in said for each in words)), "")
     if cure == _REFUSED:
         switched = (cure for key, (value, cure) in _SWITCHES.items() if _setting(key) == value)
-        cure = next(switched, "a container or a service keeps user name spaces from Legato")
+        cure = next(switched, "a container or a service keeps user namespaces from Legato")
     return f"{cure or 'bubblewrap does not work here'} ({last[0].removeprefix('bwrap: ')})"
 
 

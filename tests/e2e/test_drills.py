@@ -291,7 +291,7 @@ async def heard(world: World, count: int) -> list[str]:
     once."""
 
     def told() -> list[str]:
-        return [each for each in world.alerts() if "stood still" not in each]
+        return [each for each in world.alerts() if "everything stopped" not in each]
 
     await world.adapter.until(lambda: len(told()) >= count)
     await world.live.quiet()

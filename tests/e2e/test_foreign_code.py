@@ -72,7 +72,7 @@ async def test_an_adapter_that_fails_to_send_with_a_foreign_error_is_asked_once_
     adapter.failures = [ValueError("a bug")]
     async with running(tmp_path, adapter=adapter, clock=clock) as live:
         event = await live.tell("hello")
-        assert await patient(live, event) == "↻ echo: hello", "nobody knows whether this was shown"
+        assert await patient(live, event) == "↻ echo: hello", "it is not known whether this was shown"
 
 
 class Breaking(FakeAdapter):

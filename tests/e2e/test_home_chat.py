@@ -61,7 +61,7 @@ async def test_config_yaml_names_one_until_then_for_alerts_events_and_looks(tmp_
         await live.adapter.until(lambda: "somebody paid" in live.adapter.shown())
         await looked(live, clock)
         await looked(live, clock, 15.0)
-        await live.adapter.until(lambda: "Legato — everything stood still for 5 seconds" in live.adapter.shown())
+        await live.adapter.until(lambda: "Legato — everything stopped for 5 seconds" in live.adapter.shown())
         assert live.gateway.upkeep.heartbeat is not None
         await live.gateway.upkeep.heartbeat()
         await live.quiet()

@@ -120,8 +120,8 @@ async def test_a_server_may_not_ask_for_secrets_but_may_give_a_link(tmp_path: Pa
         assert (await live.answer(event)).text == "paid"
         refused, unsafe, paid = results(model)
         assert refused.startswith("decline")
-        assert "it asked for a secret (Password), which nobody may type into a chat" in refused
-        assert "no safe one" in unsafe
+        assert "it asked for a secret (Password), which nobody should type into a chat" in refused
+        assert "not safe" in unsafe
         assert paid == "accept"
 
 

@@ -138,7 +138,7 @@ async def test_a_spend_cap_holds_for_pictures(world: World, painter: MediaServer
     budget: dict[str, Any] = {"budgets": Caps(daily_usd=0.05), "entry": {"prices": ModelPrices(input=0.0, output=0.0)}}
     async with world.bot(tools=by(painter, usd_per_picture=0.04), **budget) as bot:
         assert "is shown" in await told(world, bot)
-        assert "No picture was made: a spend cap leaves no room for it." in await told(world, bot)
+        assert "No picture was made: a spend cap does not allow it." in await told(world, bot)
     assert len(painter.asked) == 1
 
 

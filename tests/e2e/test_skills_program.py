@@ -44,7 +44,7 @@ async def test_a_skill_is_checked_added_used_and_removed_by_the_program(tmp_path
     status, out, _ = await legato(tmp_path, "skills", "remove", "minutes")
     assert (status, (tmp_path / "skills/minutes").exists()) == (0, False)
     status, _, err = await legato(tmp_path, "skills", "remove", "../minutes")
-    assert (status, "is no name of a skill" in err) == (1, True)
+    assert (status, "is not a skill name" in err) == (1, True)
 
 
 @pytest.mark.parametrize("store", ["sqlite", pytest.param("redis", marks=pytest.mark.slow)])

@@ -59,7 +59,7 @@ async def test_a_turn_that_cannot_be_paid_ends_with_a_sentence_and_without_a_cal
     async with running(tmp_path, config=config, model=model) as live:
         assert [await live.ask("one"), await live.ask("two")] == ["yes", "yes"]
         told = await live.ask("three")
-        assert told.startswith("This conversation's spend cap of $0.50 leaves no room for another answer: $0.4006 is")
+        assert told.startswith("This conversation's spend cap of $0.50 does not allow another answer: $0.4006 is")
         assert told.endswith("or the operator can raise budgets.per_session_usd.")
         assert len(model.requests) == 2
         # Commands still work, a fresh conversation has a cap of its own, and what was said is kept.
@@ -77,7 +77,7 @@ async def test_a_persons_day_spans_their_conversations_and_ends(tmp_path: Path) 
         await live.ask("/new")
         told = await live.ask("two")
         assert told.startswith("Your daily spend cap of $1.00")
-        assert "The cap starts anew in 12 h" in told
+        assert "The cap resets in 12 h" in told
         usage = (await live.ask("/usage")).splitlines()
         assert usage[-2:] == [
             "The cap for everybody today leaves $99.20 of $100.00 for the next 12 h",

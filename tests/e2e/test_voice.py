@@ -94,7 +94,7 @@ async def test_nothing_heard_is_said(world: World, scribe: TranscriptionServer, 
     scribe.says = text
     async with world.bot(transcription=by(scribe, model="gpt-4o-transcribe")) as bot:
         world.sends("voice", opus(1))
-        await bot.until_shown("🎙 I heard nothing in your voice message.", "seen")
+        await bot.until_shown("🎙 I could not hear anything in your voice message.", "seen")
         assert "a voice message, in which nothing was heard]" in world.heard()
 
 
@@ -103,7 +103,7 @@ async def test_what_the_server_believes_to_be_silence_is_silence(world: World, s
     scribe.segments = [{"no_speech_prob": 0.9, "avg_logprob": -1.4}]
     async with world.bot(transcription=by(scribe)) as bot:
         world.sends("voice", opus(1))
-        await bot.until_shown("🎙 I heard nothing in your voice message.", "seen")
+        await bot.until_shown("🎙 I could not hear anything in your voice message.", "seen")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ async def test_a_spend_cap_holds_for_what_is_written_down(world: World, scribe: 
         world.sends("voice", opus(12, b"1"))
         await bot.until_shown(QUOTE, "seen")
         world.sends("voice", opus(12, b"2"))
-        refused = "I could not write your voice message down: a spend cap leaves no room for it."
+        refused = "I could not write your voice message down: a spend cap does not allow it."
         await bot.until_shown(QUOTE, "seen", refused, "seen")
     assert scribe.asked == 1
 

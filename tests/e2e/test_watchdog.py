@@ -186,7 +186,7 @@ async def test_the_operators_chat_hears_of_each_kind_once_an_hour(tmp_path: Path
 
         await adapter.until(told)
         await live.quiet()
-        assert told() == ["Legato — everything stood still for 5 seconds"]
+        assert told() == ["Legato — everything stopped for 5 seconds"]
         await looked(live, clock, 3_610.0)
         await adapter.until(lambda: len(told()) == 2)
 
@@ -213,4 +213,4 @@ async def test_an_alert_whose_storing_takes_long_is_not_left_over(
         await live.adapter.until(lambda: live.adapter.shown("boss"))
         told.set()
         await live.quiet()
-        assert set(live.adapter.shown("boss")) == {"Legato — everything stood still for 5 seconds"}
+        assert set(live.adapter.shown("boss")) == {"Legato — everything stopped for 5 seconds"}

@@ -71,7 +71,7 @@ async def test_a_server_on_http_that_dies(unused_tcp_port: int) -> None:
             "it compresses its answers, although Legato asked for uncompressed answers",
         ),
         (401, {}, "it wants a login; an admin of this bot sends /mcp login demo"),
-        (403, {}, "it lets nobody in with these headers (HTTP 403)"),
+        (403, {}, "it does not let anyone in with these headers (HTTP 403)"),
         (200, {}, "8 MB"),
         (307, {"Location": "/sk-in-the-path/mcp/"}, "Redirect to http://127.0.0.1:{port} not followed"),
     ],

@@ -85,7 +85,7 @@ async def world(folder: Path, *habits: str, **settings: str) -> AsyncIterator[Wo
         ("token-elsewhere", "not followed"),
         ("other-resource", "does not match"),
         ("no-login", "the server asks for no login"),
-        ("never-satisfied", "it lets nobody in with these headers (HTTP 401)"),
+        ("never-satisfied", "it does not let anyone in with these headers (HTTP 401)"),
     ],
 )
 async def test_a_login_that_cannot_be_trusted(
@@ -144,7 +144,7 @@ async def test_an_app_that_somebody_registered(tmp_path: Path) -> None:
         ("token-endless", "more than 8 MB", True),
         ("token-elsewhere", "its login cannot be renewed now (HTTP 307)", True),
         ("token-html", "it wants a login; an admin of this bot sends /mcp login demo", True),
-        ("revoked", "its login is not valid any more; an admin of this bot sends /mcp login demo", False),
+        ("revoked", "its login is no longer valid; an admin of this bot sends /mcp login demo", False),
         ("damaged", "it wants a login; an admin of this bot sends /mcp login demo", True),
         ("of another address", "it wants a login; an admin of this bot sends /mcp login demo", True),
         ("never-satisfied", "it wants a login; an admin of this bot sends /mcp login demo", True),

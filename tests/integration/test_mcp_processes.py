@@ -39,7 +39,7 @@ async def test_what_is_printed_beside_messages_is_passed_over() -> None:
 
 async def test_a_server_that_prints_without_end_is_ended() -> None:
     async with running(raw("floods")) as it:
-        assert it.server.failure == "it prints what is no message"
+        assert it.server.failure == "it prints something that is not a message"
 
 
 async def test_a_server_that_exits_at_once_is_told_with_its_last_words() -> None:

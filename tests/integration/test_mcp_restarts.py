@@ -183,7 +183,7 @@ async def test_a_refusal_that_is_for_the_call_alone_costs_the_call_alone(pingles
         for status in (400, 403, 404, 429):
             small.status = status
             assert await it.refused("do") == {
-                403: "The server demo refused: it lets nobody in with these headers (HTTP 403)"
+                403: "The server demo refused: it does not let anyone in with these headers (HTTP 403)"
             }.get(status, f"The server demo refused: HTTP {status}: of this call")
         small.status = 500
         assert "may or may not have taken effect" in await it.refused("do")

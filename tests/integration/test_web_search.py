@@ -132,7 +132,7 @@ HTML = "<!doctype html><title>Welcome to nginx!</title>"
         (web.Response(status=402, text="{}"), "is used up"),
         (web.Response(status=404, text=HTML), "(404)"),
         (web.Response(status=301, headers={"Location": "https://elsewhere.example/"}), "(301)"),
-        (web.Response(status=400, text="{}"), "does not take this search (400)"),
+        (web.Response(status=400, text="{}"), "does not accept this search (400)"),
         (web.Response(status=503, text=HTML), "a problem (503)"),
     ],
 )  # fmt: skip

@@ -41,7 +41,7 @@ _BROKEN: Final = (
 )  # fmt: skip
 _HEADERS: Final = ("From", "To", "Cc", "Date", "Subject")
 DAMAGED: Final = "it is damaged"
-PICTURES_ONLY: Final = "its pages hold no text, only pictures"
+PICTURES_ONLY: Final = "its pages contain only pictures, no text"
 PAGE: Final = "[page {number}]\n{text}"
 
 
@@ -175,7 +175,7 @@ def _body(mail: EmailMessage) -> str:
     if part is None:
         return ""
     payload = part.get_payload(decode=True)
-    assert isinstance(payload, bytes), "it is no multipart"
+    assert isinstance(payload, bytes), "it is not multipart"
     if part.get_content_subtype() == "html":
         return html_text(payload)
     try:

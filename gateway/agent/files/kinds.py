@@ -50,7 +50,7 @@ _SAMPLE: Final = 4_096  # bytes by which UTF-16 without a mark is told
 
 
 NOT_TEXT: Final = (
-    "it is none of the kinds that I read: text, PDF, Word, Excel, PowerPoint, OpenDocument, EPUB, e-mail, web page, ZIP"
+    "it is not of a kind that I can read: text, PDF, Word, Excel, PowerPoint, OpenDocument, EPUB, e-mail, web page, ZIP"
 )
 GUESSED: Final = "its encoding guessed to be {encoding}"
 

@@ -25,7 +25,7 @@ _RELATED: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relati
 _UNSHOWN: Final = ("tracked-changes", "annotation")
 _SPACES: Final = {"tab": "\t", "br": "\n", "line-break": "\n", "s": " "}
 
-TOO_LARGE: Final = "it unpacks to more than I read"
+TOO_LARGE: Final = "it unpacks to more than I can read"
 LOCKED: Final = "it is protected by a password"
 
 

@@ -41,12 +41,12 @@ _SLOWEST: Final = 1_000  # bytes of a second of speech, at least: of a recording
 _SHOWN: Final = 1_000  # characters that the person is shown
 
 UNDERSTOOD: Final = "🎙 “{words}”"
-NOTHING_HEARD: Final = "🎙 I heard nothing in your {what}."
+NOTHING_HEARD: Final = "🎙 I could not hear anything in your {what}."
 NOT_WRITTEN: Final = "I could not write your {what} down: {reason}."
 TOO_LONG: Final = "it is longer than {most}"
 TOO_LARGE: Final = "it is larger than {most:g} MB"
 TOO_SLOW: Final = "it took longer than {seconds:g} seconds"
-NO_BUDGET: Final = "a spend cap leaves no room for it"
+NO_BUDGET: Final = "a spend cap does not allow it"
 
 
 class TranscriptionSettings(ServerSettings):

@@ -130,7 +130,7 @@ def _no_entry(response: httpx2.Response, unknown: str) -> str:
     """Why nobody is let in; `unknown`: what to say if a login might help."""
     if response.status_code == httpx2.codes.UNAUTHORIZED and unknown:
         return unknown
-    return f"it lets nobody in with these headers (HTTP {response.status_code})"
+    return f"it does not let anyone in with these headers (HTTP {response.status_code})"
 
 
 class _Whole(httpx2.AsyncByteStream):

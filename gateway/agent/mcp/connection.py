@@ -445,7 +445,7 @@ async def _receive(
                     if noise == 1:
                         log.warning("mcp_server_prints", server=process.name, hint="only messages belong on its stdout")
                     if noise > _MOST_NOISE:
-                        hear("lost", "it prints what is no message")
+                        hear("lost", "it prints something that is not a message")
                         return
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return  # the connection is being closed

@@ -40,7 +40,7 @@ _DONE: Final[Labels] = ("Done", "Refuse")
 _ENDED: Final[Mapping[Verdict, Mapping[str, Any]]] = {"denied": {"action": "decline"}, "expired": {"action": "cancel"}}
 _LEFT_OUT: Final = "-"
 _UNREADABLE: Final = "it asked in a form that cannot be read"
-NO_SECRETS: Final = "it asked for a secret ({name}), which nobody may type into a chat"
+NO_SECRETS: Final = "it asked for a secret ({name}), which nobody should type into a chat"
 
 
 class _Unfit(Exception):
@@ -125,7 +125,7 @@ class Elicitation(Struct, frozen=True, kw_only=True):
 
     async def _link(self, message: str, url: str) -> Mapping[str, Any]:
         if (safe := _SAFE.fullmatch(url)) is None:
-            raise _Unfit("it gave a link that is no safe one")
+            raise _Unfit("it gave a link that is not safe")
         text = f"{self.server} asks you to open a page of {safe[1] or safe[2]}: {message}\n{url}"
         verdict, _ = await self._put(text, _DONE)
         return _ENDED.get(verdict) or {"action": "accept"}

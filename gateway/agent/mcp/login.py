@@ -181,7 +181,7 @@ class Login(OAuthClientProvider):
             if response.status_code not in _LOST:
                 raise LoginFailed(f"its login cannot be renewed now (HTTP {response.status_code})")
             self._path.unlink(missing_ok=True)
-            raise LoginFailed(f"its login is not valid any more; {LOG_IN.format(server=self._path.stem)}")
+            raise LoginFailed(f"its login is no longer valid; {LOG_IN.format(server=self._path.stem)}")
         return bounded(response)
 
 

@@ -46,7 +46,7 @@ UNKNOWN: Final = (
 )
 CUT_OFF: Final = f"The server {{server}} ended while this was running, {UNKNOWN}"
 UNSENT: Final = 0  # a request that found nobody
-MUTE: Final = "it does not answer any more"
+MUTE: Final = "it no longer answers"
 OUTGROWN: Final = f"the answer has more than {MOST_BYTES // 1024 // 1024} MB, and is not read"
 LOG_IN: Final = "an admin of this bot sends /mcp login {server}"
 

@@ -110,7 +110,7 @@ class McpServers:
         UserError."""
         server = self._remote(name)
         if name not in self._logins or self._logins[name][0].done.done():
-            raise UserError(f"No login at {name} is open any more. /mcp login {name} begins a new login.")
+            raise UserError(f"There is no open login at {name} any more. /mcp login {name} starts a new one.")
         try:
             await self._logins[name][0].came_back(address)
         except UserError as error:

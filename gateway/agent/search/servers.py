@@ -27,22 +27,22 @@ _MOST_AT_ONCE: Final = 20  # that Brave and Tavily give
 _PATIENCE: Final = 3.0  # seconds that a search may ask for before it is asked again
 _ATTEMPTS: Final = 3
 
-_BAD_KEY: Final = "{title} refused the key: somebody who runs this bot must correct tools.search.api_key."
+_BAD_KEY: Final = "{title} refused the key: the operator must correct tools.search.api_key."
 _NO_JSON: Final = (
-    "SearXNG gives programs no results: whoever runs SearXNG must add `json` to search.formats in its settings.yml."
+    "SearXNG gives programs no results: its operator must add `json` to search.formats in its settings.yml."
 )
 _LIMITER: Final = (
-    "SearXNG blocks this bot as a robot: whoever runs SearXNG must switch server.limiter off in its settings.yml, or "
-    "let this machine through."
+    "SearXNG blocks this bot as a robot: its operator must switch server.limiter off in its "
+    "settings.yml, or let this machine through."
 )
 _ENGINES: Final = "SearXNG found nothing, and {engines} did not answer it: try again later, or use other words."
-_USED_UP: Final = "The quota at {title} is used up: raise the plan there, or set another search in tools.search."
-_TOO_OFTEN: Final = "{title} is asked too often: try again {when}."
-_REFUSED: Final = "{title} does not take this search ({status}): put it in other words, without operators."
+_USED_UP: Final = "The quota at {title} is used up: upgrade the plan there, or set another search in tools.search."
+_TOO_OFTEN: Final = "{title} gets too many requests: try again {when}."
+_REFUSED: Final = "{title} does not accept this search ({status}): put it in other words, without operators."
 _TROUBLE: Final = "{title} has a problem ({status}): try again later."
-_AWAY: Final = "{title} did not answer at {address}: try again later, or have somebody see whether it runs there."
+_AWAY: Final = "{title} did not answer at {address}: try again later, or have someone check whether it runs there."
 _NO_PAGES: Final = (
-    "{address} is not the address of {title} ({status}): somebody who runs this bot must correct tools.search.base_url."
+    "{address} is not the address of {title} ({status}): the operator must correct tools.search.base_url."
 )
 
 _BY_CODE: Final = {b"SUBSCRIPTION_TOKEN_INVALID": _BAD_KEY, b"QUOTA_LIMITED": _USED_UP}  # Brave's, with 422 and 429

@@ -20,7 +20,7 @@ from gateway.runtime.plugins import imported
 _INSTALL: Final = "tools.search.provider: ddgs is a library that is not installed: pip install 'legato[search]'"
 _NOTHING: Final = "No results found"  # the library raises that as it raises everything else
 _REFUSED: Final = (
-    "The search engines refused to answer or did not answer in time, as often happens to programs without a key: try "
+    "The search engines refused to answer or did not answer in time, as they often do to programs without a key: try "
     "again later, or have a search with a key set up (tools.search)."
 )
 

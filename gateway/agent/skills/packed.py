@@ -50,7 +50,7 @@ def brought(source: Path) -> list[Brought]:
     except OSError as error:
         raise UserError(f"{source} cannot be read: {reason_of(error)}") from None
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError):
-        raise UserError(f"{source} is damaged, or no archive: give a folder, a .zip, .tar or .tar.gz file") from None
+        raise UserError(f"{source} is damaged or not an archive: give a folder, .zip, .tar or .tar.gz file") from None
     roots = _outermost(PurePosixPath(path).parent for path in contents if PurePosixPath(path).name == FILE)
     if not roots:
         raise UserError(f"{source} holds no {FILE}")
@@ -101,7 +101,7 @@ def _unpacked(packed: bytes) -> Contents:
         if room < 0 or count > _MOST_ENTRIES:
             raise UserError(f"the archive holds more than {_MOST_ENTRIES:,} files or {_MOST_UNPACKED // 1_000_000} MB")
         if path.startswith("/") or "\\" in path or "\0" in path or ".." in path.split("/"):
-            raise UserError(f"the archive holds {name[:200]!r}, which leads out of it")
+            raise UserError(f"the archive holds {name[:200]!r}, which points outside it")
         if mode & _SETUID:
             raise UserError(f"the archive holds {name[:200]!r}, which would run with another's rights")
         if stat.S_IFMT(mode) not in (stat.S_IFREG, stat.S_IFDIR):

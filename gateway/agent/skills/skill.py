@@ -50,7 +50,7 @@ class Skill(Struct, frozen=True, kw_only=True):
 def read(content: bytes) -> Skill:
     """Read a SKILL.md. Raises UserError with the reason if it is not valid."""
     if len(content) > MOST_BYTES:
-        raise UserError(f"SKILL.md is larger than {MOST_BYTES // 1_000} KB: move the details into files beside it")
+        raise UserError(f"SKILL.md is larger than {MOST_BYTES // 1_000} KB: move the details into files next to it")
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -78,7 +78,7 @@ def read(content: bytes) -> Skill:
 def named(name: str) -> str:
     """The name, if a skill may have it. Raises UserError."""
     if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
-        raise UserError(f"{name[:80]!r} is no name of a skill: it has small letters a-z, digits and single hyphens.")
+        raise UserError(f"{name[:80]!r} is not a skill name: a name has small letters a-z, digits and single hyphens.")
     return name
 
 
@@ -103,7 +103,7 @@ def _front(text: str) -> Mapping[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 2})" if mark else ""
         raise UserError(
-            f"SKILL.md has front matter that is no valid YAML{where}: quote values that hold a colon"
+            f"SKILL.md has front matter that is not valid YAML{where}: quote values that hold a colon"
         ) from None
     if not isinstance(said, dict):
         raise UserError(f"SKILL.md has no front matter: {_TOLD}")
@@ -113,7 +113,7 @@ def _front(text: str) -> Mapping[str, Any]:
 def _text(said: Mapping[str, Any], key: str, longest: int) -> str:
     value = said.get(key, "")
     if not isinstance(value, str):
-        raise UserError(f"SKILL.md has a `{key}` that is no text")
+        raise UserError(f"SKILL.md has a `{key}` that is not text")
     if len(value.strip()) > longest:
         raise UserError(f"SKILL.md has a `{key}` of {len(value.strip()):,} characters, and {longest:,} are allowed")
     return value.strip()

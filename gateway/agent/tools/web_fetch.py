@@ -85,7 +85,7 @@ class WebFetchTool:
         except TookTooLong:
             raise ToolError("The page could not be read in time: it is too large or too strange.") from None
         if page is None:
-            raise ToolError("What lies there is no text, so it cannot be read here.")
+            raise ToolError("The address returned something that is not text, so it cannot be read here.")
         text = (
             "\n\n".join(part for part in page if part) or "(The page holds no text; it may need scripts to show any.)"
         )

@@ -108,7 +108,7 @@ class Workspace(Struct, frozen=True, kw_only=True):
                 text = self.read(names).decode()
             except UnicodeDecodeError:
                 raise ToolError(
-                    f"{shown('/'.join(names))} is no UTF-8 text, so nothing in it can be replaced."
+                    f"{shown('/'.join(names))} is not UTF-8 text, so nothing in it can be replaced."
                 ) from None
             edited = applied(text, edits)
             self._put(there, names, edited.encode())

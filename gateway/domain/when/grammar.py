@@ -307,7 +307,7 @@ def _clock(parts: TimeParts, found: re.Match[str]) -> bool:
     hour, half = _number(said["hour"]) if hour is None else hour, said.get("half")
     minute, second = int(said.get("minute", 0)), int(said.get("second", 0))
     if (half and not 1 <= hour <= 12) or hour > 24 or max(minute, second) > 59 or (hour == 24 and minute):
-        raise BadTime(f'"{found[0].strip()}" is no time of day: those are from 00:00 to 23:59.')
+        raise BadTime(f'"{found[0].strip()}" is not a time of day: use 00:00 to 23:59.')
     parts.clock = time(hour % 12 + 12 * (half == "p") if half else hour % 24, minute, second)
     return True
 
@@ -329,7 +329,7 @@ def _zone(parts: TimeParts, found: re.Match[str]) -> bool:
         return True
     hours, minutes = int(said.get("hours", 0)), int(said.get("minutes", 0))
     if hours > 14 or minutes > 59:
-        raise BadTime(f'"{found[0].strip()}" is no time zone: I know the zones from UTC-12:00 to UTC+14:00.')
+        raise BadTime(f'"{found[0].strip()}" is not a time zone: I know the zones from UTC-12:00 to UTC+14:00.')
     ahead = timedelta(hours=hours, minutes=minutes) * (-1 if said.get("sign") == "-" else 1)
     named = zone_named(f"Etc/GMT{'-' if ahead > timedelta() else '+'}{hours}") if hours and not minutes else None
     parts.zone = named or (timezone(ahead) if ahead else zone_named("UTC"))

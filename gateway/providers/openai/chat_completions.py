@@ -134,7 +134,7 @@ def embedded(answer: Any, count: int) -> Embedded:
     ProviderUnavailable for any other answer."""
     if answer is None:
         raise ProviderRejected(
-            "The server has no such embedding model. Check search.embeddings.name and search.embeddings.base_url."
+            "The server lacks this embedding model. Check search.embeddings.name and search.embeddings.base_url."
         )
     usage = told(answer, "chat_completions")
     try:

@@ -195,8 +195,8 @@ async def test_a_call_without_a_limit_of_its_own_gets_one() -> None:
     ("cap", "whose", "way_out"),
     [
         ("per_session_usd", "This conversation's", "/new starts a conversation with a cap of its own"),
-        ("per_user_daily_usd", "Your daily", "The cap starts anew in 12 h"),
-        ("daily_usd", "This bot's daily", "The cap starts anew in 12 h"),
+        ("per_user_daily_usd", "Your daily", "The cap resets in 12 h"),
+        ("daily_usd", "This bot's daily", "The cap resets in 12 h"),
     ],
 )
 async def test_a_refused_call_is_not_made_and_the_sentence_says_all(cap: str, whose: str, way_out: str) -> None:
@@ -206,7 +206,7 @@ async def test_a_refused_call_is_not_made_and_the_sentence_says_all(cap: str, wh
     with pytest.raises(SpendCapReached) as caught:
         await call(over)
     assert str(caught.value) == (
-        f"{whose} spend cap of $0.0050 leaves no room for another answer: $0.0033 is spent or set aside, and this one "
+        f"{whose} spend cap of $0.0050 does not allow another answer: $0.0033 is spent or set aside, and this one "
         f"could cost up to $0.0033. {way_out}, or the operator can raise budgets.{cap}."
     )
     assert len(provider.requests) == 1

@@ -64,8 +64,8 @@ def test_allowed_tools_go_by_our_names(more: str, tools: tuple[str, ...] | None)
         (b"---\nname: My Skill\ndescription: a\n---\n", "is named 'My Skill'"),
         (b"---\nname: " + b"a" * 65 + b"\ndescription: a\n---\n", "has a `name` of 65 characters"),
         (b"---\nname: a\ndescription: " + b"a" * 1025 + b"\n---\n", "has a `description` of 1,025 characters"),
-        (b"---\nname: a\ndescription: [a]\n---\n", "has a `description` that is no text"),
-        (b"---\nname: a\ndescription: b: c\n---\n", "no valid YAML (line 3)"),
+        (b"---\nname: a\ndescription: [a]\n---\n", "has a `description` that is not text"),
+        (b"---\nname: a\ndescription: b: c\n---\n", "not valid YAML (line 3)"),
         (b"---\nname: a\ndescription: &x b\n---\n", "YAML aliases or tags"),
         (b"---\nname: a\ndescription: !!python/name:os.system b\n---\n", "YAML aliases or tags"),
         (b"---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\n", "YAML aliases or tags"),
@@ -225,10 +225,10 @@ HOLED = b"x" * 60_000_000
 @pytest.mark.parametrize(
     ("packed", "reason"),
     [
-        (lambda: tarred(("../SKILL.md", PLAIN)), "leads out of it"),
-        (lambda: tarred(("/etc/SKILL.md", PLAIN)), "leads out of it"),
-        (lambda: zipped(("a/../../SKILL.md", PLAIN)), "leads out of it"),
-        (lambda: zipped(("a\\SKILL.md", PLAIN)), "leads out of it"),
+        (lambda: tarred(("../SKILL.md", PLAIN)), "points outside it"),
+        (lambda: tarred(("/etc/SKILL.md", PLAIN)), "points outside it"),
+        (lambda: zipped(("a/../../SKILL.md", PLAIN)), "points outside it"),
+        (lambda: zipped(("a\\SKILL.md", PLAIN)), "points outside it"),
         (lambda: tarred(("a", b""), change=linked), "is a link or a device"),
         (lambda: tarred(("a", b""), change=hard), "is a link or a device"),
         (lambda: tarred(("a", b""), change=device), "is a link or a device"),
@@ -240,9 +240,9 @@ HOLED = b"x" * 60_000_000
         (lambda: zipped(*[(f"{number}", b"") for number in range(5_001)]), "more than 5,000 files"),
         (lambda: zipped(("SKILL.md", PLAIN * 9)).replace(pack("<I", len(PLAIN) * 9), pack("<I", 10)), "damaged"),
         (lambda: zipped(("README", b"")), "holds no SKILL.md"),
-        (lambda: b"GIF89a", "damaged, or no archive"),
-        (lambda: zipped(("SKILL.md", PLAIN))[:-30], "damaged, or no archive"),
-        (lambda: tarred(("SKILL.md", PLAIN * 500))[:-200], "damaged, or no archive"),
+        (lambda: b"GIF89a", "damaged or not an archive"),
+        (lambda: zipped(("SKILL.md", PLAIN))[:-30], "damaged or not an archive"),
+        (lambda: tarred(("SKILL.md", PLAIN * 500))[:-200], "damaged or not an archive"),
     ],
 )
 def test_a_hostile_archive_is_refused_whole(tmp_path: Path, packed: Callable[[], bytes], reason: str) -> None:

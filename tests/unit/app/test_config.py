@@ -352,7 +352,7 @@ def test_a_token_that_was_copied_with_more_than_itself_is_told(problems, load, k
     platform, _, name = key.partition(".")
     text = f'adapters: {{{platform}: {{{name}: "${{K}}"}}}}'
     (found,) = problems(text, K="abc\u200bdef")
-    assert found == f"config.yaml:1: adapters.{key} holds characters that no token has: copy it once more"
+    assert found == f"config.yaml:1: adapters.{key} has characters that a token never has: copy it again"
     load(text, K="abcdef\n")
 
 

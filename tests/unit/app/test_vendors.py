@@ -132,7 +132,7 @@ def test_another_package_brings_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     ("rows", "said"),
     [
         ([Vendor(name="groq", title="Mine")], "two providers are named groq, of Legato and legato.vendors: acme"),
-        ([Vendor(name="acme", title="Acme", api="smoke")], "acme speaks 'smoke', which is no wire format"),
+        ([Vendor(name="acme", title="Acme", api="smoke")], "acme speaks 'smoke', which is not a wire format"),
         (["acme"], "legato-acme 1.0 must be a tuple of vendors"),
     ],
 )
