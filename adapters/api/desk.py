@@ -183,7 +183,7 @@ class Desk(Struct, kw_only=True):
             if accepted.status == "full":
                 raise busy(_FULL, _FULL_FOR)
             if accepted.status == "refused":
-                raise forbidden(accepted.told or "With this key you may not talk to the bot.")
+                raise forbidden(accepted.told or "This key does not let you talk to the bot.")
             if accepted.answers:
                 recent.then = accepted.answers
                 self._follow(answer, recent.then)

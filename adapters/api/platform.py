@@ -65,7 +65,7 @@ class HookSettings(Section):
         if self.thread is not None and self.chat == HOME:
             yield (
                 ("thread", "chat"),
-                "needs a chat, because the home chat already names the thread in which somebody wrote /home",
+                "needs a chat, because the home chat already names the thread in which someone wrote /home",
             )
         for key in ("task", "tools"):
             if self.do == "show" and getattr(self, key):

@@ -202,7 +202,7 @@ class Server(Struct, kw_only=True):
         except Problem as problem:
             response = self._told(request, problem.status, str(problem))
         except SessionNotFound:
-            response = self._told(request, 404, "You have no such conversation.")
+            response = self._told(request, 404, "There is no such conversation.")
         except StoreUnavailable:
             response = self._told(request, 503, "The store does not answer right now. Try again in a moment.")
         if not response.prepared:
@@ -953,7 +953,7 @@ def source_of(person: str, chat: str = "") -> Source:
 def _sent_file(found: tuple[KeptFile, bytes] | None) -> web.Response:
     """A file of the person's: a picture to be seen, a sound to be heard, anything else to be saved."""
     if found is None:
-        raise Problem(404, "You have no such file.")
+        raise Problem(404, "There is no such file.")
     kept, content = found
     kind = next((kind for begin, kind in _SHOWN if content.startswith(begin)), None)
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":

@@ -298,7 +298,7 @@ class WhatsAppBot:
                 noted = {name: float(at) for name, at in (await self.notebook.read()).items()}
                 await self.notebook.write({each: None for each, at in noted.items() if now - at >= WINDOW})
             except StoreUnavailable as error:
-                raise AdapterError(f"Nobody knows now when they wrote last: {error}") from error
+                raise AdapterError(f"Legato cannot look up when they last wrote: {error}") from error
             self._wrote |= noted
         return now - max(self._wrote.get(name, 0.0), self._knocked.get(name, 0.0)) < WINDOW
 

@@ -35,7 +35,7 @@ AGAIN: Final = " I ask {home} again in {time}."
 CHEAPER: Final = "{model} answers for now, because {home} would cost more than a spend cap allows."
 BACK: Final = "{home} answers again."
 NOT_AVAILABLE: Final = "is not available now"
-NO_FALLBACK: Final = "If you set fallback_models in config.yaml, another model answers in such a case."
+NO_FALLBACK: Final = "If you set fallback_models in config.yaml, another model answers instead."
 ALL_AWAY: Final = "The fallback models ({names}) could not answer either."
 
 

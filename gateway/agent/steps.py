@@ -39,7 +39,7 @@ NARROWED: Final = (
 )
 
 NO_RESULT: Final = "The program that has this tool sent no result of the call."
-NOT_FOR_HELPERS: Final = "A helper can have none of these tools. It can have: {tools}."
+NOT_FOR_HELPERS: Final = "A helper cannot have these tools. It can have: {tools}."
 
 
 @dataclass(slots=True, kw_only=True)

@@ -135,7 +135,7 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
     if signs.lag >= _LAGS:
         yield "loop_lags", "", f"everything stopped for {signs.lag:.0f} seconds"
     if signs.writes_for >= _WRITER_STILL:
-        yield "writer_still", "", f"a write to the store has not ended for {lasting(signs.writes_for)}"
+        yield "writer_still", "", f"a write to the store has not finished for {lasting(signs.writes_for)}"
     if signs.store_error is not None:
         yield "store_away", "", signs.store_error
     if signs.free is not None and signs.free < LEAST_FREE:

@@ -25,10 +25,10 @@ from gateway.runtime.errors import UserError
 from gateway.words.text import Holds
 
 _USAGE: Final = (
-    "/forget last forgets the last thing that you said, and my answer. /forget <words> finds messages to forget. "
+    "/forget last forgets the last thing you said, and my answer. /forget <words> finds messages to forget. "
     "/forget everything makes me forget everything you have told me. You can also answer a message with /forget."
 )
-_NONE: Final = "I found no message of yours with these words."
+_NONE: Final = "I did not find a message from you with these words."
 _OTHERS: Final = "Someone else said these words, too; an admin can forget their messages."
 _SOME_WORDS: Final = "No message contains all of these words. These messages contain some of them:"
 _COPIES: Final = "The words are also in {copies}. /forget all forgets those, too."
@@ -64,7 +64,7 @@ _NUMBERS: Final = re.compile(r"\d{1,2}(?:[\s,]+\d{1,2})*")
     options="last, n, everything",
     parameters=(
         Parameter(name="words", help="words of the message to forget, or numbers from the list"),
-        Parameter(name="last", help="the last thing that you said", kind="flag", form="last"),
+        Parameter(name="last", help="the last thing you said", kind="flag", form="last"),
         Parameter(name="everything", help="everything you have told me", kind="flag", form="everything"),
     ),
     elsewhere=("delete",),

@@ -19,7 +19,7 @@ from gateway.domain.wording import counted
 from gateway.runtime.errors import ToolError, UserError
 
 _NONE: Final = (
-    "I remember nothing here yet. Tell me something that should last, such as: remember that I prefer metric units."
+    "I remember nothing here yet. Tell me something worth keeping, such as: remember that I prefer metric units."
 )
 _HOW: Final = (
     "/memory forget <n> removes a fact, /memory correct <n> <words> corrects a fact, and /memory search <words> finds "

@@ -60,7 +60,7 @@ IN_SHELL: Final = Words(confirm="legato access confirm CODE", look="legato acces
 _REFUSED: Final[dict[Verdict, str]] = {
     "no code": (
         f"A code has {CODE_LENGTH} letters and digits, as in H4KD-7XQM. {{look}} shows the people who ask, and "
-        "{remove} {person} shuts somebody out."
+        "{remove} {person} shuts someone out."
     ),
     "wrong": (
         "This code is wrong, older than an hour, or already used. {look} lists the people who wait to be let in. They "

@@ -22,7 +22,7 @@ from gateway.store.records import InboxItem
 from gateway.store.shared.documents import storable
 
 _NONE: Final = (
-    "No rule is pinned here. With /pin <rule>, I follow a rule in every answer, for example: /pin always use metres"
+    "No rules are pinned here. With /pin <rule>, I follow a rule in every answer, for example: /pin always use metres"
 )
 _WHICH: Final = "Give the number of the pin to remove, for example: /unpin 2"
 # People number a list; nobody means a number of ten digits, and Python refuses to read thousands.
@@ -104,7 +104,7 @@ async def _remove(ctx: CommandContext, which: str) -> str:
         present = await ctx.present()
         await ctx.sessions.set_pins(ctx.owned().lease, present, pins, Pins(rules=left, set_by=ctx.item.id))
     gone = f"I removed pin {', '.join(map(str, numbers))}." if numbers else "I removed all pins."
-    return f"{gone} These pins are left:\n{_listed(ctx, left)}" if left else f"{gone} No rule is pinned now."
+    return f"{gone} These pins are left:\n{_listed(ctx, left)}" if left else f"{gone} No rules are pinned now."
 
 
 def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:

@@ -168,19 +168,19 @@ class Recurrence(Struct, frozen=True, kw_only=True):
         if not monthly and (self.month_days or self.places or numbered):
             yield "BYMONTHDAY, BYSETPOS and numbered days such as 1MO need FREQ=MONTHLY or FREQ=YEARLY."
         if self.unit == "day" and self.weekdays:
-            yield "FREQ=DAILY takes no BYDAY beside INTERVAL or BYMONTH: use FREQ=WEEKLY."
+            yield "FREQ=DAILY takes no BYDAY with INTERVAL or BYMONTH: use FREQ=WEEKLY."
         if self.unit == "year" and by_day and not self.months:
-            yield "FREQ=YEARLY needs BYMONTH beside its days."
+            yield "FREQ=YEARLY needs BYMONTH with its days."
         if self.unit == "week" and self.months and self.interval > 1:
-            yield "FREQ=WEEKLY takes no BYMONTH beside INTERVAL."
+            yield "FREQ=WEEKLY takes no BYMONTH with INTERVAL."
         if self.places and (numbered or self.month_days not in ((), *_LAST_DAYS) or not by_day):
             yield "BYSETPOS needs BYDAY with plain days, and no BYMONTHDAY."
         if self.places and (len(self.hours) > 1 or len(self.minutes) > 1 or (self.unit == "year" and self.months[1:])):
-            yield "BYSETPOS stands with one time of day and one month only."
+            yield "BYSETPOS works only with one time of day and one month."
         if (self.places or numbered) and self.month_days and self.weekdays:
-            yield "BYMONTHDAY stands beside plain days of BYDAY only, such as BYDAY=FR;BYMONTHDAY=13."
+            yield "BYMONTHDAY works only with plain days of BYDAY, such as BYDAY=FR;BYMONTHDAY=13."
         if bool(self.minutes) != bool(self.hours):
-            yield "BYHOUR and BYMINUTE stand together, such as BYHOUR=8,20;BYMINUTE=0."
+            yield "BYHOUR and BYMINUTE go together, such as BYHOUR=8,20;BYMINUTE=0."
         longest = max((_LONGEST_MONTHS[month - 1] for month in self.months), default=31)
         if self.month_days and min(self.month_days) > longest:
             yield "None of these months has such a day."

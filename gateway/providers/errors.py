@@ -176,7 +176,7 @@ def _not_served_here(refusal: _Refusal) -> ProviderError | None:
     if refusal.status not in (400, 401, 403, 451) or not _REGION.search(refusal.lowered):
         return None
     return ProviderRejected(
-        f"The provider does not serve the country or region of this machine{refusal.detail}. "
+        f"The provider does not serve this machine's country or region{refusal.detail}. "
         "Choose another provider, or reach this one through another server (model.base_url).",
         away=True,
     )

@@ -328,7 +328,7 @@ async def test_helpers_may_have_a_model_of_their_own(tmp_path: Path) -> None:
 async def test_tools_that_no_helper_can_have_are_told_and_no_helper_begins(tmp_path: Path) -> None:
     async with running(tmp_path, model=FakeModel(Script("look", tools=["Bash", "todo"]))) as live:
         answer = await live.ask("look it up")
-        assert answer.startswith("together: Error: A helper can have none of these tools. It can have: clock, ")
+        assert answer.startswith("together: Error: A helper cannot have these tools. It can have: clock, ")
         assert "todo" not in answer
         assert await helpers_sessions(live) == []
 

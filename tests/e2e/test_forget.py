@@ -217,7 +217,7 @@ async def test_words_inside_others_and_what_is_no_word_are_never_denied(place: P
             assert (await forget(live, "all")).startswith("Forgot 2 messages.")
         await say(live, "the proxy is at 17")
         for asked in ("xy", "prox zzz"):
-            assert await live.ask(f"/forget {asked}") == "I found no message of yours with these words."
+            assert await live.ask(f"/forget {asked}") == "I did not find a message from you with these words."
         assert await said(live) == ["the proxy is at 17", "fine"]
 
 
@@ -227,7 +227,7 @@ async def test_of_a_session_whose_deletion_was_asked_about_before_nothing_is_ask
         tip = await live.tip()
         assert tip is not None
         told = await live.ask("/forget session s_unknown yes")
-        assert told == "I found no message of yours with these words."
+        assert told == "I did not find a message from you with these words."
         assert (await live.ask(f"/forget session {tip.id} yes")).startswith("Forgot 2 messages.")
         assert not _questions(live)
         assert await left_in_the_end(lambda: place.remains(WORD)) == []
@@ -311,7 +311,7 @@ async def test_words_that_stand_apart_are_offered_as_such(tmp_path: Path) -> Non
         assert "dentist" in listed
         assert (await forget(live, "1")).startswith("Forgot 2 messages")
         assert await said(live) == ["my dentist is in Zürich", "fine"]
-        assert await live.ask("/forget sandwich") == "I found no message of yours with these words."
+        assert await live.ask("/forget sandwich") == "I did not find a message from you with these words."
 
 
 @pytest.mark.parametrize("place", ["sqlite", "redis"], indirect=True)
@@ -366,7 +366,7 @@ async def test_a_canary_is_nowhere_afterwards(place: Place, tmp_path: Path, capf
         )
         assert await live.store.notes(under(tip.key, "mood")) == {"then": "calm"}
         # Who looks whether the words are gone leaves them nowhere.
-        assert (await live.ask(f"/forget {WORD}")).startswith("I found no message of yours")
+        assert (await live.ask(f"/forget {WORD}")).startswith("I did not find a message from you")
         await live.quiet()
         assert await left_in_the_end(lambda: place.remains(WORD)) == []
         assert WORD not in "".join(capfd.readouterr())

@@ -146,7 +146,7 @@ async def test_forgetting_names_the_other_chats_that_hold_the_words(tmp_path: Pa
         listed = await live.ask("/forget heliotrope", thread=A)
         assert "1. " in listed
         assert "other chats" not in listed
-        assert "no message of yours" in await live.ask("/forget heliotrope", chat="2", user="2")
+        assert "not find a message from you" in await live.ask("/forget heliotrope", chat="2", user="2")
         for words in ("blooms my heliotrope", '"heliotrope blooms"', "heliotropes"):
             assert "You said the words in other chats" in await live.ask(f"/forget {words}", thread=B), words
         for number in range(30):

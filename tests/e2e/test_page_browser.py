@@ -337,7 +337,7 @@ async def test_what_people_do_with_a_chat_is_said_in_words(tmp_path: Path, chrom
         await expect(me.locator("#log")).to_contain_text("echo: hello")
         menu = me.locator(".below summary", has_text="This chat")
         for words, answered in (
-            ("My rules", "No rule is pinned"),
+            ("My rules", "No rules are pinned"),
             ("Take back my last message", "hello"),
             ("My reminders", "/remind"),
         ):

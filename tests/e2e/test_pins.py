@@ -64,7 +64,7 @@ async def test_a_rule_holds_from_the_next_turn_on_until_it_is_taken_away(tmp_pat
         )
         await live.ask("now?")
         assert told(live) == ["1. 永远用中文"]
-        assert await live.ask("/pin remove 1") == "I removed pin 1. No rule is pinned now."
+        assert await live.ask("/pin remove 1") == "I removed pin 1. No rules are pinned now."
         await live.ask("now?")
         assert "pinned-rules" not in text_of(live.model.requests[-1].messages[0])
 
@@ -91,7 +91,7 @@ async def test_the_prompt_is_the_same_to_the_byte_between_two_changes(tmp_path: 
 async def test_what_there_is_is_listed_in_many_ways(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         for text in ("/pin", "/pins", "/pin list", "/unpin", "/unpin 1 of them"):
-            assert (await live.ask(text)).startswith("No rule is pinned here. With /pin <rule>")
+            assert (await live.ask(text)).startswith("No rules are pinned here. With /pin <rule>")
         await pin_all(live, "be brief", "be kind")
         for text in ("/pin", "/pins", "/pin LIST", "/unpin", "/unpin the first"):
             assert "1. be brief\n2. be kind\n" in await live.ask(text)
@@ -111,7 +111,7 @@ async def test_several_may_be_taken_away_at_once(tmp_path: Path, removal: str) -
     async with running(tmp_path) as live:
         await pin_all(live, "a b", "c d", "e f")
         assert (await live.ask(removal)).startswith("I removed pin 1, 3. These pins are left:\n1. c d\n")
-        assert await live.ask("/unpin all") == "I removed all pins. No rule is pinned now."
+        assert await live.ask("/unpin all") == "I removed all pins. No rules are pinned now."
         assert await rules(live) == []
 
 

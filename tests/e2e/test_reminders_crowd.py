@@ -118,4 +118,6 @@ async def test_the_caps_are_said_in_plain_sentences(tmp_path: Path) -> None:
             assert "I will remind you of this" in await live.ask("/remind every 5 minutes tea", user=user, **group)
         assert "You already have 2 reminders here" in await live.ask("/remind in 5 minutes tea", user="anna", **group)
         full = await live.ask("/remind in 5 minutes tea", user="bob", **group)
-        assert full == "3 reminders wait in this chat, and I keep no more. Try again when some are over or cancelled."
+        assert (
+            full == "3 reminders wait in this chat, and I cannot keep more. Try again when some are over or cancelled."
+        )

@@ -424,7 +424,7 @@ async def test_a_skill_narrows_the_helpers_as_well(tmp_path: Path, tools: list[s
     )
     async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script)) as live:
         answer = await live.ask("tidy up, please")
-        assert answer == "Error: A helper can have none of these tools. It can have: clock, read_file, skill."
+        assert answer == "Error: A helper cannot have these tools. It can have: clock, read_file, skill."
         assert seen == [had]
 
 

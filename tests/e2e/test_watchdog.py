@@ -155,7 +155,7 @@ async def test_a_write_that_never_ends_ends_the_process(tmp_path: Path, clock: M
             await live.gateway.look()
             assert [each.kind for each in live.gateway.watchdog.health.problems if each.kind != "loop_lags"] == found
         assert not ended
-        assert await live.gateway.watchdog.health.is_ready() == "a write to the store has not ended for 4 minutes"
+        assert await live.gateway.watchdog.health.is_ready() == "a write to the store has not finished for 4 minutes"
         await clock.advance(100.0)
         await live.gateway.look()
         assert ended == [

@@ -105,7 +105,7 @@ async def test_nobody_is_asked_where_it_is_not_clear_whom_a_server_means(tmp_pat
         other = {"name": "wait_for", "arguments": {"path": str(go)}}
         running_call = asyncio.create_task(it.server.ask("tools/call", other, Beside(person=nobody)))
         await eventually(lambda: any(each.begun for each in it.server._open))
-        with pytest.raises(ToolError, match="Nobody can be asked: it is not clear who"):
+        with pytest.raises(ToolError, match="It is not clear whom to ask"):
             await it.server.ask("tools/call", {"name": "book", "arguments": {}}, Beside(person=nobody))
         await asyncio.to_thread(go.touch)
         assert (await running_call)["content"][0]["text"] == "copied"

@@ -102,7 +102,7 @@ async def test_what_a_server_asks_of_us_is_refused() -> None:
         assert said[-5:-1] == [
             "Sampling not supported",
             "List roots not supported",
-            "Nobody can be asked: it is not clear who.",
+            "It is not clear whom to ask.",
             "Method not found",
         ]
 
@@ -115,7 +115,7 @@ async def test_a_flood_of_news_and_of_nothing_is_passed_over() -> None:
 async def test_a_server_that_asks_us_without_an_end_is_ended() -> None:
     async with running(raw("tool:asks_on")) as it:
         assert "the outcome is unknown" in await it.refused("asks_on")
-        assert it.server.failure == "it asks again and again, without end"
+        assert it.server.failure == "it keeps asking without end"
 
 
 async def test_a_call_that_is_given_up_is_told_to_the_server() -> None:

@@ -207,7 +207,7 @@
         record.classList.add("on");
         record.setAttribute("aria-label", "End the recording");
       } catch {
-        $("problem").textContent = "This browser gives the page no microphone: allow it beside the address, and try again.";
+        $("problem").textContent = "This browser does not let the page use the microphone: allow it next to the address, and try again.";
         $("problem").hidden = false;
       }
     });

@@ -142,7 +142,7 @@
       await navigator.clipboard.write([new ClipboardItem({ "text/plain": text })]);  // at once: some browsers forget the press
       toast("Copied");
     } catch {
-      toast("This browser does not let the page copy: select the words instead.");
+      toast("This browser does not let the page copy: select the text instead.");
     }
   }
 
@@ -238,7 +238,7 @@
       again = response.status >= 500;
       if (!again) {
         unsent.shift();
-        problem(response.ok ? "" : answer.problem || "The message was not taken: load the page again.");
+        problem(response.ok ? "" : answer.problem || "The message was not accepted: load the page again.");
         if (response.ok && instead && live && $("before").firstChild) document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));
         if (answer.model && $("models")) $("models").querySelector("summary").textContent = `${answer.model} ▾`;
         if (answer.told) toast(answer.told);
@@ -501,7 +501,7 @@
   let instead = "", aside = "";
   function editing(said) {
     if (said?.querySelector(".cut, .file")) {
-      return problem("This message is long or has files: it is not all here. Take it back with /undo, and send it again.");
+      return problem("This message is long or has files: it is not all here. Undo it with /undo, and send it again.");
     }
     if (hint.hidden) aside = text.value;
     hint.hidden = !said;

@@ -230,7 +230,7 @@ class _Channel:
         """Let the person of the running call be asked. If several calls run, nobody knows whom."""
         asking = [each for each in self.open if each.person is not None]
         if len(asking) != 1:
-            return types.ErrorData(code=types.INVALID_REQUEST, message="Nobody can be asked: it is not clear who.")
+            return types.ErrorData(code=types.INVALID_REQUEST, message="It is not clear whom to ask.")
         question = params.model_dump(by_alias=True, mode="json", exclude_none=True)
         elicitation = Elicitation(server=self.name, beside=asking[0])
         return types.ElicitResult.model_validate(await asking[0].within(partial(elicitation.ask, question)))
@@ -242,7 +242,7 @@ class _Channel:
             self._asked, self._since = 0, now
         self._asked += 1
         if self._asked == _MOST_ASKED:
-            self._hear("lost", "it asks again and again, without end")
+            self._hear("lost", "it keeps asking without end")
             await self._close()
 
     def _heed(self, method: str, _: Mapping[str, Any] | None) -> bool:

@@ -50,7 +50,7 @@ class Memories(Struct, frozen=True, kw_only=True):
                 return after
             if await self.store.change_memory(difference):
                 return after
-        raise StoreUnavailable("The memory is changed by too many at once; try again.")
+        raise StoreUnavailable("Too many others are changing the memory; try again.")
 
     def edit(self, session: Session, source: Source, origin: str = "") -> Edit:
         """A step by which the message of `source` changes the memory of a session's scope. `origin`: of the new text,

@@ -15,12 +15,12 @@ _MOST_OPTIONS: Final = 10
 _LONGEST: Final = 1_000  # characters of a question
 _LONGEST_OPTION: Final = 200  # characters
 
-_ANSWERS: Final = f"`answers` must be 2 to {_MOST_OPTIONS} different ones; ask again with such."
+_ANSWERS: Final = f"`answers` must be 2 to {_MOST_OPTIONS} different answers; ask again."
 
 REFUSED: Final = "The person does not want to answer this. Go on without it, and say what you took for granted."
 KEPT_BACK: Final = "A plug-in keeps the person's answer from you. Go on without it, and tell them: {sentence}"
 UNANSWERED: Final = "Nobody answered in time. Go on without it, and say what you took for granted."
-NOBODY: Final = "There is nobody here who could be asked. Go on without it, and say what you took for granted."
+NOBODY: Final = "There is nobody here to ask. Go on without it, and say what you took for granted."
 
 
 class AskPersonTool:

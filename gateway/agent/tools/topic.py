@@ -53,7 +53,7 @@ class TopicTool:
         try:
             if arguments["action"] == "open":
                 await topics.open_topic(source.address, name, arguments.get("text") or "")
-                return f"The topic {name} is open. People go there by themselves; you answer there whoever calls you."
+                return f"The topic {name} is open. People open it themselves; there, you answer anyone who calls you."
             await topics.change_topic(source.address, name=name, closed=arguments["action"] == "close")
         except AdapterError as error:
             raise ToolError(f"The platform refused: {error}") from error

@@ -101,7 +101,7 @@ def _messages(connection: apsw.Connection, columns: str, chain: list[str], tally
                 tally.leave_out("summaries of a compression: what they stand for came along")
                 continue
             if facts["active"] == 0 and not facts["compacted"]:
-                tally.leave_out("messages that were taken back")
+                tally.leave_out("messages that were undone")
                 continue
             known = tuple(facts[each] for each in ("role", "content", "tool_call_id", "tool_calls"))
             copied = copied and known in seen

@@ -191,7 +191,7 @@ def whole(past: Past, tally: Tally) -> Past | None:
     """The conversation with a valid transcript; None, and counted, where nobody said anything."""
     messages = tuple(paired(past.messages, tally))
     if not any(message["role"] == "user" for message in messages):
-        tally.leave_out("conversations in which nobody said anything")
+        tally.leave_out("empty conversations")
         return None
     return replace(past, messages=messages, source=past.source or _made_of(messages))
 

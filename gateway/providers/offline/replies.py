@@ -172,7 +172,7 @@ def _told(said: Asked, name: str, result: str) -> str:
     if name == "search_history":
         if not result.startswith("Nothing was found"):
             return f"I found this in what was said:\n\n{shown}"
-        return _unknown(fact) if fact else "I looked through all that was said here and found nothing."
+        return _unknown(fact) if fact else "I looked through everything that was said here and found nothing."
     if name == "reminders" and (kept := _KEPT_REMINDER.search(result)):
         return f"I will remind you: {kept['what']}, {kept['when']}."
     if name == "clock":
@@ -223,7 +223,7 @@ def _ask_fact(said: Asked, found: re.Match[str]) -> Answer:
     if "search_history" not in said.tools:
         return Answer(text=_unknown(found))
     look_up = Call(tool="search_history", arguments={"words": thing})
-    return Answer(text="I do not see it here, so I look it up.\n\n", calls=(look_up,))
+    return Answer(text="I do not see it here, so I will look it up.\n\n", calls=(look_up,))
 
 
 def _recalled(thing: str, messages: Sequence[Mapping[str, Any]]) -> str | None:

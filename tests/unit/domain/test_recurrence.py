@@ -126,13 +126,13 @@ def test_a_rule_is_read_as_it_is_written(rule: Recurrence):
         ("FREQ=HOURLY;BYHOUR=9,10", "take no BY… part"),
         ("FREQ=WEEKLY;BYMONTHDAY=1", "need FREQ=MONTHLY"),
         ("FREQ=DAILY;INTERVAL=2;BYDAY=MO", "use FREQ=WEEKLY"),
-        ("FREQ=WEEKLY;INTERVAL=2;BYMONTH=6;BYDAY=MO", "no BYMONTH beside INTERVAL"),
+        ("FREQ=WEEKLY;INTERVAL=2;BYMONTH=6;BYDAY=MO", "no BYMONTH with INTERVAL"),
         ("FREQ=YEARLY;BYMONTHDAY=1", "needs BYMONTH"),
         ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "None of these months has such a day."),
         ("FREQ=MONTHLY;BYMONTHDAY=1,15;BYSETPOS=1", "BYSETPOS needs BYDAY"),
-        ("FREQ=MONTHLY;BYDAY=1MO;BYMONTHDAY=13", "beside plain days"),
+        ("FREQ=MONTHLY;BYDAY=1MO;BYMONTHDAY=13", "only with plain days"),
         ("FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;BYHOUR=8,20;BYMINUTE=0", "one time of day"),
-        ("FREQ=DAILY;BYHOUR=8", "stand together"),
+        ("FREQ=DAILY;BYHOUR=8", "go together"),
     ],
 )
 def test_what_is_no_rule_is_refused(text: str, sentence: str):

@@ -161,4 +161,4 @@ def test_when_it_comes_in_words():
     assert next_moments(made("2026-12-31T09:00", rule="1 month")) == (
         "every month on the last day, next Thu 31 Dec 2026, 09:00 (Europe/Berlin)"
     )
-    assert next_moments(made("2026-11-24T09:00", parked=True)).startswith("waits until somebody writes")
+    assert next_moments(made("2026-11-24T09:00", parked=True)).startswith("waits until someone writes")

@@ -61,7 +61,7 @@ def test_a_text_without_a_time(text: str):
         ("31 february x", "There is no day 31 in the month 2."),
         ("2027-13-01 x", "There is no day 1 in the month 13 of 2027."),
         ("every month on the 32nd at 9 x", "The days of a month have the numbers from 1 to 31."),
-        ("25:00 x", '"25:00" is no time of day'),
+        ("25:00 x", '"25:00" is not a time of day'),
         ("every 5000 days x", "numbers from 1 to 1,000"),
         ("every 0 minutes x", "numbers from 1 to 1,000"),
         ("every 5 seconds x", "more often than once a minute"),
@@ -70,7 +70,7 @@ def test_a_text_without_a_time(text: str):
         ("2026-12-01 09:00 IST pay", '"IST" may mean several'),
         ("tomorrow at 9 central time call", '"central time" may mean several'),
         ("tomorrow at 9 Mars/Base call", 'There is no time zone "Mars/Base".'),
-        ("tomorrow at 9 UTC+15 call", '"UTC+15" is no time zone'),
+        ("tomorrow at 9 UTC+15 call", '"UTC+15" is not a time zone'),
         ("every day at 9:00 +05:30 pills", "A reminder that repeats needs a place instead of UTC+05:30"),
     ],
 )

@@ -546,7 +546,7 @@ def test_what_only_mentions_a_filter_is_none(status: int, body: str) -> None:
 def test_a_block_of_a_region_is_no_wrong_key(status: int, body: str) -> None:
     error = classify(status, body, {})
     assert isinstance(error, ProviderRejected)
-    assert str(error).startswith("The provider does not serve the country or region")
+    assert str(error).startswith("The provider does not serve this machine")
     assert "api_key" not in str(error)
 
 

@@ -141,7 +141,7 @@ def test_of_a_document_it_says_what_is_in_it() -> None:
         (
             "search the history for cats",
             "Nothing was found for 'cats'.",
-            "I looked through all that was said here and found nothing.",
+            "I looked through everything that was said here and found nothing.",
         ),
         ("search the history for cats", "2026, user: cats", "I found this in what was said:\n\n2026, user: cats"),
         ("write a file a.txt: x", "Error: `name` is too long; shorten it", "That did not work: `name` is too long."),

@@ -453,7 +453,7 @@ def test_a_compressed_lineage_is_one_conversation(tmp_path: Path, brought: Calla
     ]  # fmt: skip
     check_pairs(pasts[1].messages)
     assert left_out == {
-        "runs of sub-agents": 1, "messages that were taken back": 1, "messages of an unknown kind": 1,
+        "runs of sub-agents": 1, "messages that were undone": 1, "messages of an unknown kind": 1,
         "summaries of a compression: what they stand for came along": 2,
     }  # fmt: skip
 
