@@ -22,7 +22,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from adapters.web.icons import icon
-from adapters.web.markup import Child, Html, el, joined
+from adapters.web.markup import Child, Html, el, joined, link, linked
 from adapters.web.rendering import LARGEST, all_rendered, code_blocks, finished, rendered, verbatim
 from gateway.domain.approval import LABELS
 from gateway.domain.chat import OWN, Attachment, Button, Outbound, Source
@@ -239,7 +239,7 @@ class Log(Struct, kw_only=True):
         if known is not None and known.made_of == (said, place, branch):
             return known
         whole = len(said.text) <= _LONGEST
-        shown = el("p", cut(said.text, _LONGEST), class_="plain" if whole else "plain cut", dir="auto")
+        shown = el("p", linked(cut(said.text, _LONGEST)), class_="plain" if whole else "plain cut", dir="auto")
         body: list[Child] = [shown] if said.text.strip() else []
         return Entry.of(
             said.event_id,
@@ -400,7 +400,7 @@ def begins(text: str) -> str:
 def _plain(text: str) -> Html:
     """One of the gateway's own texts; if it has columns, they are kept."""
     kind = "plain columns" if _COLUMNS.search(text) else "plain"
-    return el("p", text, class_=kind, dir="auto")
+    return el("p", linked(text), class_=kind, dir="auto")
 
 
 def _label(button: Button, row: Outbound) -> str:
@@ -517,13 +517,10 @@ def _without_sources(text: str) -> tuple[str, Child]:
     cards = [
         el(
             "li",
-            el(
-                "a",
+            link(
+                url,
                 el("b", title, dir="auto"),
                 el("small", f"{number} · {_host(url)}"),  # where it leads, whatever its text says
-                href=url,
-                rel="noopener noreferrer nofollow",
-                target="_blank",
             ),
         )
         for number, title, _, url in re.findall(_SOURCE, found[1])

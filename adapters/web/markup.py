@@ -9,6 +9,9 @@ from typing import Final, TypeAlias
 
 _EMPTY: Final = frozenset(("br", "hr", "img", "input", "link", "meta", "rect", "line", "circle", "path"))
 _ADDRESSES: Final = frozenset(("href", "src", "action"))
+_LINKED: Final = re.compile(r"(?<![A-Za-z0-9])https?://\w[^\s<>\"\u3000-\u303f\uff00-\uffef]{0,4000}", re.IGNORECASE)
+_BEHIND: Final = frozenset(".,:;!?'\"*_~…»”’")  # of the sentence around an address
+_PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 _SAFE: Final = re.compile(r"(?:https?://|mailto:|/(?!/)|\?|#)", re.IGNORECASE)
 
 
@@ -55,3 +58,31 @@ def is_address(url: str) -> bool:
     return _SAFE.match(url) is not None and not any(
         character.isspace() or not character.isprintable() for character in url
     )
+
+
+def link(url: str, *children: Child) -> Html:
+    """A link to elsewhere, which is told nothing of this page."""
+    return el("a", children, href=url, rel="noopener noreferrer nofollow", target="_blank")
+
+
+def linked(text: str) -> Child:
+    """A text in which the addresses of the web are links, without the punctuation and the brackets around them."""
+    if "://" not in text:
+        return text
+    parts, done = list[Child](), 0
+    for found in _LINKED.finditer(text):
+        end = _end(found[0])
+        if is_address(url := found[0][:end]):
+            parts += [text[done : found.start()], link(url, url)]
+            done = found.start() + end
+    return [*parts, text[done:]]
+
+
+def _end(url: str) -> int:
+    """Where an address ends. A bracket that closes belongs to it if it opens there."""
+    end = len(url)
+    while (last := url[end - 1]) in _BEHIND or (
+        last in _PAIRS and url.count(last, 0, end) > url.count(_PAIRS[last], 0, end)
+    ):
+        end -= 1
+    return end

@@ -8,12 +8,13 @@ reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from itertools import groupby
 from typing import Any, Final
 
 from adapters.web.formulas import formula
-from adapters.web.markup import Child, Html, el, is_address, joined
+from adapters.web.markup import Child, Html, el, is_address, joined, link, linked
 from gateway.delivery.markdown.characters import sound
 from gateway.delivery.markdown.events import Event
 from gateway.delivery.markdown.reading import language, read
@@ -34,6 +35,7 @@ _PLAIN: Final = {
 }
 # Turned by its first letter; what stands in it turns with it, and so do its marks and columns.
 _BLOCKS: Final = frozenset(("Paragraph", "HtmlBlock", "BlockQuote", "Heading", "List", "Table"))
+_NOT_LINKED: Final = frozenset(("CodeBlock", "Link", "Image"))  # an address in them is code, or has a link
 _COLOURED: Final = 20_000  # characters; longer code is plain
 _COLOURS: Final = {  # classes by the kinds that pygments names, the particular ones first
     "Comment": "t-comment",
@@ -90,7 +92,7 @@ def all_rendered(texts: Sequence[str]) -> list[Html]:
 
 def verbatim(text: str) -> Html:
     """A text as it was written, line ends and spaces included."""
-    return el("p", text, class_="plain", dir="auto")
+    return el("p", linked(text), class_="plain", dir="auto")
 
 
 class _Tree:
@@ -104,13 +106,14 @@ class _Tree:
 
     def filled(self, events: Sequence[Event]) -> Html:
         """All elements of these events."""
-        for event in events:
+        for event in _whole(events):
             if event.edge == "start":
                 self._start(event)
             elif event.edge == "end":
                 self._end(event)
             else:
-                self._add(_CONTENTS[event.name](event.data))
+                bare = event.name == "Text" and not any(each and each.name in _NOT_LINKED for each, _ in self._open)
+                self._add(linked(event.data) if bare else _CONTENTS[event.name](event.data))
         while len(self._open) > 1:
             self._close()
         return joined(self._open[0][1])
@@ -157,6 +160,16 @@ class _Tree:
         return joined(children) if made is None else made(event.data, children)
 
 
+def _whole(events: Sequence[Event]) -> Iterator[Event]:
+    """The events, with one for a text that comes in several: half an address is none."""
+    for is_text, some in groupby(events, lambda event: event.name == "Text"):
+        if is_text:
+            first, *others = some
+            yield first._replace(data="".join(each.data for each in (first, *others)))
+        else:
+            yield from some
+
+
 def _list(start: int | None, children: list[Child], turned: str | None) -> Html:
     if start is None:
         return el("ul", children, dir=turned)
@@ -189,7 +202,7 @@ def _link(data: dict[str, Any], children: list[Child], mark: str = "") -> Child:
     text = joined(children) or joined(target)
     if not is_address(target) or target.startswith(("/", "?", "#")):
         return [mark, text, f" ({target})" if target not in ("", text) and not target.startswith("#") else ""]
-    return el("a", mark, text, href=target, rel="noopener noreferrer nofollow", target="_blank")
+    return link(target, mark, text)
 
 
 def _spoiler(_: Any, children: list[Child]) -> Html:

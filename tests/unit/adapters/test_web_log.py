@@ -59,6 +59,12 @@ def said(id_: str, at: float) -> Said:
     return Said(event_id=id_, text=f"said {id_}", at=at, files=())
 
 
+async def test_an_address_in_what_a_person_said_is_a_link() -> None:
+    chat = Chat(replace(said("s1", NOON), text="read https://a.example/<b>, *now*"), shown=[])
+    (entry,) = (await Log(aside=at_once).state(cast(Views, chat), WHO, 80)).entries
+    assert 'target="_blank">https://a.example/</a>&lt;b&gt;, *now*</p>' in entry.html
+
+
 @pytest.mark.parametrize("command", ["ls -l && echo '?'", "a <b> ? c"])
 async def test_a_command_that_is_asked_about_is_code_and_its_buttons_say_how_long_a_yes_holds(
     tmp_path: Path, command: str
