@@ -238,9 +238,7 @@ class Log(Struct, kw_only=True):
     ) -> Entry:
         if known is not None and known.made_of == (said, place, branch):
             return known
-        whole = len(said.text) <= _LONGEST
-        shown = el("p", linked(cut(said.text, _LONGEST)), class_="plain" if whole else "plain cut", dir="auto")
-        body: list[Child] = [shown] if said.text.strip() else []
+        body: list[Child] = [_own(said.text)] if said.text.strip() else []
         return Entry.of(
             said.event_id,
             f"{place}{begins(said.text)}",
@@ -315,7 +313,7 @@ class Log(Struct, kw_only=True):
         answers = iter([[each, below] for each, (_, below) in zip(read, parts, strict=True)])
         items = list[Html]()
         for each, event in kept:
-            body: Child = next(answers) if each.role == "assistant" else verbatim(cut(each.text, _LONGEST))
+            body: Child = next(answers) if each.role == "assistant" else _own(each.text)
             if each.role == "tool":
                 body = el("details", el("summary", "Result of a tool"), body)
             about = event if last.get(event) == each.id else None
@@ -352,6 +350,12 @@ def cut(text: str, most: int) -> str:
     ends = (text.rfind(mark, most // 2, most) for mark in "\n ")
     end = next((each for each in ends if each != -1), most)
     return f"{text[:end].rstrip()} … ({len(text):,} characters)"
+
+
+def _own(text: str) -> Html:
+    """Words of a person; of many the beginning, marked so that the script asks for all when it needs them."""
+    whole = len(text) <= _LONGEST
+    return el("p", linked(cut(text, _LONGEST)), class_="plain" if whole else "plain cut", dir="auto")
 
 
 def _waited(words: Sequence[Said], rows: Sequence[Outbound]) -> tuple[dict[str, float], bool]:
@@ -544,15 +548,16 @@ def _file(file: Attachment, thread: str | None) -> Html:
 
 
 def _link(ref: str, name: str, mime: str, size: int, thread: str | None) -> Html:
-    """A file to be opened: pictures are shown, and sounds can be played."""
+    """A file to be opened: pictures are shown, and sounds can be played. Its name and kind let the script send it
+    again."""
+    again = {"data_name": name or "file", "data_type": mime}
     address = beside(f"/files/{quote(ref, safe='')}", chat_of(thread))
     shown = el("img", src=address, alt=name, loading="lazy") if _PICTURES.match(mime) else None
     if mime in _SOUNDS:
-        return el("p", el("audio", src=address, controls=True, preload="none"), class_="file")
+        return el("p", el("audio", src=address, controls=True, preload="none", **again), class_="file")
     told = f"{name or 'file'} ({max(1, size // 1000):,} kB)"
-    return el(
-        "p", el("a", shown, el("span", told, dir="auto"), href=address, target="_blank", rel="noopener"), class_="file"
-    )
+    words = el("span", told, dir="auto")
+    return el("p", el("a", shown, words, href=address, target="_blank", rel="noopener", **again), class_="file")
 
 
 def chat_of(thread: str | None) -> str:

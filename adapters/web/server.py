@@ -17,7 +17,7 @@
                                                           /look    light, dark, or as the machine
           /login?key=  the link of this machine's owner
 
-A chat and an earlier conversation give an answer as it was written for `?text=`, with the id of its element, and with
+A chat and an earlier conversation give a message as it was written for `?text=`, with the id of its element, and with
 `&block=` the document that is its code.
 
 Without a login there are the login page and its style, and nothing else; it leads on to what was asked for.
@@ -415,11 +415,11 @@ class Server(Struct, kw_only=True):
         return title, pages.session(shown, begins, ends, len(found))
 
     async def _written(self, source: Source, id_: str, session_id: str) -> str:
-        """An answer as it was written, by the id of its element: a row of a chat, or a message of a session; that of
-        the present one may stand in a chat, too. Raises Problem."""
+        """A message as it was written, by the id of its element: an answer or a person's words of a chat, or a message
+        of a session; that of the present one may stand in a chat, too. Raises Problem."""
         kind, _, name = id_.partition("-")
         if kind == "e":
-            found = [each.text for each in await self.views.rows(source, [name])]
+            found = [each.text for each in await self.views.rows(source, [name])] or await self._asked_in(source, name)
         else:
             if session_id.startswith("/"):
                 session_id = _present(await self.views.sessions(source), source) or ""
@@ -428,6 +428,13 @@ class Server(Struct, kw_only=True):
         if not found:
             raise Problem(404, "There is no such message.")
         return found[0]
+
+    async def _asked_in(self, source: Source, event: str) -> list[str]:
+        """A person's words in a chat; of a /retry, those that it asks again."""
+        said = [each for each in await self.views.said(source, MOST_SHOWN) if each.event_id == event]
+        again = any(AGAIN.match(each.text) for each in said)
+        story = await self.views.story(source, said[0].at) if again else Story()
+        return [story.words.get(event, each.text) for each in said]
 
     async def _preview(self, request: web.BaseRequest, written: str, block: str) -> web.Response:
         """A block of code of an answer as a document, for a frame of the page alone: it runs and loads nothing.

@@ -120,20 +120,33 @@ async def test_a_file_that_is_too_large_is_told_before_it_is_sent_and_a_long_tex
         await expect(me.locator("#log .said .file")).to_contain_text("pasted.txt (150 kB)")
 
 
-async def test_what_is_not_all_in_the_field_is_not_edited_there(tmp_path: Path, chromium: Browser) -> None:
+async def test_all_of_a_long_message_and_its_files_are_edited_and_copied(tmp_path: Path, chromium: Browser) -> None:
+    long, note = "word " * 2_000 + "end", {"name": "note.txt", "mimeType": "text/plain", "buffer": b"a note"}
     async with page(tmp_path) as live, person(chromium, live) as me:
-        await say(me, "short")
-        await say(me, "word " * 2_000)
-        await expect(me.locator("#log article.reply:not(.draft)")).to_have_count(2)
-        await me.get_by_role("button", name="Edit").last.click()
-        await expect(me.locator("#problem")).to_contain_text("it is not all here")
-        await expect(me.locator("#text")).to_have_value("")
-        await me.set_input_files("#file", {"name": "note.txt", "mimeType": "text/plain", "buffer": b"a note"})
+        await me.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await me.set_input_files("#file", note)
+        await say(me, long)
+        await expect(me.locator("#log article.reply:not(.draft)")).to_have_count(1)
+        await me.locator(".said").get_by_role("button", name="Copy").click()
+        await expect(me.locator("#toast")).to_have_text("Copied")
+        assert await me.evaluate("navigator.clipboard.readText()") == long
+        await me.fill("#text", "meanwhile")
+        await me.set_input_files("#file", {**note, "name": "other.txt"})
+        await me.get_by_role("button", name="Edit").click()
+        await expect(me.locator("#text")).to_have_value(long)
+        await expect(me.locator("#chosen li")).to_have_text(["note.txt×"])
+        await me.fill("#text", f"{long} of it")
         await me.get_by_role("button", name="Send", exact=True).click()
-        await expect(me.locator("#log article.reply:not(.draft)")).to_have_count(3)
-        await me.keyboard.press("ArrowUp")
-        await expect(me.locator("#problem")).to_contain_text("has files")
-        await expect(me.locator("#text")).to_have_value("")
+        await expect(me.locator(".versions span")).to_have_text("2/2")
+        await expect(me.locator("#text")).to_have_value("meanwhile")
+        await expect(me.locator("#chosen li")).to_have_text(["other.txt×"])
+        await expect(me.locator("#log .said .file")).to_have_text("note.txt (1 kB)")
+        asked = str(live.model.requests[-1].messages)
+        assert (f"{long} of it" in asked, "a note" in asked) == (True, True)
+        await me.route("**/files/*", lambda route: route.abort())
+        await me.get_by_role("button", name="Edit").click()
+        await expect(me.locator("#problem")).to_contain_text("I cannot load all of this message")
+        await expect(me.locator("#text")).to_have_value("meanwhile")
 
 
 async def test_a_refused_message_comes_back_before_what_was_typed_since(tmp_path: Path, chromium: Browser) -> None:

@@ -111,7 +111,9 @@
     if (button.dataset.do === "aloud") return aloud(button.closest("article").querySelector(".body").innerText);
     if (/^(again|edit|fork)$/.test(button.dataset.do)) document.dispatchEvent(new CustomEvent(button.dataset.do, { detail: button.closest("article") }));
     if (button.dataset.do !== "copy") return;
-    copy(code ? code.querySelector("code").textContent : written(button.closest("article")));
+    if (code) return copy(code.querySelector("code").textContent);
+    const article = button.closest("article"), shown = article.querySelector(".body").innerText;
+    copy(article.matches(".said:not(:has(.cut))") ? shown : written(article).catch(() => shown));
   });
   // The document that is in a block of code, in place of the code.
   function preview(button, code) {
@@ -129,13 +131,13 @@
     speechSynthesis.cancel();
     if (!speaks) speechSynthesis.speak(new SpeechSynthesisUtterance(words));
   }
-  // An answer as it was written; as it is shown, where nobody can be asked.
-  async function written(article) {
-    const shown = article.querySelector(".body").innerText;
-    if (article.matches(".said")) return shown;
-    const answer = await fetch(`${location.pathname}?text=${encodeURIComponent(article.closest("li").id)}`).catch(() => null);
-    return (answer?.ok && await answer.text()) || shown;
+  async function got(address) {
+    const answer = await fetch(address);
+    if (!answer.ok) throw new Error(answer.statusText);
+    return answer;
   }
+  // A message as it was written, all of it.
+  const written = async (article) => (await got(`${location.pathname}?text=${encodeURIComponent(article.closest("li").id)}`)).text();
   async function copy(words) {
     try {
       const text = Promise.resolve(words).then((each) => new Blob([each], { type: "text/plain" }));
@@ -330,12 +332,24 @@
   }
   function askedFor(reply) {
     const item = above(reply);
-    return item && !words(item).startsWith("/") && !item.querySelector(".cut, .file") ? item.querySelector(".said") : null;
+    return item && !words(item).startsWith("/") ? item.querySelector(".said") : null;
   }
-  document.addEventListener("again", ({ detail }) => {
+  // All that a message holds: of long words the page has only the beginning, and of files only the names.
+  async function whole(said) {
+    const file = async (each) => new File([await (await got(each.href || each.src)).blob()], each.dataset.name, { type: each.dataset.type });
+    const parts = [said.querySelector(".cut") ? written(said) : words(said), ...[...said.querySelectorAll("[data-name]")].map(file)];
+    const [text, ...files] = await Promise.all(parts);
+    return { text, files };
+  }
+  const MISSING = "I cannot load all of this message right now. Try again in a moment.";
+  document.addEventListener("again", async ({ detail }) => {
     if (detail === lastReply()) return say("/retry");
-    say(words(askedFor(detail)), [], named(askedFor(detail)));
-    toast("‹ brings back the old answer, and what followed it.");
+    const said = askedFor(detail);
+    try {
+      const { text, files } = await whole(said);
+      say(text, files, named(said));
+      toast("‹ brings back the old answer, and what followed it.");
+    } catch { problem(MISSING); }
   });
   document.addEventListener("fork", ({ detail }) => say("/branch", [], "", "1", named(above(detail).querySelector(".said"))));
   function offerLast() {
@@ -498,15 +512,19 @@
   });
 
   // A message can be said anew: then it is taken back with all that followed. What was being written waits meanwhile.
-  let instead = "", aside = "";
-  function editing(said) {
-    if (said?.querySelector(".cut, .file")) {
-      return problem("This message is long or has files: it is not all here. Undo it with /undo, and send it again.");
-    }
-    if (hint.hidden) aside = text.value;
+  let instead = "", aside = null;
+  async function editing(said) {
+    let now = aside;
+    try {
+      if (said) now = said.querySelector(".cut, .file") ? await whole(said) : { text: words(said), files: [] };
+    } catch { return problem(MISSING); }
+    if (hint.hidden) aside = { text: text.value, files: picked };
+    follows &&= !said;  // else the growing field would scroll back to the end
     hint.hidden = !said;
     instead = said ? named(said) : "";
-    text.value = said ? words(said) : aside;
+    text.value = now.text;
+    picked = [];
+    pick(now.files);
     document.querySelector("[data-edited]")?.removeAttribute("data-edited");
     said?.closest("li").setAttribute("data-edited", "");
     grow();
@@ -527,9 +545,9 @@
     const sent = picked;
     const taken = instead;
     text.value = "";
-    if (taken) editing(null);
     picked = [];
-    pick([]);
+    if (taken) editing(null);
+    else pick([]);
     complete();
     grow();
     say(words, sent, taken);
