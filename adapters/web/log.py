@@ -320,7 +320,8 @@ class Log(Struct, kw_only=True):
             article = _article(_KINDS[each.role], WHO[each.role], each.at or None, body, about=about)
             items.append(el("li", article, id=f"m-{each.id}", data_event=each.event or None))
             if each.event in deeds:
-                items.append(el("li", _worked(Worked(id=each.event, deeds=deeds[each.event]), "", None).html))
+                done = [replace(deed, words="") for deed in deeds[each.event]]  # they stand among the messages
+                items.append(el("li", _worked(Worked(id=each.event, deeds=done), "", None).html))
         return el("ol", items, class_="log")
 
     async def _all_markdown(self, texts: Sequence[str]) -> list[Html]:
@@ -467,7 +468,7 @@ def _versions(branch: Branch | None) -> Child:
 
 
 def _worked(worked: Worked, place: str, known: Entry | None) -> Entry:
-    """What tools did, folded: each with what it was given, and its result."""
+    """What tools did, folded: each with what was said before it, what it was given, and its result."""
     if known is not None and known.made_of == worked:
         return known
     names = list(dict.fromkeys(each.tool for each in worked.deeds))
@@ -476,9 +477,10 @@ def _worked(worked: Worked, place: str, known: Entry | None) -> Entry:
     count = f" · {len(worked.deeds)} calls" if len(worked.deeds) > len(names) else ""
     summary = [icon("tool"), el("span", told, count)]
     if len(worked.deeds) == 1:
-        fold = el("details", el("summary", summary, el("code", _brief(worked.deeds[0]))), _given(worked.deeds[0]))
+        (deed,) = worked.deeds
+        fold = el("details", el("summary", summary, el("code", _brief(deed))), _before(deed), _given(deed))
     else:
-        deeds = [el("li", _deed(each)) for each in worked.deeds[-_MOST_DEEDS:]]
+        deeds = [el("li", _before(each), _deed(each)) for each in worked.deeds[-_MOST_DEEDS:]]
         fold = el("details", el("summary", summary), el("ol", deeds))
     return Entry.of(worked.id, place, el("article", fold, class_="deeds"), worked)
 
@@ -493,6 +495,11 @@ def _deed(deed: Deed) -> Html:
     brief = _brief(deed)
     summary = el("summary", el("b", deed.tool), " ", el("code", brief) if brief else None)
     return el("details", summary, _given(deed))
+
+
+def _before(deed: Deed) -> Child:
+    """What the model said before it used a tool."""
+    return el("p", linked(deed.words), class_="plain", dir="auto") if deed.words else None
 
 
 def _given(deed: Deed) -> Child:

@@ -124,12 +124,13 @@ class _Tree:
             event = ""
             for message in messages:
                 event = note_of(message).get("event", "") if is_request(message) else event
-                for call in message.get("tool_calls", ()):
+                for at, call in enumerate(message.get("tool_calls", ())):
                     result = results.get(call["id"])
                     found.setdefault(event, {})[call["id"]] = Deed(
                         tool=call["function"]["name"],
                         arguments=redact(_readable(call["function"]["arguments"])),
                         result=None if result is None else redact(_cut(result)),
+                        words="" if at else _cut(text_of(message).strip()),
                     )
         return {event: tuple(each.values()) for event, each in found.items()}
 

@@ -69,11 +69,12 @@ class Branch(Struct, frozen=True, kw_only=True):
 
 
 class Deed(Struct, frozen=True, kw_only=True):
-    """A call of a tool; `result` None: it runs."""
+    """A call of a tool; `result` None: it runs. `words`: what the model said before it."""
 
     tool: str
     arguments: str
     result: str | None
+    words: str = ""
 
 
 class Story(Struct, frozen=True, kw_only=True):

@@ -391,7 +391,11 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
         "Founded in 753 BC [1].\n\nSources: [1. Rome, a city, history.example.org](https://history.example.org/rome)"
     )
     written = '{"path": "list.md", "content": "tent <b>"}'
-    script = in_turn(Say(calls=[("write_file", written)]), Say(first="Fou", text=found, gate=gate), Say(text="heard"))
+    script = in_turn(
+        Say(text="I will write it.", calls=[("write_file", written)]),
+        Say(first="Fou", text=found, gate=gate),
+        Say(text="heard"),
+    )
     config = config_in(tmp_path, transcription=TranscriptionSettings(command=("true",)))
     async with page(tmp_path, model=FakeModel(script), config=config) as live, person(chromium, live) as me:
         await say(me, "write it, and say when Rome began")
@@ -401,6 +405,7 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
         gate.open()
         await expect(me.locator(".sources a")).to_have_attribute("href", "https://history.example.org/rome")
         await expect(me.locator(".sources")).to_contain_text("1 · history.example.org")
+        await expect(fold.locator("p")).to_have_text("I will write it.")
         assert await fold.locator("pre").all_inner_texts() == [
             "path: list.md\ncontent: tent <b>",
             "Wrote list.md (8 bytes).",
@@ -415,6 +420,7 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
         await expect(me.locator(".log .sources")).to_contain_text("1 · history.example.org")
         await me.locator(".deeds summary").click()
         await expect(me.locator(".deeds pre").last).to_have_text("Wrote list.md (8 bytes).")
+        await expect(me.get_by_text("I will write it.")).to_have_count(1)
         assert "Result of a tool" not in await me.locator("main").inner_text()
         assert "→" not in await me.locator("main").inner_text()
         await me.get_by_label("What this answer took").click()

@@ -13,7 +13,7 @@ from adapters.web.log import Log, cut
 from gateway.agent.tools.base import Question
 from gateway.agent.tools.shell import ShellTool
 from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey, Source
-from gateway.domain.views import Branch, Said, Story, Views
+from gateway.domain.views import Branch, Deed, Said, Story, Views
 from gateway.runtime.aside import at_once
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
@@ -57,6 +57,14 @@ async def shown(chat: Chat, most: int = 80) -> list[str]:
 
 def said(id_: str, at: float) -> Said:
     return Said(event_id=id_, text=f"said {id_}", at=at, files=())
+
+
+async def test_what_the_model_said_before_each_tool_stands_where_its_calls_are_unfolded() -> None:
+    chat, first = Chat(said("s1", NOON), shown=[]), Deed(tool="look", arguments="", result="", words="I look.")
+    for deeds in ([first], [first, Deed(tool="write", arguments="", result="", words="I write.")]):
+        chat.told = Story(deeds={"s1": deeds})
+        entry = (await Log(aside=at_once).state(cast(Views, chat), WHO, 80)).entries[1]
+        assert re.findall(r'<p class="plain" dir="auto">(.*?)</p>', entry.html) == [each.words for each in deeds]
 
 
 async def test_an_address_in_what_a_person_said_is_a_link() -> None:

@@ -39,7 +39,11 @@ def test_the_newest_session_says_which_versions_stand_also_behind_a_compaction()
     summary = user("notes", id="n", summary=True)
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"at": "a secret"}'}}
     asked = user("words 4", id="4", event="e-4")
-    looked = [asked, assistant(None, [call], id="t"), tool_result("c", "the secret", id="r")]  # type: ignore[list-item]
+    looked = [
+        asked,
+        assistant("I look.\n", [call, {**call, "id": "d"}], id="t"),
+        tool_result("c", "the secret", id="r"),
+    ]
     transcripts: dict[str, list[Message]] = {
         "s1": [*first, *second],
         "s2": [*first, *edited],
@@ -56,8 +60,9 @@ def test_the_newest_session_says_which_versions_stand_also_behind_a_compaction()
     assert story.hidden == {"e-2"}
     assert story.branches["e-2b"] == Branch(number=2, of=2, before="s1", after=None)
     assert {"e-1", "e-3", "e-9"}.isdisjoint(story.branches)
-    (deed,) = story.deeds["e-4"]
+    deed, beside = story.deeds["e-4"]
     assert (deed.tool, deed.arguments, deed.result) == ("look", "at: a ***", "the ***")
+    assert (deed.words, beside.words) == ("I look.", "")
 
 
 def test_an_edit_has_versions_at_the_question_and_another_answer_has_them_at_the_answer() -> None:
