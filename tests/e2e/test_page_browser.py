@@ -464,6 +464,8 @@ async def test_a_model_is_found_by_its_name_and_says_its_window_and_price(
         await me.get_by_role("searchbox", name="Find a model").fill("BIG")
         (choice,) = await me.locator("#models li:visible").all()
         await expect(choice).to_have_text("big200K tokens · $3 in, $15 out per million")
+        room = "(each) => [each.scrollWidth - each.clientWidth, each.parentElement.clientWidth - each.offsetWidth]"
+        assert await choice.locator("button").evaluate(room) == [0, 0], "nothing is cut off"
         assert not (await Axe().run(me)).response["violations"]
         await choice.click()
         await expect(me.locator("#models summary")).to_have_text("big ▾")
