@@ -466,7 +466,8 @@ def side_list(
     new = el("a", icon("plus"), "New chat", href=NEW, class_="fresh") if writes else None
     names = dict.fromkeys(each.folder for each in sessions if each.folder)
     folders = el("datalist", [el("option", value=each) for each in names], id="folders") if writes else None
-    return joined([new, _bar_line(shares, chat), el("ul", lines, class_="sessions"), folders])
+    hint = el("p", "Enter searches everything that was said.", id="no-title", hidden=True, role="status")
+    return joined([new, _bar_line(shares, chat), hint, el("ul", lines, class_="sessions"), folders])
 
 
 def _address_of(each: SessionLine) -> str:

@@ -506,6 +506,10 @@ async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_t
         await equals_reload(me)
         await me.keyboard.press("Control+k")
         assert await me.evaluate("document.activeElement.name") == "q"
+        await me.keyboard.type("in no title")
+        await expect(me.get_by_text("Enter searches everything that was said.")).to_be_visible()
+        await me.locator("nav [type=search]").fill("")
+        await expect(me.get_by_text("Enter searches everything that was said.")).to_be_hidden()
         await me.get_by_role("button", name="Shortcuts").click()
         await expect(me.locator("dialog")).to_contain_text("searches all chats")
         await me.keyboard.press("Escape")

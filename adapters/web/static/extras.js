@@ -108,9 +108,11 @@
   // The list shows the titles that have what is typed; Enter searches all words.
   document.querySelector("nav [type=search]")?.addEventListener("input", (event) => {
     const words = event.target.value.trim().toLowerCase();
-    for (const each of document.querySelectorAll(".sessions > li")) {
+    const lines = [...document.querySelectorAll(".sessions > li")];
+    for (const each of lines) {
       each.hidden = words && !(each.dataset.at && each.querySelector("a").textContent.toLowerCase().includes(words));
     }
+    $("no-title").hidden = !words || lines.some((each) => !each.hidden);
   });
 
   // The models are asked for when somebody wants to see them: a server lists them.
