@@ -71,6 +71,10 @@ class WebAdapter:
         )
         return f"The page is at {self.at}. {where}"
 
+    def take_up(self, settings: WebSettings) -> None:
+        """Let the people of these settings in from now on."""
+        self.guard.take_up(settings)
+
     async def run(self, accept: Accept) -> None:
         """Listen until cancelled. Raises AdapterError if the port is taken."""
         assert self.views is not None, "the gateway sets it"

@@ -111,6 +111,14 @@ class Guard:
         self._origins = {each: urlsplit(each).netloc for each in own}
         self._renew_link()
 
+    def take_up(self, settings: WebSettings) -> None:
+        """Let these people in from now on, and end the logins of those who are gone or have another password."""
+        before = self._settings.people
+        self._settings = self._settings.model_copy(update={"people": settings.people})
+        for hashed, login in [*self._logins.items()]:
+            if before.get(login.person) != settings.people.get(login.person):
+                del self._logins[hashed]
+
     async def begin(self, notebook: Notebook | None) -> None:
         """Read the logins that hold. Raises StoreUnavailable."""
         self._notebook = notebook

@@ -85,4 +85,5 @@ PLATFORM = Platform(
     beside_shell=True,
     link_file=LINK_FILE,
     logins=ACCOUNT,
+    at_once=("people",),
 )

@@ -91,6 +91,7 @@ from gateway.domain.adapter import (
     TakesNotes,
     account_of,
 )
+from gateway.domain.platform import TakesSettings
 from gateway.domain.recurrence import zone_named
 from gateway.domain.settings import Section
 from gateway.domain.turn import TurnRules
@@ -261,6 +262,9 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         program.chats = _chats_in_words(changed)
         watchdog.alerts.to = changed.alerts.chat
         operator.config = changed
+        for adapter in adapters:
+            if isinstance(adapter, TakesSettings) and (usual := platforms()[adapter.name].settings) is not None:
+                adapter.take_up(changed.adapters.get(adapter.name, usual()))
 
     return Gateway(
         store=base.store,

@@ -18,6 +18,8 @@ from gateway.app.config import Config
 from gateway.app.config.models import Chat
 from gateway.app.config.rules import contradictions
 from gateway.app.config.source import KeyPath, dotted
+from gateway.app.plugins import platforms
+from gateway.domain.platform import AdapterSettings
 from gateway.domain.settings import Section
 from gateway.runtime.errors import ConfigError
 from gateway.runtime.redaction import Redactor
@@ -40,6 +42,7 @@ def taken_up(held: Config, wanted: Config) -> Config:
         **{name: getattr(wanted, name) for name in _SECTIONS},
         tools=wanted.tools.model_copy(update={"mcp": held.tools.mcp}),
         chats=dict(_chats(held, wanted)),
+        adapters=dict(_adapters(held, wanted)),
         log=held.log.model_copy(update={"level": wanted.log.level}),
     )
 
@@ -50,6 +53,20 @@ def _chats(held: Config, wanted: Config) -> Iterator[tuple[str, Chat]]:
         chat = before.model_copy(update={key: getattr(after, key) for key in _OF_CHATS})
         if chat != Chat():
             yield place, chat
+
+
+def _adapters(held: Config, wanted: Config) -> Iterator[tuple[str, AdapterSettings]]:
+    for name in {**held.adapters, **wanted.adapters}:
+        platform = platforms().get(name)
+        if platform is None or platform.settings is None or not platform.at_once:
+            if name in held.adapters:
+                yield name, held.adapters[name]
+            continue
+        usual = platform.settings()
+        before, after = held.adapters.get(name, usual), wanted.adapters.get(name, usual)
+        section = before.model_copy(update={key: getattr(after, key) for key in platform.at_once})
+        if name in wanted.adapters or section != usual:
+            yield name, section
 
 
 def differences(before: Config, after: Config) -> list[str]:
@@ -73,7 +90,12 @@ def _widening(held: Config, wanted: Config) -> list[KeyPath]:
     counts that does not clearly take something away."""
     places = {**held.chats, **wanted.chats}
     before, after = (
-        {"access": each.access, "tools": each.tools, "chats": {place: _tools(each, place) for place in places}}
+        {
+            "access": each.access,
+            "tools": each.tools,
+            "chats": {place: _tools(each, place) for place in places},
+            "adapters": each.adapters,  # what is taken up of them says who may log in
+        }
         for each in (held, wanted)
     )
     paths = _differing((), before, after)
@@ -87,7 +109,7 @@ def _tools(config: Config, place: str) -> dict[str, Any]:
 def _takes_away(path: KeyPath, before: Any, after: Any) -> bool:
     if isinstance(after, bool):
         return after == (path[-1] == "admins_only")
-    if path[0] == "chats" or "offered" in path or not isinstance(before, tuple):
+    if path[0] in ("chats", "adapters") or "offered" in path or not isinstance(before, tuple):
         return isinstance(after, int | float)  # a limit
     return set(before) <= set(after) if path[-1] == "admins_only" else set(after) <= set(before)
 

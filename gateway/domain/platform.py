@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 from pydantic import Field
@@ -98,7 +98,8 @@ class Platform(Struct, frozen=True, kw_only=True):
     `legato chat`. `beside_shell`: `legato chat` at a terminal serves it, too, where it is enabled; its adapter
     `OpensFirst`. `rehearse` names a `Stage`, in the same way as `create`, which needs no settings; "": there is none.
     `link_file`: where, below `home`, its adapter keeps a link that lets the owner in. `guide`: how somebody gets its
-    tokens, in a sentence or two. `logins`: the account whose notes are its people's logins (`LOGIN_NOTE`)."""
+    tokens, in a sentence or two. `logins`: the account whose notes are its people's logins (`LOGIN_NOTE`). `at_once`:
+    the keys of its section that its adapter, which then `TakesSettings`, obeys without a new start."""
 
     name: str
     title: str
@@ -116,11 +117,20 @@ class Platform(Struct, frozen=True, kw_only=True):
     link_file: str = ""
     logins: str = ""
     guide: str = ""
+    at_once: tuple[str, ...] = ()
 
     @property
     def lists_people(self) -> bool:
         """Whether `access` says who may talk there."""
         return self.settings is not None and not (self.limits and self.limits.keyed)
+
+
+@runtime_checkable
+class TakesSettings(Protocol):
+    """Obeys other settings without a new start, as far as `Platform.at_once` says."""
+
+    def take_up(self, settings: Any) -> None:
+        """Obey these settings of its own section from now on."""
 
 
 class AdapterHost(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,9 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession
+from pydantic import SecretStr
 
+from adapters.web.platform import WebPerson, WebSettings
 from gateway.agent.caps import Caps
 from gateway.agent.prompt import PromptSettings
 from gateway.agent.tools.shell import ShellSettings
@@ -44,6 +46,7 @@ from tests.support.redis_server import running as redis
 from tests.support.source_tree import ROOT
 from tests.support.waiting import eventually
 
+BOB = {"bob": WebPerson(password=SecretStr("a password of Bob"))}
 PRICES = {"input": 1, "output": 4}
 
 
@@ -113,6 +116,12 @@ def test_what_is_taken_up_and_what_waits() -> None:
             ["chats.telegram:1.tools"],
         ),
         ({}, {"model": {"name": "other"}, "budgets": {"daily_usd": 1}}, []),
+        ({}, {"adapters": {"web": WebSettings(people=BOB)}}, ["adapters.web"]),
+        (
+            {"adapters": {"web": WebSettings(port=1)}},
+            {"adapters": {"web": WebSettings(port=1, people=BOB)}},
+            ["adapters.web.people.bob"],
+        ),
     ],
 )
 async def test_what_lets_somebody_do_more_is_held_where_no_person_asks(
@@ -138,7 +147,7 @@ async def test_what_lets_somebody_do_more_is_held_where_no_person_asks(
 
 def test_the_page_for_operators_names_every_section() -> None:
     page = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
-    table = page.partition("| At once | At the next start |")[2].partition("\n\n")[0]
+    table = page.partition("| Immediately | At the next start |")[2].partition("\n\n")[0]
     named = {each.partition(".")[0] for each in re.findall(r"`([a-z_.]+)`", table)}
     assert named == set(Config.model_fields)
     held = {name for row in re.findall(r"^\|([^|]+)\|", table, re.MULTILINE) for name in re.findall(r"`([a-z_]+)", row)}

@@ -93,6 +93,18 @@ async def test_a_changed_password_ends_the_logins_that_came_by_it(tmp_path: Path
         assert later.login_of(asked(later, owner)) == owner  # type: ignore[arg-type]
 
 
+async def test_people_who_come_and_go_hold_at_once(tmp_path: Path, clock: ManualClock) -> None:
+    made = guard(tmp_path, clock)
+    annas, owners = await made.by_password("anna", ANNA, "::1"), await made.by_link(made.link.partition("key=")[2])
+    assert annas is not None
+    assert owners is not None
+    bob = {"bob": WebPerson(password=SecretStr("a password of Bob"))}
+    made.take_up(WebSettings(enabled=True, people=bob, port=1))
+    assert await made.by_password("bob", "a password of Bob", "::1") is not None
+    assert (made.holds(annas), made.holds(owners)) == (False, True)
+    assert await made.by_password("anna", ANNA, "::1") is None
+
+
 async def test_a_login_of_a_version_that_bound_none_holds_for_the_owner_alone(
     tmp_path: Path, clock: ManualClock
 ) -> None:
