@@ -14,9 +14,12 @@ from adapters.web.icons import icon
 from adapters.web.log import moment
 from adapters.web.markup import Child, Html, el, hidden
 from adapters.web.pages import Frame, worded
+from adapters.web.platform import NAME
 from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, Settings, SettingUp, Tried
 from gateway.runtime.patterns import table
 
+_PEOPLE: Final = f"adapters.{NAME}.people"
+_ALLOW: Final = "access.allow"
 _SENTENCES: Final = "Nothing was saved:"
 _SAID: Final = "set "  # begins the name of a field
 _SHOWN: Final = "was "  # begins the name of what it held when the page was made
@@ -52,7 +55,6 @@ class Done(Struct, frozen=True, kw_only=True):
     told: Child = None
     chosen: Chosen | None = None
     offered: Sequence[str] = ()
-    later: bool = False  # whether some of it waits for the next start
 
 
 async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Done:
@@ -84,17 +86,34 @@ async def done(desk: SettingUp, fields: Mapping[str, str], *, owner: bool) -> Do
         return Done(where=where, told=_tried(await desk.try_platform(where)))
     if verb == "remove":
         saved = await desk.remove(at, called, owner=owner)
-        return Done(where=where, told=_saved(saved), later=bool(saved.later))
+        saved = await _with_words(desk, fields, called, saved, owner=owner) if at == _PEOPLE else saved
+        return Done(where=where, told=_saved(saved))
     typed = {name: text.replace("\r\n", "\n").strip() for name, text in fields.items()}
     said = {name.removeprefix(_SAID): text for name, text in typed.items() if name.startswith(_SAID)}
     shown = {name.removeprefix(_SHOWN): text for name, text in typed.items() if name.startswith(_SHOWN)}
     shown = {name: "" for name, text in said.items() if text} | shown  # an empty secret is none
     said |= {"enabled": "false"} if verb == "off" else {}
     saved = await desk.save(at, called, said, shown, owner=owner)
+    saved = await _with_words(desk, fields, called, saved, owner=owner) if at == _PEOPLE else saved
     told: Child = _saved(saved)
     if saved.files and verb == "save" and where not in ("part", "people"):
         told = [told, _tried(await desk.try_platform(where))]
-    return Done(where=where, told=told, later=bool(saved.later))
+    return Done(where=where, told=told)
+
+
+async def _with_words(desk: SettingUp, fields: Mapping[str, str], name: str, saved: Saved, *, owner: bool) -> Saved:
+    """Let a person of the page write, or no longer, beside what was saved of them."""
+    who, writes = f"{NAME}:{name}", "writes" in fields and fields.get("verb") != "remove"
+    if saved.problems:
+        return saved
+    now = next(each.value for each in (await desk.seen()).people if each.name == _ALLOW)
+    names = [each for each in now.split(", ") if each]
+    if writes == (who in names):
+        return saved
+    wanted = [*names, who] if writes else [each for each in names if each != who]
+    more = await desk.save("", "", {_ALLOW: ", ".join(wanted)}, {_ALLOW: now}, owner=owner)
+    files = tuple(dict.fromkeys((*saved.files, *more.files)))
+    return Saved(files=files, now=(*saved.now, *more.now), later=more.later or saved.later, problems=more.problems)
 
 
 async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, name: str, *, owner: bool) -> Child:
@@ -115,7 +134,7 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
     named = provider or (chosen.provider if chosen.name or last.chosen else "")
     at = next((each for each in settings.providers if each.name == named), None)
     return [
-        last.told if last.where == "again" else None,
+        last.told if last.where == "again" else _waiting(settings, csrf),
         el(
             "p",
             "So far, a small built-in model answers; it only follows a few simple rules. Connect a real model "
@@ -147,6 +166,7 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
             el("h2", "People and spending"),
             last.told if last.where == "people" else None,
             _form("people", csrf, [_asked(each, settings.example) for each in settings.people], _button("Save")),
+            el("p", _to("Give someone a name and a password for this page", _PEOPLE)),
             id="people",
         ),
         el(
@@ -219,13 +239,15 @@ def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
     is_new = part.names is not None and not part.name
     who = _text("name", "Name", "") if is_new else hidden(name=part.name)
     verbs = [_button("Save"), _button("Remove", "remove") if part.name else None]
-    form = _form("part", csrf, [hidden(at=part.at), who, _folded(part)], verbs)
+    writes = _writes(part.name, settings) if part.at == _PEOPLE else None
+    form = _form("part", csrf, [hidden(at=part.at), who, _folded(part), writes], verbs)
     names = [el("li", _to([icon("right"), name], part.at, name=name)) for name in part.names or ()]
     there = el("ul", names, class_="parts")
     return [
         _way(part.at if part.name else ""),
         el("p", _coded(part.about)) if part.about else None,
-        _outcome(last, settings, csrf),
+        last.told,
+        _waiting(settings, csrf),
         [there if names else None, el("section", el("h2", "Add one"), form)]
         if is_new
         else form
@@ -248,12 +270,20 @@ def _folded(part: Part) -> Child:
     return [[_asked(each) for each in part.fields if each not in rest], more if rest else None]
 
 
-def _outcome(last: Done, settings: Settings, csrf: str) -> Child:
-    """What came of a form, and the way to have it hold."""
-    return [
-        last.told,
-        _new_start(csrf) if last.later and settings.again else None,
-    ]
+def _writes(name: str, settings: Settings) -> Html:
+    """Whether a person of the page may write; a new one may."""
+    allowed = next(each.value for each in settings.people if each.name == _ALLOW).split(", ")
+    tick = el("input", type="checkbox", name="writes", value="true", checked=not name or f"{NAME}:{name}" in allowed)
+    told = ["Without this, they can only read. It stands in ", el("code", _ALLOW), "."]
+    return el("label", tick, el("span", el("span", "May write", class_="named"), el("small", told)), class_="tick")
+
+
+def _waiting(settings: Settings, csrf: str) -> Child:
+    """What holds only from the next start on, and the way there."""
+    if not settings.waits:
+        return None
+    told = el("p", f"These settings wait for the next start: {', '.join(settings.waits)}.")
+    return el("div", told, _new_start(csrf) if settings.again else None, class_="step")
 
 
 def _new_start(csrf: str) -> Html:
@@ -279,6 +309,7 @@ def keys_page(settings: Settings, csrf: str, last: Done, *, owner: bool) -> Chil
     ]
     return [
         _way(""),
+        _waiting(settings, csrf),
         el("p", "Everybody who has a key can talk to the bot over its API, as the person that the key names."),
         last.told,
         el("ul", items, class_="facts") if items else None,

@@ -23,7 +23,7 @@ from gateway.app.config.setup import FILE
 from gateway.app.config.source import read_file
 from gateway.app.models import models_alone
 from gateway.app.plugins import platforms, providers
-from gateway.app.reload import Reloader
+from gateway.app.reload import Reloader, differences
 from gateway.app.serving import adapters
 from gateway.cli.check import of_model
 from gateway.cli.forms import ELSEWHERE, NO_PEOPLE, Present, fits, refuse_odd
@@ -103,6 +103,7 @@ class Desk(Struct, kw_only=True):
             parts=[part for path in ((), *now.shape.paths()) if (part := now.part(path))],
             keys={each.name: line_of(each) for each in await self._keys.all()},
             again=self.again is not None,
+            waits=differences(self.reloader.config, config),
             example=next((f"{each.name}:{each.person}" for each in platforms().values() if tokens_of(each)), ""),
         )
 

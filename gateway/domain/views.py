@@ -476,7 +476,7 @@ class Chosen(Struct, frozen=True, kw_only=True):
 class Settings(Struct, frozen=True, kw_only=True):
     """The settings that can be changed in the page, and the files that hold them and the secrets. `parts`: all
     sections, without their fields. `keys`: of other programs, each in a line. `example`: somebody's name. `again`:
-    Legato can start anew from here."""
+    Legato can start anew from here. `waits`: the keys whose values hold only from the next start on."""
 
     file: str
     secrets: str
@@ -488,6 +488,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     keys: Mapping[str, str]
     example: str
     again: bool
+    waits: Sequence[str] = ()
 
 
 class Tried(Struct, frozen=True, kw_only=True):

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientSession, CookieJar
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, expect
 
+from gateway.app.config import Config, set_up
+from gateway.app.gateway import Gateway
+from gateway.app.reload import Reloader
+from gateway.cli.desk import Desk
 from tests.emulators.llm import LlmServer
 from tests.emulators.telegram import TelegramServer
 from tests.support.browser import say, tab
 from tests.support.console_terminal import chatting
-from tests.support.page import page
+from tests.support.page import Visitor, page
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # as the browser's
@@ -109,3 +115,30 @@ async def test_settings_are_an_admins_and_a_form_of_the_page(tmp_path: Path) -> 
         assert (await live.me.get("/settings"))[0] == 404  # nothing changes settings here
         answer = await live.me.post("/settings", {"where": "model", "verb": "save"})
         assert answer.status == 404
+
+
+async def test_one_form_lets_a_person_in_who_writes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEGATO_HOME", str(tmp_path))
+
+    def now() -> Config:
+        return set_up(None, os.environ).config
+
+    def desk(gateway: Gateway) -> Desk:
+        take_up = gateway.settings.take_up
+        reloader = Reloader(config=now(), read=now, reconfigure=take_up, relog=lambda _: None)
+        return Desk(path=None, reloader=reloader, store=gateway.store)
+
+    async with page(tmp_path, desk=desk) as live, ClientSession(cookie_jar=CookieJar(unsafe=True)) as http:
+        form = {"where": "part", "at": "adapters.web.people", "name": "bob", "set password": "a password of Bob"}
+        await live.me.post("/settings", {**form, "writes": "true"})
+        assert "for the next start" not in (await live.me.get("/settings"))[1]
+        login = {"name": "bob", "password": "a password of Bob"}
+        async with http.post(f"{live.me.at}/login", data=login, allow_redirects=False) as answer:
+            assert answer.status == 303
+        bob = Visitor(at=live.me.at, http=http)
+        await bob.say("hello")
+        await bob.until("echo: hello")
+        await live.me.post("/settings", {"where": "part", "at": form["at"], "name": "bob", "verb": "remove"})
+        async with http.get(f"{live.me.at}/") as answer:
+            assert "X-Login" in answer.headers
+    assert now().access.allow == ()

@@ -25,7 +25,11 @@ SETTINGS = Settings(
     model=Chosen(provider="own", name="m"),
     providers=[CLOUD, OWN, NONE],
     platforms=[CHAT],
-    people=[Blank(name="access.admins", label="Admins"), Blank(name="budgets.day", label="A day")],
+    people=[
+        Blank(name="access.allow", label="Who", value="web:bob, chat:1"),
+        Blank(name="access.admins", label="Admins"),
+        Blank(name="budgets.day", label="A day"),
+    ],
     parts=[Part(at="tools", about="First. Second."), Part(at="tools.web", about="Pages (docs/x)")],
     keys={"anna": "anna: a person"},
     example="anna",
@@ -56,6 +60,7 @@ class Desk:
             "try_platform": [Tried(ok=False, told="It refuses.")],
             "add_key": (self.made, "sk-1"),
             "remove_key": self.made,
+            "seen": SETTINGS,
         }
 
         async def answer(*given: Any, **how: Any) -> Any:
@@ -133,18 +138,61 @@ async def test_a_model_that_was_tried_stays_in_its_form(verb: str, offered: tupl
 
 
 @pytest.mark.parametrize(
-    ("saved", "told", "later"),
+    ("saved", "told"),
     [
-        (Saved(), "Nothing has changed.", False),
-        (Saved(files=("f",), later=("c",)), "Saved. These settings apply from the next start: c.", True),
-        (Saved(files=("f",)), "Saved.", False),
-        (Saved(problems=("a is no number",)), "Nothing was saved: a is no number", False),
+        (Saved(), "Nothing has changed."),
+        (Saved(files=("f",), later=("c",)), "Saved. These settings apply from the next start: c."),
+        (Saved(files=("f",)), "Saved."),
+        (Saved(problems=("a is no number",)), "Nothing was saved: a is no number"),
     ],
 )
 @pytest.mark.parametrize("verb", ["save", "remove"])
-async def test_what_came_of_it_is_said(saved: Saved, told: str, later: bool, verb: str) -> None:
+async def test_what_came_of_it_is_said(saved: Saved, told: str, verb: str) -> None:
     found = await done(Desk(saved), {"where": "part", "at": "tools", "verb": verb}, owner=False)
-    assert (shown(found.told), found.later) == (told, later)
+    assert shown(found.told) == told
+
+
+PEOPLE = "adapters.web.people"
+
+
+@pytest.mark.parametrize(
+    ("fields", "allow"),
+    [
+        ({"name": "eve", "writes": "true"}, "web:bob, chat:1, web:eve"),
+        ({"name": "eve"}, None),
+        ({"name": "bob", "writes": "true"}, None),
+        ({"name": "bob"}, "chat:1"),
+        ({"name": "bob", "writes": "true", "verb": "remove"}, "chat:1"),
+    ],
+)
+async def test_the_form_of_a_person_also_lets_them_write(fields: dict[str, str], allow: str | None) -> None:
+    desk = Desk()
+    await done(desk, {"where": "part", "at": PEOPLE, "set password": "twelve-letters", **fields}, owner=True)
+    before, now = {"access.allow": "web:bob, chat:1"}, {"access.allow": allow}
+    assert desk.asked[2:] == ([("save", "", "", now, before, True)] if allow else [])
+    refused = Desk(Saved(problems=("no",)))
+    await done(refused, {"where": "part", "at": PEOPLE, **fields}, owner=False)
+    assert len(refused.asked) == 1
+
+
+@pytest.mark.parametrize(("name", "ticked"), [("", True), ("bob", True), ("eve", False)])
+def test_a_new_person_may_write_unless_somebody_says_otherwise(name: str, ticked: bool) -> None:
+    form = joined(part_page(Part(at=PEOPLE, about="", fields=[KEY], names=[], name=name), SETTINGS, "t", Done()))
+    assert ("checked" in form) is ticked
+    assert f"at={PEOPLE}" in joined(whole())
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_what_waits_for_the_next_start_stands_on_every_page(again: bool) -> None:
+    waits = replace(SETTINGS, waits=["otel.enabled"], again=again)
+    for there in (
+        whole(waits, served=LATE),
+        part_page(SETTINGS.parts[0], waits, "t", Done()),
+        keys_page(waits, "t", Done(), owner=True),
+    ):
+        assert "These settings wait for the next start: otel.enabled." in shown(there)
+        assert ("Start again now" in shown(there)) is again
+    assert "wait for the next start" not in shown(whole(waits, last=Done(where="again", told="It stops.")))
 
 
 async def test_what_was_not_made_is_a_reason() -> None:
@@ -235,8 +283,8 @@ def test_a_field_is_its_kinds(blank: Blank, there: list[str]) -> None:
 def test_a_section_of_several_lists_them_and_offers_another() -> None:
     several = Part(at="tools.mcp", about="Servers.", fields=[KEY], names=["files"])
     assert shown(part_page(several, SETTINGS, "t", Done())).startswith("Settings Servers. files Add one Name")
-    one = shown(part_page(replace(several, name="files"), SETTINGS, "t", Done(told="Said.", later=True)))
-    assert one.startswith("MCP servers Servers. Said. Start again now")
+    one = shown(part_page(replace(several, name="files"), SETTINGS, "t", Done(told="Said.")))
+    assert one.startswith("MCP servers Servers. Said. ")
     assert "Remove" in one
     assert "Add one" not in one
 
