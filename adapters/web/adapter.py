@@ -92,7 +92,6 @@ class WebAdapter:
             drafts=self._drafts,
             work=self._work,
             anew=self._anew,
-            link_file=str(self._link_file),
         )
         if self._socket is None:
             self._host.tell(self.open())

@@ -1144,8 +1144,9 @@ def _stuck(stuck: Sequence[Stuck]) -> Child:
     return el("ul", items, class_="stuck")
 
 
-def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str, name: str, to: str) -> bytes:
-    """The page for somebody who is not logged in. It says nothing about what is behind it, and leads on to `to`."""
+def login(assets: Mapping[str, str], *, passwords: bool, links: bool, problem: str, name: str, to: str) -> bytes:
+    """The page for somebody who is not logged in: by a password, or by a link of this machine. It says nothing about
+    what is behind it, and leads on to `to`."""
     form = el(
         "form",
         hidden(to=to),
@@ -1171,10 +1172,10 @@ def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str
         ),
         el("p", "To get a link, type this command in a terminal here, and open the link it prints:"),
         el("p", el("code", "legato access link")),
-        el("p", "The link also stands in the file ", el("code", file), "."),
     ]
+    owners = el("details", el("summary", "Log in as the owner of this machine"), how) if passwords else how
     why = el("p", problem, role="alert", class_="problem") if problem else None
-    return _card(assets, "Log in · Legato", "Legato", [why, how if file else None, form if passwords else None])
+    return _card(assets, "Log in · Legato", "Legato", [why, form if passwords else None, owners if links else None])
 
 
 def told(assets: Mapping[str, str], title: str, text: str) -> bytes:

@@ -173,7 +173,6 @@ class Server(Struct, kw_only=True):
     drafts: dict[ChatAddress, Outbound]
     work: dict[ChatAddress, str]
     anew: set[ChatAddress]  # chats with a command that may change what stands above it
-    link_file: str
     _assets: dict[str, bytes] = field(default_factory=dict)
     _paths: dict[str, str] = field(default_factory=dict)
 
@@ -239,11 +238,11 @@ class Server(Struct, kw_only=True):
     def _login_page(
         self, request: web.BaseRequest, problem: str = "", name: str = "", status: int = 200, to: str = "/"
     ) -> web.Response:
-        here = is_loopback(request.host.rpartition(":")[0])  # nobody elsewhere can read the file, nor needs its path
+        here = is_loopback(request.host.rpartition(":")[0])  # a link leads nobody in from elsewhere
         body = pages.login(
             self._paths,
             passwords=self.guard.has_passwords,
-            file=self.link_file if self.guard.link and here else "",
+            links=bool(self.guard.link) and here,
             problem=problem,
             name=name,
             to=_own_path(to),

@@ -474,12 +474,14 @@ async def test_cookies_are_not_guessed_nor_used_again(tmp_path: Path) -> None:
         assert "csrf" in (await same_link(live, stranger))
 
 
-async def test_the_login_page_tells_strangers_from_elsewhere_no_path_of_this_machine(tmp_path: Path) -> None:
+async def test_the_login_page_tells_only_this_machine_of_links_and_nobody_a_path(tmp_path: Path) -> None:
     config, settings = with_people(tmp_path)
     settings = settings.model_copy(update={"url": "http://chat.example.org"})
     async with page(tmp_path, config=config, settings=settings) as live, live.visitor() as stranger:
         for host, here in (("chat.example.org", False), (live.adapter.at.removeprefix("http://"), True)):
-            assert ("page-link" in (await stranger.get("/", headers={"Host": host}))[1]) is here
+            told = (await stranger.get("/", headers={"Host": host}))[1]
+            assert ("legato access link" in told) is here
+            assert "page-link" not in told
 
 
 async def test_a_wrong_name_stands_in_the_form_again_and_is_no_markup(tmp_path: Path) -> None:

@@ -184,13 +184,21 @@ def test_only_an_admin_is_led_to_the_operators_page(role: Role, offered: bool) -
 
 
 def test_the_login_offers_the_ways_that_are_set_up() -> None:
-    by_file, by_password = (
-        login(ASSETS, passwords=not file, file=file, problem="", name="", to="/").decode() for file in ("/run/link", "")
+    def shown(*, passwords: bool, links: bool, problem: str = "") -> str:
+        return login(ASSETS, passwords=passwords, links=links, problem=problem, name="", to="/").decode()
+
+    alone, both, far = (
+        shown(passwords=False, links=True),
+        shown(passwords=True, links=True),
+        shown(passwords=True, links=False),
     )
-    assert ("/run/link" in by_file, "<form" in by_file) == (True, False)
-    assert ("Open the link" in by_password, "<form" in by_password) == (False, True)
-    assert 'role="alert"' not in by_password
-    assert "Wrong name" in login(ASSETS, passwords=True, file="", problem="Wrong name", name="", to="/").decode()
+    for there in (alone, both):
+        assert "legato access link" in there
+    assert "<form" not in alone
+    assert "<details" not in alone
+    assert both.index("<form") < both.index("<details") < both.index("legato access link")  # most have a password
+    assert "legato access link" not in far
+    assert "Wrong name" in shown(passwords=True, links=False, problem="Wrong name")
 
 
 def test_the_operator_is_told_what_is_wrong_and_what_is_unknown() -> None:
