@@ -15,6 +15,7 @@
           /workspace   the files that are worked on, and /workspace/PATH one of them
           /skills      the skills of the conversation     /session a name, a pin, a folder in the list
                                                           /look    light, dark, or as the machine
+                                                          /zone    the time zone of the browser
           /login?key=  the link of this machine's owner
 
 A chat and an earlier conversation give a message as it was written for `?text=`, with the id of its element, and with
@@ -659,6 +660,10 @@ class Server(Struct, kw_only=True):
             return await self._whole(frame, source, title, body)
         if request.path in ("/share", "/session") and await self.views.role(source) != "reader":
             return await (self._share if request.path == "/share" else self._shelved)(request, form, login, source)
+        if request.path == "/zone":
+            if await self.views.role(source) != "reader":
+                await self.views.zoned(source, form.fields.get("zone", "")[:_LONGEST_NAME])
+            return web.json_response({})
         if request.path == "/look":
             response = _redirect(_own_path(request.headers.get("Referer", "")))
             look = form.fields.get("look", "")[:9]

@@ -69,7 +69,7 @@ from gateway.domain.wording import utc
 from gateway.providers.base import ModelSpec, OfferedModel
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock, lasting_id
-from gateway.runtime.errors import ProviderError, SessionNotFound, TookTooLong, ToolError
+from gateway.runtime.errors import ProviderError, SessionNotFound, TookTooLong, ToolError, UserError
 from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
@@ -238,6 +238,12 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             changes[f"{_FOLDER}{root}"] = shown_in_a_list(folder) or None
         await self.store.set_notes(under(key, SHELF), changes)
 
+    async def zoned(self, source: Source, zone: str) -> None:
+        reminders = self._context(source).people.reminders
+        if await reminders.own_zone(source) is None:
+            with suppress(UserError):  # a browser may know zones that this machine does not
+                await reminders.set_zone(source, zone)
+
     async def title(self, source: Source, session_id: str) -> str | None:
         with suppress(SessionNotFound):
             return await heading(self.store, await self._own(source, session_id))
@@ -319,7 +325,10 @@ class StoreViews(Struct, frozen=True, kw_only=True):
             Coming(
                 number=each.number,
                 text=f"{'(prompt) ' if each.kind == 'ask' else ''}{each.brief}",
-                when="paused" if each.state == "paused" else next_moments(each, zone),
+                # what comes once is told in the person's zone, wherever it was made
+                when="paused"
+                if each.state == "paused"
+                else next_moments(each if each.rule else replace(each, zone=zone), zone),
                 made_at=each.made_at,
                 made_by=each.source.user_name or each.source.user,
             )

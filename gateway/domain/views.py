@@ -245,6 +245,9 @@ class Views(Protocol):
         """Name a conversation in their list, pin it there, or put it into a folder ("": none). Raises
         SessionNotFound."""
 
+    async def zoned(self, source: Source, zone: str) -> None:
+        """Keep this as the person's time zone if they never said one, and it is one."""
+
     async def thread(self, source: Source, session_id: str) -> str | None:
         """The thread of one of their conversations. Raises SessionNotFound."""
 

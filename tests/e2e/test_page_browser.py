@@ -144,6 +144,24 @@ async def test_the_end_stays_in_view_while_pictures_and_the_field_grow(tmp_path:
         assert not await me.evaluate(at_end), "who reads further up is left there"
 
 
+async def test_reminders_are_in_the_zone_of_the_browser_unless_a_person_said_theirs(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    async with page(tmp_path) as live:
+        await live.me.say("/remind tomorrow at 8 tea")
+        await live.me.until("tea")
+        for number, zone in enumerate(("Asia/Tokyo", "Europe/Berlin")):
+            async with person(chromium, live, timezone_id=zone) as me:
+                await me.wait_for_function("sessionStorage.getItem('legato-zone')")
+                await say(me, f"/remind tomorrow at 9 coffee {number}")
+                made = me.locator("#log article", has_text=f"remind you of this: coffee {number}")
+                await expect(made).to_contain_text("09:00 (Asia/Tokyo)")
+                await me.goto(f"{live.adapter.at}/window")
+                listed = me.locator("li", has_text="set by")
+                await expect(listed.filter(has_text="coffee 0")).to_contain_text(", 09:00 ·")
+                await expect(listed.filter(has_text="tea")).to_contain_text(", 17:00 ·")  # 8:00 in UTC
+
+
 async def test_a_tab_that_nobody_sees_takes_no_connection(tmp_path: Path, chromium: Browser) -> None:
     async with page(tmp_path) as live, person(chromium, live) as me:
         await me.evaluate(SEEN.format("true"))

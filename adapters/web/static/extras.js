@@ -49,6 +49,16 @@
       .catch(() => form.submit());
   });
 
+  // Once in each tab, the browser says its time zone, which is a person's who never said theirs.
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone, looks = document.querySelector(".looks");
+  let toldZone = "";
+  try { toldZone = sessionStorage.getItem("legato-zone"); } catch { /* private mode */ }
+  const mine = `${looks?.closest("details")?.querySelector("summary").textContent} ${zone}`;
+  if (looks && zone && zone !== "UTC" && toldZone !== mine) {
+    fetch("/zone", { method: "POST", keepalive: true, body: new URLSearchParams({ csrf: looks.elements.csrf.value, zone }) })
+      .then(() => sessionStorage.setItem("legato-zone", mine)).catch(() => {});
+  }
+
   // -- the list: it can be hidden, and a chat be dragged into a folder -----------------------------------------
   const hide = $("hide-list");
   function narrow() {
