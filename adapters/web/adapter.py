@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from socket import socket
+from typing import Final
 
 import structlog
 
@@ -14,7 +16,7 @@ from adapters.web.guard import Guard
 from adapters.web.log import Log
 from adapters.web.platform import ACCOUNT, LIMITS, LINK_FILE, NAME, WebSettings
 from adapters.web.server import Server, opened, source_of
-from adapters.web.stream import Bells
+from adapters.web.stream import Bells, Work
 from gateway.domain.adapter import Accept, Finding, Notebook
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
@@ -26,8 +28,9 @@ log = structlog.get_logger(__name__)
 
 _TICK = 1.0  # seconds
 _LOOK = 5.0  # seconds between two looks at whether a shell ended logins
-_WORKING = "working"  # until it is said at what
+_WORKING = "Working"  # until it is said at what
 _ASKS = ("starting", "thinking", "finishing")  # what a turn does that only asks the model
+_RUNS: Final = re.compile(r"running tools \((.*)\)\Z", re.DOTALL)
 _SAYS = ("reply", "remark", "notice", "error")  # kinds of rows that change no other
 
 
@@ -47,7 +50,7 @@ class WebAdapter:
         self._bells = Bells()
         self._log = Log(aside=host.aside)
         self._drafts: dict[ChatAddress, Outbound] = {}
-        self._work: dict[ChatAddress, str] = {}
+        self._work: dict[ChatAddress, Work] = {}
         self._anew: set[ChatAddress] = set()
         self._only_asks: dict[ChatAddress, bool] = {}  # whether the turn of a chat does, until its answer
         self._link_file = host.home.absolute() / LINK_FILE
@@ -141,7 +144,7 @@ class WebAdapter:
         if active != (to in self._work):
             self._bells.ring_side(to.chat, besides=to)
         if active:
-            self._work.setdefault(to, _WORKING)
+            self._work.setdefault(to, Work(_WORKING, self._host.clock.monotonic()))
             self._only_asks.setdefault(to, True)
         else:
             self._work.pop(to, None)
@@ -154,7 +157,11 @@ class WebAdapter:
         if doing not in _ASKS:
             self._only_asks[to] = False
         if to in self._work:
-            self._work[to] = f"{doing}, again in {again_in:.0f} s" if again_in else doing
+            told = _RUNS.sub(r"running \1", doing)
+            told = f"{told[:1].upper()}{told[1:]}{f', again in {again_in:.0f} s' if again_in else ''}"
+            before = self._work[to]
+            goes_on = told.partition(":")[0] == before.words.partition(":")[0]  # a tool says how far it is
+            self._work[to] = Work(told, before.since if goes_on else self._host.clock.monotonic())
             self._bells.ring(to, stored=not self._only_asks.get(to, True))  # what tools do lies in the store
 
     async def end_links(self, chat: str) -> None:

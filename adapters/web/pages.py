@@ -253,10 +253,11 @@ def _hidden(frame: Frame) -> list[Html]:
 
 def _status(work: str, problem: str) -> Html:
     told = el("span", work, id="work", role="status")
+    took = el("span", id="seconds", class_="right", aria_hidden="true")
     return el(
         "div",
         el("p", problem, id="problem", role="alert", hidden=not problem),
-        el("p", el("span", class_="dots", aria_hidden="true"), told, id="working", hidden=not work, data_at=work),
+        el("p", el("span", class_="dots", aria_hidden="true"), told, took, id="working", hidden=not work, data_at=work),
         class_="state",
     )
 

@@ -67,7 +67,7 @@ from adapters.web.log import (
 )
 from adapters.web.markup import Child, Html, el
 from adapters.web.platform import LARGEST_FILE, NAME, OWNER, WebSettings
-from adapters.web.stream import DRAFTS, SIDE, Bells, Page
+from adapters.web.stream import DRAFTS, IDLE, SIDE, Bells, Page, Work
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import OWN, Attachment, ChatAddress, Inbound, InboundKind, KeptFile, Outbound, Source
 from gateway.domain.platform import Bubble
@@ -172,7 +172,7 @@ class Server(Struct, kw_only=True):
     accept: Accept
     desk: Callable[[], SettingUp] | None
     drafts: dict[ChatAddress, Outbound]
-    work: dict[ChatAddress, str]
+    work: dict[ChatAddress, Work]
     anew: set[ChatAddress]  # chats with a command that may change what stands above it
     _assets: dict[str, bytes] = field(default_factory=dict)
     _paths: dict[str, str] = field(default_factory=dict)
@@ -528,7 +528,7 @@ class Server(Struct, kw_only=True):
             state,
             await self._drafts(source.address),
             await self._side(source, sessions),
-            self.work.get(source.address, ""),
+            self.work.get(source.address, IDLE).words,
             await self.views.commands(source),
             await self._before(source, state, sessions) if most == SHOWN else None,
             most=most,
@@ -617,7 +617,7 @@ class Server(Struct, kw_only=True):
                 state=shared(to, most, partial(self.log.state, self.views, source, most)).now,
                 drafts=shared(to, DRAFTS, lambda *_: self._drafts(to)).now,
                 writing=lambda: to in self.drafts,
-                work=lambda: self.work.get(to, ""),
+                work=lambda: self.work.get(to, IDLE),
                 side=shared(to, SIDE, lambda *_: self._side(source)).now,
                 write=cast(Callable[[bytes], Awaitable[None]], response.write),
                 clock=self.clock,

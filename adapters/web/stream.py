@@ -2,7 +2,7 @@
 
     entry   {id, place, html}   an entry, new or changed           gone    the id of one that is there no more
     draft   {id, place, html}   a reply as far as it is written    keep    the ids of those that still stand, in a list
-    work    what a turn is at, "" for nothing                      side    the list of sessions and the bar
+    work    {words, seconds}, what a turn is at                    side    the list of sessions and the bar
 
     drafts  the ids of the replies that are being written; a page drops others, which it kept from before a cut
 
@@ -183,6 +183,16 @@ class Bells(Struct):
                 bell.ring(stored=True)
 
 
+class Work(Struct, frozen=True):
+    """What a turn is at, "" for nothing; and since when (monotonic)."""
+
+    words: str = ""
+    since: float = 0.0
+
+
+IDLE: Final = Work()
+
+
 class Page(Struct, kw_only=True):
     """One open page. `state`, `drafts`, `work` and `side` give what it should show now, and `writing` whether there are
     drafts; `write` sends bytes. `digest` is that of the entries that it shows already."""
@@ -190,7 +200,7 @@ class Page(Struct, kw_only=True):
     state: Callable[[], Awaitable[State]]
     drafts: Callable[[], Awaitable[list[Entry]]]
     writing: Callable[[], bool]
-    work: Callable[[], str]
+    work: Callable[[], Work]
     side: Callable[[], Awaitable[Html]]
     write: Write
     clock: Clock
@@ -203,7 +213,7 @@ class Page(Struct, kw_only=True):
     _drafted: dict[str, int] = field(default_factory=dict)
     _events: list[bytes] = field(default_factory=list)  # of this look
     _rests_until: float = 0.0  # monotonic, as those below
-    _work: str | None = None
+    _work: Work | None = None
     _side: str | None = None
     _side_at: float = -inf  # the last one
     _side_due: float = -inf
@@ -224,7 +234,10 @@ class Page(Struct, kw_only=True):
                 continue
             if self.clock.monotonic() > self._rests_until + _BEAT:
                 await self._send(b": beat\n\n")
-            bell.wakes_at = min(self.clock.monotonic() + _LOOK, self._side_due + (_SIDE_WAITS if self._work else 0.0))
+            bell.wakes_at = min(
+                self.clock.monotonic() + _LOOK,
+                self._side_due + (_SIDE_WAITS if self._work and self._work.words else 0.0),
+            )
             if not self._held:
                 await bell.rung.wait()
             if (rest := self._rests_until - self.clock.monotonic()) > 0 and not bell.stored.is_set():
@@ -247,8 +260,8 @@ class Page(Struct, kw_only=True):
             self._draft(drafts)
         if (work := self.work()) != self._work:
             self._work = work
-            self._add("work", work)
-        if self._side_due + (_SIDE_WAITS if work else 0.0) <= now:
+            self._add("work", {"words": work.words, "seconds": round(now - work.since, 1)})
+        if self._side_due + (_SIDE_WAITS if work.words else 0.0) <= now:
             side = await self.side()
             self._side_at, self._side_due = now, inf
             if side != self._side:

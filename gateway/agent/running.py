@@ -6,18 +6,39 @@ process, and the process that runs the turn ends it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+import json
+from collections.abc import Callable, Sequence
+from typing import Final, Literal
 
 from msgspec import Struct, field
 
 from gateway.agent.background import BackgroundCommands
-from gateway.domain.chat import SessionKey, Source
+from gateway.domain.chat import SessionKey, Source, in_a_line
+from gateway.domain.message import ToolCall
 from gateway.store.records import SignalKind
 
 Phase = Literal[
     "starting", "fetching files", "compacting", "thinking", "running tools", "waiting for your yes or no", "finishing"
 ]
+
+
+_LONGEST_GIVEN: Final = 60  # characters of what a tool was given
+
+
+def at_work(calls: Sequence[ToolCall]) -> list[str]:
+    """The names of the tools of these calls; one that runs alone, with the beginning of the first thing it is given."""
+    names = [call["function"]["name"] for call in calls]
+    if len(calls) != 1:
+        return names
+    try:
+        arguments = json.loads(calls[0]["function"]["arguments"])
+    except ValueError:
+        return names
+    first = next(iter(arguments.values()), None) if isinstance(arguments, dict) else None
+    if not isinstance(first, str) or not first.strip():
+        return names
+    given = in_a_line(first, _LONGEST_GIVEN + 1)
+    return [f"{names[0]}: {given if len(given) <= _LONGEST_GIVEN else f'{given[:_LONGEST_GIVEN]}…'}"]
 
 
 class RunningTurn(Struct, kw_only=True):

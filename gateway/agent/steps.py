@@ -14,6 +14,7 @@ from gateway.agent.gate import Gate, holder
 from gateway.agent.memory.memories import Memories, TurnMemory
 from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
 from gateway.agent.provenance import Provenance, provenance, turn_in
+from gateway.agent.running import at_work
 from gateway.agent.tools.base import Around, Buys, Files, Polls, Question, Recall, ReminderBook, Result, ToolContext
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
@@ -127,7 +128,7 @@ class ToolSteps:
                     await self.run(conversation, ours, step)
                 return True
         names = [call["function"]["name"] for call in calls]
-        self.observer.phase("running tools", step, names)
+        self.observer.phase("running tools", step, at_work(calls))
         self.toolbox.used(names)
         refused = self._narrowed(conversation, calls)
         if self.plugged is not None:

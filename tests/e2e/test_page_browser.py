@@ -62,6 +62,21 @@ async def test_it_types_streams_reloads_in_the_middle_and_stops(tmp_path: Path, 
         await equals_reload(me)
 
 
+async def test_what_a_turn_is_at_stands_below_the_last_message(tmp_path: Path, chromium: Browser) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="done", gate=gate)))
+    async with page(tmp_path, model=model) as live, person(chromium, live) as me:
+        await say(me, "count")
+        await expect(me.locator("#work")).to_have_text("Thinking")
+        await expect(me.locator("#seconds")).to_have_text(re.compile("[0-9]+ s"))
+        places: Any = [await me.locator(each).bounding_box() for each in (".said", "#working", "#composer")]
+        said, line, field = places
+        assert line["y"] - said["y"] - said["height"] < 60
+        assert field["y"] + field["height"] > 700, "the field stays where it is"
+        gate.open()
+        await expect(me.locator("#working")).to_be_hidden()
+
+
 async def test_two_tabs_are_equal_after_a_restart_in_the_middle_of_an_answer(tmp_path: Path, chromium: Browser) -> None:
     wrong: list[str] = []
     context = await chromium.new_context()

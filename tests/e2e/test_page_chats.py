@@ -19,7 +19,7 @@ from tests.support.model import FakeModel, Script, newest
 from tests.support.page import LivePage, page
 from tests.support.tools import Payment, payments
 
-WAITS = "waiting until one of your other chats is done"
+WAITS = "Waiting until one of your other chats is done"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # as the browser's
 
@@ -123,7 +123,7 @@ async def test_a_chat_says_that_it_waits_for_the_others_of_its_person(tmp_path: 
         for number in range(3):
             await me.locator(".fresh").click()
             await say(me, f"slow {number}")
-            await expect(me.locator("#work")).to_have_text("thinking" if number < 2 else WAITS)
+            await expect(me.locator("#work")).to_have_text("Thinking" if number < 2 else WAITS)
         gate.open()
         await expect(me.locator("#log .reply")).to_contain_text("echo: slow 2")
         await equals_reload(me)

@@ -16,7 +16,7 @@ import pytest
 from adapters.web.log import Entry, Log, News, State
 from adapters.web.markup import Html, el
 from adapters.web.server import source_of
-from adapters.web.stream import Bells, Page, Shared
+from adapters.web.stream import Bells, Page, Shared, Work
 from gateway.app.views import _standing
 from gateway.domain.chat import Button, Outbound, OutboundState, SessionKey
 from gateway.domain.views import Said, Story
@@ -148,7 +148,7 @@ class Browser:
             state=self.known.now,
             drafts=self.drafts,
             writing=lambda: False,
-            work=lambda: self.talk.work,
+            work=lambda: Work(self.talk.work),
             side=self.side,
             write=self.write,
             clock=SystemClock(),

@@ -65,7 +65,7 @@ class Shown:
         elif kind == "drafts":
             self.entries = {id_: each for id_, each in self.entries.items() if each[0] != "~" or id_ in data}
         elif kind == "work":
-            self.work = data
+            self.work = data["words"]
         self.digest = digest
 
     @property

@@ -400,10 +400,19 @@
     const begun = /(new|back)$/.exec(item.previousElementSibling?.dataset.place)?.[1] || ($("before").firstChild && "back");
     if (begun && item.querySelector(".command")) document.dispatchEvent(new CustomEvent("begun", { detail: begun }));
   }
-  function work(words) {
+  let since = 0;
+  function work({ words, seconds }) {
     $("work").textContent = $("working").dataset.at = words;
     $("working").hidden = !words;
+    since = Date.now() - 1000 * seconds;
+    tick();
+    if (follows) toEnd();
   }
+  function tick() {
+    const seconds = Math.floor((Date.now() - since) / 1000);
+    $("seconds").textContent = since && seconds ? `${seconds} s` : "";
+  }
+  setInterval(tick, 1000);
   // A browser keeps six connections to one address: a tab that nobody sees gives its own back.
   let source = null;
   document.addEventListener("visibilitychange", () => {

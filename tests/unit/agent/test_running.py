@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.agent.running import Phase, RunningTurn, RunningTurns
+import pytest
+
+from gateway.agent.running import Phase, RunningTurn, RunningTurns, at_work
 from gateway.domain.chat import SessionKey, Source
 
 
@@ -26,3 +28,19 @@ def test_the_model_is_silent_since_the_longest_silent_turn_that_waits_for_it() -
     turns.enter(turn("4", 10.0))
     assert turns.silent_since(30.0) == 10.0
     assert turns.silent_since(40.0) == 6.0, "the pause is over"
+
+
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        ([("shell", '{"command": "make\\n test", "seconds": 5}')], ["shell: make test"]),
+        ([("shell", '{"command": "' + "x" * 99 + '"}')], [f"shell: {'x' * 60}…"]),
+        ([("clock", "{}")], ["clock"]),
+        ([("clock", '{"zones": ["UTC"]}')], ["clock"]),
+        ([("clock", "no JSON")], ["clock"]),
+        ([("shell", '{"command": "ls"}'), ("clock", "{}")], ["shell", "clock"]),
+    ],
+)
+def test_a_tool_that_runs_alone_is_told_with_what_it_is_given(calls: list[tuple[str, str]], told: list[str]) -> None:
+    made: Any = [{"function": {"name": name, "arguments": arguments}} for name, arguments in calls]
+    assert at_work(made) == told
