@@ -10,12 +10,14 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
+from math import isfinite
 from typing import Any, Final
 
 from gateway.runtime.errors import ToolError
 
 _MOST_TOLD: Final = 3  # problems
 _DEEPEST: Final = 64  # lists and objects in one another
+_LONGEST_NUMBER: Final = 20  # characters of one that is told
 
 
 class Arguments:
@@ -63,7 +65,7 @@ class Arguments:
 def parsed(text: str) -> Mapping[str, Any]:
     """The arguments of a call, held against no schema. Raises ToolError with a sentence for the model."""
     try:
-        arguments = json.loads(text.strip() or "{}")
+        arguments = json.loads(text.strip() or "{}", parse_constant=_finite, parse_float=_finite)
     except RecursionError:
         raise ToolError("The arguments are nested too deeply.") from None
     except ValueError as error:
@@ -75,6 +77,15 @@ def parsed(text: str) -> Mapping[str, Any]:
     if _depth(arguments) > _DEEPEST:
         raise ToolError(f"The arguments are nested too deeply; {_DEEPEST} levels are the most.")
     return arguments
+
+
+def _finite(written: str) -> float:
+    """A number. One without an end, such as NaN or 1e999, would be within all bounds, and is no JSON. Raises
+    ValueError."""
+    number = float(written)
+    if not isfinite(number):
+        raise ValueError(f"{written[:_LONGEST_NUMBER]} is no number")
+    return number
 
 
 def _depth(value: Any) -> int:
