@@ -108,6 +108,9 @@ def test_a_schema_that_asks_for_nothing_takes_everything(schema: dict[str, Any])
         {"type": "objekt"},
         {"properties": {"a": {"$ref": "#/nowhere"}}},
         {"properties": {"a": {"pattern": "("}}},
+        {"$schema": ["x"], "required": ["b"]},
+        {"$schema": "http://json-schema.org/draft-03/schema#", "properties": {"b": {"required": True}}},
+        {"patternProperties": {"(": {}}, "unevaluatedProperties": False},
     ],
 )
 def test_a_schema_that_cannot_be_compiled_checks_nothing(schema: dict[str, Any]) -> None:
@@ -133,6 +136,53 @@ def test_a_pattern_takes_no_longer_for_a_long_text() -> None:
         schema = {"properties": {"a": {"type": "string", "pattern": pattern}}}
         assert passes({"a": "a" * 1_000}, schema)
         assert "`a`" in problem({"a": "a" * 100_000 + "!"}, schema)
+
+
+@pytest.mark.parametrize("pattern", [r"^\p{L}+$", "^(?<word>[a-zß]+)$"])
+def test_a_pattern_of_another_language_is_read_and_the_rest_is_checked(pattern: str) -> None:
+    schema = {"properties": {"a": {"pattern": pattern}}, "required": ["b"]}
+    assert passes({"a": "maß", "b": 1}, schema)
+    assert "`a` must fit" in problem({"a": "a-b", "b": 1}, schema)
+    assert "`b` is missing" in problem({"a": "maß"}, schema)
+    assert "`b` is missing" in problem({"a": "maß"}, schema | {"properties": {"a": {"pattern": "("}}})
+
+
+def test_names_are_held_against_patterns_that_take_no_longer_for_a_long_name() -> None:
+    schema = {"patternProperties": {r"^\p{Lu}": {"type": "string"}, "^(a+)+$": {}}, "additionalProperties": False}
+    assert passes({"Ä": "x", "aa": 1}, schema)
+    assert "`Ä` must fit" in problem({"Ä": 1}, schema)
+    assert "additionalProperties" in problem({"b": 1}, schema)
+    assert "too much to be checked" in problem({"a" * 100_000 + "!": 1}, schema)
+
+
+def test_equal_items_are_found_among_many() -> None:
+    schema = {"properties": {"a": {"uniqueItems": True}}}
+    assert passes({"a": [{"n": n, "of": [n]} for n in range(20_000)]}, schema)
+    assert passes({"a": [1, True, "1", [1], [True], {"1": 1}, {"1": True}, {}, [], None, 0, False, ""]}, schema)
+    items: list[Any] = [1, "x", [1, {"a": None, "b": 2}], {"a": {}, "b": []}, None, 0, False]
+    for again in [1.0, [1, {"b": 2.0, "a": None}], *items]:
+        assert "uniqueItems" in problem({"a": [*items, again]}, schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": {"anyOf": [{"const": n} for n in range(180)]}}, [179] * 10_000),
+        ({"items": {"enum": [*range(200)]}}, [199] * 10_000),
+        ({"multipleOf": 0.5}, 10**400),
+        ({"$ref": "#/properties/a"}, 1),
+    ],
+)
+def test_what_is_too_much_to_check_is_refused(schema: dict[str, Any], value: object) -> None:
+    assert "too much to be checked" in problem({"a": value}, {"properties": {"a": schema}})
+
+
+def test_a_schema_that_names_its_draft_and_refers_to_itself_is_checked_within_bounds() -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"a": {"items": {"$ref": "#"}}, "b": {"pattern": r"^\p{Lu}"}},
+    }
+    assert "`a[0].b` must fit" in problem({"a": [{"b": "x"}]}, schema)
 
 
 def test_half_a_character_is_told() -> None:
