@@ -164,13 +164,16 @@ def _takes_back(newer: str, older: str, one: _About, other: _About) -> bool:
         return False
     if other.negative and _OF_A_THING.search(newer) and not _ONE_OF.search(older):
         return False
-    if _ASIDE.search(newer) or (other.negative and _NEEDLESS.search(newer)):
+    if _ASIDE.search(newer) or (_NEEDLESS if other.negative else _FINE).search(newer):
         return False
-    if not other.negative and (_FINE.search(newer) or _same(newer, other)):
-        return _FINE.search(newer) is None
-    if _reversed(one, other, older) or (
-        permits(newer) and _allowed(one, other, most=_ALLOWS.search(newer) is not None)
-    ):
+    if not other.negative:
+        if _reversed(newer, older, one, other):
+            return True
+        if not _WAIVES.search(newer):
+            return False  # who asks for it again keeps to the rule
+        if _same(one, other):
+            return True
+    if permits(newer) and _allowed(one, other, most=_ALLOWS.search(newer) is not None):
         return True
     if not _TELLS_ME.search(newer):
         return own > 1 and 2 * own > len(_begun(other.words - _ALLOWING))
@@ -179,18 +182,23 @@ def _takes_back(newer: str, older: str, one: _About, other: _About) -> bool:
     return (2 * own > len(rule) and 2 * own >= len(asked)) or (own > 1 and asked <= rule)
 
 
-def _same(newer: str, other: _About) -> bool:
-    """Whether the first clause names what the rule is about, and nothing else: "forget the lists, text is better"."""
-    asked, rule = (_begun(words - _META - _ALLOWING) for words in (_about(newer.split(",")[0]).words, other.words))
+def _same(one: _About, other: _About) -> bool:
+    """Whether a sentence names what the rule is about, and nothing else: "forget the lists"."""
+    asked, rule = (_begun(words - _META - _ALLOWING) for words in (one.words, other.words))
     return bool(asked) and asked == rule
 
 
-def _reversed(one: _About, other: _About, older: str) -> bool:
+def _reversed(newer: str, older: str, one: _About, other: _About) -> bool:
     """Whether only another value of the same kind is asked for: "you can answer in English again" ends "answer in
-    French", and "you can write longer answers again" ends "answer in one sentence"."""
-    alike = any(one.words & values and other.words & values for values in _SLOTS)
-    alike = alike or (bool(one.words & _LENGTHS) and _LIMITS.search(older) is not None)
-    return alike and not one.words - other.words - _VALUES - _ALLOWING
+    French", and "you can write longer answers again" ends "answer in one sentence". A walk can be longer, too."""
+    if one.negative or one.words - other.words - _VALUES - _ALLOWING - _META:
+        return False
+    if one.numbers and other.numbers:
+        return one.numbers != other.numbers and _same(one, other)
+    if one.words & _LENGTHS:
+        limited = other.words & _LENGTHS or _LIMITS.search(older)
+        return bool(limited) and one.words != other.words and _OF_ANSWERS.search(newer) is not None
+    return any(other.words & values and one.words & values - other.words for values in _SLOTS)
 
 
 def _allowed(one: _About, other: _About, *, most: bool) -> bool:
@@ -242,6 +250,8 @@ _ASKS_FIRST: Final = late(_TABLE["asks_first"], re.IGNORECASE)
 _ASKING: Final = late(_TABLE["asking"], re.IGNORECASE)
 _OF_A_THING: Final = late(_TABLE["of_a_thing"], re.IGNORECASE)
 _FINE: Final = late(_TABLE["fine"], re.IGNORECASE)
+_WAIVES: Final = late(_TABLE["waives"], re.IGNORECASE)
+_OF_ANSWERS: Final = late(_TABLE["of_answers"], re.IGNORECASE)
 _ONE_OF: Final = late(_TABLE["one_of"], re.IGNORECASE)
 _ALLOWS: Final = late(_TABLE["allows"], re.IGNORECASE)
 _LIMITS: Final = late(_TABLE["limits"], re.IGNORECASE)
