@@ -516,8 +516,11 @@ def _about_session(each: SessionLine) -> Html:
 
 
 def _bar_line(shares: WindowShares | None, chat: str | None) -> Child:
-    if shares is None or chat is None:
+    """How full the window of a chat is; before its first message the place for that, so that nothing moves then."""
+    if chat is None:
         return None
+    if shares is None:
+        return el("div", el("span", class_="bar"), el("small", "\u00a0"), class_="window", aria_hidden="true")
     told = f"Context {min(100, 100 * shares.used / shares.window):.0f}% full"
     parts = " · ".join(f"{name} {tokens:,}" for name, tokens in shares.parts)
     return el("a", bar(shares), el("small", told), href=beside("/window", chat), class_="window", title=parts)

@@ -101,6 +101,8 @@ async def test_an_error_can_be_tried_again_and_a_new_chat_is_listed_at_once(tmp_
     script = in_turn(Say(error=ProviderError("no"), gate=gate), Say(text="better"), Say(text="more"))
     async with page(tmp_path, model=FakeModel(script)) as live, person(chromium, live) as me:
         await expect(me.locator("body.away")).to_have_count(0)
+        top = "document.querySelector('.sessions').getBoundingClientRect().top"
+        empty = await me.evaluate(top)
         await me.route("**/say", lambda route: None)  # which is not even taken yet
         await say(me, "try it")
         await expect(me.locator(".sessions .present")).to_have_text("try it")
@@ -113,6 +115,8 @@ async def test_an_error_can_be_tried_again_and_a_new_chat_is_listed_at_once(tmp_
         await expect(me.locator("#log .reply")).to_contain_text("better")
         await expect(me.locator("#log .error")).to_have_count(0)
         await equals_reload(me)
+        await expect(me.locator(".window")).to_contain_text("full")
+        assert await me.evaluate(top) == empty, "the list stays where it was"
         await say(me, "/resume 99")
         await expect(me.locator("#log")).to_contain_text("/sessions lists your sessions")
         await expect(retry).to_be_hidden()
