@@ -80,6 +80,7 @@ class Agents(Struct, kw_only=True):
             reply=reply,
             recall=lambda words, limit: self.search(words, key, limit),
             around=lambda message_id, reach: store.around(key, message_id, reach),
+            unindexed=store.unindexed,
             terms=terms,
             **of_steps,
         )

@@ -15,7 +15,18 @@ from gateway.agent.memory.memories import Memories, TurnMemory
 from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
 from gateway.agent.provenance import Provenance, provenance, turn_in
 from gateway.agent.running import at_work
-from gateway.agent.tools.base import Around, Buys, Files, Polls, Question, Recall, ReminderBook, Result, ToolContext
+from gateway.agent.tools.base import (
+    Around,
+    Buys,
+    Files,
+    Polls,
+    Question,
+    Recall,
+    ReminderBook,
+    Result,
+    ToolContext,
+    Unindexed,
+)
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
@@ -55,6 +66,7 @@ class ToolSteps:
     questions: Questions
     recall: Recall
     around: Around
+    unindexed: Unindexed
     files: Files
     polls: Polls | None = None
     memories: Memories
@@ -222,6 +234,7 @@ class ToolSteps:
             clock=self.clock,
             recall=self.recall,
             around=self.around,
+            unindexed=self.unindexed,
             files=self.files,
             memory=TurnMemory(
                 self.memories, conversation.stored.session, conversation.stored.messages, self._provenance.origin

@@ -32,7 +32,7 @@ from gateway.agent.memory.memories import Memories
 from gateway.agent.memory.rules import Source
 from gateway.agent.memory.rules import found as facts_with
 from gateway.agent.tools.arguments import Arguments
-from gateway.agent.tools.base import schema
+from gateway.agent.tools.base import Unindexed, schema
 from gateway.agent.tools.history import RESULTS, HistoryReadTool, HistoryTool
 from gateway.agent.tools.memory import MOST_RESULTS, fact_line
 from gateway.app.orders import Order, leave, left
@@ -151,6 +151,11 @@ class PersonTools(Struct, frozen=True, kw_only=True):
     def scope(self) -> SessionKey:
         """Whose facts these are."""
         return scope_of(self.person.chat, "direct")
+
+    @property
+    def unindexed(self) -> Unindexed:
+        """The number of messages that no search finds yet."""
+        return self.shelf.store.unindexed
 
     async def recall(self, words: str, limit: int = RESULTS) -> Sequence[Passage]:
         """The best passages of all conversations of the chat."""

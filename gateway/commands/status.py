@@ -13,7 +13,7 @@ from gateway.agent.memory.snapshot import snapshot_in
 from gateway.agent.prompt import shown_in
 from gateway.agent.quotes import quoted
 from gateway.agent.running import RunningTurn
-from gateway.agent.tools.history import lines_of, speaker_of
+from gateway.agent.tools.history import lines_of, not_yet_found, speaker_of
 from gateway.commands.base import CommandContext, command
 from gateway.commands.chat import said_of_chat
 from gateway.commands.pins import pins_tokens
@@ -284,17 +284,19 @@ async def recall(ctx: CommandContext) -> str:
     """Find original messages of the caller's own conversations, compacted or not."""
     if not ctx.argument:
         raise UserError("Say what to look for, for example: /recall train tickets")
+    left = not_yet_found(await ctx.store.unindexed())
     hits = await ctx.agents.search(ctx.argument, ctx.key, _MOST_HITS)
     # The same words may have been said again, or be stored again by /retry.
     found = list({speaker_of(each.hit, {}) + text_of(each.hit.message): each for each in reversed(hits)}.values())
     if not found:
-        return f"I found nothing about “{clipped(ctx.argument, _ECHOED)}”. Try other words."
+        return " ".join([f"I found nothing about “{clipped(ctx.argument, _ECHOED)}”. Try other words.", *left])
     speakers = {"user": "one of you" if is_shared(ctx.key, ctx.inbound.source) else "you", "assistant": "me"}
     zone = ctx.sessions.policy.zone
-    return "\n\n".join(
+    shown = [
         "\n".join([moment(each.hit.at, zone), *lines_of(each, ctx.argument, ctx.redact, speakers)])
         for each in found[::-1][:_RECALLED]
-    )
+    ]
+    return "\n\n".join([*shown, *left])
 
 
 COMMANDS = (status, context, usage, recall, whoami, version)

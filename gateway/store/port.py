@@ -851,7 +851,14 @@ class ReportStore(StoreProcess):
         """Counts over everything, for which the store may be scanned. If platforms are given, only their waiting items
         and unsent rows are counted."""
         found = await self._read(reports.status, platforms)
-        return replace(found, unindexed=await self._backend.unindexed())
+        return replace(found, unindexed=await self.unindexed())
+
+    async def unindexed(self) -> int:
+        """The number of messages that no search finds yet, because another version entered them in the index. Once it
+        is 0, nobody is asked again."""
+        left = 0 if self._is_indexed else await self._backend.unindexed()
+        self._is_indexed = not left
+        return left
 
     async def backlog(self) -> Backlog:
         """What waits, on all platforms. It costs no more as conversations and people grow. If thousands wait, the store

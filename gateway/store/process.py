@@ -71,6 +71,7 @@ class StoreProcess:
         self._room = concurrency  # for so many lanes more
         self._unsent: list[Outbound] = []  # claimed for a caller that was gone before the answer
         self._nothing_due = False  # for certain
+        self._is_indexed = False  # for certain: of all that an earlier version entered, nothing is left to be renewed
         self._void: list[Reservation] = []  # reserved for such a caller
         self._disturbed = 0  # how often news of a lane that runs were heard, or may have been missed
         self._quiet: dict[str, str] = {}  # lanes of which nothing was heard since they were claimed with this item

@@ -18,6 +18,7 @@ from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
 from gateway.runtime.errors import ProviderUnavailable
 from gateway.runtime.tokens import TokenCounter
+from gateway.store.sqlite.backend import SqliteBackend
 from tests.support.gateway import (
     FakeAdapter,
     FakeModel,
@@ -449,6 +450,26 @@ async def test_nobody_sees_or_reaches_the_sessions_of_another_key(tmp_path: Path
         assert "heliotrope" not in str(live.model.requests[-1].messages)
         assert "the secret is heliotrope" in await live.ask("/recall heliotrope", **ada)
         assert "1 call," in (await live.ask("/usage", **ada)).splitlines()[-1]
+
+
+async def test_a_search_says_how_much_it_cannot_find_yet_and_asks_no_more_once_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = [0, 1, 1_234]
+
+    async def unindexed(_: object) -> int:
+        return counts.pop()
+
+    monkeypatch.setattr(SqliteBackend, "unindexed", unindexed)
+    model = FakeModel(in_turn(Say(calls=[("search_history", '{"words": "heliotrope"}')]), Say(text="done")))
+    async with running(tmp_path, model=model) as live:
+        await live.ask("what do you find?")
+        nothing = "Nothing was found for 'heliotrope'."
+        assert model.spoken()[-1] == ("tool", f"{nothing}\n\n1,234 older messages are not searchable yet.")
+        assert (await live.ask("/recall find")).endswith("\n\n1 older message is not searchable yet.")
+        for _ in range(3):
+            assert await live.ask("/recall heliotrope") == "I found nothing about “heliotrope”. Try other words."
+    assert counts == []
 
 
 async def test_a_tool_of_the_model_searches_only_the_callers_own_history(tmp_path: Path) -> None:

@@ -51,8 +51,19 @@ class Around(Protocol):
     async def __call__(self, message_id: str, reach: int) -> Sequence[Found]: ...
 
 
+Unindexed = Callable[[], Awaitable[int]]
+"""The number of messages that no search finds yet, because an upgrade's index is still being made."""
+
+
+async def _all_found() -> int:
+    return 0
+
+
 class LooksBack(Protocol):
     """What the tools for earlier messages ask for."""
+
+    @property
+    def unindexed(self) -> Unindexed: ...
 
     @property
     def recall(self) -> Recall: ...
@@ -194,6 +205,7 @@ class ToolContext(Struct, kw_only=True):
     clock: Clock
     recall: Recall
     around: Around
+    unindexed: Unindexed = _all_found
     files: Files
     reminders: ReminderBook
     memory: MemoryAccess | None = None

@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.agent.tools.base import LooksBack, schema
 from gateway.domain.message import handle, message_named, note_of, text_of
+from gateway.domain.wording import counted
 from gateway.runtime.errors import ToolError
 from gateway.store.records import Found, Passage
 from gateway.words.text import Holds
@@ -59,11 +60,10 @@ class HistoryTool:
 
     async def run(self, arguments: Mapping[str, Any], context: LooksBack) -> str:
         """Up to `limit` passages, best first: what was said, then results of tools."""
-        words = arguments["words"]
+        words, left = arguments["words"], await context.unindexed()
         found = await context.recall(words, arguments.get("limit", RESULTS))
-        if not found:
-            return f"Nothing was found for {words[:200]!r}."
-        return "\n\n".join(render(each, words, self._redact) for each in found)
+        passages = [render(each, words, self._redact) for each in found]
+        return "\n\n".join([*(passages or [f"Nothing was found for {words[:200]!r}."]), *not_yet_found(left)])
 
 
 class HistoryReadTool:
@@ -162,6 +162,11 @@ def lines_of(found: Passage, words: str, redact: Callable[[str], str], speakers:
         f"{speaker_of(turn, speakers)}: {_excerpt(turn, words, redact, _EXCERPT if turn is found.hit else _BESIDE)}"
         for turn in found.turns
     ]
+
+
+def not_yet_found(left: int) -> list[str]:
+    """A sentence on the messages that no search finds yet, if there are any."""
+    return [f"{counted(left, 'older message')} {'is' if left == 1 else 'are'} not searchable yet."] if left else []
 
 
 def speaker_of(hit: Found, speakers: Mapping[str, str]) -> str:
