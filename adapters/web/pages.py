@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final, Literal
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
@@ -55,6 +55,7 @@ from gateway.domain.views import (
 from gateway.runtime.structs import replace
 
 Role = Literal["reader", "person", "admin"]
+_DAY: Final = 24  # hours
 _NOT_SHOWN: Final = "a link that I showed once and did not keep · "
 _CUT: Final = 600  # characters of an original in a list
 _EARLIER: Final = "Nothing has been compressed since /resume or /branch. The session it was copied from lists the rest."
@@ -986,15 +987,17 @@ def _title(platform: str, seen: Seen) -> str:
 def _chat(key: str, seen: Seen) -> str:
     """A chat, for people: the platform, and the ids there."""
     platform, *ids = key.split("/")
-    return " · ".join([_title(platform, seen), *(each.partition("=")[2] or each for each in ids)])
+    return " · ".join([_title(platform, seen), *(unquote(each.partition("=")[2] or each) for each in ids)])
 
 
 def _well(seen: Seen) -> Html:
     """A sentence: whether messages are answered, and what is wrong."""
     report = seen.report
-    waiting, unsent = report["inbox"]["waiting"], report["outbox"]["unsent"]
+    asks = sum(each.asks for each in seen.turns)
+    waiting, unsent = max(0, report["inbox"]["waiting"] - asks), report["outbox"]["unsent"]
     waits = [
         f"{_count(waiting, 'message')} being answered" if waiting else "",
+        f"{_count(asks, 'message')} waiting for a person's answer" if asks else "",
         f"{_count(unsent, 'answer')} on the way" if unsent else "",
     ]
     now = ", ".join(filter(None, waits)) or "nothing waits"
@@ -1036,7 +1039,7 @@ def _tiles(seen: Seen) -> list[Html]:
     full = [f"at most {each.fullest:.0%} full" for each in hours]
     return [
         _tile(
-            "Answers in 24 hours",
+            "Answers in 24 hours" if len(hours) >= _DAY else "Answers since the start",
             f"{sum(each.turns for each in hours):,}",
             chart("Turns in each hour", [each.turns for each in hours], turns),
         ),

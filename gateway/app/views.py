@@ -35,7 +35,7 @@ from gateway.commands.status import shares_of
 from gateway.delivery.markdown.characters import split_text
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Limits, MenuEntry
-from gateway.domain.chat import Inbound, KeptFile, Outbound, OutboundKind, OutboundState, Source
+from gateway.domain.chat import OWN, Inbound, KeptFile, Outbound, OutboundKind, OutboundState, SessionKey, Source
 from gateway.domain.memory import scope_of
 from gateway.domain.message import Message, is_summary, last_requests, note_of, said_in, summaries_in, text_of
 from gateway.domain.place import names
@@ -630,12 +630,19 @@ class OperatorView(Struct, kw_only=True):
     async def turns(self) -> Sequence[Running]:
         now = self.clock.monotonic()
         running = [
-            Running(key=str(each.key), doing=each.doing, step=each.step, seconds=now - each.started_at)
+            Running(
+                key=await self._named(each.key, await self.store.tip(each.key)),
+                doing=each.doing,
+                step=each.step,
+                seconds=now - each.started_at,
+                asks=each.phase == "waiting for your yes or no",
+            )
             for each in self.health.running_turns.all()
         ]
         return sorted(running, key=lambda each: -each.seconds)
 
     async def filled(self, most: int) -> Sequence[Filled]:
+        sessions = {each.id: each for each in await self.store.sessions(None, _LOOKED_AT)}
         found = [
             Filled(
                 key=str(each.key),
@@ -645,10 +652,17 @@ class OperatorView(Struct, kw_only=True):
                 messages=each.message_count,
                 last_active_at=each.last_active_at,
             )
-            for each in await self.store.sessions(None, _LOOKED_AT)
+            for each in sessions.values()
             if each.ended_at is None and each.last_prompt_tokens and each.key.helper is None
         ]
-        return sorted(found, key=lambda each: -each.used / each.window)[:most]
+        fullest = sorted(found, key=lambda each: -each.used / each.window)[:most]
+        return [replace(each, key=await self._named(sessions[each.id].key, sessions[each.id])) for each in fullest]
+
+    async def _named(self, key: SessionKey, session: Session | None) -> str:
+        """The key of a chat; of one that has only an id of our own, with its title in place of that."""
+        if session is None or key.thread is None or not key.thread.startswith(OWN):
+            return str(key)
+        return str(replace(key, thread=await heading(self.store, session)))
 
     async def settings(self) -> Sequence[tuple[str, str]]:
         return shown(self.config, self.redact)
@@ -670,7 +684,7 @@ class OperatorView(Struct, kw_only=True):
             for each in await self.store.sessions(None, _LOOKED_AT)
             if each.compaction_count and each.end_reason != "compression" and each.key.helper is None
         ]
-        return [(str(tip.key), await self._links(tip)) for tip in tips[:most]]
+        return [(await self._named(tip.key, tip), await self._links(tip)) for tip in tips[:most]]
 
     async def _links(self, tip: Session) -> Sequence[LineageLink]:
         links = []

@@ -365,12 +365,13 @@ class Filled(Struct, frozen=True, kw_only=True):
 
 
 class Running(Struct, frozen=True, kw_only=True):
-    """A turn that runs in this process. `seconds`: for how long."""
+    """A turn that runs in this process. `seconds`: for how long. `asks`: it waits for a person's answer."""
 
     key: str
     doing: str
     step: int
     seconds: float
+    asks: bool = False
 
 
 class Hour(Struct, frozen=True, kw_only=True):

@@ -46,6 +46,23 @@ def line(me: Page, title: str, mark: str = "") -> object:
 MENU = "getComputedStyle(document.querySelector('.fold summary > .icon'))"
 
 
+async def test_the_operator_sees_chats_by_their_titles_and_who_is_asked(tmp_path: Path, chromium: Browser) -> None:
+    async with (
+        page(tmp_path, model=FakeModel(held(Gate())), tools=[Payment()]) as live,
+        person(chromium, live) as me,
+    ):
+        await me.goto(f"{live.adapter.at}/new")
+        await say(me, "hello / number one")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: hello")
+        await say(me, "pay")
+        await expect(me.get_by_role("button", name="Allow once")).to_be_visible()
+        await me.goto(f"{live.adapter.at}/inside")
+        await expect(me.locator(".well").first).to_have_text("All is well: 1 message waiting for a person's answer.")
+        for heading in ("Turns that run", "Fullest windows"):
+            table = me.locator("section", has=me.get_by_role("heading", name=heading))
+            await expect(table).to_contain_text("This page · owner · hello / number one")
+
+
 async def test_two_chats_answer_at_the_same_time(tmp_path: Path, chromium: Browser) -> None:
     gate = Gate()
     async with page(tmp_path, model=FakeModel(held(gate))) as live, person(chromium, live) as me:

@@ -9,7 +9,7 @@ import pytest
 from adapters.web.charts import bar, columns, lineage
 from adapters.web.markup import Html, joined
 from adapters.web.pages import Frame, Role, Seen, inside, login, search, session, side, window
-from gateway.domain.views import Coming, Cost, Filled, Hour, LineageLink, Memo, Pass, WindowShares, Word
+from gateway.domain.views import Coming, Cost, Filled, Hour, LineageLink, Memo, Pass, Running, WindowShares, Word
 from gateway.runtime.structs import replace
 
 ASSETS = {"page.css": "/page.css", "icon.svg": "/icon.svg", "page.js": "/page.js"}
@@ -212,13 +212,17 @@ def test_the_operator_is_told_what_is_wrong_and_what_is_unknown() -> None:
     assert ("Legato cannot answer messages at the moment:" in held_up, "Cannot be reached" in held_up) == (True, True)
     assert "All is well: 2 messages being answered." in joined(inside(seen(waiting=2), ""))
     assert "&quot;oldest_item&quot;: null" in well
+    asking = Running(key="web/chat=anna/thread=Tea%20%2F%20cake", doing="waiting", step=2, seconds=9, asks=True)
+    asked = joined(inside(replace(seen(waiting=2), turns=[asking]), ""))
+    assert "All is well: 1 message being answered, 1 message waiting for a person&" in asked
+    assert "web · anna · Tea / cake" in asked
 
 
 def test_the_operator_sees_four_figures_and_each_platform() -> None:
     told = joined(inside(seen(cost(0, 3.0), cost(1, 2.0)), ""))
     figures = re.findall(r"<small>([^<]+)</small><strong>([^<]+)</strong>", told)
     assert figures == [
-        ("Answers in 24 hours", "4"),
+        ("Answers since the start", "4"),
         ("Almost all answers within", "longer than 5 minutes"),
         ("Spent today", "$2.00"),
         ("Fullest window", "0%"),
@@ -226,6 +230,11 @@ def test_the_operator_sees_four_figures_and_each_platform() -> None:
     for line in ("3 turns, 95 % of them within 5 s", "22:13 UTC: $0.5000, 50 tokens", "22:13 UTC: at most 50% full"):
         assert line in told
     assert re.search(r"<b>Telegram</b><span class=\"well\">Connected</span>.*2 to be shown", told)
+
+
+def test_answers_of_a_whole_day_are_called_so() -> None:
+    day = replace(seen(), hours=[Hour(began_at=NOON + 3_600 * hour, turns=1, within=5.0) for hour in range(24)])
+    assert "<small>Answers in 24 hours</small><strong>24</strong>" in joined(inside(day, ""))
 
 
 def test_the_operator_sees_todays_cost_beside_the_budget() -> None:
