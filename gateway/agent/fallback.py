@@ -35,7 +35,9 @@ AGAIN: Final = " I ask {home} again in {time}."
 CHEAPER: Final = "{model} answers for now, because {home} would cost more than a spend cap allows."
 BACK: Final = "{home} answers again."
 NOT_AVAILABLE: Final = "is not available now"
-NO_FALLBACK: Final = "If you set fallback_models in config.yaml, another model answers instead."
+NO_FALLBACK: Final = (
+    "If you set fallback_models, in the page's settings or in config.yaml, another model answers instead."
+)
 ALL_AWAY: Final = "The fallback models ({names}) could not answer either."
 
 

@@ -69,17 +69,18 @@ simple rules. Everything around me is real, though, so you can try it out. For e
 - Remind me in 2 minutes to stretch
 - Count to 30
 
-/help lists the commands, /context shows how full my window is. To talk to a real model, run `legato init` in a \
-shell."""
+/help lists the commands, /context shows how full my window is. To talk to a real model, choose \
+one under Settings on the page, or run `legato init` in a shell."""
 
 _HINTS: Final = (
     "Try “What time is it?” to see a tool at work.",
     "Try “What did I ask before?”: I know what is in our transcript.",
-    "For real answers, set `model` in ~/.legato/config.yaml. Everything else stays as it is.",
+    "For real answers, choose a model under Settings on the page, or set `model` in ~/.legato/config.yaml. "
+    "Everything else stays as it is.",
 )
 _BLIND: Final = (
     "I read words only, so I can neither see nor hear your file. I can read documents of plain "
-    "text. For other files, set a real `model` in ~/.legato/config.yaml."
+    "text. For other files, choose a real model under Settings on the page, or set `model` in ~/.legato/config.yaml."
 )
 _LISTENED: Final = 2_000  # characters of a request in which a rule is looked for
 _QUOTED: Final = 160  # characters of the request that a reply quotes
@@ -89,8 +90,8 @@ _OPERATORS: Final = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/
 _REMIND: Final = "Say it as in “remind me in 20 minutes to stretch”, or type `/remind in 20 minutes stretch`."
 _KEPT_REMINDER: Final = re.compile(r"Stored: number \d+: (?P<what>.+?) \((?P<when>.+)\)$")
 _NO_SEARCH: Final = (
-    "I cannot search the web yet: no search is set up. Run `legato init` in a shell, which offers SearXNG (a "
-    "server of your own), Brave, Tavily, and ddgs, which needs no key; then ask again."
+    "I cannot search the web yet: no search is set up. Set one up under Settings on the page, or run `legato init` in "
+    "a shell. Both offer SearXNG (a server of your own), Brave, Tavily, and ddgs, which needs no key. Then ask again."
 )
 _FOUND: Final = re.compile(r"^\[(\d+)\] (.+)$", re.M)
 _WISH: Final = re.compile(

@@ -58,7 +58,12 @@ def test_the_first_greeting_says_what_it_is_and_what_to_try() -> None:
     assert text.startswith("Hello!")
     assert "offline model" in text
     assert "legato init" in text
-    assert len(reply("Hello!", "hi")) < 100
+
+
+@pytest.mark.parametrize("asked", [["Hello!"], ["search the web for tea"], ["so", "so", "so"], ["so", "so"], ["so"]])
+def test_it_says_where_a_real_model_or_a_search_is_set_up_without_a_shell(asked: list[str]) -> None:
+    told = reply(*asked)
+    assert ("under Settings on the page" in told) is ("Try “" not in told)
 
 
 @pytest.mark.parametrize("question", ["What is my favourite colour?", "what's my favourite colour"])
@@ -114,6 +119,7 @@ async def test_tools_on_request(request_text: str, expected: tuple[str, dict[str
 def test_it_says_that_it_sees_nothing() -> None:
     note = '[sent with this message: a picture "a.jpg", which you cannot be shown: this model takes no pictures]'
     assert reply(f"what time is it?\n{note}").startswith("I read words only, so I can neither see nor hear your file.")
+    assert "under Settings on the page" in reply(f"what time is it?\n{note}")
 
 
 def test_of_a_document_it_says_what_is_in_it() -> None:
