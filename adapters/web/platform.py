@@ -36,7 +36,7 @@ def _password(value: SecretStr) -> SecretStr:
 
 
 class WebPerson(Section):
-    """People log in with a name and a password. In `access`, write web:NAME."""
+    """People log in with a name and a password. Those whom `access` names, as web:NAME, can also write."""
 
     password: Annotated[Secret, AfterValidator(_password)] = Field(description="12 characters or more")
 

@@ -436,6 +436,12 @@ async def test_an_admin_sends_no_key_that_is_kept_to_another_address(tmp_path: P
     assert not (await desk.save_model(chosen, "sk-own", owner=False)).problems
 
 
+async def test_what_somebody_wrote_into_the_file_waits_for_the_next_start(tmp_path: Path, desk: Desk) -> None:
+    assert (await desk.seen()).waits == []
+    (tmp_path / "config.yaml").write_text("sessions: {busy_mode: steer}\n")
+    assert (await desk.seen()).waits == ["sessions.busy_mode"]
+
+
 @pytest.mark.parametrize("at", ["people", "adapters.web.people", "key"])
 async def test_only_the_owner_says_who_somebody_is_or_decides(tmp_path: Path, desk: Desk, at: str) -> None:
     text = "access: {admins: ['web:bert']}\nadapters: {web: {people: {anna: {password: '${ANNA}'}}}}\n"
