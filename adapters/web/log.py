@@ -56,7 +56,8 @@ BACK: Final = " back"
 _BEGINS: Final = ((re.compile(r"\s*/(?:new|reset)\b", re.IGNORECASE), ANEW), (re.compile(r"\s*/resume +\S"), BACK))
 _ONCE: Final = "Allow once"
 END: Final = "#end"  # of a chat's address: the newest message, also for who has no script
-_LAST: Final = "~"  # sorts a draft behind every time
+_LAST: Final = "~"  # sorts a draft behind every time; with a place behind it, what waits for that answer
+_MOST_BEHIND: Final = 8
 _SOUNDS: Final = ("audio/mpeg", "audio/ogg", "audio/webm", "audio/mp4")
 _PICTURES: Final = re.compile(r"image/(png|jpeg|gif|webp)\Z")
 WHO: Final = {"user": "You", "assistant": "Legato", "tool": "Tool", "note": "Notes"}
@@ -110,6 +111,7 @@ class Entry:
 class State(Struct, frozen=True, kw_only=True):
     """All entries of a page, oldest first. `latest`: when the last was said, and the last answer was written; None: the
     clock was set back among them. `more`: there are earlier ones. `forked`: what comes next may change others.
+    `unanswered`: what was said last, if it has no answer yet, so that what is said next may wait.
     `branches`, `answers` and `hidden`: those of the `Story`, for a message whose turn was quicker than the news of
     it."""
 
@@ -117,6 +119,7 @@ class State(Struct, frozen=True, kw_only=True):
     latest: tuple[float, float] | None = None
     more: bool = False
     forked: bool = False
+    unanswered: str = ""
     branches: Mapping[str, Branch] = {}
     answers: Mapping[str, Branch] = {}
     hidden: frozenset[str] = frozenset()
@@ -158,27 +161,31 @@ class Log(Struct, kw_only=True):
         story = await views.story(source, words[0].at) if words else Story()
         after, later = _set_back([each.at for each in words]), _set_back([row.created_at for row in rows])
         since = {each.event_id: times for each, times in zip(words, after, strict=True)}
-        waited, waits = ({}, False) if any(after) or any(later) else _waited(words, rows)
-        found: list[tuple[str, News | Worked, int]] = []
+        unanswered = _unanswered([each for each in words if each.event_id not in story.hidden], rows)
+        since_then = bool(unanswered and rows and rows[-1].created_at > words[-1].at)
+        looks = len(unanswered) > 1 or since_then  # else it has just been said
+        runs, *behind = (looks and await _open(views, source, unanswered)) or [""]
+        waited, waits = ({}, False) if any(after) or any(later) else _waited(words, rows, runs)
+        found: list[tuple[str, News | Worked]] = []
         for each, times in zip(words, after, strict=True):
             if each.event_id in story.hidden or each.event_id.endswith(SAID_BY_PAGE):
                 continue
             at, rank = waited.get(each.event_id, each.at), 2 if each.event_id in waited else 0
-            found.append((_place(times, at, rank, each.event_id), each, times))
+            found.append((_place(times, at, rank, each.event_id, behind=each.event_id in behind), each))
             if deeds := story.deeds.get(each.event_id):
                 worked = Worked(id=f"{each.event_id}.deeds", deeds=deeds)
-                found.append((_place(times, at, rank, worked.id), worked, times))
+                found.append((_place(times, at, rank, worked.id), worked))
         for row, count in zip(rows, later, strict=True):
             if row.answers in story.hidden or (row.kind == "command" and (row.answers or "").endswith(UNSEEN)):
                 continue
             if row.kind == "notice" and row.created_at < waited.get(row.answers or "", -inf):  # that it waits
                 continue
             times = max(count, since.get(row.answers or "", 0))
-            found.append((_place(times, row.created_at, 1, row.id), row, times))
+            found.append((_place(times, row.created_at, 1, row.id, behind=row.answers in behind), row))
         answered = {row.answers: row.id for row in rows if row.kind in _ANSWERS}  # the last of each
         decided = {*story.words, *(row.answers for row in rows)}
         entries = []
-        for place, each_, times in sorted(found, key=itemgetter(0))[-most:]:
+        for place, each_ in sorted(found, key=itemgetter(0))[-most:]:
             if isinstance(each_, Said):
                 asked = story.words.get(each_.event_id) or ("" if each_.event_id in decided else story.asked_again)
                 said = replace(each_, text=asked) if asked and AGAIN.match(each_.text) else each_
@@ -190,7 +197,7 @@ class Log(Struct, kw_only=True):
                 entries.append(_worked(each_, place, known.get(each_.id)))
             else:
                 branch = story.answers.get(each_.answers or "") if answered.get(each_.answers) == each_.id else None
-                entries.append(await self.of_row(each_, known.get(each_.id), after=times, branch=branch))
+                entries.append(await self.of_row(each_, known.get(each_.id), place=place, branch=branch))
         latest = (words[-1].at if words else 0.0, rows[-1].created_at if rows else 0.0)
         return State(
             entries=entries,
@@ -198,8 +205,10 @@ class Log(Struct, kw_only=True):
             more=len(words) + len(rows) >= most,
             forked=story.forked
             or waits
+            or bool(behind)
             or bool(waited)
             or any(AGAIN.match(each.text) for each in words if each.event_id not in decided),
+            unanswered=unanswered[-1] if unanswered else "",
             branches=story.branches,
             answers=story.answers,
             hidden=story.hidden,
@@ -211,12 +220,14 @@ class Log(Struct, kw_only=True):
         if state.latest is None or state.forked:
             return None
         entries, (said_at, shown_at) = {entry.id: entry for entry in state.entries}, state.latest
+        unanswered = state.unanswered
         for each in news:
             if (each.event_id if isinstance(each, Said) else each.answers) in state.hidden:
                 continue
             if isinstance(each, Said):
-                if AGAIN.match(each.text) or each.at < shown_at:
+                if AGAIN.match(each.text) or each.at < shown_at or unanswered:
                     return None
+                unanswered = each.event_id
                 place = _place(0, each.at, 0, each.event_id)
                 entry = self._said(each, thread, place, entries.get(each.event_id), state.branches.get(each.event_id))
                 back, said_at = _is_set_back(said_at, each.at), each.at
@@ -224,6 +235,7 @@ class Log(Struct, kw_only=True):
                 asked = entries.get(each.answers or "")
                 if asked is not None and asked.at < round(said_at, 6):  # as a place has it
                     return None  # what was said meanwhile stands below it
+                unanswered = "" if each.kind in _ANSWERS and each.answers == unanswered else unanswered
                 branch = state.answers.get(each.answers or "") if each.kind in _ANSWERS else None
                 entry = await self.of_row(each, entries.get(each.id), branch=branch)
                 back, shown_at = _is_set_back(shown_at, each.created_at), each.created_at
@@ -231,7 +243,8 @@ class Log(Struct, kw_only=True):
                 return None
             entries[entry.id] = entry
         newest = sorted(entries.values(), key=attrgetter("place"))[-most:]
-        return replace(state, entries=newest, latest=(said_at, shown_at), more=state.more or len(entries) > most)
+        more = state.more or len(entries) > most
+        return replace(state, entries=newest, latest=(said_at, shown_at), more=more, unanswered=unanswered)
 
     def _said(
         self, said: Said, thread: str | None, place: str, known: Entry | None, branch: Branch | None = None
@@ -239,10 +252,17 @@ class Log(Struct, kw_only=True):
         if known is not None and known.made_of == (said, place, branch):
             return known
         body: list[Child] = [_own(said.text)] if said.text.strip() else []
+        waits = place.startswith(_LAST)
         return Entry.of(
             said.event_id,
             f"{place}{begins(said.text)}",
-            _article("said", "You", said.at, [*body, [_file(each, thread) for each in said.files]], _versions(branch)),
+            _article(
+                "said waits" if waits else "said",
+                "You",
+                said.at,
+                [*body, [_file(each, thread) for each in said.files]],
+                el("p", "Waits until the answer above is finished", class_="waiting") if waits else _versions(branch),
+            ),
             (said, place, branch),
         )
 
@@ -252,12 +272,13 @@ class Log(Struct, kw_only=True):
         known: Entry | None = None,
         *,
         draft: bool = False,
-        after: int = 0,
+        place: str = "",
         branch: Branch | None = None,
     ) -> Entry:
-        """The entry of a row, or of a reply as far as it is written; `known`, if it is still so. `after`: how often the
-        clock had been set back by then."""
-        made_of = (row.text, row.code_at, row.kind, row.buttons, row.file, row.created_at, draft, after, branch)
+        """The entry of a row, or of a reply as far as it is written; `known`, if it is still so. `place`: where it
+        stands, if not at its time."""
+        place = _LAST if draft else place or _place(0, row.created_at, 1, row.id)
+        made_of = (row.text, row.code_at, row.kind, row.buttons, row.file, row.created_at, place, branch)
         if known is not None and known.made_of == made_of:
             return known
         body = await self._body(replace(row, text=finished(row.text)) if draft else row)
@@ -275,7 +296,7 @@ class Log(Struct, kw_only=True):
         state = " draft" if draft else " open" if kind == "question" and row.buttons else state
         return Entry.of(
             row.id,
-            _LAST if draft else _place(after, row.created_at, 1, row.id),
+            place,
             _article(
                 f"{kind}{state}",
                 _WHO[kind],
@@ -359,22 +380,40 @@ def _own(text: str) -> Html:
     return el("p", linked(cut(text, _LONGEST)), class_="plain" if whole else "plain cut", dir="auto")
 
 
-def _waited(words: Sequence[Said], rows: Sequence[Outbound]) -> tuple[dict[str, float], bool]:
+def _waited(words: Sequence[Said], rows: Sequence[Outbound], runs: str) -> tuple[dict[str, float], bool]:
     """When that was done for which messages waited that were said meanwhile: each stands above its own answer. And
-    whether some still wait."""
+    whether some still wait. `runs`: one that has no answer yet, though it may have notices."""
     ends = dict[str, float]()
     for row in rows:
         if row.answers and row.kind != "command":
             ends[row.answers] = max(row.created_at, ends.get(row.answers, -inf))
     found, before, waits = dict[str, float](), -inf, False
     for each in words:
-        if (end := ends.get(each.event_id, -inf)) > before:
+        if each.event_id == runs and each.at < before:
+            found[runs] = before
+        elif (end := ends.get(each.event_id, -inf)) > before:
             if each.at < before:
                 found[each.event_id] = before
             before, waits = end, False
         elif each.at < before and not each.text.startswith("/"):
             waits = True
     return found, waits
+
+
+def _unanswered(words: Sequence[Said], rows: Sequence[Outbound]) -> list[str]:
+    """The newest messages, of which none has an answer yet."""
+    answered = {row.answers for row in rows if row.kind in _ANSWERS}
+    last = max((at for at, each in enumerate(words) if each.event_id in answered), default=-1)
+    return [
+        each.event_id
+        for each in words[last + 1 :]
+        if not each.text.startswith("/") and not each.event_id.endswith(SAID_BY_PAGE)
+    ]
+
+
+async def _open(views: Views, source: Source, unanswered: Sequence[str]) -> Sequence[str]:
+    """Those of these messages whose turn has not ended. All but the first wait: they stand below the answer to it."""
+    return [each for each in unanswered[-_MOST_BEHIND:] if not await views.ended(source, each)]
 
 
 def without_calls(text: str) -> str:
@@ -393,8 +432,8 @@ def _is_set_back(before: float, now: float) -> bool:
     return now < before - _SKEW
 
 
-def _place(after: int, at: float, rank: int, id_: str) -> str:
-    return f"{after} {at:017.6f} {rank} {id_}"
+def _place(after: int, at: float, rank: int, id_: str, *, behind: bool = False) -> str:
+    return f"{_LAST if behind else ''}{after} {at:017.6f} {rank} {id_}"
 
 
 def begins(text: str) -> str:

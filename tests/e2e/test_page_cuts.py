@@ -48,6 +48,9 @@ class Conversation:
     async def story(self, source: object, since: float) -> Story:
         return Story()
 
+    async def ended(self, source: object, event_id: str) -> bool:
+        return any(row.answers == event_id for row in self.rows)
+
     async def shown(self, source: object, limit: int) -> list[Outbound]:
         return _standing(self.rows[::-1])[:limit]
 

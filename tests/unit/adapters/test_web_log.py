@@ -31,6 +31,7 @@ def answer(id_: str, at: float) -> Outbound:
         text=f"answer {id_}",
         state=OutboundState.SENT,
         created_at=at,
+        answers=id_.replace("a", "s"),
     )
 
 
@@ -39,12 +40,16 @@ class Chat:
 
     def __init__(self, *said: Said, shown: list[Outbound]) -> None:
         self._said, self._shown, self.told = list(said), shown, Story()
+        self.ended_ones: set[str] = set()
 
     async def said(self, source: Source, limit: int) -> list[Said]:
         return self._said[::-1][:limit]
 
     async def shown(self, source: Source, limit: int) -> list[Outbound]:
         return self._shown[::-1][:limit]
+
+    async def ended(self, source: Source, event_id: str) -> bool:
+        return event_id in self.ended_ones
 
     async def story(self, source: Source, since: float) -> Story:
         return self.told
@@ -146,11 +151,33 @@ def test_what_is_cut_ends_between_lines_or_words(text: str, shown: str) -> None:
 
 async def test_news_of_a_message_that_the_store_told_of_already_changes_nothing() -> None:
     two = Branch(number=2, of=2, before="s_1", after=None)
-    chat = Chat(said("s1", NOON), said("s2", NOON + 5), shown=[replace(answer("a1", NOON + 1), answers="s1")])
+    chat = Chat(said("s1", NOON), said("s2", NOON + 5), shown=[answer("a1", NOON + 1), answer("a2", NOON + 6)])
     chat.told = Story(branches={"s2": two, "s3": two}, hidden=frozenset({"s1"}))
     log, views = Log(aside=at_once), cast(Views, chat)
     read = await log.state(views, WHO, 80)
-    late = [said("s1", NOON), replace(answer("a1", NOON + 1), answers="s1"), said("s2", NOON + 5)]
+    late = [said("s1", NOON), answer("a1", NOON + 1), said("s2", NOON + 5)]
     assert (await log.state(views, WHO, 80, read, late)).digest == read.digest
     grown = await log.state(views, WHO, 80, read, [said("s3", NOON + 9)])  # its turn ended while the store was read
-    assert [("2/2" in each.html, each.id) for each in grown.entries] == [(True, "s2"), (True, "s3")]
+    assert [("2/2" in each.html, each.id) for each in grown.entries] == [(True, "s2"), (False, "a2"), (True, "s3")]
+
+
+async def test_what_is_said_during_an_answer_stands_below_it_until_its_turn_comes() -> None:
+    busy = replace(answer("n2", NOON + 4), kind="notice", answers="s2", text="Your message comes next.")
+    chat: Any = Chat(said("s1", NOON), shown=[])
+    log, draft = Log(aside=at_once), await Log(aside=at_once).of_row(answer("a1", NOON + 9), draft=True)
+    first = await log.state(chat, WHO, 80)
+    chat._said += [said("s2", NOON + 3), said("s3", NOON + 5)]
+    chat._shown.append(busy)
+    now = await log.state(chat, WHO, 80, first, [chat._said[1], busy])
+    placed = sorted([*now.entries, draft], key=lambda entry: entry.place)
+    assert [entry.id for entry in placed] == ["s1", "a1", "s2", "n2", "s3"]
+    assert ["Waits until" in entry.html for entry in placed] == [False, False, True, False, True]
+    chat.ended_ones, ends = {"s1"}, answer("a1", NOON + 9)
+    chat._shown.append(ends)
+    now = await log.state(chat, WHO, 80, now, [ends])
+    assert [(entry.id, "Waits until" in entry.html) for entry in now.entries] == [
+        ("s1", False),
+        ("a1", False),
+        ("s2", False),
+        ("s3", True),
+    ]
