@@ -46,6 +46,7 @@ MENU: Final = ".menu"  # the same of a command of a menu, of which the answer st
 SAID_BY_PAGE: Final = (*UNSEEN, MENU)
 _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
 _SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
+_CITED: Final = re.compile(r"<(pre|code|a|math)\b.*?</\1>|<[^>]*>|\[(?P<number>\d+)\]", re.DOTALL)
 _MOST_DEEDS: Final = 60
 _ONLY: Final = re.compile(r"\A\w+: (.*)\Z")
 _BRIEF: Final = 90  # characters of arguments in a line
@@ -313,8 +314,8 @@ class Log(Struct, kw_only=True):
             return _question(row)
         if row.kind not in _MARKDOWN:
             return _plain(row.text)
-        text, sources = _without_sources(row.text) if row.kind == "reply" else (row.text, None)
-        return [await self._markdown(text), sources]
+        text, sources = _without_sources(row.text) if row.kind == "reply" else (row.text, ())
+        return _with_sources(await self._markdown(text), sources)
 
     async def words(self, found: Sequence[Word], deeds: Mapping[str, Sequence[Deed]], *, own: bool = True) -> Html:
         """Stored messages as the chat shows them; what tools did for each (`deeds`, by its event) is folded. `own`: the
@@ -331,7 +332,7 @@ class Log(Struct, kw_only=True):
                 last[event] = each.id
         parts = [_without_sources(cut(each.text, LARGEST)) for each, _ in kept if each.role == "assistant"]
         read = await self._all_markdown([text for text, _ in parts])
-        answers = iter([[each, below] for each, (_, below) in zip(read, parts, strict=True)])
+        answers = iter([_with_sources(each, sources) for each, (_, sources) in zip(read, parts, strict=True)])
         items = list[Html]()
         for each, event in kept:
             body: Child = next(answers) if each.role == "assistant" else _own(each.text)
@@ -560,22 +561,32 @@ def change(text: str) -> Html:
     )
 
 
-def _without_sources(text: str) -> tuple[str, Child]:
-    """An answer without the line of its sources, and these as cards."""
-    if (found := _SOURCES.search(text)) is None:
-        return text, None
+def _without_sources(text: str) -> tuple[str, Sequence[tuple[str, str, str, str]]]:
+    """An answer without the line of its sources, and these: number, title, name of the site, address."""
+    found = _SOURCES.search(text)
+    return (text, ()) if found is None else (text[: found.start()], re.findall(_SOURCE, found[1]))
+
+
+def _with_sources(read: Html, sources: Sequence[tuple[str, str, str, str]]) -> Child:
+    """An answer in which the numbers lead to its sources, and these as cards below it."""
+    if not sources:
+        return read
+    named = {number: (title, url) for number, title, _, url in sources}
+
+    def linked(found: re.Match[str]) -> str:
+        title, url = named.get(found["number"] or "", ("", ""))
+        return _outside(found[0], url, class_="cite", title=title) if url else found[0]
+
     cards = [
-        el(
-            "li",
-            link(
-                url,
-                el("b", title, dir="auto"),
-                el("small", f"{number} · {_host(url)}"),  # where it leads, whatever its text says
-            ),
-        )
-        for number, title, _, url in re.findall(_SOURCE, found[1])
+        # Where it leads, whatever its text says.
+        el("li", _outside([el("b", title, dir="auto"), el("small", f"{number} · {_host(url)}")], url))
+        for number, title, _, url in sources
     ]
-    return text[: found.start()], el("ol", cards, class_="sources", aria_label="Sources")
+    return [Html(_CITED.sub(linked, read)), el("ol", cards, class_="sources", aria_label="Sources")]
+
+
+def _outside(shown: Child, url: str, **more: str) -> Html:
+    return el("a", shown, href=url, rel="noopener noreferrer nofollow", target="_blank", **more)
 
 
 def _host(url: str) -> str:

@@ -136,6 +136,16 @@ async def test_the_card_of_a_source_tells_where_it_leads(url: str) -> None:
     assert "Your &lt;b&gt;bank" in html
 
 
+async def test_the_number_of_a_source_leads_to_it() -> None:
+    told = "It is so [1][2], not `a[1]` or [this [1]](https://b.example) [3].\n\nSources: [1. A & B, a.example](https://a.example/?x=1&y=2)"
+    html = (await Log(aside=at_once).of_row(replace(answer("a1", NOON), text=told))).html
+    cited = re.findall(r'<a class="cite"[^>]*>(.*?)</a>|<a[^>]*class="cite"[^>]*>(.*?)</a>', html)
+    assert len(cited) == 1, html
+    assert 'href="https://a.example/?x=1&amp;y=2"' in html
+    assert "</a>[2]" in html
+    assert "a[1]</code>" in html
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
