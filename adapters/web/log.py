@@ -41,7 +41,7 @@ _COLUMNS: Final = re.compile(r"\S {2,}\S")
 _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
 AGAIN: Final = re.compile(r"\s*/retry\b", re.IGNORECASE)
 # Ends of the events of commands that the page itself gives: neither they nor what they say stand in the chat.
-UNSEEN: Final = (".undo", ".branch", ".name", ".stop", ".model", ".delete")
+UNSEEN: Final = (".undo", ".branch", ".name", ".stop", ".model", ".delete", ".aside")
 MENU: Final = ".menu"  # the same of a command of a menu, of which the answer stands there
 SAID_BY_PAGE: Final = (*UNSEEN, MENU)
 _SOURCE: Final = r"\[(\d+)\. ([^\[\]]*?), ([^\[\], ]+)\]\((https?://[^\s()]+)\)"
@@ -177,7 +177,9 @@ class Log(Struct, kw_only=True):
                 worked = Worked(id=f"{each.event_id}.deeds", deeds=deeds)
                 found.append((_place(times, at, rank, worked.id), worked))
         for row, count in zip(rows, later, strict=True):
-            if row.answers in story.hidden or (row.kind == "command" and (row.answers or "").endswith(UNSEEN)):
+            if row.answers in story.hidden or (
+                (row.kind == "command" or row.file) and (row.answers or "").endswith(UNSEEN)
+            ):
                 continue
             if row.kind == "notice" and row.created_at < waited.get(row.answers or "", -inf):  # that it waits
                 continue
@@ -293,7 +295,7 @@ class Log(Struct, kw_only=True):
         if row.file is not None:
             kind, file = "reply", _link(row.file.ref, row.file.name, row.file.mime, row.file.size, row.to.thread)
         of_menu = kind in ("command", "error") and (row.answers or "").endswith(SAID_BY_PAGE)
-        state = " notice" if of_menu else ""
+        state = " notice" if of_menu else " made" if file else ""
         state = " draft" if draft else " open" if kind == "question" and row.buttons else state
         return Entry.of(
             row.id,

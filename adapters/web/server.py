@@ -100,6 +100,7 @@ _CHAT: Final = re.compile(r"[A-Za-z0-9-]{8,64}")
 _HERE: Final = re.compile(r"(?:https?://[^/\\]+)?(/(?!/)[!-\[\]-~]{1,500})")
 _COPY: Final = re.compile(r"/(?:branch|fork)\b\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
 _MODEL: Final = re.compile(r"/model\s+(\S+)", re.IGNORECASE)
+_TELL: Final = ("/export", "/usage", "/memory", "/reminders", "/pin", "/help all")
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
     "page.css": "text/css; charset=utf-8",
@@ -768,7 +769,8 @@ class Server(Struct, kw_only=True):
                 # Pages without the script give all their buttons one id.
                 said = "\n".join([text, *(each.ref for each in kept)]).encode(errors="replace")
                 event = f"{login.person}:{id_}.{sha256(said).hexdigest()[:8]}"
-                event += _ending(text) if "menu" in form.fields else ""
+                aside = _wants_json(request) and source.address not in self.work
+                event += _ending(text, aside=aside) if "menu" in form.fields else ""
                 await self._take_back(source, f"{login.person}:{id_}.undo", form.fields.get("instead", ""))
                 accepted = await self._take(source, event, text, files=kept)
                 await self._tell_of(source, accepted, kept)
@@ -776,6 +778,8 @@ class Server(Struct, kw_only=True):
                 status = 409 if problem else 200
                 if (chosen := _MODEL.match(text)) and not problem and _wants_json(request):
                     more_told = await self._switched(source, accepted, chosen[1])
+                elif event.endswith((".aside", ".undo")) and not problem:
+                    more_told = await self._aside(source, accepted)
         except (Problem, FileRefused) as error:
             problem, status = str(error), error.status if isinstance(error, Problem) else 413
         except StoreUnavailable:
@@ -797,6 +801,15 @@ class Server(Struct, kw_only=True):
         told = next((row.text for row in rows if row.answers == command.event_id), "")
         model, _ = await self.views.model(source)
         return {"model": model, "told": told if command.event_id.endswith(UNSEEN) else ""}
+
+    async def _aside(self, source: Source, command: Accepted) -> dict[str, str]:
+        """What a menu's command said, and the address of the file that it made: neither stands in the chat."""
+        await self._done(source, command)
+        rows = [row for row in await self.views.shown(source, _LOOKS) if row.answers == command.event_id]
+        if file := next((row.file for row in rows if row.file), None):
+            return {"file": beside(f"/files/{quote(file.ref, safe='')}", chat_of(source.thread))}
+        told = next((row.text for row in rows if row.kind == "command"), "")
+        return {"told" if command.event_id.endswith(".undo") else "aside": told}
 
     def _ask(
         self,
@@ -995,11 +1008,15 @@ def _present(sessions: Sequence[SessionLine], source: Source) -> str | None:
     return next((each.id for each in sessions if each.present and each.thread == source.thread), None)
 
 
-def _ending(text: str) -> str:
-    """The end of the event of what a menu sends, if it is a command; what asks again stands for what it asks."""
+def _ending(text: str, *, aside: bool) -> str:
+    """The end of the event of what a menu sends, if it is a command; what asks again stands for what it asks. `aside`:
+    what only tells something may be told beside the chat."""
     if not text.startswith("/") or AGAIN.match(text):
         return ""
-    return next((f".{each}" for each in ("stop", "model") if text.startswith(f"/{each}")), MENU)
+    if aside and text in _TELL:
+        return ".aside"
+    ends = ("stop", "model", "undo") if aside else ("stop", "model")
+    return next((f".{each}" for each in ends if text.startswith(f"/{each}")), MENU)
 
 
 def _own_path(address: str) -> str:

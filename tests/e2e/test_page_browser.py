@@ -371,12 +371,13 @@ async def test_what_people_do_with_a_chat_is_said_in_words(tmp_path: Path, chrom
         menu = me.locator(".below summary", has_text="This chat")
         for words, answered in (
             ("My rules", "No rules are pinned"),
-            ("Take back my last message", "hello"),
             ("My reminders", "/remind"),
+            ("Take back my last message", "hello"),
         ):
             await menu.click()
             await me.locator(".below").get_by_role("button", name=words).click()
-            await expect(me.locator("#log .command").last).to_contain_text(answered)
+            await expect(me.locator("dialog, #toast:not([hidden])").last).to_contain_text(answered)
+            await me.evaluate("document.querySelector('dialog')?.close()")
         await menu.click()
         assert not (await Axe().run(me)).response["violations"]
         for width in (1440, 390):

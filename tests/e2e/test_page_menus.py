@@ -91,9 +91,36 @@ async def test_a_command_of_a_menu_is_seen_by_its_answer_alone(tmp_path: Path, c
         await expect(me.locator("#log .reply")).to_contain_text("echo: hello")
         await me.locator(".below summary", has_text="This chat").click()
         await me.get_by_role("button", name="What this chat has cost").click()
-        await expect(me.locator("#log .command.notice")).to_contain_text("Last 24 hours, in this chat")
-        await expect(me.locator("#log .said")).to_have_count(1)
+        await expect(me.get_by_role("dialog")).to_contain_text("Last 24 hours, in this chat")
+        assert not (await Axe().run(me)).response["violations"]
+        await me.get_by_role("button", name="Close").click()
+        await me.locator(".below summary", has_text="This chat").click()
+        async with me.expect_download() as file:
+            await me.get_by_role("button", name="Save as Markdown").click()
+        assert "echo: hello" in (await (await file.value).path()).read_text()
+        assert await shown(me) == ["hello", "echo: hello"]
         await equals_reload(me)
+        await me.locator(".below summary", has_text="This chat").click()
+        await me.get_by_role("button", name="Take back my last message").click()
+        await expect(me.locator("#log .said")).to_have_count(0)
+        await expect(me.locator("#text")).to_have_value("hello")
+        assert await shown(me) == []
+
+
+async def test_the_buttons_stay_at_the_last_answer_and_what_commands_say_is_quiet(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await say(me, "hello")
+        await expect(me.locator("#log .reply")).to_contain_text("echo: hello")
+        for command in ("/whoami", "/export"):
+            await say(me, command)
+        await expect(me.locator("#log .file")).to_have_count(1)
+        await me.mouse.move(1, 1)
+        acts = me.locator("#log li", has_text="echo: hello").locator(".acts").first
+        await expect(acts).to_have_css("opacity", "1")
+        await expect(acts.get_by_role("button", name="Answer again")).to_be_visible()
+        await expect(me.locator("#log .command").first).to_have_css("background-color", "rgba(0, 0, 0, 0)")
 
 
 async def test_an_error_can_be_tried_again_and_a_new_chat_is_listed_at_once(tmp_path: Path, chromium: Browser) -> None:

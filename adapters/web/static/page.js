@@ -94,6 +94,8 @@
     box.innerHTML = "<p dir=auto></p><input readonly aria-label=Link><form method=dialog class=buttons><button value=yes></button><button autofocus></button></form>";
     box.setAttribute("aria-label", question);
     box.querySelector("p").textContent = question;
+    box.querySelector("p").className = yes ? "" : / {2}/.test(question) ? "told columns" : "told";
+    box.querySelector("button").hidden = !yes;
     [yes, no].forEach((words, at) => { box.querySelectorAll("button")[at].textContent = words; });
     box.querySelector("button").classList.toggle("bad", Boolean(bad));
     box.querySelector("input").hidden = !link;
@@ -244,6 +246,8 @@
         if (response.ok && instead && live && $("before").firstChild) document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));
         if (answer.model && $("models")) $("models").querySelector("summary").textContent = `${answer.model} ▾`;
         if (answer.told) toast(answer.told);
+        if (answer.aside) ask({ ask: answer.aside, no: "Close" });
+        if (answer.file) location.assign(answer.file);  // it is only saved
         if (response.ok && (answer.opened || (back && !live))) { keep(); return void location.assign(answer.to); }
         if (!response.ok && text) { text.value = [first.text, text.value].filter(Boolean).join("\n"); grow(); }
       } else problem(answer.problem || "");
@@ -292,6 +296,7 @@
     const goes = button.name === "branch";
     if (button.getAttribute("form") === "command" && !goes) {
       button.closest("details.menus")?.removeAttribute("open");
+      if (button.value === "/undo") document.dispatchEvent(new Event("undo"));
       return say(button.value, [], "", "1");
     }
     button.disabled = true;
@@ -324,7 +329,7 @@
   const named = (said) => said.closest("li").dataset.event ?? (live ? said.closest("li").id.slice(2) : "");
   const words = (said) => said.querySelector(".plain")?.textContent || "";
   const lastSaid = () => [...log.querySelectorAll(".said")].filter((each) => !words(each).startsWith("/")).at(-1);
-  const lastReply = () => [...log.querySelectorAll("article:is(.reply, .error)")].at(-1);
+  const lastReply = () => [...log.querySelectorAll("article:is(.reply:not(.made), .error:not(.notice))")].at(-1);
   function above(reply) {
     let item = reply.closest("li");
     while (item && !item.querySelector(".said")) item = item.previousElementSibling;
@@ -541,6 +546,11 @@
     said?.closest("li").scrollIntoView({ block: "nearest" });
   }
   document.addEventListener("edit", ({ detail }) => editing(detail.closest("[data-edited]") ? null : detail));
+  document.addEventListener("undo", () => {
+    if (text.value || !lastSaid() || lastSaid().querySelector(".cut, .file")) return;
+    text.value = words(lastSaid());
+    grow();
+  });
   $("cancel-edit").addEventListener("click", () => editing(null));
 
   composer.addEventListener("submit", (event) => {
