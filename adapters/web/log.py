@@ -49,6 +49,8 @@ _SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
 _CITED: Final = re.compile(r"<(pre|code|a|math)\b.*?</\1>|<[^>]*>|\[(?P<number>\d+)\]", re.DOTALL)
 _MOST_DEEDS: Final = 60
 _ONLY: Final = re.compile(r"\A\w+: (.*)\Z")
+_FAILED: Final = re.compile(r"\A(?:Error: |exit code (?!0\b)|ended (?:by signal|after) )")
+_NUMBERED: Final = re.compile(r"\A\d+\. ")
 _BRIEF: Final = 90  # characters of arguments in a line
 # The end of the place of what begins another conversation: page.css hides what stands before it, until that is asked
 # for.
@@ -466,8 +468,12 @@ def _question(row: Outbound) -> Child:
     asked, _, below = row.text.rpartition("\n\n")
     asks = asked or below
     code = asks[row.code_at :] if row.code_at else ""
+    labels = {button.label for line in row.buttons for button in line}  # what stands on buttons is not listed, too
+    shown = asks.removesuffix(code).rstrip()
+    lines = shown.split("\n") if labels and not code else [shown]
+    shown = "\n".join(line for line in lines if not (_NUMBERED.match(line) and _NUMBERED.sub("", line) in labels))
     return [
-        _plain(asks.removesuffix(code).rstrip()),
+        _plain(shown),
         el("pre", el("code", code, data_language="command"), tabindex=0) if code else None,
         el("p", below, class_="below") if asked else None,
     ]
@@ -517,7 +523,9 @@ def _worked(worked: Worked, place: str, known: Entry | None) -> Entry:
     runs = [each.tool for each in worked.deeds if each.result is None]
     told = f"Runs {', '.join(runs)}" if runs else f"Used {', '.join(names)}"
     count = f" · {len(worked.deeds)} calls" if len(worked.deeds) > len(names) else ""
-    summary = [icon("tool"), el("span", told, count)]
+    failed = [each for each in worked.deeds if _FAILED.match(each.result or "")]
+    how = f" · {f'{len(failed)} ' if len(worked.deeds) > 1 else ''}failed"
+    summary = [icon("tool"), el("span", told, count), el("span", how, class_="failed") if failed else None]
     if len(worked.deeds) == 1:
         (deed,) = worked.deeds
         fold = el("details", el("summary", summary, el("code", _brief(deed))), _before(deed), _given(deed))
@@ -535,7 +543,8 @@ def _brief(deed: Deed) -> str:
 
 def _deed(deed: Deed) -> Html:
     brief = _brief(deed)
-    summary = el("summary", el("b", deed.tool), " ", el("code", brief) if brief else None)
+    failed = el("span", " failed", class_="failed") if _FAILED.match(deed.result or "") else None
+    summary = el("summary", el("b", deed.tool), failed, " ", el("code", brief) if brief else None)
     return el("details", summary, _given(deed))
 
 

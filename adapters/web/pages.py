@@ -217,6 +217,7 @@ _DOES: Final = (
     ("again", "Answer again"),
     ("fork", "Go on from here in another chat"),
     ("aloud", "Read aloud"),
+    ("on", "Go on"),
     ("wrap", "Wrap lines"),
     ("preview", "Preview, without scripts"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
@@ -73,7 +74,12 @@ async def test_stop_leaves_what_was_written_and_a_note(tmp_path: Path, chromium:
         await expect(me.locator("#log .notice")).to_contain_text(stopped)
         await expect(me.locator("#working")).to_be_hidden()
         assert await shown(me) == ["count", "one", stopped]
+        await expect(me.get_by_role("button", name="Go on", exact=True)).to_be_visible()
+        await me.mouse.move(1, 1)
+        await expect(me.locator(".reply .acts")).to_have_css("opacity", "1")
         await equals_reload(me)
+        top: Any = await me.locator(".said header").first.bounding_box()
+        assert top["y"] >= 0, "its time is cut off"
         await say(me, "again")
         await expect(me.locator("#log")).to_contain_text("two")
         await say(me, "and then")
@@ -211,9 +217,22 @@ async def test_a_question_says_what_was_chosen_and_proposes_none(tmp_path: Path,
         await say(me, "paint it")
         options = me.locator(".question .buttons button")
         await expect(options).to_have_text(["red", "green", "Refuse"])
+        await expect(me.locator(".question .plain")).to_have_text("Which colour?")
         colours = await options.evaluate_all("all => all.map((each) => getComputedStyle(each).backgroundColor)")
         assert colours[0] == colours[1]
         await options.nth(1).click()
         await expect(me.locator(".question .below")).to_have_text("Answered: green")
         await expect(me.locator("#log .reply")).to_contain_text("it is green")
         await equals_reload(me)
+
+
+async def test_a_stopped_answer_goes_on(tmp_path: Path, chromium: Browser) -> None:
+    script = in_turn(Say(first="one ", gate=Gate()), Say(text="two three"))
+    async with page(tmp_path, model=FakeModel(script)) as live, person(chromium, live) as me:
+        await say(me, "count")
+        await expect(me.locator("#log")).to_contain_text("one")
+        await me.click("#stop")
+        await me.get_by_role("button", name="Go on", exact=True).click()
+        await expect(me.locator("#log .reply").last).to_contain_text("two three")
+        await expect(me.get_by_role("button", name="Go on", exact=True)).to_have_count(0)
+        await expect(me.locator("#log .said")).to_have_count(1)

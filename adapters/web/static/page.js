@@ -71,7 +71,7 @@
       if (article.querySelector(".acts") || !article.querySelector(".body").textContent.trim()) continue;
       const acts = document.createElement("div");
       acts.className = "acts";
-      acts.append(offered("copy"), ...(article.matches(".said") ? ["edit"] : ["again", "fork", ...(window.speechSynthesis ? ["aloud"] : [])]).map(offered));
+      acts.append(offered("copy"), ...(article.matches(".said") ? ["edit"] : ["again", "fork", "on", ...(window.speechSynthesis ? ["aloud"] : [])]).map(offered));
       article.append(acts);
     }
   }
@@ -111,7 +111,7 @@
     if (button.dataset.do === "wrap") code.classList.toggle("wrapped");
     if (button.dataset.do === "preview") return preview(button, code);
     if (button.dataset.do === "aloud") return aloud(button.closest("article").querySelector(".body").innerText);
-    if (/^(again|edit|fork)$/.test(button.dataset.do)) document.dispatchEvent(new CustomEvent(button.dataset.do, { detail: button.closest("article") }));
+    if (/^(again|edit|fork|on)$/.test(button.dataset.do)) document.dispatchEvent(new CustomEvent(button.dataset.do, { detail: button.closest("article") }));
     if (button.dataset.do !== "copy") return;
     if (code) return copy(code.querySelector("code").textContent);
     const article = button.closest("article"), shown = article.querySelector(".body").innerText;
@@ -357,8 +357,13 @@
     } catch { problem(MISSING); }
   });
   document.addEventListener("fork", ({ detail }) => say("/branch", [], "", "1", named(above(detail).querySelector(".said"))));
+  document.addEventListener("on", () => say("/continue", [], "", "1"));
   function offerLast() {
     const last = lastReply();
+    for (const each of document.querySelectorAll("main [data-do=on]")) {
+      const next = each.closest("li").nextElementSibling;
+      each.hidden = !$("c-continue") || !live || each.closest("article") !== last || !/^Stopped/.test(next?.querySelector(".notice .body")?.textContent);
+    }
     for (const each of document.querySelectorAll("main [data-do=edit]")) {
       each.hidden = !composer || words(each.closest("article")).startsWith("/") || !named(each);
     }
