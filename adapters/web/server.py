@@ -760,10 +760,13 @@ class Server(Struct, kw_only=True):
                 # Sent again, a copy is the same one.
                 copy = f"{OWN}c-{sha256(f'{login.person}:{id_}'.encode()).hexdigest()[:20]}"
                 thread = copy if copies else await self.views.thread(source, back)
-                source = replace(source, thread=thread)
+                there = replace(source, thread=thread)
                 event = f"{login.person}:{id_}.{'copy' if copies else 'back'}"
-                went = await self._take(source, event, f"/resume {back[:200]}{after}")
-                await self._done(source, went)
+                went = await self._take(there, event, f"/resume {back[:200]}{after}")
+                await self._done(there, went)
+                if (told := await self._answer(there, went)) and told.kind == "error":
+                    raise Problem(409, told.text)
+                source = there
             kept = [await self._kept(source, id_, *file) for file in form.files]
             if text.strip() or kept:
                 # Pages without the script give all their buttons one id.
@@ -797,10 +800,14 @@ class Server(Struct, kw_only=True):
         await self._done(source, command)
         if not await self.views.ended(source, command.event_id):
             return {"model": name, "told": f"{name} answers as soon as this answer is finished."}
-        rows = await self.views.shown(source, _LOOKS)
-        told = next((row.text for row in rows if row.answers == command.event_id), "")
+        told = await self._answer(source, command) if command.event_id.endswith(UNSEEN) else None
         model, _ = await self.views.model(source)
-        return {"model": model, "told": told if command.event_id.endswith(UNSEEN) else ""}
+        return {"model": model, "told": told.text if told else ""}
+
+    async def _answer(self, source: Source, command: Accepted) -> Outbound | None:
+        """What a command said, if that stands in the chat by now."""
+        rows = await self.views.shown(source, _LOOKS)
+        return next((row for row in rows if row.answers == command.event_id), None)
 
     async def _aside(self, source: Source, command: Accepted) -> dict[str, str]:
         """What a menu's command said, and the address of the file that it made: neither stands in the chat."""

@@ -17,7 +17,7 @@ from gateway.domain.titles import last_exchange, last_words, quoted, shown_in_a_
 from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted
 from gateway.people.approvals import listed
-from gateway.runtime.errors import SessionNotFound, UserError
+from gateway.runtime.errors import FileRefused, SessionNotFound, UserError
 from gateway.store.port import Documents, Store, under
 
 NAMED: Final = "title "  # begins a note of it: the name of the session whose id follows
@@ -103,7 +103,10 @@ async def resume(ctx: CommandContext) -> Answer | str:
             raise UserError("That message is no longer here. /branch copies the whole conversation.")
         messages = messages[: place[0]]
     if target.key != ctx.key:
-        await ctx.agents.files.carry(messages, target.key, ctx.key, ctx.inbound.source)
+        try:
+            await ctx.agents.files.carry(messages, target.key, ctx.key, ctx.inbound.source)
+        except FileRefused as error:
+            raise UserError(f"I did not copy the conversation, because {error}.") from error
         messages, name = [_anew(each) for each in messages], f"{await heading(ctx.store, target)} (copy)"
     await ctx.switch(present, target, messages, "switched", name or None)
     return await _went_back(ctx, target)

@@ -10,6 +10,8 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 
 from adapters.web.server import source_of
+from gateway.agent.files.quota import FileSettings
+from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
 from gateway.domain.turn import TurnSettings
 from gateway.providers.base import ModelRequest, ModelSpec
@@ -303,6 +305,48 @@ async def test_without_a_script_a_copy_is_a_chat_of_its_own_and_the_same_when_se
         assert sorted(await sessions(live)) == ["number one", "number one (copy)"]
 
 
+async def test_a_copy_takes_room_for_its_files_and_without_enough_room_nothing_is_copied(tmp_path: Path) -> None:
+    config = config_in(tmp_path, files=FileSettings(per_person_mb=0.004, per_chat_mb=None))
+    async with page(tmp_path, model=FakeModel(held(Gate())), config=config) as live:
+        await live.me.say("number one", files=[(f"{n}.txt", n.encode() * 700, "text/plain") for n in "ab"])
+        await live.me.until("echo: number one")
+        assert live.adapter.views is not None
+        store, account = live.adapter.views.store, f"files of {SessionKey(platform='web', chat='owner')}"
+        assert await store.spent([account]) == [1_400]
+        opened = await copied(live, "copy-00001")
+        await live.me.until("This is a copy of", path=opened)
+        assert await store.spent([account]) == [2_800], "one more file would fit, but not two"
+        for _ in range(2):
+            answer = await live.me.post("/say", {"id": "copy-00002", "text": "/branch my copy", "chat": ""})
+            told = await answer.json()
+            assert (answer.status, told["to"], "opened" in told) == (409, "/c/#end", False)
+            assert told["problem"].startswith(
+                "I did not copy the conversation, because the room for files of one person"
+            )
+        assert await store.spent([account]) == [2_800]
+        assert len(await sessions(live)) == 2
+
+
+async def test_what_is_forgotten_in_a_copy_stays_in_the_old_chat(tmp_path: Path) -> None:
+    async with page(tmp_path, model=FakeModel(held(Gate()))) as live:
+        await live.me.say("my tangerine")
+        await live.me.until("echo: my tangerine")
+        opened = await copied(live, "copy-00001")
+        await live.me.until("This is a copy of", path=opened)
+        for number, (words, told) in enumerate(
+            [("/forget last", "This cannot be undone"), ("/approve", "Forgot 2 messages")]
+        ):
+            fields = {"id": f"forget-{number}", "text": words, "chat": opened.removeprefix("/c/")}
+            assert (await live.me.post("/say", fields)).status == 200
+            await live.me.until(told, path=opened)
+        assert live.adapter.views is not None
+        store, key = live.adapter.views.store, live.adapter.views.rules.key(source_of("owner"))
+        tip = await store.tip(key)
+        assert tip is not None
+        assert [text_of(each) for each in await store.transcript(tip)] == ["my tangerine", "echo: my tangerine (0)"]
+        assert await store.search("tangerine", key, 5)
+
+
 async def test_a_reminder_of_another_chat_is_seen_in_the_list(tmp_path: Path, chromium: Browser) -> None:
     async with page(tmp_path, model=FakeModel(held(Gate()))) as live, person(chromium, live) as me:
         await say(me, "number one")
@@ -342,3 +386,10 @@ async def sessions(live: LivePage) -> list[str]:
     """The titles in the list."""
     assert live.adapter.views is not None
     return [each.title for each in await live.adapter.views.sessions(source_of("owner"))]
+
+
+async def copied(live: LivePage, id_: str) -> str:
+    """Copy the first chat; the path of the copy."""
+    answer = await live.me.post("/say", {"id": id_, "text": "/branch", "chat": ""})
+    path: str = (await answer.json())["opened"]
+    return path.partition("#")[0]

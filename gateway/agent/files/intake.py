@@ -193,8 +193,15 @@ class FileIntake:
             """Who copies sends nothing."""
 
         names = json.dumps(messages)
-        for file in await self._store.kept_files(origin, _MOST_CARRIED):
-            content = await self._store.file_content(origin, file.digest) if file.digest[:12] in names else None
+        files = [each for each in await self._store.kept_files(origin, _MOST_CARRIED) if each.digest[:12] in names]
+        sizes = [
+            each.size
+            for each in files
+            if not each.ref.startswith(OUTPUT) and await self._store.kept_file(to, each.ref) is None
+        ]
+        await self._quotas.fit(source, sum(sizes))  # all or none: half of a copy would take room for nothing
+        for file in files:
+            content = await self._store.file_content(origin, file.digest)
             if content is None:
                 continue
             if not file.ref.startswith(OUTPUT):

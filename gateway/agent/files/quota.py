@@ -32,7 +32,6 @@ NEARLY_FULL = (
 NOT_KEPT = "I could not take {name}, because {reason}."
 
 Quota = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-_WHOSE: Final = {"per_person_mb": "one person", "per_chat_mb": "this chat"}
 
 
 class FileSettings(Section):
@@ -54,25 +53,41 @@ class FileQuotas(Struct, frozen=True, kw_only=True):
     ) -> None:
         """Count a file of `size` bytes that is about to be kept under `ref`; `tell` shows its sender a sentence when a
         quota is nearly used up. Raises FileRefused with the reason, StoreUnavailable."""
-        of_person, of_chat = _accounts(source.platform, source.user, source.chat)
-        rooms = {
-            of_person: ("per_person_mb", self.settings.per_person_mb),
-            of_chat: ("per_chat_mb", self.settings.per_chat_mb),
-        }
-        caps = tuple(
-            Cap(name="files", account=account, limit=int(limit * _MB))
-            for account, (_, limit) in rooms.items()
-            if limit is not None
-        )
-        if not caps:
+        rooms = self._rooms(source)
+        if not rooms:
             return
-        reached = await self.store.reserve(Reservation(id=f"file {key} {ref}", amount=size, caps=caps))
+        reached = await self.store.reserve(Reservation(id=f"file {key} {ref}", amount=size, caps=(*rooms,)))
         if reached is not None:
-            raise FileRefused(FULL.format(**_named(rooms[reached.cap.account])))
-        spent = await self.store.spent([cap.account for cap in caps])
-        for cap, used in zip(caps, spent, strict=True):
+            raise FileRefused(FULL.format(**rooms[reached.cap]))
+        spent = await self.store.spent([cap.account for cap in rooms])
+        for (cap, named), used in zip(rooms.items(), spent, strict=True):
             if used - size < _NEAR * cap.limit <= used:
-                await tell(NEARLY_FULL.format(**_named(rooms[cap.account])))
+                await tell(NEARLY_FULL.format(**named))
+
+    async def fit(self, source: Source, size: int) -> None:
+        """Raise FileRefused if files of `size` bytes together find no room. Raises StoreUnavailable."""
+        rooms = self._rooms(source)
+        spent = await self.store.spent([cap.account for cap in rooms])
+        for (cap, named), used in zip(rooms.items(), spent, strict=True):
+            if used + size > cap.limit:
+                raise FileRefused(FULL.format(**named))
+
+    def _rooms(self, source: Source) -> dict[Cap, dict[str, str]]:
+        """What has a limit, each with the words for it."""
+        accounts = _accounts(source.platform, source.user, source.chat)
+        limits = (
+            ("per_person_mb", "one person", self.settings.per_person_mb),
+            ("per_chat_mb", "this chat", self.settings.per_chat_mb),
+        )
+        return {
+            Cap(name="files", account=account, limit=int(most * _MB)): {
+                "whose": whose,
+                "limit": f"{most:g}",
+                "key": key,
+            }
+            for account, (key, whose, most) in zip(accounts, limits, strict=True)
+            if most is not None
+        }
 
 
 async def give_back(store: BudgetStore, key: SessionKey, gone: Iterable[KeptFile], senders: Mapping[str, str]) -> None:
@@ -91,8 +106,3 @@ async def give_back(store: BudgetStore, key: SessionKey, gone: Iterable[KeptFile
 def _accounts(platform: str, person: str, chat: str) -> tuple[str, str]:
     of_person, in_chat = (SessionKey(platform=platform, chat=each) for each in (person, chat))
     return f"files of {of_person}", f"files in {in_chat}"
-
-
-def _named(room: tuple[str, float | None]) -> dict[str, str]:
-    key, limit = room
-    return {"whose": _WHOSE[key], "limit": f"{limit:g}", "key": key}
