@@ -492,7 +492,7 @@ async def _newest(
 
 def _spoken(items: Sequence[InboxItem]) -> list[Said]:
     return [
-        Said(event_id=said.event_id, text=_as_typed(said), at=item.accepted_at, files=said.attachments)
+        Said(event_id=said.event_id, text=said.typed, at=item.accepted_at, files=said.attachments)
         for item in items
         if (said := item.inbound).kind in _SPOKEN and (said.text.strip() or said.attachments)
     ]
@@ -521,11 +521,6 @@ def _started(session: Session) -> float:
 
 def _made_at(row: Outbound) -> float:
     return row.created_at
-
-
-def _as_typed(inbound: Inbound) -> str:
-    """A message as its writer typed it. Of /queue and /steer, the store keeps only the text."""
-    return inbound.text if inbound.kind == "message" else f"/{inbound.kind} {inbound.text}"
 
 
 def _model_line(models: Models, home: ModelSpec, offered: OfferedModel) -> ModelLine:

@@ -339,6 +339,11 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
         return called if self.own is None or parse_command(self.own) else None
 
     @property
+    def typed(self) -> str:
+        """The text as its writer typed it. Of /queue and /steer, `text` is only what follows."""
+        return f"/{self.kind} {self.text}" if self.kind in ("queue", "steer") else self.text
+
+    @property
     def is_own_request(self) -> bool:
         """Whether the gateway made this message itself; such a message tells nothing of the people in the chat."""
         return self.kind in ("expiry", "schedule", "ended", "event", "helper", "speak", "forget")

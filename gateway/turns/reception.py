@@ -361,7 +361,7 @@ class Reception(Struct, kw_only=True):
                     answers = await self.approvals.takes(arrival)
                     if not answers:
                         await self._while_busy(arrival)
-        said, at = arrival.inbound.text, arrival.at
+        said, at = arrival.inbound.typed, arrival.at
         return Accepted(event_id=receipt.event_id, status=receipt.status, answers=answers, said=said, at=at)
 
     async def _while_busy(self, arrival: Arrival) -> None:
