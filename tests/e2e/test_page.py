@@ -187,8 +187,8 @@ async def test_an_open_page_reads_anew_where_more_may_have_changed_than_what_it_
     monkeypatch.setattr(StoreViews, "shown", counted)
     script = in_turn(Say(text="plain"), payments(5), Say(text="paid"), Say(text="rested"), Say(text="steered"))
     cases = (
-        ("hello", "plain", False), ("pay", "paid", True), ("/whoami", "web:owner", True), ("/queue rest", "rested", True),
-        ("/steer on", "steered", True),
+        ("hello", "plain", False), ("pay", "paid", True), ("/whoami", "web:owner", True),
+        ("/queue rest", "rested", True), ("/steer on", "steered", True),
     )  # fmt: skip
     async with page(tmp_path, model=FakeModel(script), tools=[Payment()]) as live, live.me.events("0") as events:
         seen, csrf = Shown(), await live.me.csrf()
