@@ -749,7 +749,7 @@ class Server(Struct, kw_only=True):
                 branched = await self._take(source, f"{login.person}:{id_}.branch", f"/resume {branch[:200]}")
                 problem = branched.told if branched.status == "refused" else ""
                 status = 409 if problem else 200
-            if copies and (origin := _present(await self.views.sessions(source), source)):
+            if copies and (origin := back or _present(await self.views.sessions(source), source)):
                 back, text = origin, f"/title {copies[1]}" if copies[1] else ""
                 if (upto := form.fields.get("upto", "")) and not await self.views.since(source, upto):
                     raise Problem(409, NOT_THERE)

@@ -327,6 +327,20 @@ async def test_a_copy_takes_room_for_its_files_and_without_enough_room_nothing_i
         assert len(await sessions(live)) == 2
 
 
+async def test_a_copy_of_an_earlier_conversation_is_made_where_that_is_read(tmp_path: Path) -> None:
+    async with page(tmp_path, model=FakeModel(held(Gate()))) as live:
+        await live.me.say("about apples")
+        await live.me.until("echo: about apples")
+        await live.me.say("/new")
+        await live.me.say("about pears")
+        await live.me.until("echo: about pears")
+        assert live.adapter.views is not None
+        lines = {each.title: each.id for each in await live.adapter.views.sessions(source_of("owner"))}
+        opened = await copied(live, "copy-00001", back=lines["about apples"])
+        await live.me.until("This is a copy of “about apples”", path=opened)
+        assert sorted(await sessions(live)) == ["about apples", "about apples (copy)", "about pears"]
+
+
 async def test_what_is_forgotten_in_a_copy_stays_in_the_old_chat(tmp_path: Path) -> None:
     async with page(tmp_path, model=FakeModel(held(Gate()))) as live:
         await live.me.say("my tangerine")
@@ -388,8 +402,8 @@ async def sessions(live: LivePage) -> list[str]:
     return [each.title for each in await live.adapter.views.sessions(source_of("owner"))]
 
 
-async def copied(live: LivePage, id_: str) -> str:
+async def copied(live: LivePage, id_: str, **more: str) -> str:
     """Copy the first chat; the path of the copy."""
-    answer = await live.me.post("/say", {"id": id_, "text": "/branch", "chat": ""})
+    answer = await live.me.post("/say", {"id": id_, "text": "/branch", "chat": "", **more})
     path: str = (await answer.json())["opened"]
     return path.partition("#")[0]
