@@ -141,6 +141,7 @@ _PREVIEW: Final = {
 _FILE_POLICY: Final = "default-src 'none'; sandbox"
 GONE: Final = "This message was undone or compressed, so you cannot send it again from here. Nothing was sent."
 NOT_THERE: Final = "This message was undone or compressed, so nothing was copied."
+ANSWERING: Final = "I am still answering. Copy the chat when I have finished."
 FORGOTTEN: Final = "This conversation was deleted, so nothing was sent."
 AWAY: Final = "I cannot store your message right now. It is still in the field: send it again in a moment."
 
@@ -749,10 +750,9 @@ class Server(Struct, kw_only=True):
                 branched = await self._take(source, f"{login.person}:{id_}.branch", f"/resume {branch[:200]}")
                 problem = branched.told if branched.status == "refused" else ""
                 status = 409 if problem else 200
-            if copies and (origin := back or _present(await self.views.sessions(source), source)):
+            upto = form.fields.get("upto", "")
+            if copies and (origin := back or await self._to_copy(source, upto)):
                 back, text = origin, f"/title {copies[1]}" if copies[1] else ""
-                if (upto := form.fields.get("upto", "")) and not await self.views.since(source, upto):
-                    raise Problem(409, NOT_THERE)
                 after = f" after {upto}" if upto else ""
             if back:
                 if await self.views.title(source, back) is None:
@@ -793,6 +793,17 @@ class Server(Struct, kw_only=True):
         if _wants_json(request):
             return web.json_response({"problem": problem, "to": to, **more_told}, status=status)
         return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect(to)
+
+    async def _to_copy(self, source: Source, upto: str) -> str | None:
+        """The session of a chat that is to be copied up to the answer to a message; `upto` "": to the last. Raises
+        Problem."""
+        said = [each.event_id for each in await self.views.said(source, _LOOKS)]
+        last = next((each for each in said if upto in ("", each)), None)
+        if last is not None and not await self.views.ended(source, last):
+            raise Problem(409, ANSWERING)
+        if upto and not await self.views.since(source, upto):
+            raise Problem(409, NOT_THERE)
+        return _present(await self.views.sessions(source), source)
 
     async def _switched(self, source: Source, command: Accepted, name: str) -> dict[str, str]:
         """The model that answers after this command, and what a menu's command said, which does not stand in the

@@ -327,6 +327,31 @@ async def test_a_copy_takes_room_for_its_files_and_without_enough_room_nothing_i
         assert len(await sessions(live)) == 2
 
 
+async def test_a_copy_waits_until_the_answer_is_written(tmp_path: Path) -> None:
+    gates = {"one": Gate(), "two": Gate()}
+
+    def script(spec: ModelSpec, request: ModelRequest) -> Say:
+        return Say(text=f"echo: {newest(request)}", gate=gates[newest(request)])
+
+    async with page(tmp_path, model=FakeModel(script)) as live:
+        assert live.adapter.views is not None
+        for number, (words, gate) in enumerate(gates.items()):
+            await live.me.say(words)
+            await gate.until_waiting()
+            said = [each.event_id for each in await live.adapter.views.said(source_of("owner"), 2)]
+            for upto in ("", said[0]):
+                fields = {"id": f"copy-{number}{len(upto):03}", "text": "/branch", "upto": upto, "chat": ""}
+                answer = await live.me.post("/say", fields)
+                assert (answer.status, "still answering" in await answer.text()) == (409, True)
+            if number:  # an answer that is there can be copied meanwhile
+                opened = await copied(live, "copy-00001", upto=said[1])
+                await live.me.until("This is a copy of", path=opened)
+            gate.open()
+            await live.me.until(f"echo: {words}")
+        await live.me.until("This is a copy of", path=await copied(live, "copy-00002"))
+        assert len(await sessions(live)) == 3
+
+
 async def test_a_copy_of_an_earlier_conversation_is_made_where_that_is_read(tmp_path: Path) -> None:
     async with page(tmp_path, model=FakeModel(held(Gate()))) as live:
         await live.me.say("about apples")
