@@ -586,18 +586,14 @@ def _with_sources(read: Html, sources: Sequence[tuple[str, str, str, str]]) -> C
 
     def linked(found: re.Match[str]) -> str:
         title, url = named.get(found["number"] or "", ("", ""))
-        return _outside(found[0], url, class_="cite", title=title) if url else found[0]
+        return link(url, found[0], class_="cite", title=title) if url else found[0]
 
     cards = [
         # Where it leads, whatever its text says.
-        el("li", _outside([el("b", title, dir="auto"), el("small", f"{number} · {_host(url)}")], url))
+        el("li", link(url, el("b", title, dir="auto"), el("small", f"{number} · {_host(url)}")))
         for number, title, _, url in sources
     ]
     return [Html(_CITED.sub(linked, read)), el("ol", cards, class_="sources", aria_label="Sources")]
-
-
-def _outside(shown: Child, url: str, **more: str) -> Html:
-    return el("a", shown, href=url, rel="noopener noreferrer nofollow", target="_blank", **more)
 
 
 def _host(url: str) -> str:

@@ -60,9 +60,9 @@ def is_address(url: str) -> bool:
     )
 
 
-def link(url: str, *children: Child) -> Html:
+def link(url: str, *children: Child, **more: str) -> Html:
     """A link to elsewhere, which is told nothing of this page."""
-    return el("a", children, href=url, rel="noopener noreferrer nofollow", target="_blank")
+    return el("a", children, href=url, rel="noopener noreferrer nofollow", target="_blank", **more)
 
 
 def linked(text: str) -> Child:
