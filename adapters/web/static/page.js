@@ -179,12 +179,8 @@
 
   const fold = $("fold");
   if (fold) {
-    document.addEventListener("click", (event) => {
-      if (fold.open && !event.target.closest("nav")) fold.open = false;
-    });
-    document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") fold.open = false;
-    });
+    document.addEventListener("click", (event) => { if (!event.target.closest("nav")) fold.open = false; });
+    document.addEventListener("keydown", (event) => { if (event.key === "Escape") fold.open = false; });
   }
 
   // -- sending: a message waits here until it is stored, also over a reload ----------------------------
@@ -335,10 +331,8 @@
     while (item && !item.querySelector(".said")) item = item.previousElementSibling;
     return item;
   }
-  function askedFor(reply) {
-    const item = above(reply);
-    return item && !words(item).startsWith("/") ? item.querySelector(".said") : null;
-  }
+  const commands = (item) => !item || words(item).startsWith("/");
+  const askedFor = (reply) => (commands(above(reply)) ? null : above(reply).querySelector(".said"));
   // All that a message holds: of long words the page has only the beginning, and of files only the names.
   async function whole(said) {
     const file = async (each) => new File([await (await got(each.href || each.src)).blob()], each.dataset.name, { type: each.dataset.type });
@@ -358,23 +352,15 @@
   });
   document.addEventListener("fork", ({ detail }) => say("/branch", [], "", "1", named(above(detail).querySelector(".said"))));
   document.addEventListener("on", () => say("/continue", [], "", "1"));
+  function offer(what, hides) {
+    for (const each of document.querySelectorAll(`main [data-do=${what}]`)) each.hidden = !composer || hides(each.closest("article"));
+  }
   function offerLast() {
-    const last = lastReply();
-    for (const each of document.querySelectorAll("main [data-do=on]")) {
-      const next = each.closest("li").nextElementSibling;
-      each.hidden = !$("c-continue") || !live || each.closest("article") !== last || !/^Stopped/.test(next?.querySelector(".notice .body")?.textContent);
-    }
-    for (const each of document.querySelectorAll("main [data-do=edit]")) {
-      each.hidden = !composer || words(each.closest("article")).startsWith("/") || !named(each);
-    }
-    for (const each of document.querySelectorAll("main [data-do=fork]")) {
-      const item = above(each);
-      each.hidden = !composer || !live || !item || words(item).startsWith("/") || !named(item.querySelector(".said"));
-    }
-    for (const each of document.querySelectorAll("main [data-do=again]")) {
-      const article = each.closest("article"), ofCommand = article.matches(".error") && words(above(article) || article).startsWith("/");
-      each.hidden = !composer || !live || ofCommand || (article !== last && !askedFor(article));
-    }
+    const last = lastReply(), stopped = (item) => /^Stopped/.test(item?.querySelector(".notice .body")?.textContent);
+    offer("on", (reply) => !live || !$("c-continue") || reply !== last || !stopped(reply.closest("li").nextElementSibling));
+    offer("edit", (said) => commands(said) || !named(said));
+    offer("fork", (reply) => !live || !askedFor(reply) || !named(askedFor(reply)));
+    offer("again", (reply) => !live || (reply === last ? reply.matches(".error") && above(reply) && commands(above(reply)) : !askedFor(reply)));
   }
   for (const each of [...log.children].slice(-LATE)) dress(each);
   offerLast();
@@ -552,9 +538,7 @@
   }
   document.addEventListener("edit", ({ detail }) => editing(detail.closest("[data-edited]") ? null : detail));
   document.addEventListener("undo", () => {
-    if (text.value || !lastSaid() || lastSaid().querySelector(".cut, .file")) return;
-    text.value = words(lastSaid());
-    grow();
+    if (!text.value && lastSaid() && !lastSaid().querySelector(".cut, .file")) { text.value = words(lastSaid()); grow(); }
   });
   $("cancel-edit").addEventListener("click", () => editing(null));
 
