@@ -473,7 +473,7 @@ def _choice(choice: str | Mapping[str, Any] | None, tools: Sequence[Mapping[str,
     names = [tool["function"]["name"] for tool in tools]
     if isinstance(choice, str):
         if choice not in ("auto", "none", "required"):
-            raise invalid("tool_choice", "`tool_choice` must be auto, none, required or name a function of `tools`.")
+            raise invalid("tool_choice", "`tool_choice` must be auto, none or required, or name a function in `tools`.")
         if choice == "required" and not names:
             raise invalid("tool_choice", "`tool_choice` asks for a tool, but `tools` is empty.")
         return choice

@@ -88,5 +88,5 @@ PLATFORM = Platform(
     place_problem=matching(rf"{_ROOM}(/\$\S+)?|{_PERSON}|\*", _NO_PLACE),
     listens=("mention", "free", "thread", "off"),
     rehearse="adapters.matrix.limits:STAGE",
-    guide="Make an account for the bot on any server where people log in with a password, and give that password here.",
+    guide="Make an account for the bot on any server that allows password logins, and enter its password here.",
 )

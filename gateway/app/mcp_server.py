@@ -58,7 +58,7 @@ _WORDS: Final = {"type": "string", "minLength": 1, "maxLength": _LONGEST_WORDS}
 
 _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any], bool]]] = {
     "search_history": (
-        "Searches everything that this person and their assistant Legato said to each other, in its original wording. "
+        "Searches the original text of everything this person and their assistant, Legato, have said to each other. "
         "Ask a question or give key words; messages with words that you put in quotation marks come first. "
         "`read_history` reads what came before and after a message: give it the number in front of that message.",
         HistoryTool.parameters,

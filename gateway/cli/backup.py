@@ -49,7 +49,7 @@ def is_fit(found: Rehearsal) -> bool:
 def rehearsal_text(found: Rehearsal) -> str:
     """What a start would do."""
     if found.version == found.known:
-        lines = [f"The store already has this program's version ({found.version}), so starting it changes nothing."]
+        lines = [f"The store is already at this program's version ({found.version}): a start will not change it."]
     else:
         lines = [
             f"The next start would update the store from version {found.version} to {found.known}, in "

@@ -95,7 +95,8 @@ def plan(found: Installed) -> Plan:
         return Plan(installed=found, commands=(pull, (*_FROM[by], str(source))))
     again = shlex.join([*_FROM[by], "FILE"])
     return Plan(
-        installed=found, advice=f"The program came from the file {source.name}. Fetch the newer file and run `{again}`."
+        installed=found,
+        advice=f"The program came from the file {source.name}. Download the newer file and run `{again}`.",
     )
 
 

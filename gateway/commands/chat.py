@@ -311,8 +311,8 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
             "/voice leave sends me away."
         )
     return (
-        f"I am in {name}, and read my answers from this chat aloud there. /stop silences me, and /voice leave sends me "
-        "away."
+        f"I have joined {name}, and I read my answers from this chat aloud there. /stop silences me, and "
+        "/voice leave sends me away."
     )
 
 

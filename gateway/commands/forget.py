@@ -29,7 +29,7 @@ _USAGE: Final = (
     "/forget everything makes me forget everything you have told me. You can also answer a message with /forget."
 )
 _NONE: Final = "I did not find a message from you with these words."
-_OTHERS: Final = "Someone else said these words, too; an admin can forget their messages."
+_OTHERS: Final = "Someone else said these words, too; an admin can use /forget on that person's messages."
 _SOME_WORDS: Final = "No message contains all of these words. These messages contain some of them:"
 _COPIES: Final = "The words are also in {copies}. /forget all forgets those, too."
 _ELSEWHERE: Final = "You said the words in other chats, too: {titles}. Send /forget in each of these chats."

@@ -127,7 +127,7 @@ async def home(ctx: CommandContext) -> str:
     if now == place_at(source, access):
         still = "still" if now == before else "now"
         return f"This chat is {still} the home chat. Hooks, heartbeats and alerts that do not name a chat come here."
-    return f"The home chat is now {now.to.platform}:{now.to.chat}, which config.yaml names."
+    return f"The home chat is now {now.to.platform}:{now.to.chat} again, as config.yaml says."
 
 
 COMMANDS = (pair, home)

@@ -64,7 +64,7 @@ async def status(ctx: CommandContext) -> str:
     else:
         model = ctx.sessions.models.of(session).name
         lines.append(
-            f"This session has {counted(session.message_count, 'message')} and the model {model}. Its id is "
+            f"This session has {counted(session.message_count, 'message')} and uses the model {model}. Its id is "
             f"{session.id}."
         )
         if session.compaction_count:

@@ -108,7 +108,7 @@ async def test_status_without_and_with_a_session(tmp_path: Path) -> None:
         await live.ask("hello")
         tip = await live.tip()
         assert tip is not None
-        status = f"Nothing is running.\nThis session has 2 messages and the model fake. Its id is {tip.id}."
+        status = f"Nothing is running.\nThis session has 2 messages and uses the model fake. Its id is {tip.id}."
         assert await live.ask("/status") == status
 
 

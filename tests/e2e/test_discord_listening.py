@@ -312,7 +312,7 @@ async def test_where_it_was_moved_it_does_not_listen(
         voice.leave(discord.bot, place.guild)  # and throws it out
         await bot.until(lambda: not voice.sockets)
         ears = await ears_of(bot, voice, choir, anna)
-        assert (await ask(bot, choir, "/voice join")).startswith("I am in Choir, and read")
+        assert (await ask(bot, choir, "/voice join")).startswith("I have joined Choir, and I read")
         assert not ears._open
         assert await ask(bot, choir, "/voice leave") == "I left the voice channel."
         assert scribe.calls == []

@@ -46,7 +46,7 @@ async def test_it_comes_says_its_answers_whole_is_silenced_and_leaves(
             discord.people.forbid(room, Permission.SPEAK, who=discord.bot)
             assert await ask(bot, place, "/voice join") == rooms.NO_RIGHT.format(name="Choir")
             discord.people.permit(room, Permission.SPEAK, who=discord.bot)
-            assert (await ask(bot, place, "/voice join")).startswith("I am in Choir,")
+            assert (await ask(bot, place, "/voice join")).startswith("I have joined Choir,")
             assert voice.where(discord.bot) is room
 
             speaker.answers = [opus_of(one), opus_of(two)]
@@ -69,7 +69,7 @@ async def test_it_comes_says_its_answers_whole_is_silenced_and_leaves(
 
             other = discord.people.channel(place.guild, "Attic", kind=Kind.VOICE)
             voice.enter(anna, other)
-            assert (await ask(bot, place, "/voice join")).startswith("I am in Attic,")
+            assert (await ask(bot, place, "/voice join")).startswith("I have joined Attic,")
             speaker.answers = [opus_of(moved)]
             await ask(bot, place, "moved")
             await bot.until(lambda: moved[-1] in voice.heard)
@@ -144,7 +144,7 @@ async def test_what_cannot_be_heard_there_is_told_or_shown(
                 voice.deaf = True
                 assert await ask(bot, place, "/voice join") == rooms.UNREACHED.format(name="Choir")
             voice.deaf = False
-            assert (await ask(bot, place, "/voice join")).startswith("I am in Choir,")
+            assert (await ask(bot, place, "/voice join")).startswith("I have joined Choir,")
             speaker.answers = [opus_of(sound("slow", 20), samples=2880)]
             await ask(bot, place, "hello")
             await bot.until(lambda: discord.shown(place)[-1].attachments)

@@ -496,12 +496,14 @@ async def test_in_a_group_everybody_forgets_what_they_said(tmp_path: Path) -> No
     async with running(tmp_path, config=shared, adapter=FakeAdapter(limits=Limits())) as live:
         await say(live, f"{WORD} of Anna", user="anna", **group)
         await live.ask(f"/pin {WORD} for all", user="anna", **group)
-        assert (await live.ask(f"/forget {WORD}", user="ben", **group)).endswith("an admin can forget their messages.")
+        assert (await live.ask(f"/forget {WORD}", user="ben", **group)).endswith(
+            "an admin can use /forget on that person's messages."
+        )
         await say(live, f"{WORD} of Ben", user="ben", **group)
         listed = await live.ask(f"/forget {WORD}", user="ben", **group)
         assert "of Ben" in listed
         assert "of Anna" not in listed
-        assert "an admin can forget their messages." in listed
+        assert "an admin can use /forget on that person's messages." in listed
         assert "pinned rule" not in listed
         assert (await forget(live, "1", user="ben", **group)).startswith("Forgot 2 messages")
         assert [text for text in await said(live, user="ben", **group) if WORD in text] == [f"[anna] {WORD} of Anna"]

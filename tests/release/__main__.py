@@ -139,7 +139,7 @@ def by_pipx_and_uv(folder: Path, wheel: Path) -> None:
 def upgrade_says(program: Path, folder: Path, wanted: str) -> None:
     """A file that was installed has no newer one of its name: `legato upgrade` says what to fetch."""
     text = ran(program, "upgrade", cwd=folder, HOME=str(folder), PATH=PATH)
-    if not re.search(wanted, text) or "Fetch the newer file" not in text:
+    if not re.search(wanted, text) or "Download the newer file" not in text:
         sys.exit(f"legato upgrade does not say {wanted!r}:\n{text}")
 
 

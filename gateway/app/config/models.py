@@ -347,8 +347,8 @@ _UNITS: Final = {"m": 60, "h": 3_600}
 
 
 class HeartbeatSettings(Section):
-    """At regular times, the model reads your file HEARTBEAT.md in Legato's folder, and sees what is due soon. The bot
-    speaks only if there is something to say (docs/hooks.md).
+    """At regular intervals, the model reads your file HEARTBEAT.md in Legato's folder, and sees what is due soon. The
+    bot speaks only if there is something to say (docs/hooks.md).
 
         chat: telegram:4711
         hours: "8-22"

@@ -44,7 +44,7 @@ def test_what_came_from_a_folder_comes_from_it_again(tmp_path: Path) -> None:
 def test_where_nothing_can_be_run_it_says_what_to_do(tmp_path: Path) -> None:
     made = plan(found_in(tmp_path, origin(tmp_path / "legato-1.0.0.whl", archive_info={}), "uv"))
     assert made.commands == ()
-    assert "Fetch the newer file and run `uv pip install --python" in told(made)
+    assert "Download the newer file and run `uv pip install --python" in told(made)
     assert "uvx legato@latest" in told(plan(found_in(tmp_path / "archive-v0" / "x", "", "uv")))
     (tmp_path / "legato.image").touch()
     assert "on the same volume" in told(plan(found_in(tmp_path, "", "pip")))
