@@ -851,7 +851,7 @@ class ReportStore(StoreProcess):
         """Counts over everything, for which the store may be scanned. If platforms are given, only their waiting items
         and unsent rows are counted."""
         found = await self._read(reports.status, platforms)
-        return replace(found, unindexed=await self.unindexed())
+        return replace(found, unindexed=await self._backend.unindexed())
 
     async def unindexed(self) -> int:
         """The number of messages that no search finds yet, because another version entered them in the index. Once it

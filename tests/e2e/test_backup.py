@@ -108,6 +108,7 @@ def lose_all(folder: Path) -> None:
 async def test_a_backup_beside_a_running_gateway_is_a_store_with_every_word(home: Path) -> None:
     async with running(home, config=config_in(home)) as live:
         await live.ask("my code is quizzaciously")
+        assert await live.store.search("quizzaciously", None, 1)  # so it is in the index
         row = await asyncio.to_thread(made, "backups")
     (copy,) = names(home / "backups")
     there = (home / "backups" / copy).stat()

@@ -198,7 +198,7 @@ async def test_a_place_has_a_spend_cap_of_its_own(start: Start) -> None:
     async with start(chats, model=prices, budgets=Caps()) as live:
         for _ in range(20):
             answer = await live.ask("hello", **GROUP)
-        assert answer.startswith("This chat's daily spend cap of $1.00 leaves no room")
+        assert answer.startswith("This chat's daily spend cap of $1.00 does not allow another answer")
         assert "daily_usd in chats" in answer
         assert await live.ask("hello", chat="-200", chat_type="group") == "echo: hello"
         assert "cap for this chat today" in await live.ask("/usage", **GROUP)

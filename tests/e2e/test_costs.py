@@ -251,7 +251,7 @@ async def test_a_cap_that_leaves_less_than_the_longest_answer_shortens_it(tmp_pa
         assert 2_000 < rooms[0] < 8_192
         assert rooms[-1] >= LEAST_OUTPUT
         assert total.cost_usd <= 0.05
-        assert answers[-1].startswith("This bot's daily spend cap of $0.05 leaves no room for another answer")
+        assert answers[-1].startswith("This bot's daily spend cap of $0.05 does not allow another answer")
         assert "even a short one could cost up to $0.0" in answers[-1]
         assert not any("spend cap stopped this answer" in notice for notice in live.adapter.shown("c", "notice"))
 
@@ -268,7 +268,9 @@ async def test_an_answer_that_a_cap_cut_off_says_so(tmp_path: Path) -> None:
 async def test_a_model_that_thinks_until_the_cap_is_not_asked_again(tmp_path: Path) -> None:
     config = settings(tmp_path, Caps(daily_usd=0.05), model=USUAL)
     async with running(tmp_path, config=config, model=FakeModel(in_turn(Say(stop="length", prompt=100)))) as live:
-        assert (await live.ask("Think.")).startswith("This bot's daily spend cap of $0.05 leaves no room")
+        assert (await live.ask("Think.")).startswith(
+            "This bot's daily spend cap of $0.05 does not allow another answer"
+        )
         assert len(live.model.requests) == 1
 
 

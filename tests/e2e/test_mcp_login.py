@@ -55,7 +55,7 @@ async def test_an_admin_logs_in_and_a_restart_keeps_it(tmp_path: Path, capsys: p
             assert said.startswith("You are logged in. demo: "), said
             assert "demo_add" in said
             assert said.endswith("; logged in."), "as legato check says it"
-            assert "No login at demo is open" in await live.ask(f"/mcp login demo {address}")
+            assert "There is no open login at demo" in await live.ask(f"/mcp login demo {address}")
         file = settings.home / "mcp" / "demo.login"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 

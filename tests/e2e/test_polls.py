@@ -92,7 +92,7 @@ async def test_a_poll_of_too_few_or_too_many_answers_is_a_sentence(world: World,
     world.model.reply = calling(question="Where?", answers=answers)
     async with world.bot() as bot:
         bot.says("ask them")
-        await bot.until(lambda: any("2 to 10 different ones" in text for text in bot.shown()))
+        await bot.until(lambda: any("2 to 10 different answers" in text for text in bot.shown()))
 
 
 def wants(**arguments: Any) -> Say:

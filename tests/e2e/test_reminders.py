@@ -416,7 +416,7 @@ async def test_a_run_has_a_budget(tmp_path: Path, clock: ManualClock) -> None:
         await live.ask("/schedule every day at 8 news?")
         await swept(live, clock, 86_400)
         (refused,) = [row for row in live.adapter.sent if row.kind == "error"]
-        assert refused.text.startswith("The scheduled prompt's spend cap of $0.0010 leaves no room for another answer")
+        assert refused.text.startswith("The scheduled prompt's spend cap of $0.0010 does not allow another answer")
         assert live.model.requests == []
         assert await live.ask("hello") == "echo: hello"  # which has no such cap
 

@@ -99,7 +99,7 @@ async def test_a_conversation_has_three_at_once_and_others_have_their_own(tmp_pa
     kept, ended = commands(tmp_path, Woken()), list[str]()
     for _ in range(3):
         await kept.begin(KEY, SOURCE, "sleep", runs(asyncio.Event().wait, ended))
-    with pytest.raises(ToolError, match="3 commands run in the background already"):
+    with pytest.raises(ToolError, match="3 commands already run in the background"):
         await kept.begin(KEY, SOURCE, "sleep", prints())
     await kept.begin(SessionKey(platform="test", chat="d"), SOURCE, "sleep", runs(asyncio.Event().wait, ended))
     with pytest.raises(ToolError, match="no background command 9 here; there are: 1, 2, 3"):
@@ -114,7 +114,9 @@ async def test_all_conversations_have_so_many_together(tmp_path: Path, monkeypat
     kept, ended = commands(tmp_path, Woken()), list[str]()
     for chat in ("a", "b"):
         await kept.begin(SessionKey(platform="test", chat=chat), SOURCE, "x", runs(asyncio.Event().wait, ended))
-    with pytest.raises(ToolError, match="2 commands of all conversations run in the background: try again later"):
+    with pytest.raises(
+        ToolError, match="2 commands of all conversations already run in the background: try again later"
+    ):
         await kept.begin(KEY, SOURCE, "x", prints())
     await kept.end_all(SessionKey(platform="test", chat="a"))
     assert (await kept.begin(KEY, SOURCE, "x", prints())).number == 1

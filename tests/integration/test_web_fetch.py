@@ -184,7 +184,7 @@ async def test_json_and_plain_text_stay_as_they_are() -> None:
 async def test_what_is_no_text_is_refused_before_it_is_read(kind: str) -> None:
     async with online() as internet:
         internet.page("/", b"\x89PNG", Content_Type=kind)
-        with pytest.raises(ToolError, match=f"of the type {kind}, which cannot be read"):
+        with pytest.raises(ToolError, match=f"returned the type {kind}, which cannot be read"):
             await internet.fetch("/")
 
 

@@ -208,7 +208,7 @@ async def test_a_short_pause_between_two_searches_is_kept() -> None:
         assert len(await search_of(server, clock=clock).find(Wanted(query="rye", most=10))) == 2
         assert clock.slept == [1.0, 1.0]
         server.answers += [brave_error(429, "RATE_LIMITED", "One a second.", Retry_After="0") for _ in range(9)]
-        assert "is asked too often" in await refused(server, clock=clock)
+        assert "gets too many requests" in await refused(server, clock=clock)
         assert clock.slept == [1.0] * 4
 
 
