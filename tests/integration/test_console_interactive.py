@@ -190,7 +190,7 @@ class TestTalking:
     async def test_who_leaves_during_an_answer_is_told_what_is_waited_for(self, person: Person) -> None:
         await person.says("hi" + ENTER)
         person.keys.send_text(CTRL_D)
-        await person.sees("· Finishing the answer first. Press Ctrl-C to leave immediately")
+        await person.sees("· Finishing the answer first. Press Ctrl-C to leave")
         await person.left()
         assert "Said in main" not in person.screen.text
 

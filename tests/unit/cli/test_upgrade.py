@@ -26,7 +26,7 @@ def test_a_rehearsal_that_went_well() -> None:
         "After that start, Legato rebuilds the search index of 7 messages.",
         "All 1,002 rows of the store are in the updated copy.",
     ]
-    assert "changes nothing" in rehearsal_text(replace(FOUND, version=5, unindexed=0))
+    assert "will not change it" in rehearsal_text(replace(FOUND, version=5, unindexed=0))
 
 
 def test_what_would_go_wrong_is_said() -> None:
