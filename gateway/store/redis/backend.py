@@ -159,8 +159,8 @@ class RedisBackend:
         partitions = await self._partitions(step, args)
         plain = step.func if isinstance(step, partial) else step
         special = _SPECIAL.get(plain)
-        known = special is not None or plain in routes.EVERYWHERE_WRITTEN or [] in args  # an empty list names no chat
-        if partitions is EVERYWHERE and not known:
+        # An empty list names no chat.
+        if partitions is EVERYWHERE and not (special or plain in routes.EVERYWHERE_WRITTEN or [] in args):
             raise TypeError(f"routes.py does not say in which partition the step {plain.__name__} writes; add it there")
         work = Work(step, args, asyncio.get_running_loop().create_future(), done, failed, abandoned)
         if len(partitions) == 1 and special is None:
