@@ -764,8 +764,8 @@ class Server(Struct, kw_only=True):
                 event = f"{login.person}:{id_}.{'copy' if copies else 'back'}"
                 went = await self._take(there, event, f"/resume {back[:200]}{after}")
                 await self._done(there, went)
-                if (told := await self._answer(there, went)) and told.kind == "error":
-                    raise Problem(409, told.text)
+                if (told := await self._answers(there, went)) and told[0].kind == "error":
+                    raise Problem(409, told[0].text)
                 source = there
             kept = [await self._kept(source, id_, *file) for file in form.files]
             if text.strip() or kept:
@@ -811,19 +811,18 @@ class Server(Struct, kw_only=True):
         await self._done(source, command)
         if not await self.views.ended(source, command.event_id):
             return {"model": name, "told": f"{name} answers as soon as this answer is finished."}
-        told = await self._answer(source, command) if command.event_id.endswith(UNSEEN) else None
+        told = await self._answers(source, command) if command.event_id.endswith(UNSEEN) else []
         model, _ = await self.views.model(source)
-        return {"model": model, "told": told.text if told else ""}
+        return {"model": model, "told": told[0].text if told else ""}
 
-    async def _answer(self, source: Source, command: Accepted) -> Outbound | None:
-        """What a command said, if that stands in the chat by now."""
-        rows = await self.views.shown(source, _LOOKS)
-        return next((row for row in rows if row.answers == command.event_id), None)
+    async def _answers(self, source: Source, command: Accepted) -> list[Outbound]:
+        """What a command said, as far as that stands in the chat by now."""
+        return [row for row in await self.views.shown(source, _LOOKS) if row.answers == command.event_id]
 
     async def _aside(self, source: Source, command: Accepted) -> dict[str, str]:
         """What a menu's command said, and the address of the file that it made: neither stands in the chat."""
         await self._done(source, command)
-        rows = [row for row in await self.views.shown(source, _LOOKS) if row.answers == command.event_id]
+        rows = await self._answers(source, command)
         if file := next((row.file for row in rows if row.file), None):
             return {"file": beside(f"/files/{quote(file.ref, safe='')}", chat_of(source.thread))}
         told = next((row.text for row in rows if row.kind == "command"), "")
