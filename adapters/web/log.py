@@ -240,9 +240,10 @@ class Log(Struct, kw_only=True):
                 asked = entries.get(each.answers or "")
                 if asked is not None and asked.at < round(said_at, 6):  # as a place has it
                     return None  # what was said meanwhile stands below it
+                if each.kind in _ANSWERS and each.answers in state.answers:
+                    return None  # the versions leave the question, or the row before, and stand at this one
                 unanswered = "" if each.kind in _ANSWERS and each.answers == unanswered else unanswered
-                branch = state.answers.get(each.answers or "") if each.kind in _ANSWERS else None
-                entry = await self.of_row(each, entries.get(each.id), branch=branch)
+                entry = await self.of_row(each, entries.get(each.id))
                 back, shown_at = _is_set_back(shown_at, each.created_at), each.created_at
             if back:
                 return None

@@ -187,6 +187,17 @@ async def test_news_of_a_message_that_the_store_told_of_already_changes_nothing(
     assert [("2/2" in each.html, each.id) for each in grown.entries] == [(True, "s2"), (False, "a2"), (True, "s3")]
 
 
+async def test_the_versions_of_an_answer_stand_once_below_its_last_row() -> None:
+    chat: Any = Chat(said("s1", NOON), shown=[])
+    chat.told = Story(answers={"s1": Branch(number=2, of=2, before="s_1", after=None)})
+    log, state, ids = Log(aside=at_once), None, []
+    for row in (None, answer("a1", NOON + 1), replace(answer("b1", NOON + 2), answers="s1")):
+        chat._shown += [row] if row else []
+        state = await log.state(chat, WHO, 80, state, [row] if row else None)
+        ids.append([entry.id for entry in state.entries if "2/2" in entry.html])
+    assert ids == [["s1"], ["a1"], ["b1"]]
+
+
 async def test_what_is_said_during_an_answer_stands_below_it_until_its_turn_comes() -> None:
     busy = replace(answer("n2", NOON + 4), kind="notice", answers="s2", text="Your message comes next.")
     chat: Any = Chat(said("s1", NOON), shown=[])
