@@ -29,7 +29,7 @@ from adapters.web.log import (
 )
 from adapters.web.markup import Child, Html, el, hidden, joined
 from adapters.web.platform import LARGEST_FILE
-from adapters.web.rendering import verbatim
+from adapters.web.rendering import LARGEST, verbatim
 from adapters.web.shares import Share
 from gateway.domain.adapter import MenuEntry
 from gateway.domain.views import (
@@ -566,7 +566,7 @@ def spent(took: Spent | None) -> Child:
     if took is None:
         return el("p", "Legato no longer keeps the details of this answer.")
     price = "no price is known" if took.usd is None else f"${took.usd:,.4f}" if took.usd else "free"
-    rows = [
+    rows: list[tuple[str, Child]] = [
         ("Model", ", ".join(took.models) or "no model was asked"),
         ("Cost", price),
         ("Tokens read", f"{took.read:,}" + (f", {took.cached:,} of them from the cache" if took.cached else "")),
@@ -574,6 +574,9 @@ def spent(took: Spent | None) -> Child:
         ("Seconds", f"{took.seconds:.1f}"),
         ("Calls of a model", f"{took.calls}"),
     ]
+    if took.thoughts:
+        told = el("p", cut(took.thoughts, LARGEST), class_="plain", dir="auto")
+        rows.append(("Thoughts", el("details", el("summary", "Show what the model thought"), told)))
     return el("dl", [[el("dt", name), el("dd", value)] for name, value in rows], class_="spent", id="spent")
 
 

@@ -94,7 +94,7 @@ class Story(Struct, frozen=True, kw_only=True):
 
 class Spent(Struct, frozen=True, kw_only=True):
     """What an answer took: the models that were asked for it, with their calls, tokens and cost (`usd` None: no price
-    is known), and the seconds from the message to its last words."""
+    is known), the seconds from the message to its last words, and what the models thought, as far as they tell."""
 
     models: tuple[str, ...]
     calls: int
@@ -103,6 +103,7 @@ class Spent(Struct, frozen=True, kw_only=True):
     written: int
     usd: float | None
     seconds: float
+    thoughts: str = ""
 
 
 class ModelLine(Struct, frozen=True, kw_only=True):

@@ -426,7 +426,7 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
     )
     written = '{"path": "list.md", "content": "tent <b>"}'
     script = in_turn(
-        Say(text="I will write it.", calls=[("write_file", written)]),
+        Say(text="I will write it.", calls=[("write_file", written)], thoughts="Rome needs a <tent>."),
         Say(first="Fou", text=found, gate=gate),
         Say(text="heard"),
     )
@@ -446,6 +446,8 @@ async def test_tools_sources_costs_models_and_a_recording_stand_in_the_chat(tmp_
         ]
         await me.get_by_label("What this answer took").click()
         await expect(me.locator(".spent")).to_contain_text("Calls of a model")
+        await me.get_by_text("Show what the model thought").click()
+        await expect(me.locator(".spent details")).to_contain_text("Rome needs a <tent>.")
         assert not (await Axe().run(me)).response["violations"]
         await me.reload()
         await equals_reload(me)

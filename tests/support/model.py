@@ -83,6 +83,7 @@ class Say(Struct, frozen=True, kw_only=True):
     broken: str = ""
     stop: StopReason = "stop"
     cut_call: bool = False
+    thoughts: str = ""
 
 
 Script = Callable[[ModelSpec, ModelRequest], Say]
@@ -204,6 +205,7 @@ class FakeModel(Changing):
             usage = CanonicalUsage(input_tokens=answer.prompt or counted, output_tokens=3)
         yield Completed(
             text=answer.first + answer.text,
+            reasoning=answer.thoughts,
             tool_calls=calls,
             usage=usage,
             stop=answer.stop,
