@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Final
 
+from tests.chaos.clocks import LEASE
 from tests.chaos.findings import OUTAGES, Findings, Hit
 from tests.chaos.socket_platform import Send
 
@@ -84,8 +85,12 @@ class Excuses:
 
     def taken_turn(self, process: int, claimed: float, until: float) -> str | None:
         """Return the excuse for a turn that another process began after the first had claimed it: the first has been
-        dead or still since."""
-        return self.of_process(process, claimed - _WAKING, until)
+        dead or still since, or the store was away for longer than a lease, and the first to find it again took the
+        others for dead."""
+        away = (hit for hit in self._hits if hit.kind in OUTAGES and hit.ended - hit.begun > LEASE)
+        return self.of_process(process, claimed - _WAKING, until) or _kind(
+            hit for hit in away if _meets(hit, claimed - _WAKING, until)
+        )
 
     def unseen_end(self, ended: float) -> str | None:
         """Return the excuse for a call that may have ended earlier than the laboratory noticed."""

@@ -145,6 +145,14 @@ def test_a_reader_that_the_store_did_not_answer_may_have_lost_its_lease(tmp_path
     assert len(polled((0, 5.0, 5.1), (1, 6.1, 6.3), folder=tmp_path)) == 1  # long since renewed
 
 
+def test_a_turn_is_taken_from_a_process_if_the_store_was_away_for_longer_than_a_lease() -> None:
+    for lasts, why in ((1.4, None), (1.6, "restart")):
+        away = Hit(kind="restart", begun=1.0, ended=1.0 + lasts)
+        findings = Findings(schedule=make_schedule(0), folder=Path("/nonexistent"), hits=[away])
+        assert Excuses(findings).taken_turn(0, 3.0, 3.5) == why
+        assert Excuses(findings).taken_turn(0, 4.0, 4.5) is None  # claimed long after it
+
+
 def test_a_laboratory_that_does_not_get_to_run_keeps_back_the_answers_that_pass_it() -> None:
     starved = Hit(kind="laboratory starved", begun=1.0, ended=2.4)
 
