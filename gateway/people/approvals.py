@@ -8,7 +8,7 @@ this is in the store, so a turn that starts again after a crash finds its questi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, Literal
 
@@ -461,7 +461,11 @@ class TurnQuestions(Struct, kw_only=True):
         )
         self._own.add(call)
         self._settings[call] = question.setting
-        self.known[call] = await unbroken(asking)
+        await unbroken(self._know(call, asking))
+
+    async def _know(self, call: str, asking: Awaitable[Approval]) -> None:
+        """Know of a question, even if the turn is stopped while the store writes it: its end withdraws it."""
+        self.known[call] = await asking
 
     async def put(
         self, text: str, labels: Labels | None, choices: Choices, said: str, said_as: str | None
@@ -475,7 +479,7 @@ class TurnQuestions(Struct, kw_only=True):
             self._own.add(call)
             before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
             asking = approvals.ask(self.lease, self.item, call, text, number, before, labels or WORDS, choices)
-            self.known[call] = await unbroken(asking)
+            await unbroken(self._know(call, asking))
         verdict = await self.answer(call)
         self._own.add(call)
         return verdict, await approvals.words(self.known[call]) if verdict == "approved" and labels is None else ""
