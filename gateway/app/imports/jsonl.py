@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import takewhile
 from typing import Any, BinaryIO, Final
 
 from gateway.app.imports.past import Past, Tally, call, moment, returned, said, title_text, whole, words
@@ -14,7 +13,6 @@ from gateway.domain.message import Message
 
 _SAID: Final = ("user", "assistant", "tool")
 _INSTRUCTING: Final = ("system", "developer")
-_LONGEST: Final = 32_000_000  # bytes of a line
 _PART: Final = 5_000  # messages of a session that are held at once: a longer one comes in parts
 _PART_TEXT: Final = 8_000_000  # characters of these
 
@@ -74,15 +72,8 @@ def _past(session: str, name: str, part: int, messages: tuple[Message, ...], tal
 
 def _lines(file: BinaryIO, tally: Tally) -> Iterator[Mapping[str, Any]]:
     """The objects of the lines; others are counted."""
-    while line := file.readline(_LONGEST):
+    for line in file:
         tally.read += len(line)
-        if len(line) == _LONGEST and not line.endswith(b"\n"):
-            for rest in takewhile(bool, iter(lambda: file.readline(_LONGEST), b"")):
-                tally.read += len(rest)
-                if rest.endswith(b"\n"):
-                    break
-            tally.leave_out("lines larger than 32 MB")
-            continue
         text = line.removeprefix(b"\xef\xbb\xbf").strip()
         if not text:
             continue

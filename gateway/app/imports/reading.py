@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from gateway.app.imports import chatgpt, claude, hermes, jsonl, openwebui
-from gateway.app.imports.arrays import NO_CONVERSATION, elements
+from gateway.app.imports.arrays import elements
 from gateway.app.imports.past import Past, Tally, whole
 from gateway.runtime.errors import UserError
 
@@ -77,7 +77,7 @@ def read(form: str, path: Path, tally: Tally) -> Iterator[Past]:
 
 def _past(form: Format, tally: Tally, entry: Any) -> Past | None:
     if not isinstance(entry, Mapping) or not form.is_one(entry):
-        tally.leave_out(NO_CONVERSATION)
+        tally.leave_out("entries that are not conversations")
         return None
     assert form.conversation is not None
     tally.recognised += 1
