@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,12 +44,6 @@ def compress(
         int, typer.Option(min=1, max=256, metavar="N", help="Compress N trajectories at the same time.")
     ] = 8,
     notice: Annotated[bool, typer.Option(help="Say in the system turn that turns were condensed.")] = False,
-    metrics: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Write the figures to PATH (default: OUT.metrics.json).")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Compress only the first N trajectories.")
-    ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Shorten trajectories to a length.
@@ -63,7 +55,7 @@ def compress(
     from gateway.trajectories.region import TrajectorySettings
     from gateway.trajectories.run import Order
 
-    order = Order(source=source, output=output, metrics=metrics, limit=limit, concurrency=concurrency)
+    order = Order(source=source, output=output, concurrency=concurrency)
     wanted = TrajectorySettings(target=target, summary=summary_target, notice=notice)
     configured = settings_of(config)
     raise typer.Exit(guarded(lambda: _compress(order, wanted, configured), configured))
@@ -86,8 +78,6 @@ async def _compress(order: Order, wanted: TrajectorySettings, config: Config) ->
             report = await compress_files(order, compressor, summariser=summariser.name, tell=tell)
     finally:
         await summariser.aclose()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a path may hold what the terminal cannot show
     show("\n".join([report_text(report, wanted), *summariser.spent()]))
     problems = failures_text(report)
     for problem in problems:

@@ -12,9 +12,8 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from math import inf
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
@@ -30,12 +29,10 @@ VERSION: Final = 1  # of the progress and the metrics file
 
 class Order(Struct, frozen=True, kw_only=True):
     """The task of a run. `source`: a file, or a folder whose *.jsonl files are taken in the order of their names;
-    `output` is of the same kind. `metrics` None: beside `output`. `limit`: trajectories in all."""
+    `output` is of the same kind."""
 
     source: Path
     output: Path
-    metrics: Path | None = None
-    limit: int | None = None
     concurrency: int = 8
 
 
@@ -74,14 +71,14 @@ async def compress_files(
     try:
         pairs = _pairs(order)
         beside = order.output.resolve() if order.output.is_dir() else order.output  # "." has no name
-        metrics = order.metrics or beside.with_name(beside.name + ".metrics.json")
+        metrics = beside.with_name(beside.name + ".metrics.json")
         progress = beside.with_name(beside.name + ".progress")
-        _check_places(order, pairs, metrics)
+        _check_places(order, pairs)
         if not progress.exists():
             _check_absent(pairs)
     except OSError as error:
         raise UserError(f"{error.filename} cannot be used ({error.strerror}): choose another place") from error
-    settings = {"version": VERSION, **asdict(compressor.settings), "limit": order.limit}
+    settings = {"version": VERSION, **asdict(compressor.settings)}
     about = {"source": str(order.source), "output": str(order.output), "summariser": summariser}
     journal = Journal(progress, settings)
     over = False
@@ -102,12 +99,10 @@ class _Run(Struct, kw_only=True):
     pairs: Pairs
     journal: Journal
     failed: dict[str, str] = field(default_factory=dict)
-    _left: float = inf  # trajectories that are still taken
 
     async def work(self, compressor: TrajectoryCompressor, tell: Tell) -> None:
         lines, totals = self._lines(), Totals()
         size = sum(_size(source) for source, _ in self.pairs.values())
-
         reached = 0
 
         async def worker() -> None:
@@ -145,10 +140,9 @@ class _Run(Struct, kw_only=True):
         return totals
 
     def _files(self) -> Iterator[tuple[str, Path, Path]]:
-        """The files that did not fail, until as many trajectories are taken as are wanted."""
-        self._left = inf if self.order.limit is None else self.order.limit
+        """The files that did not fail."""
         for name, (source, target) in self.pairs.items():
-            if self._left > 0 and name not in self.failed:
+            if name not in self.failed:
                 yield name, source, target
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
@@ -157,27 +151,19 @@ class _Run(Struct, kw_only=True):
         for name, source, _ in self._files():
             try:
                 with source.open("rb") as file:
-                    for line in self._taken(file):
+                    for line in file:
                         read += len(line)
                         if line.strip():
                             yield read, line
             except OSError as error:
                 self.failed[name] = error.strerror or str(error)
 
-    def _taken(self, file: BinaryIO) -> Iterator[bytes]:
-        for line in file:
-            if line.strip():
-                if self._left <= 0:
-                    return
-                self._left -= 1
-            yield line
-
     def _written(self, source: Path, target: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """Write an output. Yields the figures of its lines by their numbers; the output is complete after the last."""
         part = _part_of(target)
         with source.open("rb") as lines, open(part, "wb", opener=private) as out:
             shutil.copymode(source, part)  # the readers of its source may read it
-            for number, line in enumerate(self._taken(lines), start=1):
+            for number, line in enumerate(lines, start=1):
                 data = line
                 if line.strip():
                     data, row = self.journal.result(line)
@@ -208,18 +194,13 @@ def _pairs(order: Order) -> Pairs:
     return {path.name: (path, output / path.name) for path in found}
 
 
-def _check_places(order: Order, pairs: Pairs, metrics: Path) -> None:
-    """Refuse a run whose files would overwrite one another; make the folders. Raises UserError, OSError."""
+def _check_places(order: Order, pairs: Pairs) -> None:
+    """Refuse a run whose files would overwrite one another; make the folder. Raises UserError, OSError."""
     for source, target in pairs.values():
         if source.resolve() == target.resolve():
             raise UserError(f"{target} is what is to be compressed: name another place to write to")
-        if metrics.resolve() in (source.resolve(), target.resolve(), _part_of(target).resolve()):
-            raise UserError(f"{metrics} cannot hold the metrics as well: choose another place with --metrics")
-    if metrics.is_dir():
-        raise UserError(f"{metrics} is a folder: name a file with --metrics")
     folder = order.output if order.source.is_dir() else order.output.parent
-    for path in (folder, metrics.parent):
-        path.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _check_absent(pairs: Pairs) -> None:

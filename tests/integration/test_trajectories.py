@@ -71,21 +71,6 @@ async def test_strange_lines_pass_through_and_say_where_and_why(tmp_path: Path) 
     assert report.failed == {}
 
 
-async def test_only_the_first_so_many_are_taken(tmp_path: Path) -> None:
-    lines = [line_of(worked(1)), b"\n", b"nonsense\n", line_of(worked(2)), line_of(worked(3))]
-    written(tmp_path, lines)
-    report = await compress_files(order(tmp_path, limit=3), compressor())
-    assert (tmp_path / "out.jsonl").read_bytes() == b"".join(lines[:4])
-    assert report.totals.trajectories == 3
-    folder = tmp_path / "runs"
-    folder.mkdir()
-    for name in "abc":
-        written(folder, lines, f"{name}.jsonl")
-    report = await compress_files(Order(source=folder, output=tmp_path / "fewer", limit=5), compressor())
-    assert sorted(path.name for path in (tmp_path / "fewer").iterdir()) == ["a.jsonl", "b.jsonl"]
-    assert report.totals.trajectories == 5
-
-
 # -- files and folders ------------------------------------------------------------------------------
 
 
@@ -145,8 +130,6 @@ async def test_nothing_is_overwritten(tmp_path: Path) -> None:
         (Order(source=folder, output=source), "is a file, and"),
         (Order(source=folder, output=folder), "is what is to be compressed"),
         (Order(source=tmp_path / "gone", output=tmp_path / "x"), "does not exist"),
-        (Order(source=folder, output=tmp_path / "x", metrics=tmp_path / "x" / "a.jsonl"), "cannot hold the metrics"),
-        (Order(source=source, output=tmp_path / "x", metrics=folder), "is a folder: name a file with --metrics"),
         (Order(source=source, output=source / "x"), "cannot be used"),
         (Order(source=tmp_path / ("x" * 300), output=tmp_path / "x"), "cannot be used (File name too long)"),
     ]
@@ -185,13 +168,13 @@ async def test_the_program_needs_no_model_and_answers_the_same_twice(tmp_path: P
     written(tmp_path, [line_of(worked(n)) for n in (2, 12, 14)] + [b"nonsense\n"])
     made = []
     for name in ("one", "zwölf"):
-        options = ["--target", "300", "--summary-target", "120", "--notice", "--metrics", f"{name}.json"]
+        options = ["--target", "300", "--summary-target", "120", "--notice"]
         told = ["trajectories", "compress", "in.jsonl", f"{name}.jsonl", *options]
         status, out, err = await legato(tmp_path, *told, PYTHONIOENCODING="ascii")
         assert (status, err) == (0, "")
         assert "4 trajectories\n  2 compressed" in out
         assert "1 lines hold no trajectory" in out
-        assert json.loads((tmp_path / f"{name}.json").read_text())["totals"]["compressed"] == 2
+        assert json.loads((tmp_path / f"{name}.jsonl.metrics.json").read_text())["totals"]["compressed"] == 2
         made.append((tmp_path / f"{name}.jsonl").read_bytes())
     assert made[0] == made[1]
     run = json.loads(made[0].splitlines()[1])["conversations"]
