@@ -25,12 +25,8 @@ def restored_text(restored: Restored) -> str:
 
 
 def verified_text(found: Verified) -> str:
-    """A table for people, without what is empty."""
-    lines = [f"{'':<18} {'in the backup':>14} {'now':>12}"]
-    for table, each in found.rows.items():
-        if each["backup"] or each["now"]:
-            now = "?" if each["now"] is None else f"{each['now']:,}"
-            lines.append(f"{table:<18} {each['backup']:>14,} {now:>12}")
+    """The rows of each table that has some, and how the sessions compare."""
+    lines = [f"{table:<18} {count:>14,}" for table, count in found.rows.items() if count]
     if found.not_compared is not None:
         lines.append(f"No session was compared: {found.not_compared}")
     else:

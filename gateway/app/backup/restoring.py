@@ -25,11 +25,11 @@ from gateway.runtime.owners import leave_to_owner
 from gateway.runtime.redaction import Redactor
 from gateway.store.port import SessionStore, Store
 from gateway.store.sqlite import SqliteStore
-from gateway.store.sqlite.connection import check_undamaged, connect_reader, connect_writer, unavailable
+from gateway.store.sqlite.connection import check_undamaged, connect_writer, unavailable
 from gateway.store.sqlite.copying import written
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.mark import check_whole
-from gateway.store.sqlite.migrations import check_known, check_readable, check_unaltered, counts, migrate
+from gateway.store.sqlite.migrations import check_known, check_unaltered, counts, migrate
 from gateway.store.sqlite.swapping import Swap, swap
 from gateway.store.transfer import migrate as migrate_store
 from gateway.store.transfer import source_at, target_at
@@ -51,12 +51,12 @@ class Restored(Struct, frozen=True, kw_only=True):
 
 
 class Verified(Struct, frozen=True, kw_only=True):
-    """`rows` by table: of the `backup`, and `now` of the store, if that is a file of this version. Of the sessions that
-    were compared, `same` are in both, `changed` have other words by now, and `gone` are not there any more."""
+    """`rows` by table. Of the sessions that were compared with the store as it is, `same` are in both, `changed` have
+    other words by now, and `gone` are not there any more."""
 
     made_at: str | None
     legato: str | None
-    rows: Mapping[str, Mapping[str, int | None]]
+    rows: Mapping[str, int]
     same: int
     changed: int
     gone: int
@@ -121,11 +121,10 @@ async def verify(config: Config, file: Path, clock: Clock, identity: Path | None
             same, changed, gone, reason = await _compared(copy, config)
         finally:
             await copy.aclose()
-    now = _rows_now(config)
     return Verified(
         made_at=None if manifest is None else manifest.made_at,
         legato=None if manifest is None else manifest.legato,
-        rows={table: {"backup": count, "now": now.get(table) if now else None} for table, count in rows.items()},
+        rows=rows,
         same=same,
         changed=changed,
         gone=gone,
@@ -251,15 +250,3 @@ async def _fate(session: Session, copy: SessionStore, store: SessionStore) -> st
 def _words(transcript: Any) -> list[Any]:
     """What was said, without the numbers that each store gives to its messages."""
     return [(each["role"], each.get("content"), each.get("tool_calls")) for each in transcript]
-
-
-def _rows_now(config: Config) -> dict[str, int] | None:
-    """The rows of the store by table, if it is a file of this version."""
-    try:
-        if config.database is not None and config.database.exists():
-            with closing(connect_reader(config.database)) as connection:
-                check_readable(connection, config.database)
-                return counts(connection)
-    except (apsw.Error, StoreUnavailable):
-        pass  # why, says what compares the sessions
-    return None
