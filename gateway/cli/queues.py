@@ -28,23 +28,8 @@ AgeOption = Annotated[
 DryOption = Annotated[bool, typer.Option("--dry-run", help="Change nothing. Print what would be done.")]
 _MOST = 10_000
 
-outbox_app = Commands(
-    help="Messages that have not been shown to people yet.", no_args_is_help=False, invoke_without_command=True
-)
+outbox_app = Commands(help="Messages that have not been shown to people yet.")
 dead_app = Commands(help="Messages that Legato gave up on.")
-
-
-@outbox_app.callback()
-def bare(
-    context: typer.Context,
-    everything: AllOption = False,
-    limit: LimitOption = 50,
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-) -> None:
-    """Messages that people are not shown yet, or never will be, newest first."""
-    if context.invoked_subcommand is None:
-        outbox_list(everything, limit, as_json, config)
 
 
 @outbox_app.command("list")

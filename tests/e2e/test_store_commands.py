@@ -56,23 +56,23 @@ async def some_rows(store: Store) -> None:
 
 def test_the_outbox_lists_what_people_do_not_see_and_why(home: Path) -> None:
     on_store(home / "legato.db", some_rows)
-    listed = legato("outbox")
+    listed = legato("outbox", "list")
     assert listed.exit_code == 0, listed.stderr
     lines = listed.stdout.splitlines()
     assert "given up after 1 attempt: the bot was blocked" in lines[-1]
     assert "is tried again" in listed.stdout
     assert "1 attempt, 1 of them with an unknown outcome, the next at " in listed.stdout
     assert "was shown" not in listed.stdout
-    everything = json.loads(legato("outbox", "--all", "--json").stdout)
+    everything = json.loads(legato("outbox", "list", "--all", "--json").stdout)
     assert [(row["id"], row["state"]) for row in everything] == [
         ("o4", "pending"),
         ("o3", "pending"),
         ("o2", "refused"),
         ("o1", "sent"),
     ]
-    assert [row["id"] for row in json.loads(legato("outbox", "--limit", "1", "--json").stdout)] == ["o4"]
+    assert [row["id"] for row in json.loads(legato("outbox", "list", "--limit", "1", "--json").stdout)] == ["o4"]
 
 
 def test_an_outbox_without_troubles_says_so(home: Path) -> None:
     on_store(home / "legato.db", nothing)
-    assert legato("outbox").stdout.strip() == "There is nothing to list: every message has been shown."
+    assert legato("outbox", "list").stdout.strip() == "There is nothing to list: every message has been shown."
