@@ -1,4 +1,4 @@
-"""`legato skills`: instructions for certain work, listed, added, checked and removed."""
+"""`legato skills`: instructions for certain work, listed, added and removed."""
 
 from __future__ import annotations
 
@@ -57,33 +57,6 @@ def add(
     if left < len(found):
         show(_TAKEN)
     raise typer.Exit(int(left > 0))
-
-
-@skills_app.command()
-def check(
-    sources: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="SOURCE", help="Name folders or archives (default: the skills that you have)."),
-    ] = None,
-    config: ConfigOption = None,
-) -> None:
-    """Check skills. The exit status is 1 if one is broken."""
-    from gateway.agent.skills.packed import brought
-
-    settings, rows = settings_of(config), list[Row]()
-    for source in sources or ():
-        try:
-            for each in brought(source):
-                about = each.skill.description if each.skill else ""
-                rows.append(
-                    _row(each.skill.name if each.skill else each.where, description=about, problem=each.problem)
-                )
-        except UserError as error:
-            rows.append(_row(str(source), problem=str(error)))
-    rows = rows if sources else _rows(settings)
-    for row in rows:
-        show(f"{row['name']:<24} {'FAIL  ' + row['problem'] if row['problem'] else 'ok    ' + row['description']}")
-    raise typer.Exit(int(any(row["problem"] for row in rows)))
 
 
 @skills_app.command()

@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.support.redis_server"]
 
 
-async def test_a_skill_is_checked_added_used_and_removed_by_the_program(tmp_path: Path) -> None:
+async def test_a_skill_is_added_used_and_removed_by_the_program(tmp_path: Path) -> None:
     source = tmp_path / "minutes"
     source.mkdir()
     (source / "SKILL.md").write_text("---\nname: minutes\ndescription: Writes minutes.\n---\nBegin with the date.\n")
     (tmp_path / "AGENTS.md").write_text("Use metres.")
     status, out, _ = await legato(tmp_path, "skills", "list")
     assert (status, "There are no skills." in out) == (0, True)
-    status, out, _ = await legato(tmp_path, "skills", "check", "minutes")
-    assert (status, out.split()[:2]) == (0, ["minutes", "ok"])
     status, out, _ = await legato(tmp_path, "skills", "add", "minutes")
     assert (status, "legato reload" in out) == (0, True)
     status, _, err = await legato(tmp_path, "skills", "add", "minutes")
@@ -37,8 +35,6 @@ async def test_a_skill_is_checked_added_used_and_removed_by_the_program(tmp_path
     status, out, _ = await legato(tmp_path, "ask", 'call skill {"name": "minutes"}')
     assert "Begin with the date." in out
     (tmp_path / "skills/broken").mkdir()
-    status, out, _ = await legato(tmp_path, "skills", "check")
-    assert (status, "FAIL" in out) == (1, True)
     status, out, _ = await legato(tmp_path, "check")
     assert "skills/broken" in out
     status, out, _ = await legato(tmp_path, "skills", "remove", "minutes")

@@ -55,7 +55,7 @@ def test_a_command_that_is_read_alone_explains_itself_as_among_the_others(name: 
     assert (alone.output, len(program([name]).registered_commands)) == (among.output, 1)
 
 
-@pytest.mark.parametrize("asked", [["ask"], ["send"], ["run"], ["keys", "add"], ["skills", "check"]])
+@pytest.mark.parametrize("asked", [["ask"], ["send"], ["run"], ["keys", "add"], ["skills", "add"]])
 def test_help_names_what_a_person_writes_and_no_type_of_python(asked: list[str]) -> None:
     said = CliRunner().invoke(program([]), [*asked, "--help"]).output
     assert "Options:" in said
