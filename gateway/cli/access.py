@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gateway.people.pairing import Pairing
     from gateway.store.port import Documents, Store
 
-_CENTURY: Final = 100 * 365 * 86_400.0  # seconds
-_MOST_COMING: Final = 100_000  # reminders that are looked through
 _PATIENCE: Final = 5.0  # seconds for a page of this machine
 
 access_app = Commands(help="Let people in, remove them, and log in to the page.")
@@ -215,21 +213,11 @@ def remove_key(
     config: ConfigOption = None,
 ) -> None:
     """Take a key back. It stops working within ten seconds."""
-    from gateway.app.plugins import keyed_platform
-    from gateway.domain.wording import counted
 
-    async def look(store: Store) -> str:
-        key = next((each for each in await _keys(store).all() if each.name == name), None)
-        if key is None or not await _keys(store).remove(name):
+    async def look(store: Documents) -> str:
+        if not await _keys(store).remove(name):
             raise UserError(f"there is no key named {name}; `legato keys list` shows the names")
-        coming = await store.due_reminders(SystemClock().now() + _CENTURY, _MOST_COMING)
-        left = [each for each in coming if each.key.platform == keyed_platform() and key.speaks_for(each.key.chat)]
-        silent = (
-            f" {counted(len(left), 'reminder')} will stay silent until there is a key named {name} again."
-            if left
-            else ""
-        )
-        return f"The key {name} is removed. A running gateway refuses the key within ten seconds.{silent}"
+        return f"The key {name} is removed. A running gateway refuses the key within ten seconds."
 
     show(ask_store(config, look))
 

