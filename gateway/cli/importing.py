@@ -261,11 +261,8 @@ def _batch(pasts: Iterator[Past]) -> tuple[list[Past], str | None]:
 def shown_progress(form: str, path: Path) -> Iterator[Tell]:
     """Shows it on stderr as it goes, if that is a terminal."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _read, _messages: None
-        return
     columns = (SpinnerColumn(), TextColumn("{task.fields[messages]:,} messages"), BarColumn(), DownloadColumn())
-    with RichProgress(*columns, console=console, transient=True) as shown:
+    with RichProgress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
         task = shown.add_task("", total=size_of(form, path), messages=0)
         yield lambda read, messages: shown.update(task, completed=read, messages=messages)
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.logs import configure_logs
 from gateway.runtime.redaction import Redactor
-from gateway.store.transfer import MigrationProgress, Report, Tell, migrate, source_at, target_at, tell_nobody
+from gateway.store.transfer import MigrationProgress, Report, Tell, migrate, source_at, target_at
 
 
 async def migrate_between(source: str, target: str) -> Report:
@@ -31,11 +31,8 @@ async def migrate_between(source: str, target: str) -> Report:
 def _shown_progress() -> Iterator[Tell]:
     """Shows it on stderr as it goes, if that is a terminal."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield tell_nobody
-        return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,} records"))
-    with Progress(*columns, console=console, transient=True) as shown:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
         tasks: dict[str, TaskID] = {}
 
         def tell(progress: MigrationProgress) -> None:

@@ -18,11 +18,8 @@ from gateway.trajectories.run import Progress, Report, Tell
 def shown_progress() -> Iterator[Tell]:
     """Shows it on stderr as it goes, if that is a terminal."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with RichProgress(*columns, console=console, transient=True) as shown:
+    with RichProgress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
         bar = shown.add_task("0 trajectories", total=None)
 
         def tell(progress: Progress) -> None:
