@@ -907,7 +907,7 @@ def _speak_mcp(base: _Base, agents: Agents) -> None:
             parts = {"store": base.store, "redact": base.redact, "clock": base.clock, "ids": base.ids}
             if agents.embeddings is not None:
                 parts["means"] = agents.embeddings.meaning
-            made.append(served.Answering(shelf=served.Shelf(memories=agents.sessions.memories, **parts)))
+            made.append(partial(served.answered, served.Shelf(memories=agents.sessions.memories, **parts)))
         return await made[0](*asked)
 
     for adapter in base.adapters.values():

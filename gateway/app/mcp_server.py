@@ -1,6 +1,6 @@
 """An MCP server: other programs read what one person and the bot said, keep facts of theirs, and write to their chat.
 
-It speaks with the SDK's server side, over the standard streams (`legato mcp`) or in answer to a request (`Answering`).
+It speaks with the SDK's server side, over the standard streams (`legato mcp`) or in answer to a request (`answered`).
 Each server is one person's alone. A SQLite store may be open for reading only: facts are written beside the gateway
 that has it, and texts wait for that gateway, as those of `legato send` do.
 """
@@ -259,19 +259,15 @@ async def serve_streams(tools: PersonTools) -> None:
         await server.run(reading, writing, server.create_initialization_options())
 
 
-class Answering(Struct, frozen=True, kw_only=True):
-    """Answers single requests of MCP's streamable HTTP, none of which leaves anything behind in this process."""
-
-    shelf: Shelf
-
-    async def __call__(
-        self, key: Key, own: SessionKey, headers: Sequence[tuple[str, str]], body: bytes
-    ) -> tuple[int, str, bytes]:
-        """The status, type and body of the answer to a POST of this key's program."""
-        server = server_for(PersonTools(shelf=self.shelf, person=person_of(key, own)))
-        manager = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True)
-        request = httpx.Request("POST", "http://localhost/mcp", headers=list(headers), content=body)
-        async with manager.run():
-            response = await httpx.ASGITransport(app=manager.asgi_app).handle_async_request(request)
-            kind = response.headers.get("content-type", "application/json")
-            return response.status_code, kind, await response.aread()
+async def answered(
+    shelf: Shelf, key: Key, own: SessionKey, headers: Sequence[tuple[str, str]], body: bytes
+) -> tuple[int, str, bytes]:
+    """The status, type and body of the answer to a POST of MCP's streamable HTTP, by this key's program. It leaves
+    nothing behind in this process."""
+    server = server_for(PersonTools(shelf=shelf, person=person_of(key, own)))
+    manager = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True)
+    request = httpx.Request("POST", "http://localhost/mcp", headers=list(headers), content=body)
+    async with manager.run():
+        response = await httpx.ASGITransport(app=manager.asgi_app).handle_async_request(request)
+        kind = response.headers.get("content-type", "application/json")
+        return response.status_code, kind, await response.aread()

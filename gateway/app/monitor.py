@@ -16,7 +16,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Final
 
 from aiohttp import web
@@ -37,42 +37,36 @@ _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def answering(
+@asynccontextmanager
+async def answering(
     settings: MonitorSettings, worker: int, gateway: Gateway, reloader: Reloader | None = None
-) -> AbstractAsyncContextManager[None]:
+) -> AsyncIterator[None]:
     """Answer monitors of this worker's gateway in the block. Raises UserError if the address cannot be had."""
     host, port = settings.place(worker)
-    monitor = Monitor(health=gateway.watchdog.health, host=host, port=port, public=settings.public, reloader=reloader)
-    return monitor.listening()
+    monitor = _Monitor(health=gateway.watchdog.health, public=settings.public, reloader=reloader)
+    door = Door("monitor", monitor.asked, gateway.clock, patience=_PATIENCE)
+    try:
+        await door.open(host=host, port=port)
+    except (OSError, OverflowError) as error:  # the port of a late worker may be beyond the last one
+        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
+        raise UserError(
+            f"The monitor cannot listen at {host}:{port} ({why}): end the program that uses this port, or set another "
+            "port in monitor.address."
+        ) from error
+    try:
+        yield
+    finally:
+        await door.close(_LAST_WORDS)
 
 
-class Monitor(Struct, kw_only=True):
-    """Answers at `host` and `port`. `public`: whoever reaches it is answered, under any name."""
+class _Monitor(Struct, frozen=True, kw_only=True):
+    """`public`: whoever reaches it is answered, under any name."""
 
     health: Health
-    host: str
-    port: int
-    public: bool = False
-    reloader: Reloader | None = None
+    public: bool
+    reloader: Reloader | None
 
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator[None]:
-        """Answer until the block ends. Raises UserError if the address cannot be had."""
-        door = Door("monitor", self._asked, self.health.clock, patience=_PATIENCE)
-        try:
-            await door.open(host=self.host, port=self.port)
-        except (OSError, OverflowError) as error:  # the port of a late worker may be beyond the last one
-            why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
-            raise UserError(
-                f"The monitor cannot listen at {self.host}:{self.port} ({why}): end the program that uses this "
-                "port, or set another port in monitor.address."
-            ) from error
-        try:
-            yield
-        finally:
-            await door.close(_LAST_WORDS)
-
-    async def _asked(self, request: web.BaseRequest) -> web.Response:
+    async def asked(self, request: web.BaseRequest) -> web.Response:
         if request.method not in ("GET", "HEAD") and (request.method, request.path) != ("POST", RELOAD):
             return web.Response(status=405, headers={"Allow": "GET, HEAD"})
         if not (self.public or is_loopback(request.host.rpartition(":")[0] or request.host)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from gateway.domain.message import Message, is_request, is_summary, note_of, said_in, text_of
@@ -24,7 +25,7 @@ def families(sessions: Sequence[Session]) -> Sequence[Sequence[Session]]:
     """The sessions by family, each family oldest first."""
     known = {each.id: each for each in sessions}
     found: dict[str, list[Session]] = {}
-    for each in sorted(sessions, key=_started):
+    for each in sorted(sessions, key=attrgetter("started_at")):
         root = each
         while root.parent_id in known:
             root = known[root.parent_id]
@@ -35,7 +36,7 @@ def families(sessions: Sequence[Session]) -> Sequence[Sequence[Session]]:
 def story_of(sessions: Sequence[Session], transcripts: Transcripts, redact: Callable[[str], str]) -> Story:
     """What these sessions tell; `transcripts` has those of all of them."""
     trees = [_Tree(family, transcripts) for family in families(sessions)]
-    newest = max(trees, key=lambda tree: _started(tree.tip), default=None)
+    newest = max(trees, key=attrgetter("tip.started_at"), default=None)
     return Story(
         hidden=frozenset(event for tree in trees for event in tree.left()),
         branches={event: each for tree in trees for event, each in tree.branches(of_answers=False)},
@@ -144,10 +145,6 @@ def _name(message: Message) -> str:
 
 def _last(messages: Sequence[Message]) -> str:
     return _name(messages[-1]) if messages else ""
-
-
-def _started(session: Session) -> float:
-    return session.started_at
 
 
 def _readable(arguments: str) -> str:

@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
+from heapq import nlargest
 from importlib import import_module
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import inf
+from operator import attrgetter
 from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct
@@ -131,13 +133,14 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         asked = {row.id: row for row in found if row.kind == "question"}
         for to in {row.to for row in asked.values()}:  # what was decided stands in rows behind it
             found += [row for row in await self.store.outbox(to, _LOOKED_AT) if row.edits in asked]
-        return sorted(_standing(sorted(found, key=_made_at, reverse=True)), key=_made_at)
+        made_at = attrgetter("created_at")
+        return sorted(_standing(sorted(found, key=made_at, reverse=True)), key=made_at)
 
     async def story(self, source: Source, since: float) -> Story:
         tells: Any = import_module(_TELLS)
         found = await self.store.sessions(self.rules.key(source), _LOOKED_AT)
         told = [family for family in tells.families(found) if max(each.last_active_at for each in family) >= since]
-        newest = sorted((each for family in told for each in family), key=_started, reverse=True)[:_MOST_TOLD]
+        newest = nlargest(_MOST_TOLD, chain.from_iterable(told), key=attrgetter("started_at"))
         transcripts = {each.id: await self.store.transcript(each) for each in newest}
         story: Story = tells.story_of(newest, transcripts, self._context(source).redact)
         return story
@@ -534,14 +537,6 @@ def _standing(rows: Sequence[Outbound]) -> list[Outbound]:
 def _roots(sessions: Sequence[Session]) -> Mapping[str, str]:
     """The first session of each family."""
     return {each.id: family[0].id for family in import_module(_TELLS).families(sessions) for each in family}
-
-
-def _started(session: Session) -> float:
-    return session.started_at
-
-
-def _made_at(row: Outbound) -> float:
-    return row.created_at
 
 
 def _model_line(models: Models, home: ModelSpec, offered: OfferedModel) -> ModelLine:
