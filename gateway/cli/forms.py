@@ -146,8 +146,7 @@ class Present(Struct, frozen=True, kw_only=True):
         hidden = _hidden(made) if isinstance(made, Section) else {}
         for name, declared in section.model_fields.items():
             where = (*path, name)
-            annotation: Any = declared.annotation
-            kinds = [*alternatives(annotation)]
+            kinds = [*alternatives(declared.annotation)]
             nullable = types.NoneType in kinds
             if (any(map(is_section, kinds)) and not nullable) or named_section(declared):
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final, TypeGuard, Union
 
@@ -159,9 +159,14 @@ def is_section(kind: Any) -> TypeGuard[type[BaseModel]]:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-@cache  # a start asks for the same few types thousands of times
 def alternatives(kind: Any) -> tuple[Any, ...]:
     """The members of a union, without the wrapping of `Annotated`."""
+    return _members(kind)
+
+
+@cache
+def _members(kind: Hashable) -> tuple[Any, ...]:
+    """The same. A start asks for the same few types thousands of times."""
     origin = typing.get_origin(kind)
     if origin is typing.Annotated:
         return alternatives(typing.get_args(kind)[0])
