@@ -268,25 +268,9 @@ def of_heartbeat(config: Config) -> Finding:
 
 
 def of_engine(engine: ContextEngine) -> Finding:
-    """Say which context engine compacts, and what a stranger's can do."""
-    if is_ours(engine):
-        return Finding(what="context engine", ok=True, detail=engine.name)
-    version = getattr(engine, "version", None)
-    can = [
-        what
-        for what, name in {
-            "prepares in the background": "supports_background",
-            "wants the system prompt": "takes_system_prompt",
-        }.items()
-        if getattr(engine, name, False)
-    ]
-    told = [
-        engine.name,
-        *([str(version)] if version else []),
-        f"from {type(engine).__module__.partition('.')[0]}",
-        *can,
-    ]
-    return Finding(what="context engine", ok=True, detail=", ".join(told))
+    """Say which context engine compacts, and whose it is."""
+    source = "" if is_ours(engine) else f", from {type(engine).__module__.partition('.')[0]}"
+    return Finding(what="context engine", ok=True, detail=f"{engine.name}{source}")
 
 
 def _copies(database: Path | None) -> Iterator[Finding]:
