@@ -74,11 +74,6 @@ class Gateway(Struct, kw_only=True):
         """What is counted here."""
         return self.watchdog.health.metrics
 
-    @property
-    def failure(self) -> str | None:
-        """Why an adapter stopped, as a sentence for the person."""
-        return self.readers.failure
-
     async def run(self) -> bool:
         """Serve until `stop` is called, or until every adapter has read all there is; then finish the
         accepted messages. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""

@@ -283,7 +283,8 @@ async def serve_shell(
     running: list[Gateway] = []
     log_file = None if call.as_json else config.home / "legato.log"
     make_folders(config, home=log_file is not None)  # before the adapter makes them, open to all
-    adapter = adapter_of(config, _of_shell(), running, call)
+    terminal = next(each for each in platforms().values() if each.in_shell)
+    adapter = adapter_of(config, terminal, running, call)
     watched = isinstance(adapter, IsWatched) and adapter.watched
     log_to(config, log_file)
     beside = _beside(config, running, call, tell) if watched else []
@@ -333,16 +334,8 @@ def _beside(config: Config, running: list[Gateway], call: ShellCall, tell: Tell)
     return opened
 
 
-def _of_shell() -> Platform:
-    found = [each for each in platforms().values() if each.in_shell]
-    if len(found) != 1:
-        names = ", ".join(each.name for each in found) or "none"
-        raise ConfigError([f"`legato chat` opens one platform; of those installed, it could open {names}"])
-    return found[0]
-
-
 async def _until_ended(gateway: Gateway) -> int:
     well = await gateway.run()
-    if gateway.failure:
-        raise UserError(gateway.failure)
+    if gateway.readers.failure:
+        raise UserError(gateway.readers.failure)
     return AGAIN if gateway.again else 0 if well else 1

@@ -478,14 +478,11 @@ def config_show(as_json: JsonOption = False, config: ConfigOption = None) -> Non
 @config_app.command("get")
 def config_get(key: KeyArgument, config: ConfigOption = None) -> None:
     """Print the value of KEY that Legato uses, such as sessions.busy_mode."""
-    import json
-
     from gateway.cli.settings import value_of
 
     found = setup_of(config)
     with told(found.config, status=2):
-        value = value_of(found, key)
-    show(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+        show(value_of(found, key))
 
 
 @config_app.command("set")

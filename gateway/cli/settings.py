@@ -63,8 +63,8 @@ def _as_yaml(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def value_of(setup: Setup, key: str) -> Any:
-    """The value in force of a key, as JSON has it, without credentials. Raises UserError."""
+def value_of(setup: Setup, key: str) -> str:
+    """The value in force of a key, without credentials. Raises UserError."""
     value: Any = setup.config
     path = tuple(key.split("."))
     for name in path:
@@ -72,7 +72,7 @@ def value_of(setup: Setup, key: str) -> Any:
         if name not in inner:
             raise UserError(f"{key} is not a known key{did_you_mean(name, list(inner))}")
         value = inner[name]
-    return _readable(value, path, Redactor(setup.config.secrets()))
+    return _as_yaml(_readable(value, path, Redactor(setup.config.secrets())))
 
 
 def _readable(value: Any, path: KeyPath, redact: Redact) -> Any:

@@ -113,7 +113,7 @@ async def _added(ctx: CommandContext, kind: ReminderKind) -> Answer | str:
         raise UserError(EMPTY)
     made = await own.add(kind=kind, text=when.rest, when=when, zone=zone, cause="command")
     lines = [_confirmed(made), *filter(None, [own.unreached(made)])]
-    if made.number == 1 and not await own.has_zone():
+    if made.number == 1 and await ctx.people.reminders.own_zone(ctx.inbound.source) is None:
         lines.append(_ZONE_UNKNOWN.format(zone=zone))
     return "\n".join(lines)
 

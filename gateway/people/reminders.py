@@ -250,10 +250,6 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
     async def zone(self) -> str:
         return await self.every.own_zone(self.item.inbound.source) or self.every.zone
 
-    async def has_zone(self) -> bool:
-        """Whether the person said their time zone."""
-        return await self.every.own_zone(self.item.inbound.source) is not None
-
     async def set_zone(self, name: str) -> str:
         return await self.every.set_zone(self.item.inbound.source, name)
 
