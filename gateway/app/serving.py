@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from gateway.commands.sessions import farewell, greeting
 from gateway.domain import adapter as ports
 from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures, OpensFirst
 from gateway.domain.chat import Source
-from gateway.domain.place import EVERYWHERE, ListenRules, ShowRules, names
+from gateway.domain.place import EVERYWHERE, ListenRules, ShowRules
 from gateway.domain.platform import AdapterHost, AdapterSettings, Platform
 from gateway.domain.views import SetsUp, SettingUp
 from gateway.people.access import Access
@@ -137,10 +137,6 @@ def adapter_of(
         found = await answering(models, gateway.store, gateway.readers.reception.rules.key(source), source)
         return model if found is models.main else found.name
 
-    def takes(source: Source) -> Collection[str]:
-        models = running[0].agents.metering.models
-        return models.plugins[models.home_of(source.platform, names(source)).provider].takes
-
     model = config.model.name or f"{config.model.provider} model"
     host = AdapterHost(
         clock=clock or SystemClock(),
@@ -154,7 +150,6 @@ def adapter_of(
         greeting=greet,
         farewell=part,
         model_of=model_of,
-        takes=takes,
         as_json=call.as_json,
         question=call.question,
         chat=call.chat,

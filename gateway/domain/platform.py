@@ -7,7 +7,7 @@ the platform's libraries: those come with `create`, when the platform is used.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
@@ -138,13 +138,13 @@ class AdapterHost(Struct, frozen=True, kw_only=True):
 
     `home`: the gateway's own folder. `menu`: all commands. `admins`: ids of the platform's people who are admins.
     `model` and `model_in_full`: names of the configured model. `model_of`: the name of the one that answers a person,
-    who may have chosen another. `takes`: the settings that a person can choose for one turn. `turns_running`: how many
-    there are. `greeting`: the first sentence for a person who comes back, and `farewell` the last one for a person who
-    leaves; "" for none. How `legato chat` was called: `as_json`, for programs to read; `question`, the one thing to be
-    asked; `chat`, where it is asked ("": apart from the other chats); `fresh`, in a new session. `tell`: shows a line
-    to the person who started the program, where one looks. `aside`: carries out functions that read Markdown, for a
-    limited time. `listens`: when the bot answers in chats that `chats` of config.yaml names; `Platform.listens` are the
-    rules that may come. `shows`: how messages are shown there. `served`: names of the platforms that are enabled."""
+    who may have chosen another. `turns_running`: how many there are. `greeting`: the first sentence for a person who
+    comes back, and `farewell` the last one for a person who leaves; "" for none. How `legato chat` was called:
+    `as_json`, for programs to read; `question`, the one thing to be asked; `chat`, where it is asked ("": apart from
+    the other chats); `fresh`, in a new session. `tell`: shows a line to the person who started the program, where one
+    looks. `aside`: carries out functions that read Markdown, for a limited time. `listens`: when the bot answers in
+    chats that `chats` of config.yaml names; `Platform.listens` are the rules that may come. `shows`: how messages are
+    shown there. `served`: names of the platforms that are enabled."""
 
     clock: Clock
     ids: Ids
@@ -157,7 +157,6 @@ class AdapterHost(Struct, frozen=True, kw_only=True):
     greeting: Callable[[Source], Awaitable[str]]
     farewell: Callable[[Source], Awaitable[str]]
     model_of: Callable[[Source], Awaitable[str]]
-    takes: Callable[[Source], Collection[str]] = lambda _: ()
     as_json: bool = False
     question: str | None = None
     chat: str = ""
