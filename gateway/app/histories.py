@@ -9,11 +9,10 @@ from msgspec import Struct
 
 from gateway.agent.choices import Choice, choices, choose
 from gateway.agent.sessions import exchange_of, searched
-from gateway.app.imports.past import Tally, paired
-from gateway.context import identifiers
+from gateway.app.imports.past import Tally, measured, paired
 from gateway.context.summary import as_ours
 from gateway.domain.chat import SessionKey, Source, speaker
-from gateway.domain.message import Message, answer_mark, note_of, noted, text_of
+from gateway.domain.message import Message, answer_mark, note_of, text_of
 from gateway.domain.place import choosing, names
 from gateway.domain.session import Session
 from gateway.domain.turn import TurnRules
@@ -99,17 +98,11 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
 
     def _measured(self, source: Source, messages: Sequence[Message]) -> list[Message]:
         """The messages as a transcript, with what must be known of each."""
-        made = []
         whole = as_ours([*paired(messages, Tally())], ("user",))  # answers are known again by their words
         if messages and messages[-1].get("tool_calls"):  # what they came to is with the message that comes
             last = max(at for at, each in enumerate(whole) if each.get("tool_calls"))
             whole[last:] = messages[-1:]
-        for message in whole:
-            facts = {"person": source.user} if message["role"] == "user" else {}
-            if message["role"] == "tool":
-                message = noted(message, identifiers=identifiers.found(message))
-            made.append(noted(message, at=self.clock.now(), tokens=self.counter.message(message), **facts))
-        return made
+        return measured(whole, source.user, self.clock.now(), self.counter)
 
     async def instruct(self, source: Source, text: str) -> None:
         key, named = self.rules.key(source), names(source)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, field
 from rich.console import Console
@@ -20,14 +20,13 @@ from rich.progress import BarColumn, DownloadColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
 from gateway.app.config import Config
-from gateway.app.imports import Past, Tally, read, size_of
+from gateway.app.imports import Past, Tally, measured, read, size_of
 from gateway.app.plugins import platforms
 from gateway.app.store import configured_store, make_folders
 from gateway.cli.purge import person_named
-from gateway.context import identifiers
 from gateway.context.summary import as_ours
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import Message, note_of, noted, same
+from gateway.domain.message import Message, note_of, same
 from gateway.domain.session import Session
 from gateway.domain.wording import counted
 from gateway.runtime.clock import Clock, lasting_id
@@ -192,32 +191,17 @@ class _Import:
     def _openings(self, wanted: Sequence[_Wanted]) -> list[Opening]:
         openings = []
         for each in wanted:
-            new = self._measured(each.past, len(each.stored))
-            session = self._session(each.session_id, each.past, each.before, new)
+            first = next(filter(None, (note_of(message).get("at") for message in each.past.messages)), self.undated)
+            began = each.past.started_at or first
+            new = measured(each.past.messages, self._owner.user, began, self._counter)[len(each.stored) :]
+            session = self._session(each.session_id, each.past, each.before, began, new)
             openings.append(Opening(session=session, transcript=[*each.stored, *new]))
         return openings
 
-    def _measured(self, past: Past, first: int) -> list[Message]:
-        """The messages from the `first` on, with what must be known of each."""
-        at = past.started_at or self._first_time(past)
-        measured = []
-        for place, message in enumerate(past.messages):
-            at = note_of(message).get("at", at)
-            if place >= first:
-                # Identifiers and standing instructions are found when a compaction asks for them; a search of what
-                # tools returned goes by the noted ones.
-                facts: dict[str, Any] = {"person": self._owner.user} if message["role"] == "user" else {}
-                if message["role"] == "tool":
-                    facts["identifiers"] = identifiers.found(message)
-                measured.append(noted(message, at=at, tokens=self._counter.message(message), **facts))
-        return measured
-
-    def _first_time(self, past: Past) -> float:
-        return next(filter(None, (note_of(message).get("at") for message in past.messages)), self.undated)
-
-    def _session(self, session_id: str, past: Past, before: Session | None, new: Sequence[Message]) -> Session:
+    def _session(
+        self, session_id: str, past: Past, before: Session | None, began: float, new: Sequence[Message]
+    ) -> Session:
         times = [note_of(message).get("at", 0.0) for message in new]
-        began = past.started_at or self._first_time(past)
         ended = max([began, *times])
         if before is not None and before.ended_at is not None:
             began = before.ended_at + 0.001  # it goes on where the other one ended

@@ -5,7 +5,7 @@ of any size one element at a time, `reading` opens the files and knows the forma
 `conversations` yields what it could read, and counts in a `Tally` what it left out and why.
 """
 
-from gateway.app.imports.past import Past, Tally
+from gateway.app.imports.past import Past, Tally, measured
 from gateway.app.imports.reading import FORMATS, read, size_of
 
-__all__ = ["FORMATS", "Past", "Tally", "read", "size_of"]
+__all__ = ["FORMATS", "Past", "Tally", "measured", "read", "size_of"]

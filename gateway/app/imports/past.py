@@ -12,12 +12,14 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
+from gateway.context import identifiers
 from gateway.domain.chat import one_line
-from gateway.domain.message import Message, assistant, says_nothing, tool_result, user
+from gateway.domain.message import Message, assistant, note_of, noted, says_nothing, tool_result, user
 from gateway.domain.message import ToolCall as Call
 from gateway.domain.titles import shown_in_a_list
 from gateway.runtime.clock import lasting_id
 from gateway.runtime.structs import replace
+from gateway.runtime.tokens import TokenCounter
 
 _LATEST: Final = 4_102_444_800.0  # the year 2100, in seconds since the epoch
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -194,6 +196,21 @@ def whole(past: Past, tally: Tally) -> Past | None:
         tally.leave_out("empty conversations")
         return None
     return replace(past, messages=messages, source=past.source or _made_of(messages))
+
+
+def measured(messages: Iterable[Message], person: str, at: float, counter: TokenCounter) -> list[Message]:
+    """The messages of a transcript with what the store must know of each. `at`: the time of those before the first that
+    has one."""
+    made = []
+    for message in messages:
+        at = note_of(message).get("at", at)
+        # Identifiers and standing instructions are found when a compaction asks for them; a search of what tools
+        # returned goes by the noted ones.
+        facts: dict[str, Any] = {"person": person} if message["role"] == "user" else {}
+        if message["role"] == "tool":
+            facts["identifiers"] = identifiers.found(message)
+        made.append(noted(message, at=at, tokens=counter.message(message), **facts))
+    return made
 
 
 def _made_of(messages: Sequence[Message]) -> str:
