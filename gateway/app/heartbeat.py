@@ -106,7 +106,8 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
         if session is None or await self.store.running(key):
             return  # nobody has talked there yet, or somebody does just now
         due = [each for each in await self.store.reminders(key, 0) if each.due_at and each.due_at <= now + AHEAD]
-        seen = _hash(text, *(f"{each.id}:{each.version}" for each in due), await self._last_words(session))
+        facts = (text, *(f"{each.id}:{each.version}" for each in due), await self._last_words(session))
+        seen = sha256(json.encode(facts)).hexdigest()
         this = replace(last, at=now)
         if seen == last.seen:
             await self._note(noted, this)
@@ -158,7 +159,3 @@ def written_in(folder: Path) -> str:
 
 def _listed(due: Sequence[Reminder]) -> str:
     return "\n".join(f"- {each.local(each.due_at or 0.0)}: {each.brief}" for each in due) or "(nothing)"
-
-
-def _hash(*parts: str) -> str:
-    return sha256(json.encode(parts)).hexdigest()

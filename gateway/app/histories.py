@@ -43,7 +43,7 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
         for session in sorted(await searched(self.store, key), key=lambda each: not _is_taken(each)):
             there = dict(_names(await self.store.transcript(session)))
             best = max(best, next((at for at in range(len(events), best, -1) if events[at - 1] in there), best))
-            all_by_name = all_by_name and all(map(_is_number, there.values()))
+            all_by_name = all_by_name and all(not each or each.isdecimal() for each in there.values())
             if best == len(events):
                 break
             if best and all_by_name and not _is_taken(session) and not await self._came(key, events[best]):
@@ -156,7 +156,3 @@ def _names(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
         if event := note_of(message).get("event", ""):
             name, _, more = event.partition("-")
             yield name, more
-
-
-def _is_number(text: str) -> bool:
-    return not text or text.isdecimal()

@@ -106,20 +106,16 @@ def person_of(key: Key, own: SessionKey) -> Person:
     return Person(chat=chat, user=key.user or own.chat, program=f"the program with the key {key.name}")
 
 
-async def _by_words(_words: str, _key: SessionKey) -> Meaning | None:
-    """Nobody knows here what words mean."""
-    return None
-
-
 class Shelf(Struct, frozen=True, kw_only=True):
-    """What all servers of a process read and change. `means` gives what is searched by beside the words."""
+    """What all servers of a process read and change. `means` gives what is searched by beside the words, if anything
+    does."""
 
     store: Store
     memories: Memories
     redact: Callable[[str], str]
     clock: Clock
     ids: Ids
-    means: Means = _by_words
+    means: Means | None = None
     room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
 
@@ -160,7 +156,7 @@ class PersonTools(Struct, frozen=True, kw_only=True):
     async def recall(self, words: str, limit: int = RESULTS) -> Sequence[Passage]:
         """The best passages of all conversations of the chat."""
         keys, found = await self._keys(), list[Passage]()
-        meaning = await self.shelf.means(words, keys[0]) if keys else None
+        meaning = await self.shelf.means(words, keys[0]) if keys and self.shelf.means is not None else None
         for key in keys:
             async with self.shelf.room:
                 found += await self.shelf.store.search(words, key, limit, meaning)

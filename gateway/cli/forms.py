@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final, get_args, get_origin
@@ -14,7 +14,6 @@ from typing import Any, Final, get_args, get_origin
 import yaml
 from msgspec import Struct
 from pydantic import BaseModel, SecretStr
-from pydantic.fields import FieldInfo
 
 from gateway.app.config import Setup
 from gateway.app.config.environment import PREFIX, is_reference, typed
@@ -127,7 +126,8 @@ class Present(Struct, frozen=True, kw_only=True):
 
     def asked(self, platform: Platform) -> list[Blank]:
         """What a platform's section is asked for: its tokens, and what nobody can guess."""
-        names = {*asked_settings_of(platform), *(name for name, each in _fields(platform) if variable_of(each))}
+        fields = platform.settings.model_fields if platform.settings else {}
+        names = {*asked_settings_of(platform), *(name for name, each in fields.items() if variable_of(each))}
         part = self.filled(("adapters", platform.name), "")
         return [each for each in part.fields if each.name in names] if part else []
 
@@ -292,10 +292,6 @@ def _plain(value: Any) -> Any:
 def _covered(values: Mapping[str, Any]) -> dict[str, str]:
     """Headers or variables, each shown as a variable's name, or as being set."""
     return {str(name): each if "${" in str(each) else SECRET for name, each in values.items()}
-
-
-def _fields(platform: Platform) -> Iterable[tuple[str, FieldInfo]]:
-    return platform.settings.model_fields.items() if platform.settings else ()
 
 
 def _holds_more(kinds: Sequence[Any]) -> bool:

@@ -54,7 +54,8 @@ async def skills(ctx: CommandContext) -> Answer | str:
         lines = await skill_lines(ctx)
         text = "\n".join([*map(_shown, lines), _HOW]) if lines else _NONE
         return Answer(text=text, choices=await _switches(ctx) if _may_choose(ctx) else ())
-    _refuse_others(ctx)
+    if not _may_choose(ctx):
+        raise UserError(NOT_YOURS)
     said: Answer | str
     if verb.lower() == "learn":
         await known.learn(ctx.key)
@@ -144,12 +145,6 @@ async def _own(ctx: CommandContext, known: Skills, name: str) -> str:
 
 async def _agreed(ctx: CommandContext, question: str, text: str) -> bool:
     return await ctx.owned().confirm("\n".join([question, *quoted_lines(text)]), LABELS)
-
-
-def _refuse_others(ctx: CommandContext) -> None:
-    """Raise UserError unless the caller may choose for the conversation."""
-    if not _may_choose(ctx):
-        raise UserError(NOT_YOURS)
 
 
 def _may_choose(ctx: CommandContext) -> bool:

@@ -97,7 +97,9 @@ class ReminderFiring(Struct, frozen=True, kw_only=True):
             key = each.after.key
             if each.shown and each.after.kind == "ask":
                 # Of the prompts of a conversation one waits in its lane: people's messages come right behind it.
-                if key in asking or await self._has_run(key):
+                if key in asking or any(
+                    item.inbound.kind == "schedule" for item in await self.store.waiting(key, _LOOKED_AT)
+                ):
                     continue
                 asking.add(key)
             if each.shown:
@@ -105,9 +107,6 @@ class ReminderFiring(Struct, frozen=True, kw_only=True):
         for chat, firings in chats.items():
             groups += _within(firings, await self.reminders.room(chat))
         return groups
-
-    async def _has_run(self, key: SessionKey) -> bool:
-        return any(item.inbound.kind == "schedule" for item in await self.store.waiting(key, _LOOKED_AT))
 
     async def _fire(self, group: Sequence[Firing], now: float) -> int:
         """Fire reminders that are said in one message, and say how many fired here."""

@@ -205,11 +205,6 @@ class Reminders(Struct, kw_only=True):
         )
 
 
-def _done(reminder: Reminder) -> Reminder:
-    """Nothing changes but the text of its message."""
-    return reminder.changed()
-
-
 def _cancelled(reminder: Reminder) -> Reminder | None:
     return cancelled(reminder) if reminder.is_open else None
 
@@ -224,7 +219,7 @@ def _snoozed(reminder: Reminder, until: float) -> Reminder | None:
 
 
 _PRESSES: Final[dict[str, tuple[Decide, str]]] = {
-    "done": (_done, "✓ Done."),
+    "done": (Reminder.changed, "✓ Done."),  # nothing changes but the text of its message
     "cancel": (_cancelled, "Cancelled."),
     "skip": (skipped, ""),
 }
