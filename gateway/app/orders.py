@@ -10,7 +10,8 @@ something in the background does (`gateway.agent.waking`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -87,15 +88,13 @@ async def leave(store: Documents, orders: list[Order]) -> None:
     await store.set_notes(_ACCOUNT, {each.name: msgspec.json.encode(each).decode() for each in orders})
 
 
-async def left(store: Documents, unread: Callable[[str, str], None] = lambda _name, _why: None) -> dict[str, Order]:
+async def left(store: Documents) -> dict[str, Order]:
     """The orders that no gateway has carried out yet, by name. A field of a later release is passed over; an order of
-    one that cannot be read stays for a process that can, and `unread` is told its name and why."""
+    one that cannot be read stays for a process that can."""
     found = dict[str, Order]()
     for name, text in (await store.notes(_ACCOUNT)).items():
-        try:
+        with suppress(msgspec.MsgspecError):
             found[name] = msgspec.json.decode(text, type=Order)
-        except msgspec.MsgspecError as error:
-            unread(name, str(error))
     return found
 
 
@@ -212,11 +211,10 @@ class Orders(Struct, kw_only=True):
     outbox: Outbox
     events: Events
     clock: Clock
-    unread: set[str] = msgspec.field(default_factory=set)  # the names of those that were logged
 
     async def look(self) -> None:
         """Carry out all orders that are there, in the order in which they were left, as far as that is known."""
-        orders = sorted((await left(self.store, self._pass_over)).values(), key=attrgetter("at"))
+        orders = sorted((await left(self.store)).values(), key=attrgetter("at"))
         dead = await dead_of(self.store, orders)
         for order in orders:
             if order.verb in _OF_TEXTS and not self.outbox.knows(order.platform):
@@ -228,13 +226,6 @@ class Orders(Struct, kw_only=True):
             else:
                 self.outbox.deliver(await carry_out(self.store, order, self.clock, dead))
             await self.store.set_notes(_ACCOUNT, {order.name: None})
-
-    def _pass_over(self, name: str, why: str) -> None:
-        if name not in self.unread:
-            self.unread.add(name)
-            log.error(
-                "order_not_read", order=name, error=why, advice="a newer Legato may have left it: upgrade this one"
-            )
 
     async def _told(self, order: Order) -> bool:
         """Do what an order says with its text. False: it cannot be done yet."""
