@@ -36,7 +36,7 @@ from gateway.commands.skills import skill_lines
 from gateway.commands.status import shares_of
 from gateway.delivery.markdown.characters import split_text
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Limits, MenuEntry
+from gateway.domain.adapter import MenuEntry
 from gateway.domain.chat import OWN, Inbound, KeptFile, Outbound, OutboundKind, OutboundState, SessionKey, Source
 from gateway.domain.memory import scope_of
 from gateway.domain.message import (
@@ -404,35 +404,29 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         self, platform: str, text: str, kind: OutboundKind = "reply", file: KeptFile | None = None
     ) -> Sequence[Bubble]:
         stage: Stage = imported(platforms()[platform].rehearse)
-        limits, kind = stage.limits, "reply" if file is not None else kind  # a caption is Markdown
-        parts = await self._cut(text, kind, limits) if text.strip() else ()
-        found = [await self._laid_out(stage, part, kind) for part in parts]
+        kind = "reply" if file is not None else kind  # a caption is Markdown
+        try:
+            return await self._laid_out(stage, text, kind, file)
+        except TookTooLong:  # it is shown plainly, as by the outbox
+            parts = split_text(text, stage.limits.text_units, stage.limits.unit)
+            return [stage.bubble(part, "notice") for part in parts]
+
+    async def _laid_out(self, stage: Stage, text: str, kind: OutboundKind, file: KeptFile | None) -> Sequence[Bubble]:
+        limits = stage.limits
+        parts: Sequence[str] = ()
+        if text.strip() and kind in ("reply", "remark") and limits.split_reply is not None:
+            parts = await self.aside(limits.split_reply, text)
+        elif text.strip():
+            parts = split_text(text, limits.text_units, limits.unit)
+        found = [await self.aside(partial(stage.bubble, kind=kind), part) for part in parts]
         if file is None:
             return found
         told = f"{file.name} ({max(1, file.size // 1000):,} kB)"
         if limits.file_bytes is not None and file.size > limits.file_bytes:
             told += f", too large: {limits.file_bytes // 1_000_000} MB are taken"
-        if len(found) == 1 and (limits.fits_caption is None or await self._within(limits.fits_caption, text)):
+        if len(found) == 1 and (limits.fits_caption is None or await self.aside(limits.fits_caption, text)):
             return [replace(found[0], file=told)]
         return [Bubble(text="", units=0, most=0, file=told), *found]
-
-    async def _cut(self, text: str, kind: OutboundKind, limits: Limits) -> Sequence[str]:
-        """The parts that the outbox makes of a text."""
-        with suppress(TookTooLong):
-            if kind in ("reply", "remark") and limits.split_reply is not None:
-                return await self.aside(limits.split_reply, text)
-        return split_text(text, limits.text_units, limits.unit)
-
-    async def _laid_out(self, stage: Stage, part: str, kind: OutboundKind) -> Bubble:
-        try:
-            return await self.aside(partial(stage.bubble, kind=kind), part)
-        except TookTooLong:
-            return stage.bubble(part, "notice")
-
-    async def _within(self, fits: Callable[[str], bool], text: str) -> bool:
-        with suppress(TookTooLong):
-            return await self.aside(fits, text)
-        return False
 
     async def commands(self, source: Source) -> Sequence[MenuEntry]:
         admin = await self.role(source) == "admin"
