@@ -781,7 +781,6 @@ def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner,
 
 
 def _suggestions(base: _Base) -> Suggestions | None:
-    """What suggests next things to say; None where that is off."""
     if not base.config.sessions.suggestions:
         return None
     suggestions: Suggestions = import_module("gateway.turns.suggestions").Suggestions(
@@ -791,7 +790,6 @@ def _suggestions(base: _Base) -> Suggestions | None:
 
 
 def _voice(base: _Base, agents: Agents, parts: Parts) -> Voice | None:
-    """What says answers aloud; None where no server does."""
     settings = base.config.speech
     if settings.base_url is None:
         return None
@@ -823,7 +821,6 @@ def _health(base: _Base, agents: Agents, lanes: Lanes, readers: Readers) -> Heal
 
 
 def _heartbeat(base: _Base, agents: Agents, people: People) -> Callable[[], Awaitable[None]] | None:
-    """What looks now and then; None where that is off."""
     if base.config.heartbeat.chat is None:
         return None
     heartbeat = import_module("gateway.app.heartbeat").Heartbeat(

@@ -174,7 +174,6 @@ class Health(Struct, kw_only=True):
         )
 
     async def _backlog(self) -> tuple[Backlog, str | None]:
-        """What waits, or why nobody knows."""
         try:
             async with self.clock.limit(_ASKED_FOR):
                 return await self.store.backlog(), None

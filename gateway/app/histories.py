@@ -51,7 +51,6 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
         return best
 
     async def _came(self, key: SessionKey, event: str) -> bool:
-        """Whether the message of an event was accepted."""
         return any(each.item.key == key for each in (await self.store.named(event, [key.platform])).fates)
 
     async def overlapping(
@@ -97,7 +96,6 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
         await self.store.import_sessions([Opening(session=session, transcript=[*shared, *new])])
 
     def _measured(self, source: Source, messages: Sequence[Message]) -> list[Message]:
-        """The messages as a transcript, with what must be known of each."""
         whole = as_ours([*paired(messages, Tally())], ("user",))  # answers are known again by their words
         if messages and messages[-1].get("tool_calls"):  # what they came to is with the message that comes
             last = max(at for at, each in enumerate(whole) if each.get("tool_calls"))

@@ -57,7 +57,6 @@ def providers() -> Mapping[str, ProviderPlugin]:
 
 
 def _brought(group: str) -> list[tuple[str, Any]]:
-    """What other packages registered under a group, with their sources."""
     return [(runtime_plugins.origin(each), runtime_plugins.load(each)) for each in installed(group).values()]
 
 
@@ -103,7 +102,6 @@ def _tuple_of(kind: Any, given: Any, otherwise: str) -> Sequence[Any]:
 
 
 def _refuse_twins(what: str, named: Iterable[tuple[str, str]]) -> None:
-    """Raise ConfigError if two of them have one name."""
     first: dict[str, str] = {}
     for name, origin in named:
         if first.setdefault(name, origin) != origin:

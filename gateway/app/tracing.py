@@ -189,7 +189,6 @@ def _fail(span: Span, error: Exception) -> None:
 
 
 def _written(messages: Sequence[Message]) -> str:
-    """Messages as JSON in the conventions' form."""
     return json.dumps([{"role": each["role"], "parts": list(_parts(each))} for each in messages], ensure_ascii=False)
 
 

@@ -529,7 +529,6 @@ def _standing(rows: Sequence[Outbound]) -> list[Outbound]:
 
 
 def _roots(sessions: Sequence[Session]) -> Mapping[str, str]:
-    """The first session of each family."""
     return {each.id: family[0].id for family in import_module(_TELLS).families(sessions) for each in family}
 
 
@@ -567,7 +566,6 @@ def _cost(total: UsageTotal) -> Cost:
 
 
 async def _opening(store: ReportStore, session: Session) -> Compaction | None:
-    """The compaction that opened a session."""
     return next((each for each in await store.compactions(session.id) if each.child_id == session.id), None)
 
 

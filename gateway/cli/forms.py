@@ -360,7 +360,6 @@ def _addresses(path: KeyPath, value: Any) -> set[str]:
 
 
 def _parts_of(value: Any) -> tuple[list[str], list[str]]:
-    """All names in a value, and all texts."""
     if isinstance(value, dict):
         inner = [_parts_of(each) for each in value.values()]
         return [*map(str, value), *(name for names, _ in inner for name in names)], [t for _, ts in inner for t in ts]

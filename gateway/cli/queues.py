@@ -75,7 +75,6 @@ def _dead(config: Path | None) -> list[Row]:
 
 
 def _chosen(rows: list[Row], ids: list[str] | None, chat: str | None, older_than: float | None) -> list[Row]:
-    """The rows that are named, or that fit all of the other conditions."""
     if not (ids or chat or older_than is not None):
         misused("say which messages: give ids, --chat or --older-than")
     if unknown := set(ids or ()) - {row["id"] for row in rows}:

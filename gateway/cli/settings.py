@@ -87,7 +87,6 @@ def _readable(value: Any, path: KeyPath, redact: Redact) -> Any:
 
 
 def _inner(value: Any) -> Mapping[str, Any]:
-    """The keys of a section, or of values by name."""
     if isinstance(value, BaseModel):
         return public(value)
     return value if isinstance(value, dict) else {}

@@ -188,12 +188,10 @@ def _seen(ctx: CommandContext, session: Session) -> Session:
 
 
 def _home(ctx: CommandContext) -> ModelSpec:
-    """The model that is configured here."""
     return ctx.sessions.models.home_of(ctx.key.platform, names(ctx.inbound.source))
 
 
 def _refuse_others(ctx: CommandContext) -> None:
-    """Raise UserError unless the caller may choose for this chat."""
     if not _may_choose(ctx):
         raise UserError(NOT_YOURS)
 

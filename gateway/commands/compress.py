@@ -109,7 +109,6 @@ async def compress(ctx: CommandContext) -> Answer | str:
 
 
 def _kept(messages: Sequence[Message], exchanges: int) -> int:
-    """Return the number of messages in the last exchanges."""
     requests = last_requests(messages, exchanges) if exchanges else []
     return len(messages) - requests[0] if requests else 0
 

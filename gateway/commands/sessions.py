@@ -242,7 +242,6 @@ async def _line(ctx: CommandContext, number: int, session: Session, names: Seque
 
 
 async def _described(ctx: CommandContext, session: Session) -> str:
-    """A session in a sentence."""
     return f"“{await heading(ctx.store, session)}” ({counted(session.message_count, 'message')})"
 
 

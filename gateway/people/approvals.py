@@ -242,7 +242,6 @@ class Approvals(Struct, kw_only=True):
         return None if replied is None else f"{word} {replied.number}"
 
     async def _replied_to(self, inbound: Inbound, there: Sequence[Approval]) -> Approval | None:
-        """The one of these questions that a message replies to."""
         known = {each.shown_as: each for each in there}
         rows = await self.store.rows(inbound.source.address, list(known)) if known and inbound.reply_to else []
         return next((known[row.id] for row in rows if row.platform_message_id == inbound.reply_to), None)

@@ -171,7 +171,6 @@ def _within(firings: Sequence[Firing], room: int) -> list[list[Firing]]:
 
 
 def _arrival(fired: Firing, event: str, now: float) -> Arrival:
-    """The item that runs a prompt in the lane of its conversation."""
     reminder = fired.after
     inbound = Inbound(
         event_id=event,

@@ -292,7 +292,6 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
         return stored
 
     def _check_often(self, reminder: Reminder) -> None:
-        """Raises UserError for a rule that comes too often."""
         rule, least = reminder.recurrence, self.every.rules.least_minutes
         if rule is not None and rule.least_seconds < 60.0 * least:
             raise UserError(TOO_OFTEN.format(least=counted(least, "minute")))
@@ -353,7 +352,6 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
 
 
 def _checked(text: str) -> str:
-    """Return the text of a reminder, checked. Raises UserError."""
     text = text.strip()
     if not text:
         raise UserError(EMPTY)

@@ -71,7 +71,6 @@ class Journal:
             raise UserError(f"another run is writing there, as {self._path} says: wait until it has ended")
 
     def _take_up(self, settings: Row) -> None:
-        """Take up what an earlier run noted."""
         kept = 0
         for data in self._file:
             if not data.endswith(b"\n"):

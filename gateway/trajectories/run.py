@@ -140,7 +140,6 @@ class _Run(Struct, kw_only=True):
         return totals
 
     def _files(self) -> Iterator[tuple[str, Path, Path]]:
-        """The files that did not fail."""
         for name, (source, target) in self.pairs.items():
             if name not in self.failed:
                 yield name, source, target

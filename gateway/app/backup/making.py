@@ -97,7 +97,6 @@ def _copy_alone(config: Config, target: Path) -> None:
 
 
 async def _fill(config: Config, clock: Clock, archive: Path, others: Sequence[Path]) -> None:
-    """Write the archive into an empty file."""
     with _copied(config) as copy:
         if config.database is None:
             await export(config.store.url, copy, clock)

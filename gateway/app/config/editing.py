@@ -128,7 +128,6 @@ def _end(text: str, node: yaml.Node) -> int:
 
 
 def _line_end(text: str, at: int) -> int:
-    """The place after the line that contains this place."""
     found = text.find("\n", at)
     return len(text) if found == -1 else found + 1
 
@@ -139,14 +138,12 @@ def _inserted(text: str, at: int, lines: str) -> str:
 
 
 def _block(path: Sequence[str], value: Any, column: int) -> str:
-    """The lines of a key below its sections."""
     *above, name = path
     lines = [f"{' ' * (column + 2 * depth)}{_name(each)}:" for depth, each in enumerate(above)]
     return "\n".join([*lines, f"{' ' * (column + 2 * len(above))}{_name(name)}: {_flow(value)}"]) + "\n"
 
 
 def _name(name: str) -> str:
-    """A key as YAML wants it."""
     return name if _PLAIN.fullmatch(name) else _flow(name)
 
 

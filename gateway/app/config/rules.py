@@ -36,7 +36,6 @@ def contradictions(path: KeyPath, section: Section) -> Iterator[Finding]:
 
 
 def _inside(value: Any) -> Iterable[tuple[KeyPath, Any]]:
-    """The values that a key has, with the rest of their paths."""
     if isinstance(value, dict):
         return (((name,), each) for name, each in value.items())
     if isinstance(value, tuple):

@@ -71,7 +71,6 @@ def _past(session: str, name: str, part: int, messages: tuple[Message, ...], tal
 
 
 def _lines(file: BinaryIO, tally: Tally) -> Iterator[Mapping[str, Any]]:
-    """The objects of the lines; others are counted."""
     for line in file:
         tally.read += len(line)
         text = line.removeprefix(b"\xef\xbb\xbf").strip()

@@ -81,7 +81,6 @@ def _messages(path: list[Mapping[str, Any]], tally: Tally) -> Iterator[Message]:
 
 
 def _file(file: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The name of a file, and its text."""
     inner = file.get("file")
     data = inner.get("data") if isinstance(inner, Mapping) else None
     return file.get("name") or file.get("type"), data.get("content") if isinstance(data, Mapping) else None
