@@ -9,7 +9,6 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,8 +31,6 @@ from gateway.runtime.redaction import Redact, Redactor
 Row = dict[str, Any]
 REMOVED: Final = object()
 """In the place of a value: the key goes, and its default holds."""
-_TRIED: Final = ".config-"  # begins the name of a file that is tried before it takes another's place
-_OLD: Final = 3_600.0  # seconds
 
 
 def rows_in_force(setup: Setup, environ: Mapping[str, str]) -> list[Row]:
@@ -135,13 +132,9 @@ def put(path: Path, text: str, check: Callable[[Path], None] | None = None, newl
     place = path.resolve()
     try:
         make_private(place.parent)
-        handle, name = tempfile.mkstemp(dir=place.parent, prefix=_TRIED, suffix=place.suffix)
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=".config-", suffix=place.suffix)
         tried = Path(name)
         try:
-            for left in place.parent.glob(f"{_TRIED}{'?' * 8}{place.suffix}"):  # by one that was killed here
-                with suppress(OSError):  # another writer put it into its place, or it is no file
-                    if tried.stat().st_mtime - left.stat().st_mtime > _OLD:  # a younger one may be at work
-                        left.unlink()
             with os.fdopen(handle, "w", encoding="utf-8", newline=newline) as file:
                 leave_to_owner(place if place.exists() else place.parent, handle)
                 file.write(text)

@@ -514,17 +514,3 @@ async def test_no_new_start_where_another_program_has_the_port(tmp_path: Path, d
         with (tmp_path / ".env").open("a") as variables:
             variables.write("ANNA=the-password-of-anna\n")
         assert (await desk.start_again()).problems == (), "nor is it in the way where the page is opened to others"
-
-
-async def test_what_a_killed_writer_left_goes_with_the_next_change(tmp_path: Path, desk: Desk) -> None:
-    old, young = tmp_path / ".config-ab12_xyz.yaml", tmp_path / ".config-cd34_xyz.yaml"
-    own, folder = tmp_path / ".config-before-the-move.yaml", tmp_path / ".config-ef56_xyz.yaml"
-    for each in (old, young, own):
-        each.write_text("model: {}\n")
-    folder.mkdir()
-    for each in (old, own, folder):
-        os.utime(each, (1_000_000_000, 1_000_000_000))
-    assert not (await allow(desk, "telegram:4711")).problems
-    assert not old.exists()
-    assert young.exists(), "another writer may be at work on it"
-    assert own.exists(), "a person's own copy"
