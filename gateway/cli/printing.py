@@ -20,13 +20,8 @@ def show_rows(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
     if not as_json:
         show(text(rows))
         return
-    encoding = sys.stdout.encoding or "utf-8"
-    output = json.dumps(rows, ensure_ascii=False, indent=2, default=asdict)
-    try:
-        output.encode(encoding)
-    except UnicodeEncodeError:  # a terminal that is not UTF-8 gets JSON's own escapes
-        output = json.dumps(rows, indent=2, default=asdict)
-    _print(printable_json(output))
+    takes_all = (sys.stdout.encoding or "utf-8").lower() == "utf-8"  # another terminal gets JSON's own escapes
+    _print(printable_json(json.dumps(rows, ensure_ascii=not takes_all, indent=2, default=asdict)))
 
 
 def show(text: str) -> None:
