@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.agent.embeddings import Embeddings
+from gateway.agent.metering import Metering
 from gateway.agent.models import Models, WindowSource
 from gateway.agent.search.plugin import Search, SearchPlugin, Wanted, opened
 from gateway.agent.skills.catalogue import Skills
@@ -126,63 +127,47 @@ async def probed(setup: Setup) -> AsyncGenerator[Finding, None]:
 
 
 async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter]) -> AsyncIterator[Finding]:
-    settings = setup.config
-    models, access, database = gateway.agents.metering.models, settings.access, settings.database
-    files, public = of_files(setup, os.environ), any(not each.limits.trusted for each in served)
-    known, tools = gateway.agents.sessions.toolbox.installed, settings.tools
+    settings, agents = setup.config, gateway.agents
+    known, tools = agents.sessions.toolbox.installed, settings.tools
     lists = {f"offered for {whom}": names for whom, names in tools.offered.items()} | {"admins_only": tools.admins_only}
     for finding in (
-        *files,
+        *of_files(setup, os.environ),
         *of_tools("chat's tools", settings.by_place("tools"), known, tools.mcp),
         *of_tools("tools", lists, known, tools.mcp),
         *of_offered(tools.offered, [*platforms()]),
         *of_sandbox(tools.shell),
+        *of_brought(settings, agents.sessions.skills),
     ):
-        yield finding
-    for finding in of_brought(settings, gateway.agents.sessions.skills):
         yield finding
     if settings.heartbeat.chat is not None:
         yield of_heartbeat(settings)
-    yield of_engine(gateway.agents.sessions.engines.factory())
-    await models.learn_windows()
-    async for finding in findings(
-        gateway.store,
-        models,
-        served,
-        threshold=settings.compression.share,
-        caching=caching_note(models.main),
-        spending=gateway.agents.metering.note(),
-        people=may_talk(access.allow, access.admins, pairing=access.pairing) if public else None,
-        database=database,
-    ):
+    yield of_engine(agents.sessions.engines.factory())
+    yield _no_store(settings.database) or await _store(gateway.store, settings.database)
+    async for finding in of_models(agents.metering, settings.compression.share):
         yield finding
-    async for finding in gateway.agents.mcp.probe():
+    if any(not each.limits.trusted for each in served):
+        access = settings.access
+        yield Finding(what="people", ok=None, detail=may_talk(access.allow, access.admins, pairing=access.pairing))
+    for adapter in served:
+        if isinstance(adapter, CanBeProbed):
+            for finding in await adapter.probe():
+                yield finding
+    async for finding in agents.mcp.probe():
         yield finding
     if (transcriber := configured_transcriber(settings, gateway.clock)) is not None:
         yield await of_transcription(transcriber)
     if settings.speech.base_url is not None:
         yield await of_speech(configured_speaker(settings.speech, gateway.clock), settings.speech.voice)
-    if gateway.agents.embeddings is not None:
-        yield await of_embeddings(gateway.agents.embeddings)
+    if agents.embeddings is not None:
+        yield await of_embeddings(agents.embeddings)
     if settings.tools.search.provider is not None:
         yield await of_search(*opened(settings.tools.search, gateway.clock))
 
 
-async def findings(
-    store: Store,
-    models: Models,
-    adapters: Iterable[Adapter] = (),
-    *,
-    threshold: float,
-    caching: str,
-    spending: str | None = None,
-    people: str | None = None,
-    database: Path | None = None,
-) -> AsyncIterator[Finding]:
-    """Probe the store, the models and the platforms, one after the other; `caching`,
-    `spending` and `people` are what there is to say about prompt caching, spend caps and who may talk. `database`: the
-    store's file, which is not made where there is none."""
-    yield _no_store(database) or await _store(store, database)
+async def of_models(metering: Metering, threshold: float) -> AsyncIterator[Finding]:
+    """Probe each model, and say what there is to say about prompt caching and spend caps."""
+    models = metering.models
+    await models.learn_windows()
     yield await of_model("model", models, models.main)
     for spec in models.fallbacks:
         yield await of_model("fallback model", models, spec)
@@ -199,15 +184,9 @@ async def findings(
                 detail=f"{helper.name} reads {helper.context_length:,} tokens at once, so it gets a long compression "
                 "in parts",
             )
-    yield Finding(what="prompt caching", ok=None, detail=caching)
-    if spending is not None:
-        yield Finding(what="spend caps", ok=None, detail=spending)
-    if people is not None:
-        yield Finding(what="people", ok=None, detail=people)
-    for adapter in adapters:
-        if isinstance(adapter, CanBeProbed):
-            for finding in await adapter.probe():
-                yield finding
+    yield Finding(what="prompt caching", ok=None, detail=caching_note(models.main))
+    if (caps := metering.note()) is not None:
+        yield Finding(what="spend caps", ok=None, detail=caps)
 
 
 def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ import pytest
 from gateway.agent.caps import Caps
 from gateway.app import build as bootstrap
 from gateway.app.config import Config
-from gateway.cli.check import findings
+from gateway.cli.check import of_models
 from gateway.context.policy import CompressionSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelPrices
@@ -217,13 +217,7 @@ async def test_a_switch_to_a_model_without_a_price_is_told(tmp_path: Path) -> No
 async def test_check_says_which_caps_there_are(tmp_path: Path) -> None:
     providers = {"openai": FakeModel(costs(10))}
     gateway = bootstrap.build(capped(tmp_path, daily_usd=2), [], bootstrap.Parts(providers=providers))
-    found = findings(
-        gateway.store,
-        gateway.agents.metering.models,
-        threshold=0.5,
-        caching="off",
-        spending=gateway.agents.metering.note(),
-    )
+    found = of_models(gateway.agents.metering, 0.5)
     (line,) = [finding async for finding in found if finding.what == "spend caps"]
     assert line.detail.startswith("$2.00 a day in all; days begin at 00:00 UTC")
 

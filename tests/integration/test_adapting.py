@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.agent.models import Models
 from gateway.app.models import NoTable
-from gateway.cli.check import findings
+from gateway.cli.check import of_model
 from gateway.domain.message import user
 from gateway.providers.adapting import Adapting
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta
@@ -18,9 +17,7 @@ from gateway.providers.http import http_client
 from gateway.providers.openai import PLUGIN
 from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.providers.plugin import ModelSettings
-from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import FeatureRefused, ProviderRejected
-from gateway.store.sqlite.backend import SqliteStore
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Refuse, Reply, error_body
 
@@ -124,9 +121,7 @@ async def test_what_does_not_help_is_not_remembered(provider: Adapting) -> None:
         assert server.requests[-1]["messages"][0]["role"] == "system"
 
 
-async def test_a_check_says_what_a_model_does_without_and_asks_the_fallbacks(
-    tmp_path: Path, provider: Adapting
-) -> None:
+async def test_a_check_says_what_a_model_does_without(provider: Adapting) -> None:
     async with LlmServer(picky) as server:
         main = ModelSpec(provider="openai", name="tiny", base_url=server.url, context_length=8_000)
         dead = ModelSpec(provider="openai", name="dead", base_url="http://127.0.0.1:1", context_length=8_000)
@@ -136,11 +131,8 @@ async def test_a_check_says_what_a_model_does_without_and_asks_the_fallbacks(
             plugins={"openai": PLUGIN},
             windows=NoTable(),
             prices=NoTable(),
-            fallbacks=[dead],
         )
-        store = SqliteStore(tmp_path / "legato.db", clock=SystemClock())
-        found = [each async for each in findings(store, models, threshold=0.5, caching="off")]
-    first, second = (each for each in found if each.what in ("model", "fallback model"))
+        first, second = [await of_model("model", models, each) for each in (main, dead)]
     assert first.ok
     told = "; it does not support streaming (answers come whole), system messages, tools (it can only talk)"
     assert first.detail.endswith(f"answers{told}")
