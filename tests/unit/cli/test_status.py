@@ -22,7 +22,7 @@ class _Worker(BaseHTTPRequestHandler):
     """Answers as a gateway does, as far as these commands look."""
 
     def do_GET(self) -> None:
-        self._say({"worker": "w_1", "state": "serving", "problems": []})
+        self._say({"worker": "w_1", "state": "serving", "moves": True, "problems": []})
 
     def do_POST(self) -> None:
         self._say({"changed": ["model.name"], "waiting": []})
