@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,12 +37,9 @@ Row = Mapping[str, Any]
 def conversations(path: Path, tally: Tally) -> Iterator[Past]:
     """The conversations, newest first. The file is only read; hermes-agent may run. Raises UserError."""
     try:
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        connection.set_busy_timeout(5_000)
-        try:
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+            connection.set_busy_timeout(5_000)
             yield from _conversations(connection, path, tally)
-        finally:
-            connection.close()
     except apsw.Error as error:
         raise UserError(f"{path} is not a readable SQLite file ({error}): name hermes-agent's state.db.") from error
 
