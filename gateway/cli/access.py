@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import aclosing
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Annotated, Final
@@ -232,9 +233,8 @@ def make_store(config: Path | None) -> None:
 
     async def make() -> None:
         make_folders(settings)
-        store = configured_store(settings)
-        await store.open()
-        await store.aclose()
+        async with aclosing(configured_store(settings)) as store:
+            await store.open()
 
     guarded(make, settings)
 

@@ -402,19 +402,15 @@ def _no_store(database: Path | None) -> Finding | None:
 async def _store(store: Store, database: Path | None) -> Finding:
     """Look at the store, and change nothing of it."""
     try:
-        await store.open()
+        async with aclosing(store):
+            await store.open()
+            if isinstance(store, CanBeDamaged):
+                await store.check()
+            status = await store.status()
     except StoreOutdated as error:
         return Finding(what="store", ok=None, detail=str(error))
     except GatewayError as error:
         return Finding(what="store", ok=False, detail=str(error))
-    try:
-        if isinstance(store, CanBeDamaged):
-            await store.check()
-        status = await store.status()
-    except GatewayError as error:
-        return Finding(what="store", ok=False, detail=str(error))
-    finally:
-        await store.aclose()
     detail = f"{counted(status.sessions, 'session')}, {counted(status.waiting, 'message')} waiting, "
     detail += f"{status.unsent:,} not yet shown"
     if database is not None and not os.access(database, os.W_OK):

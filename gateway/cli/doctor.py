@@ -127,15 +127,13 @@ async def _of_store(settings: Config) -> AsyncGenerator[Finding, None]:
     database = settings.database
     if database is not None and not database.exists():
         return
-    store = configured_store(settings, waits=False, read_only=True)
-    try:
-        await store.open()
-        for fact in await _of_content(store):
-            yield fact
-    except GatewayError as error:
-        yield Finding(what="store's content", ok=False, detail=str(error))
-    finally:
-        await store.aclose()
+    async with aclosing(configured_store(settings, waits=False, read_only=True)) as store:
+        try:
+            await store.open()
+            for fact in await _of_content(store):
+                yield fact
+        except GatewayError as error:
+            yield Finding(what="store's content", ok=False, detail=str(error))
     if database is None and not settings.store.is_postgres:
         yield await _of_server(settings.store.url)
 

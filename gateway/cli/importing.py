@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
@@ -95,23 +95,20 @@ async def import_file(
     looks = dry_run and (database is None or database.exists())
     if not dry_run:
         make_folders(settings, home=False)
-    store = configured_store(settings, waits=False, read_only=dry_run)
-    store.serve(runs=(), sends=())
-    if looks or not dry_run:
-        await store.open()
-    elif name:
-        raise UserError(f"there is no store yet: have {name} write to the bot once, then try again")
-    try:
+    async with aclosing(configured_store(settings, waits=False, read_only=dry_run)) as store:
+        store.serve(runs=(), sends=())
+        if looks or not dry_run:
+            await store.open()
+        elif name:
+            raise UserError(f"there is no store yet: have {name} write to the bot once, then try again")
         owner = await owner_named(store, name)
         run = _Import(store=store, owner=owner, form=form, stores=not dry_run, looks=looks or not dry_run, tell=tell)
         run.undated = clock.now()
         started = clock.monotonic()
         await run.all_of(path)
-        report = run.report
-        report.seconds, report.dry_run = round(clock.monotonic() - started, 3), dry_run
-        return report
-    finally:
-        await store.aclose()
+    report = run.report
+    report.seconds, report.dry_run = round(clock.monotonic() - started, 3), dry_run
+    return report
 
 
 class _Wanted(Struct, frozen=True, kw_only=True):

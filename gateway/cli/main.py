@@ -723,10 +723,9 @@ def _upgrade_store(settings: Config) -> None:
     from gateway.app.store import configured_store
 
     async def run() -> None:
-        store = configured_store(settings, waits=False, told=show)
-        store.serve(runs=(), sends=())  # what is due is for those who serve
-        await store.open()
-        await store.aclose()
+        async with aclosing(configured_store(settings, waits=False, told=show)) as store:
+            store.serve(runs=(), sends=())  # what is due is for those who serve
+            await store.open()
 
     guarded(run, settings)
     show("The store is up to date for this version of Legato.")

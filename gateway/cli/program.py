@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
@@ -184,12 +184,9 @@ def ask_store(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
     settings = settings_of(path)
 
     async def run() -> T:
-        store = configured_store(settings, read_only=True)
-        await store.open()
-        try:
+        async with aclosing(configured_store(settings, read_only=True)) as store:
+            await store.open()
             return await ask(store)
-        finally:
-            await store.aclose()
 
     return guarded(run, settings)
 
@@ -202,18 +199,15 @@ def give(path: Path | None, orders: list[Order]) -> str:
     settings = settings_of(path)
 
     async def run() -> str:
-        store = configured_store(settings, waits=False)
-        store.serve(runs=(), sends=())  # what is due is for those who serve
-        try:
-            await store.open()
-        except StoreLocked:
-            return ""
-        try:
+        async with aclosing(configured_store(settings, waits=False)) as store:
+            store.serve(runs=(), sends=())  # what is due is for those who serve
+            try:
+                await store.open()
+            except StoreLocked:
+                return ""
             dead = await dead_of(store, orders)
             for order in orders:
                 await carry_out(store, order, SystemClock(), dead)
-        finally:
-            await store.aclose()
         return "Done." if settings.database is None else "Done: the change takes effect as soon as Legato runs."
 
     if said := guarded(run, settings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import aclosing, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -115,12 +115,9 @@ async def verify(config: Config, file: Path, clock: Clock, identity: Path | None
         held, rows = _brought_forward(folder / STORE, file)
         if manifest is not None and (missing := _missing(manifest.counts, held)):
             raise UserError(f"{file} is not complete: {missing}.")
-        copy = SqliteStore(folder / STORE, clock=clock, read_only=True)
-        await copy.open()
-        try:
+        async with aclosing(SqliteStore(folder / STORE, clock=clock, read_only=True)) as copy:
+            await copy.open()
             same, changed, gone, reason = await _compared(copy, config)
-        finally:
-            await copy.aclose()
     return Verified(
         made_at=None if manifest is None else manifest.made_at,
         legato=None if manifest is None else manifest.legato,
@@ -224,17 +221,14 @@ def _put_in_place(config: Config, place: Path, folder: Path, now: float, *, has_
 
 
 async def _compared(copy: Store, config: Config) -> tuple[int, int, int, str | None]:
-    store = configured_store(config, read_only=True)
-    try:
-        await store.open()
-    except StoreError as error:
-        return 0, 0, 0, str(error)
-    try:
+    async with aclosing(configured_store(config, read_only=True)) as store:
+        try:
+            await store.open()
+        except StoreError as error:
+            return 0, 0, 0, str(error)
         sessions = await copy.sessions(None, _LOOKED_THROUGH)
         chosen = sessions[:: max(1, len(sessions) // _SAMPLE)]
         found = [await _fate(each, copy, store) for each in chosen]
-    finally:
-        await store.aclose()
     return found.count("same"), found.count("changed"), found.count("gone"), None
 
 
