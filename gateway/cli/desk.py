@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 from socket import AF_INET, AF_INET6, create_server
 from typing import Any, Final
@@ -156,14 +156,10 @@ class Desk(Struct, kw_only=True):
             config = (await self._present()).setup.config
             alone = config.replace(adapters={each: made for each, made in config.adapters.items() if each == name})
             for adapter in adapters(alone):
-                try:
+                async with aclosing(adapter):
                     told = await adapter.probe() if isinstance(adapter, CanBeProbed) else ()
-                    redact = Redactor(config.secrets())
-                    found += [
-                        Tried(ok=each.ok is not False, told=redact(f"{each.what}: {each.detail}")) for each in told
-                    ]
-                finally:
-                    await adapter.aclose()
+                redact = Redactor(config.secrets())
+                found += [Tried(ok=each.ok is not False, told=redact(f"{each.what}: {each.detail}")) for each in told]
         except GatewayError as error:
             found.append(Tried(ok=False, told=_sentence(error)))
         return found or [Tried(ok=False, told="This platform is not switched on.")]

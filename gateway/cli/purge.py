@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Any
 
 from msgspec import Struct
@@ -102,15 +103,12 @@ async def carry_out(settings: Config, purge: Purge) -> tuple[dict[str, int], str
     """Purge, while nobody else has the store. Returns what went, summed, and a sentence about what is out of reach."""
     store = configured_store(settings, waits=False)
     gateway = build(settings, [], Parts(store=store))
-    await store.open()
-    try:
+    async with aclosing(gateway.settings), aclosing(store):
+        await store.open()
         went = await _purge(store, gateway.agents.forgetter, purge, SystemClock(), SystemIds())
         engines = gateway.agents.forgetter.sessions.engines
         name = engines.out_of_reach
         return went, _ENGINE.format(engine=name, folder=engines.home / name) if name and went else ""
-    finally:
-        await store.aclose()
-        await gateway.settings.aclose()
 
 
 async def _purge(store: Store, forgetter: Forgetter, purge: Purge, clock: Clock, ids: Ids) -> dict[str, int]:

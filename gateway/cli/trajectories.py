@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -73,11 +74,9 @@ async def _compress(order: Order, wanted: TrajectorySettings, config: Config) ->
     compressor = TrajectoryCompressor(
         wanted, summarise=summariser, counter=counter, redact=redact, window=summariser.model.context_length
     )
-    try:
-        with shown_progress() as tell:
+    with shown_progress() as tell:
+        async with aclosing(summariser):
             report = await compress_files(order, compressor, summariser=summariser.name, tell=tell)
-    finally:
-        await summariser.aclose()
     show("\n".join([report_text(report, wanted), *summariser.spent()]))
     problems = failures_text(report)
     for problem in problems:
