@@ -31,13 +31,12 @@ class HygieneResult(Struct, frozen=True, kw_only=True):
     technical: bool = False
 
 
-class Hygiene:
+class Hygiene(Struct, frozen=True):
     """The pass before every turn."""
 
-    def __init__(self, rules: HygieneRules, clock: Clock, *, enabled: bool = True) -> None:
-        self.rules = rules
-        self._enabled = enabled
-        self._clock = clock
+    rules: HygieneRules
+    clock: Clock
+    enabled: bool = True
 
     def due(self, conversation: Conversation) -> bool:
         """Whether the pass has something to do; the check takes constant time at any length.
@@ -45,7 +44,7 @@ class Hygiene:
         A transcript that a pass could not shrink must grow by a tenth before the next try.
         """
         rules, length = self.rules, conversation.length
-        if not self._enabled or length < rules.min_messages:
+        if not self.enabled or length < rules.min_messages:
             return False
         full = rules.threshold * conversation.spec.context_length
         if length < rules.max_messages and conversation.prompt_tokens() < full:
@@ -58,7 +57,7 @@ class Hygiene:
         """Compact once, within the deadline. A compaction that fails raises nothing."""
         length = conversation.length
         try:
-            async with self._clock.limit(self.rules.timeout):
+            async with self.clock.limit(self.rules.timeout):
                 report = await compactor.run(conversation, "hygiene")
         except TimeoutError:
             failure = f"it took longer than {self.rules.timeout:g} seconds"

@@ -65,7 +65,7 @@ async def internet(live: Live) -> AsyncIterator[list[str]]:
 
     tool = live.gateway.agents.sessions.toolbox.offer((), ANYBODY, 10**6).get("shell")
     assert isinstance(tool, SandboxedShell)
-    tool._reach.proxy = ForwardProxy(clock=SystemClock(), allows=lambda _: True, look_up=look_up)
+    tool.reach.proxy = ForwardProxy(clock=SystemClock(), allows=lambda _: True, look_up=look_up)
     async with server:
         yield looked_up
 

@@ -48,7 +48,7 @@ def context() -> ToolContext:
 
 
 async def asked(server: SearchServer, **arguments: Any) -> str:
-    tool = WebSearchTool(search_of(server), lambda text: text.replace(KEY, "[secret]"), most=10, seconds=15.0)
+    tool = WebSearchTool(search_of(server), lambda text: text.replace(KEY, "[secret]"), most=10, timeout=15.0)
     return str(await called(tool, context(), {"query": "rye bread", **arguments}))
 
 
@@ -233,7 +233,7 @@ async def test_an_answer_without_an_end_is_ended() -> None:
 
 async def test_two_searches_of_one_step_share_no_number() -> None:
     async with SearchServer("tavily", api_key=KEY) as server:
-        tool, shared = WebSearchTool(search_of(server), str, most=10, seconds=15.0), context()
+        tool, shared = WebSearchTool(search_of(server), str, most=10, timeout=15.0), context()
         texts = await asyncio.gather(*(called(tool, shared, {"query": word}) for word in ("rye", "wheat")))
         assert sorted(f"[{n}] Sourdough" in str(text) for n in (1, 3) for text in texts) == [False, False, True, True]
         assert shared.sources == 4

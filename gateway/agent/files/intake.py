@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Final, TypeVar
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.files.frames import MOST_FRAMES, SOUND, Frames
@@ -106,35 +107,21 @@ NO_EARS: Final = "the model takes no sound"
 NOT_HERE = "this gateway cannot fetch files from {platform}"
 
 
-class FileIntake:
+class FileIntake(Struct, frozen=True, kw_only=True):
     """Makes messages of Inbounds that came with files."""
 
-    def __init__(
-        self,
-        *,
-        store: FileStore,
-        adapters: Mapping[str, Adapter],
-        view: FileView,
-        counter: TokenCounter,
-        clock: Clock,
-        quotas: FileQuotas,
-        aside: RunsAside,
-        dictation: Dictation | None = None,
-        frames: Frames | None = None,
-        paints: bool = False,
-    ) -> None:
-        self._store = store
-        self._adapters = adapters
-        self._view = view
-        self._counter = counter
-        self._clock = clock
-        self._quotas = quotas
-        self._aside = aside
-        self._dictation = dictation  # the writer of words for a model that takes no sounds
-        self._frames = frames
-        self._paints = paints  # a tool changes pictures, also those that the model does not see
-        self._room = asyncio.Semaphore(_AT_ONCE)
-        self._deaf = dict[ChatAddress, float]()  # rooms where nothing is understood; when they were told (monotonic)
+    store: FileStore
+    adapters: Mapping[str, Adapter]
+    view: FileView
+    counter: TokenCounter
+    clock: Clock
+    quotas: FileQuotas
+    aside: RunsAside
+    dictation: Dictation | None = None  # the writer of words for a model that takes no sounds
+    frames: Frames | None = None
+    paints: bool = False  # a tool changes pictures, also those that the model does not see
+    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    _deaf: dict[ChatAddress, float] = field(default_factory=dict)  # rooms where nothing is understood; when told so
 
     async def message(
         self, conversation: Conversation, inbound: Inbound, alive: Callable[[], None], show: Show
@@ -144,9 +131,9 @@ class FileIntake:
         spec, key = conversation.spec, conversation.stored.session.key
         reader = Reader(
             window=spec.context_length,
-            sees=self._view.sees(spec),
+            sees=self.view.sees(spec),
             sounds=spec.sounds,
-            count=self._counter.text,
+            count=self.counter.text,
             image_tokens=IMAGE_TOKENS,
         )
         received = []
@@ -182,7 +169,7 @@ class FileIntake:
                     kept = await self._kept(key, f"{platform}:{file.ref}", file, content)
             except _NOT_HAD as error:
                 return _lost(file, platform, error), b""
-            reading = await _reading(content, kept.mime, MOST_TEXT, self._aside)
+            reading = await _reading(content, kept.mime, MOST_TEXT, self.aside)
             unheard = reading.sound is not None and reading.sound not in reader.sounds
             return Received(attachment=file, kept=kept, reading=reading), content if unheard else b""
 
@@ -193,25 +180,25 @@ class FileIntake:
             """Who copies sends nothing."""
 
         names = json.dumps(messages)
-        files = [each for each in await self._store.kept_files(origin, _MOST_CARRIED) if each.digest[:12] in names]
+        files = [each for each in await self.store.kept_files(origin, _MOST_CARRIED) if each.digest[:12] in names]
         sizes = [
             each.size
             for each in files
-            if not each.ref.startswith(OUTPUT) and await self._store.kept_file(to, each.ref) is None
+            if not each.ref.startswith(OUTPUT) and await self.store.kept_file(to, each.ref) is None
         ]
-        await self._quotas.fit(source, sum(sizes))  # all or none: half of a copy would take room for nothing
+        await self.quotas.fit(source, sum(sizes))  # all or none: half of a copy would take room for nothing
         for file in files:
-            content = await self._store.file_content(origin, file.digest)
+            content = await self.store.file_content(origin, file.digest)
             if content is None:
                 continue
             if not file.ref.startswith(OUTPUT):
-                await self._quotas.take(to, source, file.ref, file.size, tell)
-            await self._store.keep_file(to, file, content)
+                await self.quotas.take(to, source, file.ref, file.size, tell)
+            await self.store.keep_file(to, file, content)
 
     async def _content(self, key: SessionKey, platform: str, file: Attachment) -> tuple[KeptFile | None, bytes]:
         """What is kept of a file, and its content, which is fetched if need be. Raises one of `_NOT_HAD`."""
-        kept = await self._store.kept_file(key, f"{platform}:{file.ref}")
-        content = None if kept is None else await self._store.file_content(key, kept.digest)
+        kept = await self.store.kept_file(key, f"{platform}:{file.ref}")
+        content = None if kept is None else await self.store.file_content(key, kept.digest)
         if content is not None:
             return kept, content
         return None, await self._fetched(platform, file)
@@ -238,17 +225,17 @@ class FileIntake:
         self, conversation: Conversation, source: Source, file: Attachment, video: Content
     ) -> Spoken | None:
         """The words of a video; None if it has no sound, or nobody can extract it."""
-        if self._dictation is None or self._frames is None or file.ref == file.preview:
+        if self.dictation is None or self.frames is None or file.ref == file.preview:
             return None
-        if problem := self._dictation.refusal(replace(file, size=None)):
+        if problem := self.dictation.refusal(replace(file, size=None)):
             return Spoken(problem=problem)
-        frames, most = self._frames, self._dictation.settings.max_seconds
+        frames, most = self.frames, self.dictation.settings.max_seconds
 
         async def sound() -> bytes:
             return await frames.sound(await video(), most)
 
         try:
-            return await self._words(self._dictation, conversation, source, file, SOUND, sound)
+            return await self._words(self.dictation, conversation, source, file, SOUND, sound)
         except _NOT_HAD as error:
             log.info("no_sound_taken", error=str(error))
             return None
@@ -281,7 +268,7 @@ class FileIntake:
         NothingSaid."""
 
         async def complain(ref: str, text: str) -> None:
-            now = self._clock.monotonic()
+            now = self.clock.monotonic()
             if now - self._deaf.get(source.address, -_TOLD_EVERY) >= _TOLD_EVERY:
                 self._deaf[source.address] = now
                 await show(ref, text)
@@ -297,9 +284,9 @@ class FileIntake:
             return got
         try:
             spoken: Spoken | None = Spoken(problem=NO_EARS)
-            if self._dictation is not None:
+            if self.dictation is not None:
                 sound = partial(self._fetched, source.platform, file)
-                spoken = await self._words(self._dictation, conversation, source, file, form, sound)
+                spoken = await self._words(self.dictation, conversation, source, file, form, sound)
         except _NOT_HAD as error:
             spoken = Spoken(problem=_reason(error, source.platform))
         if spoken is not None and spoken.problem is not None:
@@ -330,15 +317,15 @@ class FileIntake:
         self, key: SessionKey, source: Source, file: Attachment, show: Show, video: Content
     ) -> tuple[KeptFile, ...]:
         """Frames of a video, which are kept in its place. None: the preview frame must do."""
-        if self._frames is None or file.ref == file.preview:
+        if self.frames is None or file.ref == file.preview:
             return ()
         refs = [f"{source.platform}:{file.ref}#{number}" for number in range(MOST_FRAMES)]
         try:
-            known = [await self._store.kept_file(key, ref) for ref in refs]
+            known = [await self.store.kept_file(key, ref) for ref in refs]
             if known[0] is not None:
                 return tuple(each for each in known if each is not None)
             async with self._room:
-                pictures = await self._frames.of(await video(), file.seconds)
+                pictures = await self.frames.of(await video(), file.seconds)
             taken = []
             for number, (ref, picture) in enumerate(zip(refs, pictures, strict=False), 1):
                 name = f"{file.name or 'video'}, frame {number}.jpg"
@@ -356,7 +343,7 @@ class FileIntake:
     ) -> Received | None:
         """Count a file that is about to be kept. If there is no room, its sender is told."""
         try:
-            await self._quotas.take(key, source, ref, size, lambda text: show(f"{file.ref} quota", text))
+            await self.quotas.take(key, source, ref, size, lambda text: show(f"{file.ref} quota", text))
         except FileRefused as error:
             await show(f"{file.ref} quota", NOT_KEPT.format(name=named(file), reason=error))
             return _failed(file, str(error), UNKEPT)
@@ -367,9 +354,9 @@ class FileIntake:
     ) -> Received:
         """The same file; a recording that the model does not hear comes with its words, which the person is shown."""
         form = got.reading.sound
-        if self._dictation is not None and got.kept is not None and form is not None and form not in reader.sounds:
+        if self.dictation is not None and got.kept is not None and form is not None and form not in reader.sounds:
             charge = conversation.ledger.append
-            spoken = await self._dictation.write_down(
+            spoken = await self.dictation.write_down(
                 conversation.stored.session, got.kept.digest, content, form, charge
             )
             got = replace(got, spoken=spoken)
@@ -380,28 +367,28 @@ class FileIntake:
     def _not_wanted(self, file: Attachment, reader: Reader) -> Received | None:
         """A file that need not be fetched, with the reason why."""
         if is_sound(file) and not reader.sounds:
-            if self._dictation is None:
+            if self.dictation is None:
                 return Received(attachment=file, problem=no_sounds(reader.sounds))
-            refusal = self._dictation.refusal(file)
+            refusal = self.dictation.refusal(file)
             return None if refusal is None else Received(attachment=file, spoken=Spoken(problem=refusal))
-        if file.kind == "image" and not (reader.sees or self._paints):
+        if file.kind == "image" and not (reader.sees or self.paints):
             return Received(attachment=file, problem=NO_PICTURES)
         if is_opaque(file):
             return Received(attachment=file, reading=Reading(problem=NOT_TEXT), problem=not_shown(NOT_TEXT))
         return None
 
     async def _fetched(self, platform: str, file: Attachment) -> bytes:
-        adapter = self._adapters.get(platform)
+        adapter = self.adapters.get(platform)
         if not isinstance(adapter, CanFetch):
             raise FileRefused(NOT_HERE.format(platform=platform.capitalize()))
-        async with self._clock.limit(_SECONDS):
+        async with self.clock.limit(_SECONDS):
             return await self._tried(lambda: adapter.fetch(file), "fetch")
 
     async def _kept(self, key: SessionKey, ref: str, file: Attachment, content: bytes) -> KeptFile:
         digest = await asyncio.to_thread(lambda: sha256(content).hexdigest())
-        now, size = self._clock.now(), len(content)
+        now, size = self.clock.now(), len(content)
         kept = KeptFile(ref=ref, digest=digest, name=file.name, mime=file.mime, size=size, at=now)
-        return await self._tried(lambda: self._store.keep_file(key, kept, content), "keep")
+        return await self._tried(lambda: self.store.keep_file(key, kept, content), "keep")
 
     async def _tried(self, step: Callable[[], Awaitable[T]], what: str) -> T:
         """The result of a step that is tried a few times and then given up: a disk without room for a file may have
@@ -419,7 +406,7 @@ class FileIntake:
                     raise
                 if isinstance(error, RateLimited):
                     wait = error.retry_after
-            await self._clock.sleep(wait)
+            await self.clock.sleep(wait)
 
 
 def _unread(got: Received) -> str:

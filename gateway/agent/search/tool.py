@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from msgspec import Struct
+
 from gateway.agent.search.plugin import Search, Wanted
 from gateway.agent.search.results import last_number, shown
 from gateway.agent.tools.base import ToolContext, schema
@@ -18,7 +20,7 @@ _MOST_WORDS: Final = 45
 _HOST: Final = re.compile(r"(?:https?://)?(?:www\.)?([\w.-]{1,90})")
 
 
-class WebSearchTool:
+class WebSearchTool(Struct, frozen=True):
     """Asks a search. `redact` takes secrets out of what is asked."""
 
     name = SEARCH
@@ -33,26 +35,25 @@ class WebSearchTool:
     idempotent = True
     brings = BRINGS
 
-    def __init__(self, search: Search, redact: Callable[[str], str], *, most: int, seconds: float) -> None:
-        self.timeout = seconds + 5.0  # its own limit comes first, and says more
-        self._search = search
-        self._redact = redact
-        self._most = most
+    search: Search
+    redact: Callable[[str], str]
+    most: int
+    timeout: float
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """The pages that were found, numbered on from those that the turn has already."""
         query = arguments["query"].encode("utf-8", "replace").decode()  # half an emoji could not be sent
-        words = self._redact(query).split()[:_MOST_WORDS]
+        words = self.redact(query).split()[:_MOST_WORDS]
         if not words:
             raise ToolError("Say in `query` what is to be found.")
         host = _HOST.match(arguments.get("site", "").strip())
         wanted = Wanted(
             query=" ".join(words)[:_LONGEST],
-            most=self._most,
+            most=self.most,
             recency=arguments.get("recency", ""),
             site=host[1] if host else "",
         )
-        hits = await self._search.find(wanted)
+        hits = await self.search.find(wanted)
         before = max(context.sources, last_number(context.newest_first()))
         text, context.sources = shown(hits, wanted, before)
         return text

@@ -13,6 +13,8 @@ from importlib import import_module
 from math import isfinite
 from typing import Any, Final
 
+from msgspec import Struct
+
 from gateway.runtime.errors import ToolError
 
 _MOST_TOLD: Final = 3  # problems
@@ -20,12 +22,11 @@ _DEEPEST: Final = 64  # lists and objects in one another
 _LONGEST_NUMBER: Final = 20  # characters of one that is told
 
 
-class Arguments:
+class Arguments(Struct, frozen=True, dict=True):
     """The check of one tool's arguments. The schema is compiled when first needed."""
 
-    def __init__(self, tool: str, schema: Mapping[str, Any]) -> None:
-        self._tool = tool
-        self._schema = schema
+    tool: str
+    schema: Mapping[str, Any]
 
     def read(self, text: str) -> Mapping[str, Any]:
         """The arguments of a call, as the model wrote them. Raises ToolError with a sentence for the model."""
@@ -38,14 +39,14 @@ class Arguments:
             arguments, problems = filled, self._problems(filled)
         if problems:
             more = " And more." if len(problems) > _MOST_TOLD else ""
-            names = ", ".join(self._schema.get("properties", ()))
+            names = ", ".join(self.schema.get("properties", ()))
             known = f" Its arguments are: {names}." if names else ""
             raise ToolError(f"The arguments do not fit. {' '.join(problems[:_MOST_TOLD])}{more}{known}")
         return arguments
 
     def _without_nothing(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments without those that are null and may be left out: some models fill in everything."""
-        required = self._schema.get("required", ())
+        required = self.schema.get("required", ())
         return {name: value for name, value in arguments.items() if value is not None or name in required}
 
     def _problems(self, arguments: Mapping[str, Any]) -> list[str]:
@@ -59,7 +60,7 @@ class Arguments:
 
     @cached_property
     def _check(self) -> Any:
-        return import_module("gateway.agent.checks").Check(self._tool, self._schema)
+        return import_module("gateway.agent.checks").Check(self.tool, self.schema)
 
 
 def parsed(text: str) -> Mapping[str, Any]:

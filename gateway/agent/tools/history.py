@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import Struct
+
 from gateway.agent.tools.base import LooksBack, schema
 from gateway.domain.message import handle, message_named, note_of, text_of
 from gateway.domain.wording import counted
@@ -30,7 +32,7 @@ _OF_IT = 200  # characters of a message in it that holds none of the words
 _RANGE = re.compile(r"(#?\w+)\s*[-–]\s*(#?\w+)")
 
 
-class HistoryTool:
+class HistoryTool(Struct, frozen=True):
     """Finds original messages of this person's own conversations. `redact` is applied to results of tools."""
 
     name = "search_history"
@@ -55,18 +57,17 @@ class HistoryTool:
     recalls = True
     timeout = 20.0
 
-    def __init__(self, redact: Callable[[str], str]) -> None:
-        self._redact = redact
+    redact: Callable[[str], str]
 
     async def run(self, arguments: Mapping[str, Any], context: LooksBack) -> str:
         """Up to `limit` passages, best first: what was said, then results of tools."""
         words, left = arguments["words"], await context.unindexed()
         found = await context.recall(words, arguments.get("limit", RESULTS))
-        passages = [render(each, words, self._redact) for each in found]
+        passages = [render(each, words, self.redact) for each in found]
         return "\n\n".join([*(passages or [f"Nothing was found for {words[:200]!r}."]), *not_yet_found(left)])
 
 
-class HistoryReadTool:
+class HistoryReadTool(Struct, frozen=True):
     """Reads the messages around one message. `redact` is applied to results of tools."""
 
     name = "history_read"
@@ -91,8 +92,7 @@ class HistoryReadTool:
     recalls = True
     timeout = 20.0
 
-    def __init__(self, redact: Callable[[str], str]) -> None:
-        self._redact = redact
+    redact: Callable[[str], str]
 
     async def run(self, arguments: Mapping[str, Any], context: LooksBack) -> str:
         """The message among its neighbours, oldest first, each with its time."""
@@ -131,7 +131,7 @@ class HistoryReadTool:
 
     def _line(self, turn: Found, size: int, words: str = "") -> str:
         when = datetime.fromtimestamp(turn.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        who, text = speaker_of(turn, {}), _excerpt(turn, words, self._redact, size)
+        who, text = speaker_of(turn, {}), _excerpt(turn, words, self.redact, size)
         return f"{handle(note_of(turn.message)['id'])} {when} {who}: {text}"
 
 

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 import regex
+from msgspec import Struct
 
 from gateway.agent.files.intake import text_of
 from gateway.agent.skills.catalogue import Skills
@@ -35,7 +36,7 @@ _MOST_COPIES: Final = 20_000  # some 60 MB
 _PIECE: Final = 65_536  # characters searched at once, for which a pattern needs some 40 MB at most
 
 
-class ReadFileTool:
+class ReadFileTool(Struct, frozen=True, kw_only=True):
     """Pages through a file's text, or finds lines in it. A search ends after so many `seconds`, because a pattern can
     take for ever."""
 
@@ -58,17 +59,10 @@ class ReadFileTool:
     result_chars = None  # its pages are short, and a kept file is not kept again
     timeout = 30.0
 
-    def __init__(
-        self,
-        seconds: float = 2.0,
-        aside: RunsAside = at_once,
-        workspaces: Workspaces | None = None,
-        skills: Skills | None = None,
-    ) -> None:
-        self._seconds = seconds
-        self._skills = skills
-        self._aside = aside  # reads documents
-        self._workspaces = workspaces
+    seconds: float = 2.0
+    aside: RunsAside = at_once  # reads documents
+    workspaces: Workspaces | None = None
+    skills: Skills | None = None
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """A page, the lines that match, or the list of files."""
@@ -79,12 +73,12 @@ class ReadFileTool:
             raise ToolError(f"{named} has only {len(text):,} characters.")
         if not (pattern := arguments.get("pattern")):
             return _page(named, text, offset, min(max(1, arguments.get("limit", _PAGE)), _LONGEST_PAGE))
-        until = context.clock.monotonic() + self._seconds
+        until = context.clock.monotonic() + self.seconds
         return await _search(named, text, pattern, offset, lambda: until - context.clock.monotonic())
 
     async def _found(self, wanted: str, context: ToolContext) -> tuple[str, str]:
         """The name and the text of the file that is meant. Raises ToolError."""
-        found = await self._of_skill(wanted, context) or await in_workspace(self._workspaces, wanted, context)
+        found = await self._of_skill(wanted, context) or await in_workspace(self.workspaces, wanted, context)
         if found is not None:
             return f'"{one_line(wanted)}"', await self._text(f'"{one_line(wanted)}"', found)
         file = await chosen(context.files, wanted)
@@ -97,15 +91,15 @@ class ReadFileTool:
 
     async def _of_skill(self, wanted: str, context: ToolContext) -> bytes | None:
         """A file of a skill on the disk that the conversation has; None: none is meant. Raises ToolError."""
-        if self._skills is None or not wanted.startswith("skills/"):
+        if self.skills is None or not wanted.startswith("skills/"):
             return None
         try:
-            return await self._skills.content(context.session.key, wanted)
+            return await self.skills.content(context.session.key, wanted)
         except UserError as error:
             raise ToolError(f"{error}.") from None
 
     async def _text(self, named: str, content: bytes) -> str:
-        found = await text_of(content, self._aside)
+        found = await text_of(content, self.aside)
         if found.text is None:
             raise ToolError(f"{named} cannot be read here: {found.problem}.")
         return found.text

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, tzinfo
 from typing import Any, Final
 
+from msgspec import Struct
+
 from gateway.agent.provenance import Kept
 from gateway.agent.tools.base import ReminderBook, ToolContext, schema
 from gateway.agent.tools.shell import shown
@@ -23,7 +25,7 @@ _TWO_DAYS: Final = 172_800.0  # seconds
 _TIMES: Final = "`2026-11-24T09:00`, `tomorrow 09:00`, `in 20 minutes`, or with a `rule` `09:00`"
 
 
-class RemindersTool:
+class RemindersTool(Struct, frozen=True):
     """Makes and changes reminders; a person must allow those that come again. A call that is repeated after a crash
     finds its reminder."""
 
@@ -58,13 +60,12 @@ class RemindersTool:
     admins_only = False
     setting = ""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    clock: Clock
 
     def question(self, arguments: Mapping[str, Any]) -> str | None:
         """The whole reading of a time that comes again, which is the same in each time zone."""
         try:
-            found = _read(arguments, self._clock.now() - _TWO_DAYS, UTC)
+            found = _read(arguments, self.clock.now() - _TWO_DAYS, UTC)
         except (ToolError, BadTime):
             return None  # the call fails of it, too
         if found is None or found.rule is None or arguments.get("action") not in ("create", "change"):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import Struct
 from pydantic import Field
 
 from gateway.agent.files.kinds import picture_type, video_type
@@ -42,7 +43,7 @@ class PictureSettings(ServerSettings):
     usd_per_picture: Dollars | None = Field(None, description="the price; null: unknown")
 
 
-class SendFileTool:
+class SendFileTool(Struct, frozen=True):
     """Sends files. After a crash it is not run again, because the file may be on its way."""
 
     name = "send_file"
@@ -63,8 +64,7 @@ class SendFileTool:
     shows = True
     timeout = 60.0
 
-    def __init__(self, workspaces: Workspaces | None = None) -> None:
-        self._workspaces = workspaces
+    workspaces: Workspaces | None = None
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """The name of the file that was sent."""
@@ -84,7 +84,7 @@ class SendFileTool:
 
     async def _kept(self, wanted: str, context: ToolContext, called: str | None = None) -> tuple[str, str, bytes]:
         """Name, type and bytes of a file of the workspace or the conversation. Its bytes tell its type."""
-        name, content = wanted, await in_workspace(self._workspaces, wanted, context)
+        name, content = wanted, await in_workspace(self.workspaces, wanted, context)
         if content is None:
             file = await chosen(context.files, wanted)
             name, content = file.name or "file", await context.files.content(file)

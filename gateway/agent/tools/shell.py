@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import regex
-from msgspec import Struct
+from msgspec import Struct, field
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from gateway.agent.background import SEEN_AS, BackgroundCommands, KeptOutput
@@ -128,7 +128,7 @@ class ShellSettings(Section):
             yield ("hosts", "network"), f"means nothing while network is {self.network}: make it listed"
 
 
-class SandboxedShell:
+class SandboxedShell(Struct, kw_only=True):
     """Runs a command with /bin/sh in a sandbox, in the workspace of the conversation. A folder that is lent for writing
     can be written by those commands alone that name it, and these need a yes; so does a host beyond those in reach.
     `skills` are the folders of the present skills, by their names."""
@@ -146,41 +146,32 @@ class SandboxedShell:
     brings = "a command"
     setting = "tools.shell"
 
-    def __init__(
-        self,
-        *,
-        workspaces: Workspaces,
-        folders: Sequence[Lent] = (),
-        skills: Callable[[], Sequence[tuple[str, Path]]] = tuple,
-        reach: WayOut,
-        background: BackgroundCommands,
-        admins_only: bool,
-        seconds: float,
-        background_seconds: float = 21_600,
-        clock: Clock,
-        redact: Callable[[str], str],
-    ) -> None:
-        self.description = _described(folders, reach, seconds)
-        self.admins_only = admins_only and bool(folders)
-        self.timeout = 2 * seconds + 10.0  # it may have to wait, and its own limit keeps the output
-        self._workspaces = workspaces
-        self._folders = folders
-        self._skills = skills
-        self._reach = reach
-        self._background = background
-        self._seconds = seconds
-        self._background_seconds = background_seconds
-        self._clock = clock
-        self._redact = redact
-        self._room = asyncio.Semaphore(_AT_ONCE)
+    workspaces: Workspaces
+    folders: Sequence[Lent] = ()
+    skills: Callable[[], Sequence[tuple[str, Path]]] = tuple
+    reach: WayOut
+    background: BackgroundCommands
+    admins_only: bool
+    seconds: float
+    background_seconds: float = 21_600
+    clock: Clock
+    redact: Callable[[str], str]
+    description: str = ""
+    timeout: float = 0.0
+    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    def __post_init__(self) -> None:
+        self.description = _described(self.folders, self.reach, self.seconds)
+        self.admins_only = self.admins_only and bool(self.folders)
+        self.timeout = 2 * self.seconds + 10.0  # it may have to wait, and its own limit keeps the output
 
     def question(self, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
         """The whole command, the folders that it may write in, and the hosts that it may reach; None if it names
         none."""
         if arguments.get("job"):
             return None
-        command, hosts = _unseen(arguments), self._reach.beyond(arguments.get("hosts", ()))
-        written = [each.name for each in self._folders if each.write and _names(command, each)]
+        command, hosts = _unseen(arguments), self.reach.beyond(arguments.get("hosts", ()))
+        written = [each.name for each in self.folders if each.write and _names(command, each)]
         asked = [f"write in {', '.join(written)}"] * bool(written) + [f"reach {', '.join(hosts)}"] * bool(hosts)
         if not asked:
             return None
@@ -194,11 +185,11 @@ class SandboxedShell:
         if arguments.get("background"):
             return await self._begun(arguments, context)
         async with self._room:
-            limits = await before_command(self._workspaces, context)
+            limits = await before_command(self.workspaces, context)
             try:
-                told = await self._ended(arguments, context.session.key, limits, self._seconds)
+                told = await self._ended(arguments, context.session.key, limits, self.seconds)
             finally:
-                remark = await after_command(self._workspaces, context)
+                remark = await after_command(self.workspaces, context)
         return "\n".join(filter(None, [told, remark]))
 
     async def _ended(
@@ -214,9 +205,9 @@ class SandboxedShell:
         if hear is not None:
             limits = replace(limits, cpu=round(limits.processes * seconds))
         box = self._sandbox(command, key, limits)
-        async with self._reach.led(box, ("/bin/sh", "-c", command), arguments.get("hosts", ())) as (led, argv, refused):
-            ended = await sandbox.run(led, argv, seconds=seconds, clock=self._clock, hear=hear)
-        told = _outcome(ended, seconds) if hear else _told(ended, seconds, self._redact)
+        async with self.reach.led(box, ("/bin/sh", "-c", command), arguments.get("hosts", ())) as (led, argv, refused):
+            ended = await sandbox.run(led, argv, seconds=seconds, clock=self.clock, hear=hear)
+        told = _outcome(ended, seconds) if hear else _told(ended, seconds, self.redact)
         return f"{told}\n{NOT_REACHED.format(hosts=', '.join(refused))}" if refused else told
 
     async def _begun(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
@@ -225,25 +216,25 @@ class SandboxedShell:
         if context.source is None:
             raise ToolError("Nothing can run in the background here.")
         refuse_more(context.newest_first())
-        limits = await before_command(self._workspaces, context)
+        limits = await before_command(self.workspaces, context)
 
         async def work(output: KeptOutput) -> str:
-            return await self._ended(arguments, key, limits, self._background_seconds, output.add)
+            return await self._ended(arguments, key, limits, self.background_seconds, output.add)
 
-        begun = await self._background.begin(key.caller, context.source, command, work)
+        begun = await self.background.begin(key.caller, context.source, command, work)
         return BEGUN.format(name=begun.name, number=begun.number)
 
     async def _about(self, key: SessionKey, job: int, word: str) -> str:
         if word.strip() not in ("read", "end"):
             raise ToolError("With `job`, `command` is read or end; without it, a command is run.")
-        return await (self._background.told if word.strip() == "read" else self._background.end)(key, job)
+        return await (self.background.told if word.strip() == "read" else self.background.end)(key, job)
 
     def _sandbox(self, command: str, key: SessionKey, limits: Limits) -> Sandbox:
-        seen = Lent(name=SEEN_AS, path=self._background.folder(key.caller))
+        seen = Lent(name=SEEN_AS, path=self.background.folder(key.caller))
         return Sandbox(
-            folder=self._workspaces.folder(key),
-            lent=[seen, *(replace(each, write=each.write and _names(command, each)) for each in self._folders)],
-            shown=[Lent(name=name, path=path) for name, path in self._skills()],
+            folder=self.workspaces.folder(key),
+            lent=[seen, *(replace(each, write=each.write and _names(command, each)) for each in self.folders)],
+            shown=[Lent(name=name, path=path) for name, path in self.skills()],
             variables=[("TZ", os.environ["TZ"])] if "TZ" in os.environ else (),
             limits=limits,
         )
@@ -263,7 +254,7 @@ def _names(command: str, folder: Lent) -> bool:
     return re.search(rf"{FOLDERS}/{re.escape(folder.name)}(?![a-z0-9_-])", command) is not None
 
 
-class ShellTool:
+class ShellTool(Struct, frozen=True, kw_only=True):
     """Runs a command with /bin/sh. Commands that begin with words in `allow` need no yes, unless a further word may be
     an option that writes. Each conversation has a folder in `folder`, in which its commands start. `redact` takes
     secrets out of their output."""
@@ -279,23 +270,17 @@ class ShellTool:
     brings = "a command"
     setting = "tools.shell.allow"
 
-    def __init__(
-        self,
-        *,
-        folder: Path,
-        allow: Sequence[str],
-        admins_only: bool,
-        seconds: float,
-        clock: Clock,
-        redact: Callable[[str], str],
-    ) -> None:
-        self.admins_only = admins_only
-        self.timeout = seconds + 10.0  # its own limit comes first, and keeps the output
-        self._folder = folder
-        self._allowed = [start.split() for start in allow]
-        self._seconds = seconds
-        self._clock = clock
-        self._redact = redact
+    folder: Path
+    allow: Sequence[str]
+    admins_only: bool
+    seconds: float
+    clock: Clock
+    redact: Callable[[str], str]
+
+    @property
+    def timeout(self) -> float:
+        """Its own limit comes first, and keeps the output."""
+        return self.seconds + 10.0
 
     def question(self, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
         """The whole command, with nothing hidden; None if it needs no yes."""
@@ -305,24 +290,22 @@ class ShellTool:
     def _is_allowed(self, command: str) -> bool:
         if not _PLAIN.fullmatch(command):
             return False
-        words = command.split()
-        return any(
-            words[: len(start)] == start and not any(map(_may_write, words[len(start) :])) for start in self._allowed
-        )
+        words, starts = command.split(), [each.split() for each in self.allow]
+        return any(words[: len(start)] == start and not any(map(_may_write, words[len(start) :])) for start in starts)
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """Run the command, and return its end and its output: both streams, in the order in which they came."""
         command = _command(arguments)
-        folder = self._folder / name_of(context.session.key)
+        folder = self.folder / name_of(context.session.key)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         ended = await program.run(
             ("/bin/sh", "-c", command),
             folder=folder,
             environment=_environment(folder),
-            seconds=self._seconds,
-            clock=self._clock,
+            seconds=self.seconds,
+            clock=self.clock,
         )
-        return _told(ended, self._seconds, self._redact)
+        return _told(ended, self.seconds, self.redact)
 
 
 def _told(ended: program.ProgramResult, seconds: float, redact: Callable[[str], str]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import Struct
+
 from gateway.agent.skills.catalogue import MARK, Skills
 from gateway.agent.skills.skill import FILE, Skill, named, read
 from gateway.agent.tools.base import HiddenTool, Result, ToolContext, schema
@@ -18,7 +20,7 @@ _ALWAYS: Final = ("skill", "read_file")  # whatever a skill allows: they show th
 _LISTED: Final = 50  # files
 
 
-class SkillTool:
+class SkillTool(Struct, frozen=True):
     """A loaded skill's body is the operator's word, or was read by a person who said yes to it. A proposal is kept by
     the same name once, however often it is repeated."""
 
@@ -33,8 +35,7 @@ class SkillTool:
     needs = MARK
     timeout = 20.0
 
-    def __init__(self, skills: Skills) -> None:
-        self._skills = skills
+    skills: Skills
 
     def question(self, arguments: Mapping[str, Any]) -> str | None:
         """The whole text of a skill that is proposed, line by line, with nothing hidden."""
@@ -50,8 +51,8 @@ class SkillTool:
             if arguments.get("text"):
                 if key.user is None and context.session.chat_type != "direct" and not context.admin:
                     raise ToolError("What holds for several people is proposed in the turn of an admin; say so.")
-                return await self._skills.keep(key, _proposed(arguments))
-            skill = await self._skills.load(key, name)
+                return await self.skills.keep(key, _proposed(arguments))
+            skill = await self.skills.load(key, name)
         except UserError as error:
             raise ToolError(str(error)) from None
         if skill is None:
@@ -59,7 +60,7 @@ class SkillTool:
         return Result(text=_body(skill), only=None if skill.tools is None else (*_ALWAYS, *skill.tools))
 
     async def _near(self, context: ToolContext, words: str) -> str:
-        described = self._skills.described(await self._skills.decided(context.session.key))
+        described = self.skills.described(await self.skills.decided(context.session.key))
         fitting = best(words, [HiddenTool(name=name, description=text) for name, text in described.items()])
         if not fitting:
             raise ToolError(f"There is no skill {words[:100]!r} here, and none that fits these words.")

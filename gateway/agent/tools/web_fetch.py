@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from msgspec import Struct
 from pydantic import Field
 
 from gateway import __version__
@@ -56,7 +57,7 @@ class WebSearchSettings(Section):
     timeout: Seconds = Field(15, description="seconds for a search")
 
 
-class WebFetchTool:
+class WebFetchTool(Struct, frozen=True):
     """Fetches a page and gives its text. `downloader` is made with the first page: aiohttp's client takes a seventh of
     the program's start. `aside` reads the fetched page."""
 
@@ -71,17 +72,16 @@ class WebFetchTool:
     brings = "the page {url}"
     result_chars = 40_000  # some 10,000 tokens: a longer page is read in parts
 
-    def __init__(self, downloader: Callable[[], Downloader], aside: RunsAside, *, seconds: float = 20.0) -> None:
-        self.timeout = seconds + 15.0  # its own limit comes first, and says more
-        self._made = cache(downloader)
-        self._aside = aside
+    downloader: Callable[[], Downloader]
+    aside: RunsAside
+    timeout: float = 35.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """The text of the page, in a frame that says whose it is."""
         address: str = arguments["url"].strip()
-        came = await self._made().get(address if "://" in address else f"https://{address}")
+        came = await self.downloader().get(address if "://" in address else f"https://{address}")
         try:
-            page = await self._aside(imported("gateway.agent.files.page:page_text"), came)
+            page = await self.aside(imported("gateway.agent.files.page:page_text"), came)
         except TookTooLong:
             raise ToolError("The page could not be read in time: it is too large or too strange.") from None
         if page is None:
@@ -99,6 +99,7 @@ def make(host: ToolHost) -> WebFetchTool | None:
     if not settings.enabled:
         return None
 
+    @cache
     def downloader() -> Downloader:
         made: Downloader = imported("gateway.runtime.download:Downloader")(
             clock=host.clock,
@@ -110,7 +111,7 @@ def make(host: ToolHost) -> WebFetchTool | None:
         )
         return made
 
-    return WebFetchTool(downloader, host.aside, seconds=settings.timeout)
+    return WebFetchTool(downloader, host.aside, settings.timeout + 15.0)  # its own limit comes first, and says more
 
 
 def make_search(host: ToolHost) -> Tool | None:
@@ -120,7 +121,10 @@ def make_search(host: ToolHost) -> Tool | None:
         return None
     _, search = imported("gateway.agent.search.plugin:opened")(settings, host.clock)
     made: Tool = imported("gateway.agent.search.tool:WebSearchTool")(
-        search, host.redact, most=settings.results, seconds=settings.timeout
+        search,
+        host.redact,
+        most=settings.results,
+        timeout=settings.timeout + 5.0,  # its own limit says more
     )
     return made
 
