@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, pairwise
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -28,11 +28,6 @@ from gateway.providers.base import ModelRequest, ModelSpec, ToolChoice
 
 BEFORE: Final = 1  # messages of a request in front of the conversation: the system prompt
 _MARKED_MESSAGES: Final = 3  # the last ones, beside the system prompt: four marks are allowed in all
-Obstacle = Literal[
-    "another summariser", "nothing sent", "another model", "no cache", "cold", "another session", "another prefix",
-    "no room",
-]  # fmt: skip
-
 _LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3_600.0}  # seconds, by `model.cache_ttl`
 # Anthropic's prices beside that of plain input ("Prompt caching" in its documentation).
 _READ, _WRITE, _WRITE_HOUR = 0.1, 1.25, 2.0
@@ -187,7 +182,7 @@ def obstacle(
     count: int,
     added: int,
     now: float,
-) -> Obstacle | None:
+) -> str | None:
     """Why a request that repeats `sent` would find no warm cache, or not fit; None if it would.
 
     `helpers`: the models for summaries, in order. `count`: messages of the transcript now. `added`: tokens after the

@@ -50,6 +50,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     _kept: set[str] = field(default_factory=set)
 
     async def ask(self) -> None:
+        """Put all questions of the step to the person at once."""
         names = {
             call_id: self._name(call_id) for call_id, question in self.asked.items() if self._asks(call_id, question)
         }
@@ -66,6 +67,7 @@ class Gate(Struct, frozen=True, kw_only=True):
                 said = ""
 
     async def open(self, call: ToolCall) -> None:
+        """Return when the call may take effect, and that is on record. Raises ToolDenied."""
         if call["id"] in self.asked:
             await self._allowed(call["id"])
         if not self.repeatable(call):

@@ -12,9 +12,9 @@ of them, costs nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 from msgspec import Struct
@@ -51,11 +51,9 @@ _FORGEABLE: Final = re.compile(r"\[(?=(?:Added by the program|End of the quotes)
 _SPEAKERS: Final = {"user": "the person", "assistant": "you"}
 
 
-class Holding(Protocol):
-    """For each value the originals of the caller's conversations that hold it, oldest first: the oldest and up to
-    `limit` of the newest."""
-
-    async def __call__(self, values: Sequence[str], limit: int) -> Sequence[Sequence[Found]]: ...
+Holding = Callable[[Sequence[str], int], Awaitable[Sequence[Sequence[Found]]]]
+"""For each value the originals of the caller's conversations that hold it, oldest first: the oldest and up to so many
+of the newest."""
 
 
 class Quoting(Struct, frozen=True, kw_only=True):

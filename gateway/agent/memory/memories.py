@@ -71,7 +71,8 @@ class Memories(Struct, frozen=True, kw_only=True):
 
 class TurnMemory(Struct, frozen=True):
     """The memory as a turn's tool uses it. The source of a new fact is the message that the turn answers. `origin`
-    says whose words a new text is."""
+    says whose words a new text is. Each change returns a sentence for the model, and raises ToolError for one that
+    cannot be made."""
 
     memories: Memories
     session: Session
@@ -79,14 +80,15 @@ class TurnMemory(Struct, frozen=True):
     origin: Callable[[str], str] = lambda _: ""
 
     async def add(self, about: About, text: str) -> str:
+        """Remember a text."""
         return await self._edited(lambda edit, memory: edit.add(memory, about, text), text)
 
     async def replace(self, words: str, text: str) -> str:
-        """Replace the fact that has these words, or this #number. Raises ToolError."""
+        """Replace the fact that has these words, or this #number."""
         return await self._edited(lambda edit, memory: edit.replace(memory, words, text), text)
 
     async def remove(self, words: str) -> str:
-        """Forget the fact with these words, or this #number. Raises ToolError."""
+        """Forget the fact with these words, or this #number."""
         return await self._edited(lambda edit, memory: edit.remove(memory, words))
 
     async def search(self, words: str, limit: int) -> Sequence[Fact]:

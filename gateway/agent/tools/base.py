@@ -19,13 +19,13 @@ from msgspec import Struct, field
 
 from gateway.agent.background import BackgroundCommands
 from gateway.agent.delegation import Order
+from gateway.agent.memory.memories import TurnMemory
 from gateway.agent.provenance import Kept, Provenance
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
 from gateway.domain.adapter import HasTopics
 from gateway.domain.approval import Choices, Labels, Verdict
 from gateway.domain.chat import KeptFile, Source
-from gateway.domain.memory import About, Fact
 from gateway.domain.message import Message
 from gateway.domain.reminder import Reminder, ReminderKind, WhenLate
 from gateway.domain.session import Session, Todo
@@ -38,18 +38,12 @@ from gateway.store.records import Found, Passage
 S = TypeVar("S", bound=Section)
 
 
-class Recall(Protocol):
-    """Search in the conversations of the caller: the passages that answer best, best first."""
+Recall = Callable[[str, int], Awaitable[Sequence[Passage]]]
+"""Search for words in the conversations of the caller: so many passages that answer best, best first."""
 
-    async def __call__(self, words: str, limit: int) -> Sequence[Passage]: ...
-
-
-class Around(Protocol):
-    """A message of the caller's conversations by its id, with what was said before and after it, oldest first; empty if
-    there is none."""
-
-    async def __call__(self, message_id: str, reach: int) -> Sequence[Found]: ...
-
+Around = Callable[[str, int], Awaitable[Sequence[Found]]]
+"""A message of the caller's conversations by its id, with as many before and after it, oldest first; empty if there is
+none."""
 
 Unindexed = Callable[[], Awaitable[int]]
 """The number of messages that no search finds yet, because an upgrade's index is still being made."""
@@ -120,23 +114,6 @@ class Polls(Protocol):
         """End the poll of this question; returns its counts. Raises ToolError."""
 
 
-class MemoryAccess(Protocol):
-    """The memory of the caller's conversation. The source of a new fact is the message that the turn answers. Each
-    change returns a sentence for the model, and raises ToolError for one that cannot be made."""
-
-    async def add(self, about: About, text: str) -> str:
-        """Remember a text."""
-
-    async def replace(self, words: str, text: str) -> str:
-        """Replace the fact that has these words."""
-
-    async def remove(self, words: str) -> str:
-        """Forget the fact with these words."""
-
-    async def search(self, words: str, limit: int) -> Sequence[Fact]:
-        """The facts that fit best, best first."""
-
-
 class HiddenTool(Struct, frozen=True, kw_only=True):
     """A tool that has no room in the prompt."""
 
@@ -185,11 +162,9 @@ Delegates = Callable[[Order], Awaitable[str]]
 """Hands a task to a helper; returns its answer, or at once that it works in the background."""
 
 
-class AsksPerson(Protocol):
-    """Put a question to the caller in the middle of a call, and wait: for one of two `labels`, a yes and a no; or
-    without them for words, among `choices`. Returns the decision, and the words."""
-
-    async def __call__(self, text: str, labels: Labels | None, choices: Choices) -> tuple[Verdict, str]: ...
+AsksPerson = Callable[[str, Labels | None, Choices], Awaitable[tuple[Verdict, str]]]
+"""Puts a question to the caller in the middle of a call, and waits: for one of two labels, a yes and a no; or without
+them for words, among the choices. Returns the decision, and the words."""
 
 
 Buys = Callable[..., AbstractAsyncContextManager[Callable[..., None]]]
@@ -208,7 +183,7 @@ class ToolContext(Struct, kw_only=True):
     unindexed: Unindexed = _all_found
     files: Files
     reminders: ReminderBook
-    memory: MemoryAccess | None = None
+    memory: TurnMemory | None = None
     source: Source | None = None  # the person whom the turn answers
     polls: Polls | None = None
     delegate: Delegates | None = None

@@ -11,11 +11,12 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2s
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from msgspec import Struct
 
+from gateway.agent.gate import Gate
 from gateway.agent.provenance import Provenance
 from gateway.agent.tools.arguments import parsed
 from gateway.agent.tools.base import NeedsApproval, Question, Result, ToolContext
@@ -64,20 +65,6 @@ def untraced(_: ToolCall) -> AbstractContextManager[Callable[[str], None]]:
 
 
 EngineTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
-
-
-class Gate(Protocol):
-    """Stands before the calls of a step in which a person is asked."""
-
-    @property
-    def asked(self) -> Mapping[str, Question]:
-        """The questions by call id."""
-
-    async def ask(self) -> None:
-        """Put all questions of the step to the person at once."""
-
-    async def open(self, call: ToolCall) -> None:
-        """Return when the call may take effect, and that is on record. Raises ToolDenied."""
 
 
 class ToolRuntime(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.agent.auxiliary import AuxiliaryModel, asked_aside
-from gateway.agent.caching import Obstacle, Prefix, Sent, obstacle, prompt, repeated
+from gateway.agent.caching import Prefix, Sent, obstacle, prompt, repeated
 from gateway.agent.caps import Caps
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
@@ -53,7 +53,7 @@ SENT = Sent(
 )
 
 
-def judge(sent: Sent | None = SENT, **changes: Any) -> Obstacle | None:
+def judge(sent: Sent | None = SENT, **changes: Any) -> str | None:
     """The obstacle to repeating `sent` 100 s later with one more message, but for what is changed."""
     usual: dict[str, Any] = {"session": SESSION, "spec": MAIN, "helpers": [MAIN], "count": 4, "added": 2_000}
     return obstacle(sent, **{**usual, "now": 1_100.0, **changes})
@@ -82,7 +82,7 @@ def test_after_an_answer_of_a_model_that_caches_the_prefix_is_warm() -> None:
         ("no room", SENT, {"added": 3_489}),
     ],
 )
-def test_every_reason_not_to_repeat_a_request(expected: Obstacle, sent: Sent | None, changes: dict[str, Any]) -> None:
+def test_every_reason_not_to_repeat_a_request(expected: str, sent: Sent | None, changes: dict[str, Any]) -> None:
     assert judge(sent, **changes) == expected
 
 
