@@ -90,7 +90,6 @@ class Agents(Struct, kw_only=True):
             steps=steps,
             observer=observer,
             reply=reply,
-            clock=self.metering.clock,
             points=self.sessions.points,
             purpose=purpose,
             also=also,

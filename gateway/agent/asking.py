@@ -24,7 +24,6 @@ from gateway.domain.chat import NO_TERMS, Terms
 from gateway.domain.message import Message, ToolCall, assistant
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, ReasoningDelta, StopReason, TextDelta
-from gateway.runtime.clock import Clock
 from gateway.runtime.errors import (
     ContentRefused,
     ContextOverflow,
@@ -63,7 +62,6 @@ class Asking(Struct, kw_only=True):
     steps: ToolSteps
     observer: Observer
     reply: Reply
-    clock: Clock
     points: Points
     purpose: Purpose = "turn"
     also: Sequence[ModelSpec] = ()  # who is asked where no other model answers
@@ -194,7 +192,7 @@ class Asking(Struct, kw_only=True):
             completed = replace(completed, text=said, tool_calls=())
         if completed.tool_calls:
             completed = replace(completed, tool_calls=_distinct(completed.tool_calls))
-        conversation.add(await conversation.measured_aside(message_of(completed)), self.clock.now())
+        conversation.add(await conversation.measured_aside(message_of(completed)), self.metering.clock.now())
         self.partial_text = ""
         return completed
 
@@ -227,7 +225,7 @@ class Asking(Struct, kw_only=True):
         if (plugged := self.fitting.plugged) is not None:
             await plugged.asked(session, spec, request.messages)
         text, begun, completed, bound = "", False, None, Bound(max_tokens)
-        asked_at = self.clock.monotonic()
+        asked_at = self.metering.clock.monotonic()
         enter = partial(self._enter, conversation)
         call = self.metering.call(spec, request, session, self.purpose, enter, prompt_tokens=prompt_tokens, least=least)
         async with call:

@@ -20,7 +20,6 @@ from gateway.domain.message import Message, user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.providers.base import READ_TIMEOUT, Completed, ModelRequest, ModelSpec
-from gateway.runtime.clock import Clock
 from gateway.runtime.errors import (
     ContextOverflow,
     GatewayError,
@@ -32,7 +31,6 @@ from gateway.runtime.errors import (
     SummaryRefused,
 )
 from gateway.runtime.structs import replace
-from gateway.store.port import SessionStore
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +50,6 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
     live: Callable[[], ModelSpec]
     prefix: Prefix
     charge: Callable[[LedgerEntry], None]
-    clock: Clock
 
     @property
     def context_length(self) -> int:
@@ -94,7 +91,7 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
             helpers=self.metering.models.helpers(self.purpose, live),
             count=len(messages),
             added=added + max_tokens,
-            now=self.clock.monotonic(),
+            now=self.metering.clock.monotonic(),
         )
         if sent is None or reason is not None:
             log.debug("not_aligned", purpose=self.purpose, reason=reason)
@@ -139,13 +136,7 @@ def _unhurried(spec: ModelSpec) -> ModelSpec:
 
 
 async def asked_aside(
-    session: Session,
-    live: ModelSpec,
-    metering: Metering,
-    store: SessionStore,
-    clock: Clock,
-    request: ModelRequest,
-    purpose: Purpose = "title",
+    session: Session, live: ModelSpec, metering: Metering, request: ModelRequest, purpose: Purpose = "title"
 ) -> str:
     """The answer to a small request beside a conversation, which pays for it; "" if there was none. `live`: the
     conversation's model. Raises StoreUnavailable."""
@@ -157,10 +148,9 @@ async def asked_aside(
         live=lambda: live,
         prefix=Prefix(),
         charge=calls.append,
-        clock=clock,
     )
     try:
-        async with clock.limit(_ASIDE_SECONDS):
+        async with metering.clock.limit(_ASIDE_SECONDS):
             completed, _ = await auxiliary.completed(request)
         return completed.text
     except (TimeoutError, GatewayError) as error:
@@ -168,4 +158,4 @@ async def asked_aside(
         return ""
     finally:
         if calls:
-            await store.charge(session, calls)
+            await metering.store.charge(session, calls)

@@ -18,9 +18,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Embedded, Embeds, ModelSpec
-from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ProviderError, ProviderUnavailable, SessionNotFound, SpendCapReached
-from gateway.store.port import Store
 from gateway.store.records import Meaning, Passage, Unembedded, Vector
 from gateway.store.shared.vectors import NONE, packed
 
@@ -43,9 +41,7 @@ class Embeddings(Struct, kw_only=True):
 
     spec: ModelSpec
     server: Embeds
-    store: Store
     metering: Metering
-    clock: Clock
     redact: Callable[[str], str]
     holder: str
     _length: int = 0  # bytes of a vector, once it is known
@@ -54,13 +50,13 @@ class Embeddings(Struct, kw_only=True):
 
     async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
         """As the store's, by words and by meaning."""
-        return await self.store.search(words, key, limit, await self.meaning(words, key))
+        return await self.metering.store.search(words, key, limit, await self.meaning(words, key))
 
     async def meaning(self, words: str, key: SessionKey | None) -> Meaning | None:
         """What words mean, for a search of the store; None: it cannot be known now. `key`: whose session pays."""
         if self._rests or not words.strip():
             return None
-        known = await self.store.sessions(key, 1) if key is not None else ()
+        known = await self.metering.store.sessions(key, 1) if key is not None else ()
         try:
             (vector,) = await self._embed([words], known[0] if known else None, _ASKED)
         except (ProviderError, TimeoutError, SpendCapReached) as error:
@@ -70,10 +66,10 @@ class Embeddings(Struct, kw_only=True):
 
     async def look(self) -> None:
         """Give vectors to some messages that have none."""
-        if self._rests or not await self.store.hold(_LEASE, self.holder, _SECONDS + LOOK_FOR_VECTORS):
+        if self._rests or not await self.metering.store.hold(_LEASE, self.holder, _SECONDS + LOOK_FOR_VECTORS):
             return
         for _ in range(_BATCHES):
-            missing = await self.store.unembedded(self.spec.name, self._length, _BATCH)
+            missing = await self.metering.store.unembedded(self.spec.name, self._length, _BATCH)
             if not missing:
                 return
             try:
@@ -81,12 +77,12 @@ class Embeddings(Struct, kw_only=True):
             except (ProviderError, TimeoutError, SpendCapReached) as error:
                 self._failed(error)
                 return
-            await self.store.hold(_LEASE, self.holder, _SECONDS + LOOK_FOR_VECTORS)
-            await self.clock.sleep(_PAUSE)
+            await self.metering.store.hold(_LEASE, self.holder, _SECONDS + LOOK_FOR_VECTORS)
+            await self.metering.clock.sleep(_PAUSE)
 
     async def probe(self) -> int:
         """Return how many numbers the server gives for a text. Raises ProviderError and TimeoutError."""
-        async with self.clock.limit(_SECONDS):
+        async with self.metering.clock.limit(_SECONDS):
             return len((await self.server.embed(self.spec, ["ready"])).vectors[0])
 
     async def _keep(self, missing: Sequence[Unembedded]) -> None:
@@ -95,12 +91,12 @@ class Embeddings(Struct, kw_only=True):
         vectors: list[Vector] = []
         if texts:
             try:
-                session = await self.store.session(missing[0].session_id)
+                session = await self.metering.store.session(missing[0].session_id)
             except SessionNotFound:  # it was forgotten meanwhile
                 session = None
             vectors = await self._embed([each.text for each in texts.values()], session, _SECONDS)
         kept = {each.message_id: NONE for each in missing} | dict(zip(texts, vectors, strict=True))
-        await self.store.keep_vectors(self.spec.name, missing[0].key, kept)
+        await self.metering.store.keep_vectors(self.spec.name, missing[0].key, kept)
 
     async def _embed(self, texts: Sequence[str], session: Session | None, seconds: float) -> list[Vector]:
         """The vectors of texts; NONE for one that the server will not take."""
@@ -117,7 +113,7 @@ class Embeddings(Struct, kw_only=True):
     async def _asked(self, texts: Sequence[str], session: Session | None, seconds: float) -> list[Vector]:
         told = [self.redact(text)[:_LONGEST] for text in texts]
         if session is None:
-            async with self.clock.limit(seconds):
+            async with self.metering.clock.limit(seconds):
                 answer = await self.server.embed(self.spec, told)
         else:
             answer = await self.paid(told, session, self.metering, seconds)
@@ -138,7 +134,7 @@ class Embeddings(Struct, kw_only=True):
         async with metering.paying(session, most * 2) as paid:
             usage: CanonicalUsage | None = counted
             try:
-                async with self.clock.limit(seconds):
+                async with self.metering.clock.limit(seconds):
                     answer = await self.server.embed(self.spec, told)
                 usage = CanonicalUsage(input_tokens=answer.tokens) if answer.tokens else counted
             except ProviderError as error:
@@ -146,18 +142,18 @@ class Embeddings(Struct, kw_only=True):
                 raise
             finally:  # a call that was too slow may be billed, too
                 if usage is not None:
-                    entry = self.metering.models.entry(self.clock.now(), "embedding", self.spec, usage)
+                    entry = self.metering.models.entry(self.metering.clock.now(), "embedding", self.spec, usage)
                     paid(entry.cost_usd)
-                    await self.store.charge(session, [entry])
+                    await self.metering.store.charge(session, [entry])
         return answer
 
     @property
     def _rests(self) -> bool:
-        return self.clock.monotonic() < self._rests_until
+        return self.metering.clock.monotonic() < self._rests_until
 
     def _failed(self, error: Exception) -> None:
         """Leave the server alone for a while, and log that once."""
-        self._rests_until = self.clock.monotonic() + _REST
+        self._rests_until = self.metering.clock.monotonic() + _REST
         if not self._warned:
             log.warning("searches_by_words_alone", model=self.spec.name, reason=str(error) or "it does not answer")
         self._warned = True

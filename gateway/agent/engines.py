@@ -20,7 +20,6 @@ from gateway.context.guard import GuardedEngine, is_ours
 from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
 from gateway.providers.base import ModelSpec
-from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ProviderUnavailable
 
 StartReason = Literal["new", "resume", "compression", "reset", "switch", "preparation"]
@@ -49,7 +48,6 @@ class Engines(Struct, frozen=True, kw_only=True):
     factory: Callable[[], ContextEngine]
     builtin: Callable[[], ContextEngine]
     metering: Metering
-    clock: Clock
     home: Path
     capacity: int = 1_024
     _held: OrderedDict[str, EngineSession] = field(default_factory=OrderedDict)
@@ -122,7 +120,7 @@ class Engines(Struct, frozen=True, kw_only=True):
     @property
     def out_of_reach(self) -> str:
         """The name of an engine that may keep copies and has no way to forget them; "": there are none."""
-        engine = GuardedEngine(self.factory(), log=log, clock=self.clock)
+        engine = GuardedEngine(self.factory(), log=log, clock=self.metering.clock)
         return "" if engine.can_forget else engine.engine.name
 
     async def forget(self, session: Session, texts: Sequence[str]) -> None:
@@ -152,9 +150,8 @@ class Engines(Struct, frozen=True, kw_only=True):
             live=lambda: held.spec,
             prefix=prefix,
             charge=charge or ledger.append,
-            clock=self.clock,
         )
-        engine = GuardedEngine((make or self.factory)(), log=log, clock=self.clock)
+        engine = GuardedEngine((make or self.factory)(), log=log, clock=self.metering.clock)
         held = EngineSession(
             session=session, engine=engine, spec=spec, auxiliary=auxiliary, prefix=prefix, ledger=ledger
         )

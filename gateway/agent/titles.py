@@ -22,9 +22,7 @@ from gateway.domain.message import Message, is_request, last_requests, said_in, 
 from gateway.domain.notes import TITLE_REQUEST
 from gateway.domain.titles import clipped, name_in
 from gateway.providers.base import ModelRequest
-from gateway.runtime.clock import Clock
 from gateway.runtime.tasks import Background
-from gateway.store.port import SessionStore
 
 log = structlog.get_logger(__name__)
 
@@ -43,9 +41,7 @@ quotation marks, no full stop, nothing before it or after it."""
 class Titles(Struct, frozen=True, kw_only=True):
     """Asks for titles."""
 
-    store: SessionStore
     background: Background
-    clock: Clock
     redact: Callable[[str], str]
 
     def due(self, conversation: Conversation, said: Inbound, metering: Metering) -> bool:
@@ -69,9 +65,9 @@ class Titles(Struct, frozen=True, kw_only=True):
     async def _name(self, conversation: Conversation, metering: Metering) -> None:
         session = conversation.stored.session
         request = ModelRequest(messages=self._asked(conversation.stored.messages), max_tokens=_MOST_OUTPUT)
-        answer = await asked_aside(session, conversation.spec, metering, self.store, self.clock, request)
+        answer = await asked_aside(session, conversation.spec, metering, request)
         if title := name_in(self.redact(answer)):
-            await self.store.note_title(session, title)
+            await metering.store.note_title(session, title)
 
     def _asked(self, messages: tuple[Message, ...]) -> list[Message]:
         """The request: the last two exchanges, each message cut."""

@@ -513,20 +513,15 @@ def _titles(base: _Base, models: Models) -> Titles | None:
     """What names conversations; None where that is off, or no model can."""
     if not base.config.sessions.titles or all(each.only_model for each in models.plugins.values()):
         return None
-    titles: Titles = import_module("gateway.agent.titles").Titles(
-        store=base.store, background=base.background, clock=base.clock, redact=base.redact
-    )
+    titles: Titles = import_module("gateway.agent.titles").Titles(background=base.background, redact=base.redact)
     return titles
 
 
 def _dictation(base: _Base, metering: Metering) -> Dictation | None:
-    config, clock = base.config, base.clock
-    transcriber = configured_transcriber(config, clock)
+    transcriber = configured_transcriber(base.config, base.clock)
     if transcriber is None:
         return None
-    return Dictation(
-        store=base.store, transcriber=transcriber, settings=config.transcription, metering=metering, clock=clock
-    )
+    return Dictation(store=base.store, transcriber=transcriber, settings=base.config.transcription, metering=metering)
 
 
 def _embeddings(base: _Base, metering: Metering) -> Embeddings | None:
@@ -540,9 +535,7 @@ def _embeddings(base: _Base, metering: Metering) -> Embeddings | None:
     return Embeddings(
         spec=spec,
         server=server,
-        store=base.store,
         metering=metering,
-        clock=base.clock,
         redact=base.redact,
         holder=base.ids.new("v"),
     )
@@ -593,15 +586,12 @@ def _sessions(base: _Base, metering: Metering, toolbox: Toolbox, parts: Parts) -
         factory=parts.engine or registry.factory(config.context.engine),
         builtin=builtin[Compressor.name],
         metering=metering,
-        clock=clock,
         home=config.home / "engines",
     )
     memories = Memories(
         store=store, clock=clock, redact=base.redact, settings=config.memory, zone=config.sessions.expiry.zone
     )
-    flushes = Flushes(
-        memories=memories, metering=metering, background=base.background, clock=clock, holder=base.ids.new("f")
-    )
+    flushes = Flushes(memories=memories, metering=metering, background=base.background, holder=base.ids.new("f"))
     preparations = Preparations(
         engines=engines,
         flushes=flushes,
@@ -784,7 +774,7 @@ def _suggestions(base: _Base) -> Suggestions | None:
     if not base.config.sessions.suggestions:
         return None
     suggestions: Suggestions = import_module("gateway.turns.suggestions").Suggestions(
-        store=base.store, outbox=base.outbox, background=base.background, clock=base.clock, redact=base.redact
+        store=base.store, outbox=base.outbox, background=base.background, redact=base.redact
     )
     return suggestions
 

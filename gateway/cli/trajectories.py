@@ -148,7 +148,6 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
         live=lambda: models.main,
         prefix=Prefix(),
         charge=ledger.append,
-        clock=clock,
     )
     name = " or ".join(spec.name for spec in helpers)
     return _Summariser(name=name, model=model, clock=clock, aclose=gateway.settings.aclose, ledger=ledger)

@@ -81,7 +81,7 @@ class Joining(Struct, kw_only=True):
             asked = user(f"<conversation>\n{talk}\n</conversation>\nOne word now.")
             system = _INSTRUCTIONS.format(persona=persona)
             request = ModelRequest(messages=[{"role": "system", "content": system}, asked], max_tokens=_MOST_OUTPUT)
-            text = await asked_aside(session, live, metering, self.store, self.clock, request, "listening")
+            text = await asked_aside(session, live, metering, request, "listening")
             if text.strip(" *`\"'.\n").lower() == "speak":
                 unasked = replace(
                     said, event_id=f"{JOINED}{said.event_id}", kind="message", text=UNASKED + said.text, own="",

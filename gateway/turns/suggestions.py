@@ -18,7 +18,6 @@ from gateway.domain.approval import command_meant
 from gateway.domain.chat import SAYS, Button, Outbound, SessionKey, in_a_line
 from gateway.domain.message import last_requests, said_in, text_of, user
 from gateway.providers.base import ModelRequest
-from gateway.runtime.clock import Clock
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.port import Documents, Store, under
@@ -42,7 +41,6 @@ class Suggestions(Struct, frozen=True, kw_only=True):
     store: Store
     outbox: Outbox
     background: Background
-    clock: Clock
     redact: Callable[[str], str]
 
     def begin(self, conversation: Conversation, rows: Sequence[Outbound], metering: Metering) -> None:
@@ -66,7 +64,7 @@ class Suggestions(Struct, frozen=True, kw_only=True):
             max_tokens=_MOST_OUTPUT,
         )
         session, live = conversation.stored.session, conversation.spec
-        text = await asked_aside(session, live, metering, self.store, self.clock, wanted)
+        text = await asked_aside(session, live, metering, wanted)
         lines = [in_a_line(line.strip(" \t-*•"), _LONGEST) for line in self.redact(text).splitlines()]
         texts = [each for each in dict.fromkeys(lines) if each and not _decides(each)][:_MOST]
         if not texts or await self.store.waiting(row.key, 1) or await self.store.running(row.key):

@@ -117,7 +117,6 @@ class Dictation(Struct, kw_only=True):
     transcriber: Transcriber
     settings: TranscriptionSettings
     metering: Metering
-    clock: Clock
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     def refusal(self, file: Attachment) -> str | None:
@@ -159,7 +158,7 @@ class Dictation(Struct, kw_only=True):
         assumed = seconds or min(self.settings.max_seconds, len(content) / _SLOWEST)
         bought = self.metering.buying(session, "transcription", self.transcriber, self._price(assumed), charge)
         async with self._room, bought as paid:
-            async with self.clock.limit(self.settings.timeout):
+            async with self.metering.clock.limit(self.settings.timeout):
                 transcript = await self.transcriber.transcribe(content, form, digest)
             paid(self._price(transcript.seconds or assumed), transcript.usage)
         try:  # behind the cost: nobody pays for words that are known already
@@ -189,7 +188,7 @@ class Dictation(Struct, kw_only=True):
             name="",
             mime="text/plain",
             size=len(content),
-            at=self.clock.now(),
+            at=self.metering.clock.now(),
         )
         await self.store.keep_file(key, file, content)
 

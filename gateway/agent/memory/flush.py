@@ -27,7 +27,6 @@ from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
 from gateway.providers.base import ModelRequest
-from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, StoreUnavailable, ToolError
 from gateway.runtime.metrics import Counter
 from gateway.runtime.tasks import Background
@@ -85,7 +84,6 @@ class Flushes(Struct, frozen=True, kw_only=True):
     memories: Memories
     metering: Metering
     background: Background
-    clock: Clock
     holder: str  # this process, among those that share the store
     _running: dict[str, SessionKey] = field(default_factory=dict)  # scopes by session
 
@@ -131,9 +129,9 @@ class Flushes(Struct, frozen=True, kw_only=True):
 
     async def _elsewhere(self, session: Session) -> None:
         try:
-            async with self.clock.limit(_LEASE):
+            async with self.metering.clock.limit(_LEASE):
                 while (await self.memories.store.session(session.id)).flushed_messages < session.message_count:
-                    await self.clock.sleep(_LOOK_AGAIN)
+                    await self.metering.clock.sleep(_LOOK_AGAIN)
         except TimeoutError:
             log.info("flush_elsewhere_not_ended", session=session.id)
         finally:
@@ -173,7 +171,6 @@ class Flushes(Struct, frozen=True, kw_only=True):
             live=lambda: models.of(session),
             prefix=Prefix(),
             charge=calls.append,
-            clock=self.clock,
         )
         memory = await self.memories.store.memory(scope)
         room = min(MOST_CHARS, auxiliary.context_length // _ROOM)
@@ -184,7 +181,7 @@ class Flushes(Struct, frozen=True, kw_only=True):
         if review.is_trivial:
             FLUSHES.count("trivial")
             return Findings(session=session, through=through)
-        now, zone = self.clock.now(), self.memories.zone
+        now, zone = self.metering.clock.now(), self.memories.zone
         asked = review.request(memory, redact, now, zone, alone=alone)
         request = ModelRequest(messages=asked, tools=[_SCHEMA], max_tokens=_MOST_OUTPUT)
         try:
@@ -226,7 +223,7 @@ class Flushes(Struct, frozen=True, kw_only=True):
     async def _flush(self, started: Started, messages: Sequence[Message], start: int) -> None:
         session, calls = started.session, list[LedgerEntry]()
         try:
-            async with self.clock.limit(_SECONDS):
+            async with self.metering.clock.limit(_SECONDS):
                 findings = await self.find(session, messages, start, calls)
                 if findings is not None:
                     await self.apply(findings)
@@ -243,7 +240,7 @@ class Flushes(Struct, frozen=True, kw_only=True):
     async def _settled(self, scope: SessionKey) -> None:
         names = [_name(session_id) for session_id, of in self._running.items() if of == scope]
         try:
-            async with self.clock.limit(_PATIENCE):
+            async with self.metering.clock.limit(_PATIENCE):
                 for name in names:
                     await self.background.ended(name)
         except TimeoutError:

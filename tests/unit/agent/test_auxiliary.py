@@ -181,15 +181,13 @@ def auxiliary(
     helper: ModelSpec | None = None,
     live: ModelSpec = MAIN,
 ) -> AuxiliaryModel:
-    clock = ManualClock()
     return AuxiliaryModel(
-        metering=metering(provider, clock, helper),
+        metering=metering(provider, ManualClock(), helper),
         purpose="compression",
         session=lambda: SESSION,
         live=lambda: live,
         prefix=prefix or Prefix(),
         charge=charged.append,
-        clock=clock,
     )
 
 
@@ -258,10 +256,10 @@ class Till:
 async def test_a_conversation_pays_for_the_small_request_beside_it(
     answer: Completed | Exception, text: str, charged: list[tuple[str, str, int]]
 ) -> None:
-    clock, till = ManualClock(), Till()
-    counted = metering(Answering(main=answer), clock)
+    till, counted = Till(), metering(Answering(main=answer), ManualClock())
+    counted.store = cast(Store, till)
     request = ModelRequest(messages=[user("Name it.")], max_tokens=9)
-    assert await asked_aside(SESSION, MAIN, counted, cast(Store, till), clock, request) == text
+    assert await asked_aside(SESSION, MAIN, counted, request) == text
     assert till.charged == charged
 
 
