@@ -224,7 +224,7 @@ class Asking(Struct, kw_only=True):
         self._told = not conversation.fresh.announced and self._home is not None and spec.place == self._home.place
         if (plugged := self.fitting.plugged) is not None:
             await plugged.asked(session, spec, request.messages)
-        text, begun, completed, bound = "", False, None, Bound(max_tokens)
+        text, begun, completed, most = "", False, None, longest(max_tokens)
         asked_at = self.metering.clock.monotonic()
         enter = partial(self._enter, conversation)
         call = self.metering.call(spec, request, session, self.purpose, enter, prompt_tokens=prompt_tokens, least=least)
@@ -235,15 +235,15 @@ class Asking(Struct, kw_only=True):
                     if not self._told:
                         await self._tell_who_answers(conversation)
                     text += event.text
-                    if (kept := bound.cut(text)) is not None:
-                        completed = self._cut(text[:kept], repeats=bound.repeats)
+                    if len(text) > most:  # what the call cost is not known then
+                        completed = self._said_once(Completed(text=text[:most], stop="length"))
                         break
                     # Only new words take the place of earlier ones: a person may see those already.
                     if begun := begun or bool(text.strip(_BLANK)):
                         self.partial_text = text
                         await self.reply.text(text)
                 elif isinstance(event, Completed):
-                    completed = self._said_once(event, bound) if event.stop == "length" else event
+                    completed = self._said_once(event) if event.stop == "length" else event
                 else:
                     self.observer.alive()
                     text = text if isinstance(event, ReasoningDelta) else ""
@@ -259,19 +259,12 @@ class Asking(Struct, kw_only=True):
         conversation.ledger.append(entry)
         self.spent.append(entry)
 
-    def _said_once(self, completed: Completed, bound: Bound) -> Completed:
-        """Return an answer that its limit ended, without what it repeated up to there."""
-        kept = bound.at_limit(completed.text)
-        if not bound.repeats or completed.tool_calls:
+    def _said_once(self, completed: Completed) -> Completed:
+        """Return an answer that a limit ended, without what it repeated up to there."""
+        if completed.tool_calls or (text := said_once(completed.text)) is None:
             return completed
         self.remarks.append(REPEATED)
-        return replace(completed, text=completed.text[:kept], stop="stop", original=None)
-
-    def _cut(self, text: str, *, repeats: bool) -> Completed:
-        """Return an answer that had to be ended; what the call cost is not known then."""
-        if repeats:
-            self.remarks.append(REPEATED)
-        return Completed(text=text, stop="stop" if repeats else "length")
+        return replace(completed, text=text, stop="stop", original=None)
 
     async def _note(
         self, conversation: Conversation, request: ModelRequest, usage: CanonicalUsage, asked_at: float
@@ -331,27 +324,14 @@ _TIMES: Final = 20  # that they come again
 _LONGEST: Final = 2_000  # characters of what is repeated
 
 
-class Bound(Struct):
-    """Watches an answer while it grows. `tokens`: the model's own limit, which its server keeps; None if it has
+def longest(tokens: int | None) -> int:
+    """How many characters an answer may have. `tokens`: the model's own limit, which its server keeps; None: it has
     none."""
-
-    tokens: int | None
-    repeats: bool = False  # why it was cut
-
-    def cut(self, text: str) -> int | None:
-        """How many characters of the answer so far to keep, if it must not go on; None if it may."""
-        longest = max(LONGEST, _OF_A_TOKEN * (self.tokens or 0))
-        return self.at_limit(text[:longest]) if len(text) > longest else None
-
-    def at_limit(self, text: str) -> int:
-        """Return how many characters are kept of an answer that its limit ended: what it repeated is said once."""
-        kept = _once(text)
-        self.repeats = kept is not None
-        return len(text) if kept is None else kept
+    return max(LONGEST, _OF_A_TOKEN * (tokens or 0))
 
 
-def _once(text: str) -> int | None:
-    """Return the length of a text without the repetition at its end; None: it has none."""
+def said_once(text: str) -> str | None:
+    """The text with what is repeated at its end said once; None: nothing is."""
     found = text.rfind(text[-_UNIT:], max(0, len(text) - _UNIT - _LONGEST), len(text) - 1)
     if found < 0:
         return None
@@ -361,4 +341,4 @@ def _once(text: str) -> int | None:
         return None
     while begin and text[begin - 1] == text[begin - 1 + period]:
         begin -= 1
-    return begin + period
+    return text[: begin + period]
