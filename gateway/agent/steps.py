@@ -139,9 +139,8 @@ class ToolSteps:
                 if ours:
                     await self.run(conversation, ours, step)
                 return True
-        names = [call["function"]["name"] for call in calls]
         self.observer.phase("running tools", step, at_work(calls))
-        self.toolbox.used(names)
+        self.toolbox.used([call["function"]["name"] for call in calls])
         refused = self._narrowed(conversation, calls)
         if self.plugged is not None:
             refused |= await self.plugged.refusals(conversation.stored.session, calls, refused)
@@ -151,7 +150,7 @@ class ToolSteps:
         if intents:
             await self.writer.begin_tools(conversation, intents)
             self.points("turn.tools_begun")
-        elif any(map(self._offer.refers, names)):
+        elif self._offer.refers(calls):
             await self.writer.record_step(conversation)
         await self._complete(conversation, calls, refused, asked)
         return False
@@ -177,7 +176,7 @@ class ToolSteps:
         asked = self._asked(conversation, left)
         if not asked and (behind := self._tools.intents(left)):  # they waited behind an answered question
             await self.writer.begin_tools(conversation, behind)
-        elif any(self._offer.refers(call["function"]["name"]) for call in left):
+        elif self._offer.refers(left):
             await self.writer.record_step(conversation)  # whatever killed the process, it was not this turn
         if begun:
             await self.files.show_left()

@@ -47,7 +47,7 @@ from gateway.agent.sessions import Sessions
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.steps import ToolSteps
 from gateway.agent.tools.base import Tool, ToolHost
-from gateway.agent.tools.offer import OWN, Caller, OfferRule, PlaceRule, Rule, Toolbox
+from gateway.agent.tools.offer import OWN, Caller, OfferRule, Rule, Toolbox, place_rule
 from gateway.agent.tools.runtime import untraced
 from gateway.agent.waking import Waking
 from gateway.agent.workspace.folders import Workspaces
@@ -564,18 +564,18 @@ def _own_places(config: Config) -> Sequence[Path]:
 
 def _tool_rules(base: _Base) -> list[Rule]:
     config = base.config
-    offered = OfferRule(
-        offered=config.tools.offered,
-        admins_only=config.tools.admins_only,
-        mail_ids=[name for name, adapter in base.adapters.items() if adapter.limits.mail_ids],
-    )
-    rules = [rule for rule in (offered, PlaceRule(lists=config.by_place("tools"))) if rule.says_something]
+    rules: list[Rule] = []
+    if config.tools.offered or config.tools.admins_only:
+        mail_ids = [name for name, adapter in base.adapters.items() if adapter.limits.mail_ids]
+        rules.append(OfferRule(offered=config.tools.offered, admins_only=config.tools.admins_only, mail_ids=mail_ids))
+    if lists := config.by_place("tools"):
+        rules.append(place_rule(lists))
     with_topics = {name for name, adapter in base.adapters.items() if isinstance(adapter, HasTopics)}
 
     def has_topics(name: str, caller: Caller) -> bool:
         return name != "topic" or (caller.source.chat_type != "direct" and caller.source.platform in with_topics)
 
-    return [*rules, has_topics] if config.tools.topics else [*rules]
+    return [*rules, has_topics] if config.tools.topics else rules
 
 
 def _sessions(base: _Base, metering: Metering, toolbox: Toolbox, parts: Parts) -> Sessions:

@@ -82,11 +82,6 @@ class OfferRule(Struct, frozen=True, kw_only=True):
     admins_only: Sequence[str] = ()
     mail_ids: Collection[str] = ()
 
-    @property
-    def says_something(self) -> bool:
-        """Whether the configuration holds such a rule."""
-        return bool(self.offered or self.admins_only)
-
     def __call__(self, name: str, caller: Caller) -> bool:
         """Whether the tool may be on offer to the caller."""
         if not caller.admin and self.admins_only and listed(name, self.admins_only):
@@ -98,21 +93,14 @@ class OfferRule(Struct, frozen=True, kw_only=True):
         return listed(name, names)
 
 
-class PlaceRule(Struct, frozen=True, kw_only=True):
-    """The rule of single chats: `lists` of tools, by place; the narrowest counts."""
+def place_rule(lists: Mapping[str, Sequence[str]]) -> Rule:
+    """The rule of single chats: lists of tools, by place; the narrowest counts."""
 
-    lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    @property
-    def says_something(self) -> bool:
-        """Whether the configuration holds such a rule."""
-        return bool(self.lists)
-
-    def __call__(self, name: str, caller: Caller) -> bool:
-        """Whether the tool may be on offer where the caller speaks."""
-        source = caller.source
-        found = narrowest(self.lists, source.platform, names(source)) if self.lists else None
+    def may(name: str, caller: Caller) -> bool:
+        found = narrowest(lists, caller.source.platform, names(caller.source))
         return found is None or listed(name, found.value)
+
+    return may
 
 
 def _closest_first(source: Source, *, mail_ids: bool) -> Iterator[str]:
@@ -167,15 +155,15 @@ class Offer(Struct, frozen=True, kw_only=True, dict=True):
         """Return the tokens that the schemas take of a prompt."""
         return sum([each.tokens for each in self.offered.values()])
 
-    def get(self, name: str) -> Tool | None:
-        """The tool of this name, if it is on offer and there."""
-        each = self._there(name)
-        return None if each is None else each.tool
+    def there(self, name: str) -> Offered | None:
+        """The tool of this name, if it is on offer and there, with what is known of it."""
+        each = self.offered.get(name)
+        return None if each is None or each.gone else each
 
-    def asking(self, name: str) -> NeedsApproval | None:
-        """The tool of this name, if a person must allow calls of it."""
-        each = self._there(name)
-        return None if each is None else each.asking
+    def get(self, name: str) -> Tool | None:
+        """The same, the tool alone."""
+        each = self.there(name)
+        return None if each is None else each.tool
 
     @cached_property
     def keepers(self) -> frozenset[str]:
@@ -184,7 +172,7 @@ class Offer(Struct, frozen=True, kw_only=True, dict=True):
 
     def kept(self, name: str, arguments: str) -> Kept | None:
         """What a call of the tool of this name keeps. Raises ToolError for arguments that cannot be read."""
-        each = self._there(name)
+        each = self.there(name)
         return None if each is None or each.keeping is None else each.keeping.kept(each.arguments.read(arguments))
 
     def brings(self, call: ToolCall) -> str:
@@ -200,18 +188,9 @@ class Offer(Struct, frozen=True, kw_only=True, dict=True):
             return ""  # it was not run
         return one_line(each.brings.format_map(defaultdict(str, arguments))[:_LONGEST_ORIGIN])
 
-    def refers(self, name: str) -> bool:
-        """Whether the tool of this name names the message that the turn answers."""
-        each = self._there(name)
-        return each is not None and each.refers
-
-    def _there(self, name: str) -> Offered | None:
-        each = self.offered.get(name)
-        return None if each is None or each.gone else each
-
-    def arguments(self, name: str, text: str) -> Mapping[str, Any]:
-        """The arguments of a call of a tool on offer. Raises ToolError with a sentence for the model."""
-        return self.offered[name].arguments.read(text)
+    def refers(self, calls: Iterable[ToolCall]) -> bool:
+        """Whether a tool of these calls names the message that the turn answers."""
+        return any((each := self.there(call["function"]["name"])) is not None and each.refers for call in calls)
 
     def why_not(self, name: str) -> str:
         """The reason why no tool of this name can be called, for the model."""

@@ -140,11 +140,12 @@ class ToolRuntime(Struct, frozen=True):
 
     def _question(self, call: ToolCall, admin: bool) -> Question | None:
         name = call["function"]["name"]
-        tool = self.offer.asking(name)
-        if tool is None or (tool.admins_only and not admin) or name in (self.lets or ()):
+        each = self.offer.there(name)
+        tool = each and each.asking
+        if each is None or tool is None or (tool.admins_only and not admin) or name in (self.lets or ()):
             return None
         try:
-            arguments = self.offer.arguments(name, call["function"]["arguments"])
+            arguments = each.arguments.read(call["function"]["arguments"])
             asked = tool.question(arguments)
             question = Question.about(*asked) if isinstance(asked, tuple) else Question(asked or "")
             text = question.text
@@ -203,11 +204,11 @@ class ToolRuntime(Struct, frozen=True):
                 await outputs.fit(results, [call["id"]])
 
     def _independent(self, call: ToolCall) -> bool:
-        tool = self.offer.get(call["function"]["name"])
-        if tool is None:
+        each = self.offer.there(call["function"]["name"])
+        if each is None:
             return True
-        beside = tool.read_only or hasattr(tool, "beside")
-        return beside and self.offer.asking(tool.name) is None and not self._is_guarded(tool.name)
+        beside = each.tool.read_only or hasattr(each.tool, "beside")
+        return beside and each.asking is None and not self._is_guarded(each.tool.name)
 
     async def _result(
         self, call: ToolCall, context: ToolContext, engine_tools: Mapping[str, EngineTool], *, allowed: bool
@@ -232,19 +233,19 @@ class ToolRuntime(Struct, frozen=True):
         if engine_tool is not None:
             arguments = parsed(call["function"]["arguments"])
             return await self._timed(name, _ENGINE_SECONDS, engine_tool(name, arguments))
-        tool = self.offer.get(name)
-        if tool is None:
+        each = self.offer.there(name)
+        if each is None:
             raise ToolError(self.offer.why_not(name))
-        arguments = self.offer.arguments(name, call["function"]["arguments"])
+        arguments = each.arguments.read(call["function"]["arguments"])
         if name in self.offer.keepers and not allowed:
             kept = self.offer.kept(name, call["function"]["arguments"])
             if kept is not None and (whose := context.provenance.to_ask(kept)):
                 raise ToolDenied(NOT_THEIRS.format(origin=whose))
         if self._is_guarded(name) and not allowed:
             raise ToolDenied(NOT_ALLOWED.format(name=name, most=_MOST_ASKED, size=_LONGEST_QUESTION))
-        if (asking := self.offer.asking(name)) is not None:
-            _check(asking, arguments, admin=context.admin, allowed=allowed)
-        return await self._timed(name, tool.timeout, tool.run(arguments, context))
+        if each.asking is not None:
+            _check(each.asking, arguments, admin=context.admin, allowed=allowed)
+        return await self._timed(name, each.tool.timeout, each.tool.run(arguments, context))
 
     async def _timed(self, name: str, seconds: float, work: Awaitable[object]) -> Result:
         try:
