@@ -74,10 +74,6 @@ class Compactor(Struct, frozen=True, kw_only=True):
     rescuer: Callable[[Conversation], Awaitable[GuardedEngine | None]]
     plugged: Plugged | None = None
 
-    def is_prepared(self, conversation: Conversation) -> bool:
-        """Whether an automatic compaction would publish at once, without asking a model."""
-        return self.preparations.ready(conversation) is not None
-
     async def run(
         self,
         conversation: Conversation,
@@ -130,7 +126,7 @@ class Compactor(Struct, frozen=True, kw_only=True):
         if prepared is not None:
             took, calls = prepared.seconds, prepared.calls
         compaction = self._compaction(conversation, report, transcript, trigger, focus)
-        compaction = replace(compaction, work=_work(_account(messages, transcript), calls, took))
+        compaction = replace(compaction, work=_work(messages, transcript, calls, took))
         await self._note_flushed(conversation, flush, prepared)
         await self.writer.continue_(conversation, transcript, compaction)
         self.points("compaction.published")
@@ -209,13 +205,11 @@ def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: Tok
     return transcript
 
 
-def _account(before: Sequence[Message], after: Sequence[Message]) -> PassWork:
-    done: PassWork = import_module("gateway.context.account").account(before, after)  # most turns compact nothing
-    return done
-
-
-def _work(done: PassWork, calls: Iterable[LedgerEntry], seconds: float) -> PassWork:
+def _work(
+    before: Sequence[Message], after: Sequence[Message], calls: Iterable[LedgerEntry], seconds: float
+) -> PassWork:
     """Return the account of a pass with the calls that were made for its notes."""
+    done: PassWork = import_module("gateway.context.account").account(before, after)  # most turns compact nothing
     calls = [each for each in calls if each.purpose != "memory"]
     costs = [each.cost_usd for each in calls]
     cost = None if None in costs else sum(filter(None, costs), 0.0)

@@ -66,7 +66,7 @@ class Fitting(Struct, kw_only=True):
     async def begin(self, conversation: Conversation) -> None:
         """Note that a compaction begins, and tell the person if it may take a while."""
         self.observer.phase("compacting")
-        if not self.compactor.is_prepared(conversation):
+        if self.compactor.preparations.ready(conversation) is None:  # else it publishes at once
             await self.observer.tell(feedback.compressing(conversation.stored.session.compaction_count + 1))
 
     async def tell(self, outcome: Outcome) -> None:

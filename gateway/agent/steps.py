@@ -141,9 +141,7 @@ class ToolSteps:
                 return True
         self.observer.phase("running tools", step, at_work(calls))
         self.toolbox.used([call["function"]["name"] for call in calls])
-        refused = self._narrowed(conversation, calls)
-        if self.plugged is not None:
-            refused |= await self.plugged.refusals(conversation.stored.session, calls, refused)
+        refused = await self._refused(conversation, calls, {})
         left = [call for call in calls if call["id"] not in refused]
         asked = self._asked(conversation, left)
         intents = self._tools.intents(left, asked)
@@ -169,9 +167,7 @@ class ToolSteps:
             for call in calls
             if call["id"] not in waiting and not self._tools.repeatable(call, begun=call["id"] in begun)
         }
-        results |= self._narrowed(conversation, calls)
-        if self.plugged is not None:
-            results |= await self.plugged.refusals(conversation.stored.session, calls, results)
+        results = await self._refused(conversation, calls, results)
         left = [call for call in calls if call["id"] not in results]
         asked = self._asked(conversation, left)
         if not asked and (behind := self._tools.intents(left)):  # they waited behind an answered question
@@ -182,6 +178,15 @@ class ToolSteps:
             await self.files.show_left()
         await self._complete(conversation, calls, results, asked)
         return len(calls) < len(still_open)
+
+    async def _refused(
+        self, conversation: Conversation, calls: Sequence[ToolCall], results: Mapping[str, Message]
+    ) -> dict[str, Message]:
+        """The results, and those of the calls that a skill or a plug-in refuses."""
+        results = {**results, **self._narrowed(conversation, calls)}
+        if self.plugged is not None:
+            results |= await self.plugged.refusals(conversation.stored.session, calls, results)
+        return results
 
     async def _returned(self, plugged: Plugged, conversation: Conversation, call: ToolCall, result: Result) -> Result:
         text = await plugged.returned(conversation.stored.session, call, result.text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import blake2s
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -53,35 +53,24 @@ class Waking(Struct, frozen=True, kw_only=True):
         """Let a conversation continue, once for each `cause`, a name that nothing else will ever have. `what` is the
         short line that the person of `source` sees and the model reads: "the command make test has ended". `text` is
         the result, for the model: foreign words, whoever wrote them."""
-        line, now = in_a_line(what, _LONGEST_LINE), self.clock.now()
-        inbound = Inbound(
-            event_id=f"{ENDED}{cause}",
-            source=source,
-            text=_framed(line, text),
-            kind="ended",
-            own="",
-            woke=line,
-            sent_at=now,
-        )
-        arrival = Arrival(inbound=inbound, key=key, at=now)
+        line = in_a_line(what, _LONGEST_LINE)
+        arrival = self._arrival(key, source, line, event_id=f"{ENDED}{cause}", kind="ended", text=_framed(line, text))
         await insist(lambda: self.store.accept([arrival], cap=_LANE), clock=self.clock, what="wake")
 
     async def told(self, key: SessionKey, source: Source, event: Event, cap: int) -> Acceptance:
         """Let a conversation continue with news from another program, unless `cap` items wait there. Raises
         StoreUnavailable."""
-        line, now = one_line(event.what, _LONGEST_LINE), self.clock.now()
-        inbound = Inbound(
-            event_id=f"{EVENT}{event.id}",
-            source=source,
-            text=_framed(line, event.text, TASK.format(task=event.task or USUAL_TASK)),
-            kind="event",
-            own="",
-            woke=line,
-            lets=event.lets,
-            sent_at=now,
-        )
-        (receipt,) = await self.store.accept([Arrival(inbound=inbound, key=key, at=now)], cap=cap)
+        line = one_line(event.what, _LONGEST_LINE)
+        text = _framed(line, event.text, TASK.format(task=event.task or USUAL_TASK))
+        name = f"{EVENT}{event.id}"
+        arrival = self._arrival(key, source, line, event_id=name, kind="event", text=text, lets=event.lets)
+        (receipt,) = await self.store.accept([arrival], cap=cap)
         return receipt.status
+
+    def _arrival(self, key: SessionKey, source: Source, line: str, **of_it: Any) -> Arrival:
+        """The item whose short line is this: none of its words are a person's."""
+        now = self.clock.now()
+        return Arrival(inbound=Inbound(source=source, own="", woke=line, sent_at=now, **of_it), key=key, at=now)
 
 
 def refuse_more(newest_first: Iterable[Message]) -> None:

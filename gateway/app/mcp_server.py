@@ -177,7 +177,7 @@ class PersonTools(Struct, frozen=True, kw_only=True):
         """What a program says is kept as its words, never as the person's."""
         now, said = self.shelf.clock.now(), [""]
         source = Source(message_id=_MESSAGE, session_id="", said_by=self.person.user, said_at=now)
-        edit = self.shelf.memories.edit_of(self.scope, source, alone=True, origin=self.person.program)
+        edit = self.shelf.memories.edit(self.person.chat, "direct", source, self.person.program)
 
         def step(memory: Memory) -> Memory:
             after, said[0] = edit.add(memory, "person", text)

@@ -227,7 +227,7 @@ class FileIntake(Struct, frozen=True, kw_only=True):
         """The words of a video; None if it has no sound, or nobody can extract it."""
         if self.dictation is None or self.frames is None or file.ref == file.preview:
             return None
-        if problem := self.dictation.refusal(replace(file, size=None)):
+        if problem := self.dictation.refusal(None, file.seconds):
             return Spoken(problem=problem)
         frames, most = self.frames, self.dictation.settings.max_seconds
 
@@ -369,7 +369,7 @@ class FileIntake(Struct, frozen=True, kw_only=True):
         if is_sound(file) and not reader.sounds:
             if self.dictation is None:
                 return Received(attachment=file, problem=no_sounds(reader.sounds))
-            refusal = self.dictation.refusal(file)
+            refusal = self.dictation.refusal(file.size, file.seconds)
             return None if refusal is None else Received(attachment=file, spoken=Spoken(problem=refusal))
         if file.kind == "image" and not (reader.sees or self.paints):
             return Received(attachment=file, problem=NO_PICTURES)

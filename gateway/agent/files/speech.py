@@ -21,7 +21,7 @@ from pydantic import Field
 
 from gateway.agent.caps import millionths
 from gateway.agent.metering import Metering
-from gateway.domain.chat import WORDS, Attachment, KeptFile, SessionKey
+from gateway.domain.chat import WORDS, KeptFile, SessionKey
 from gateway.domain.session import Session
 from gateway.domain.settings import Contradiction, Count, Dollars, Seconds, ServerSettings, Text, Texts
 from gateway.domain.speech import Transcriber, Transcript, recorded_seconds
@@ -119,9 +119,13 @@ class Dictation(Struct, kw_only=True):
     metering: Metering
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
-    def refusal(self, file: Attachment) -> str | None:
-        """Return the reason why a recording need not even be fetched; None: fetch it."""
-        return self._refusal(file.size, file.seconds)
+    def refusal(self, size: int | None, seconds: float | None) -> str | None:
+        """Return the reason why a recording of this size and length is not written down; None: it is."""
+        if seconds is not None and seconds > self.settings.max_seconds:
+            return TOO_LONG.format(most=lasting(self.settings.max_seconds))
+        if size is not None and size > self.settings.max_mb * 1024**2:
+            return TOO_LARGE.format(most=self.settings.max_mb)
+        return "it is empty" if size == 0 else None
 
     async def write_down(
         self, session: Session, digest: str, content: bytes, form: str, charge: Callable[[LedgerEntry], None]
@@ -132,7 +136,7 @@ class Dictation(Struct, kw_only=True):
             words = await self.known(session.key, digest)
             if words is None:
                 seconds = recorded_seconds(content, form)
-                if problem := self._refusal(len(content), seconds):
+                if problem := self.refusal(len(content), seconds):
                     return Spoken(problem=problem)
                 words = await self._written(session, digest, content, form, seconds, charge)
         except TimeoutError:
@@ -166,13 +170,6 @@ class Dictation(Struct, kw_only=True):
         except StoreUnavailable as error:  # it is paid for, and can be used now
             log.warning("words_not_kept", error=str(error))
         return transcript.words
-
-    def _refusal(self, size: int | None, seconds: float | None) -> str | None:
-        if seconds is not None and seconds > self.settings.max_seconds:
-            return TOO_LONG.format(most=lasting(self.settings.max_seconds))
-        if size is not None and size > self.settings.max_mb * 1024**2:
-            return TOO_LARGE.format(most=self.settings.max_mb)
-        return "it is empty" if size == 0 else None
 
     async def known(self, key: SessionKey, digest: str) -> str | None:
         """Return the words of a recording that was written down before; None: it was not. Raises StoreUnavailable."""

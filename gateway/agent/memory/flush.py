@@ -207,13 +207,15 @@ class Flushes(Struct, frozen=True, kw_only=True):
         if not findings.steps:
             return
         session = findings.session
-        edits = [self.memories.edit(session, step.source, step.origin) for step in findings.steps]
+        key, chat_type = session.key, session.chat_type
+        edits = [self.memories.edit(key, chat_type, step.source, step.origin) for step in findings.steps]
 
         def refused(error: ToolError) -> None:
             log.info("flush_refused", session=session.id, error=str(error))
 
-        scope = scope_of(session.key, session.chat_type)
-        await self.memories.change(scope, lambda memory: applied(memory, findings.steps, edits, refused))
+        await self.memories.change(
+            scope_of(key, chat_type), lambda memory: applied(memory, findings.steps, edits, refused)
+        )
 
     def _begin(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
         """Run one flush of a session, or join the one that is running."""

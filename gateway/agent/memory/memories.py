@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gateway.agent.memory.rules import Edit, Source, barring, change, found, used
 from gateway.agent.memory.snapshot import MemorySettings, snapshot
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import ChatType, SessionKey
 from gateway.domain.memory import About, Fact, Memory, is_alone, scope_of
 from gateway.domain.message import Message, is_request, note_of, own_words, text_of
 from gateway.domain.session import Session
@@ -52,14 +52,10 @@ class Memories(Struct, frozen=True, kw_only=True):
                 return after
         raise StoreUnavailable("Too many others are changing the memory; try again.")
 
-    def edit(self, session: Session, source: Source, origin: str = "") -> Edit:
-        """A step by which the message of `source` changes the memory of a session's scope. `origin`: of the new text,
-        as in a Fact."""
-        scope, alone = scope_of(session.key, session.chat_type), is_alone(session.key, session.chat_type)
-        return self.edit_of(scope, source, alone=alone, origin=origin)
-
-    def edit_of(self, scope: SessionKey, source: Source, *, alone: bool, origin: str = "") -> Edit:
-        """The same for any scope; `alone`: it is one person's."""
+    def edit(self, key: SessionKey, chat_type: ChatType, source: Source, origin: str = "") -> Edit:
+        """A step by which the message of `source` changes the memory of a conversation. `origin`: of the new text, as
+        in a Fact."""
+        scope, alone = scope_of(key, chat_type), is_alone(key, chat_type)
         return Edit(scope=scope, source=source, now=self.clock.now(), alone=alone, redact=self.redact, origin=origin)
 
     async def forget(self, scope: SessionKey, facts: Sequence[Fact], messages: Sequence[Source]) -> None:
@@ -100,7 +96,8 @@ class TurnMemory(Struct, frozen=True):
         return facts
 
     async def _edited(self, step: Callable[[Edit, Memory], tuple[Memory, str]], text: str = "") -> str:
-        edit = self.memories.edit(self.session, self._source(), self.origin(text) if text else "")
+        key, chat_type = self.session.key, self.session.chat_type
+        edit = self.memories.edit(key, chat_type, self._source(), self.origin(text) if text else "")
         said: list[str] = []
 
         def make(memory: Memory) -> Memory:
