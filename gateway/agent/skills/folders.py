@@ -22,7 +22,6 @@ from gateway.runtime.structs import replace
 
 MOST_FILES: Final = 500
 MOST_TOGETHER: Final = 20_000_000  # bytes of a skill's files
-UNSEEN: Final = (".git", "__MACOSX", "__pycache__", "node_modules")
 
 Contents = Mapping[str, tuple[bytes, bool]]
 """Files by their paths in a skill's folder, each with its bytes, and whether it may be run."""
@@ -59,7 +58,7 @@ class Folder(Struct, frozen=True):
         """The paths of the files in it. Raises UserError where there are too many, or one is a link or a device."""
         found, above = list[str](), "".join(f"{name}/" for name in self.below)
         with _told():
-            for each in tree.walk(self.root, self.below, lambda at, _: at.name not in UNSEEN):
+            for each in tree.walk(self.root, self.below, lambda at, _: at.name not in tree.UNSEEN):
                 path = each.path.removeprefix(above)
                 if not each.is_folder:
                     found.append(path)

@@ -16,10 +16,10 @@ from typing import IO, Final
 
 from msgspec import Struct, field
 
-from gateway.agent.skills.folders import MOST_FILES, MOST_TOGETHER, UNSEEN, Contents, Folder
+from gateway.agent.skills.folders import MOST_FILES, MOST_TOGETHER, Contents, Folder
 from gateway.agent.skills.skill import FILE, Skill, read
 from gateway.agent.workspace.names import names_in
-from gateway.agent.workspace.tree import walk
+from gateway.agent.workspace.tree import UNSEEN, walk
 from gateway.domain.wording import reason_of
 from gateway.runtime.errors import ToolError, UserError
 

@@ -15,9 +15,8 @@ from gateway.agent.tools.base import Files, ToolContext
 from gateway.agent.tools.read_file import LOOKED_AT, checked, lines
 from gateway.agent.workspace.edits import Edit, diff
 from gateway.agent.workspace.folders import Workspaces
-from gateway.agent.workspace.looking import text_in, visible
 from gateway.agent.workspace.names import names_in, shown
-from gateway.agent.workspace.tree import Found
+from gateway.agent.workspace.tree import Found, text_in, visible
 from gateway.agent.workspace.workspace import Workspace
 from gateway.domain.chat import PICTURE, SessionKey
 from gateway.runtime.errors import ToolError

@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Final, Literal
 
 from gateway.agent.workspace.edits import changed_lines, diff
-from gateway.agent.workspace.looking import visible
 from gateway.agent.workspace.names import shown
+from gateway.agent.workspace.tree import visible
 from gateway.agent.workspace.versions import Change, Entry
 from gateway.agent.workspace.workspace import Workspace
 from gateway.domain.views import FileChange, FileLine, WorkspaceView

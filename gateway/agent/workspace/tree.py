@@ -27,6 +27,8 @@ _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | posix.NO_LINK | p
 _FILE: Final = os.O_RDONLY | posix.NO_LINK | posix.OWN | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _DEEPEST: Final = 60  # folders in one another that are walked; a descriptor is open for each
 _PIECE: Final = 1_000_000  # bytes read at once
+_BINARY: Final = 8_192  # bytes at the beginning of a file: a NUL there is of no text
+UNSEEN: Final = (".git", ".venv", "__MACOSX", "__pycache__", "node_modules")  # folders in which nobody looks for a file
 _KINDS: Final[Mapping[int, str]] = {
     stat.S_IFLNK: "a link, and links are not followed here",
     stat.S_IFDIR: "a folder, not a file",
@@ -200,6 +202,25 @@ def _below(at: int, above: str, depth: int, enters: Callable[[Found, int], bool]
                 yield from _below(inside, f"{found.path}/", depth + 1, enters)
         finally:
             os.close(inside)
+
+
+def visible(root: Path, names: Sequence[str]) -> Iterator[tuple[Found, bool]]:
+    """What is in a folder of the root, and whether it is left out: of a folder that is, nothing inside comes. Who names
+    a folder wants to see it. Raises ToolError if there is no such folder."""
+    for found in walk(root, names, lambda each, _: each.name not in UNSEEN):
+        yield found, found.is_folder and found.name in UNSEEN
+
+
+def text_in(found: Found, most: int) -> str:
+    """The text of a file; "" if it is none, or longer than so many bytes."""
+    with suppress(OSError), open_file(found.at, found.name) as (file, facts):
+        return text_of(content(file, most)) if facts.st_size <= most else ""
+    return ""
+
+
+def text_of(content: bytes) -> str:
+    """The text of a content, whatever its encoding; "" if it is none."""
+    return "" if b"\0" in content[:_BINARY] else content.decode(errors="replace")
 
 
 def wipe(folder: Path) -> None:

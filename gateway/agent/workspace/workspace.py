@@ -16,7 +16,6 @@ from gateway.agent.tools.send_file import safe_name
 from gateway.agent.workspace import tree
 from gateway.agent.workspace.edits import Edit, applied
 from gateway.agent.workspace.folders import Turn, WorkspaceSettings
-from gateway.agent.workspace.looking import text_of
 from gateway.agent.workspace.names import names_in, shown
 from gateway.agent.workspace.versions import Brought, Change, Entry, Index, Place, Record, Versions, joined
 from gateway.domain.chat import KeptFile
@@ -169,7 +168,7 @@ class Workspace(Struct, frozen=True, kw_only=True):
             for path, entry in self.versions.look().everything():
                 names[entry.content].add(os.fsdecode(path))
             for digest in self.versions.digests():
-                text = text_of(self.versions.content(digest) or b"")
+                text = tree.text_of(self.versions.content(digest) or b"")
                 yield f"{_VERSION}{digest.hex()}", "\n".join([*sorted(names[digest]), text])
 
     def forget(self, refs: Collection[str], holds: Callable[[str], bool]) -> None:

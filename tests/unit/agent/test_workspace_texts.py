@@ -1,4 +1,4 @@
-"""The pure parts of the workspace: replacements and diffs, .gitignore, names."""
+"""The pure parts of the workspace: replacements and diffs, names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent.workspace.edits import Edit, applied, changed_lines, diff
-from gateway.agent.workspace.ignored import is_ignored, rules_in
 from gateway.agent.workspace.names import names_in, shown
 from gateway.runtime.errors import ToolError
 
@@ -74,56 +73,6 @@ def test_a_diff_of_much_comes_to_an_end_and_is_bounded() -> None:
     assert len(diff("x" * 1_000_000, "y" * 1_000_000, "a")) < 2_000
     with pytest.raises(ToolError):
         applied("ab " * 300_000, [Edit("ba " * 10_000, "")])
-
-
-IGNORED = """
-# a comment
-*.log
-!keep.log
-/build
-docs/*.txt
-**/cache/
-node_modules/
-a/**/z
-\\#odd
-[ab].c
-[^x].d
-trailing\\{blank}
-""".replace("{blank}", " ")
-
-
-@pytest.mark.parametrize(
-    ("path", "folder", "out"),
-    [
-        *(("x.log", False, True), ("d/x.log", False, True), ("keep.log", False, False), ("d/keep.log", False, False)),
-        *(("build", True, True), ("d/build", True, False), ("docs/a.txt", False, True), ("docs/d/a.txt", False, False)),
-        *(("cache", True, True), ("d/cache", True, True), ("cache", False, False), ("node_modules", True, True)),
-        *(("a/z", False, True), ("a/b/c/z", False, True), ("#odd", False, True), ("a.c", False, True)),
-        *(("c.c", False, False), ("y.d", False, True), ("x.d", False, False), ("trailing ", False, True)),
-        *((".git", True, True), (".git", False, False), ("d/.git", True, True), (".gitignore", False, False)),
-    ],
-)
-def test_what_gitignore_names_is_left_out(path: str, folder: bool, out: bool) -> None:
-    assert is_ignored(path, rules_in(IGNORED, ""), is_folder=folder) is out
-
-
-def test_the_rules_of_a_folder_hold_below_it() -> None:
-    rules = [*rules_in("*.log", ""), *rules_in("!x.log\n/only", "d/")]
-    assert is_ignored("x.log", rules, is_folder=False)
-    assert not is_ignored("d/x.log", rules, is_folder=False)
-    assert not is_ignored("d/e/x.log", rules, is_folder=False)
-    assert is_ignored("d/only", rules, is_folder=False)
-    assert not is_ignored("only", rules, is_folder=False)
-
-
-@given(st.text(max_size=40), st.lists(st.text(min_size=1, max_size=8).filter(lambda name: "/" not in name), min_size=1))
-def test_any_rule_is_read(text: str, names: list[str]) -> None:
-    is_ignored("/".join(names), rules_in(text, ""), is_folder=True)
-
-
-def test_a_hostile_pattern_comes_to_an_end() -> None:
-    rules = rules_in("\n".join(["*a" * 100 + "b", "**/" * 200 + "b", "[" * 1_000]), "")
-    assert not is_ignored("/".join(["a" * 255] * 40), rules, is_folder=False)
 
 
 @given(st.text(max_size=60))
