@@ -186,7 +186,7 @@ def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: Tok
     matched by content, in order.
     """
     by_id = {note_of(message).get("id"): message for message in stored if note_of(message).get("id")}
-    by_content = _ByContent(stored)
+    by_content: dict[str, list[int]] = {}
     position = 0
     transcript: list[Message] = []
     used: set[str] = set()
@@ -194,9 +194,11 @@ def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: Tok
         note = note_of(message)
         original = by_id.get(note.get("id"))
         if original is None and "summary" not in note and "derived_from" not in note:
-            found = by_content.find(message, position)
-            if found is not None:
-                original, position = stored[found], found + 1
+            by_content = by_content or _places(stored)  # to look at all of it for each message would hold others up
+            same_content = by_content.get(_content(message), [])
+            if (found := bisect_left(same_content, position)) < len(same_content):
+                position = same_content[found] + 1
+                original = stored[position - 1]
         if original is not None and same(original, message) and note_of(original)["id"] not in used:
             used.add(note_of(original)["id"])
             transcript.append(original)
@@ -218,22 +220,12 @@ def _work(
     )
 
 
-class _ByContent:
-    """The places of messages in a transcript by their content. The index is made on first use, because a search through
-    a long transcript for every message would hold up all other chats."""
-
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self._messages = messages
-        self._places: dict[str, list[int]] = {}
-
-    def find(self, message: Message, start: int) -> int | None:
-        """Return the first place from `start` on with the same message."""
-        if not self._places:
-            for place, known in enumerate(self._messages):
-                self._places.setdefault(_content(known), []).append(place)
-        places = self._places.get(_content(message), [])
-        index = bisect_left(places, start)
-        return places[index] if index < len(places) else None
+def _places(messages: Sequence[Message]) -> dict[str, list[int]]:
+    """The places of messages in a transcript by their content."""
+    places: dict[str, list[int]] = {}
+    for place, message in enumerate(messages):
+        places.setdefault(_content(message), []).append(place)
+    return places
 
 
 def _content(message: Message) -> str:

@@ -25,7 +25,7 @@ from gateway.agent.mcp.server import MOST_BYTES, OUTGROWN, Event, ServerFailed
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.runtime.clock import Clock
 from gateway.runtime.inside import marked
-from gateway.runtime.tasks import unbroken
+from gateway.runtime.tasks import comes_within, unbroken
 
 log = structlog.get_logger(__name__)
 
@@ -171,9 +171,9 @@ class ServerProcess(Struct, kw_only=True):
 
     async def ended(self, otherwise: str) -> str:
         """In a few words, how it ended; `otherwise` if it does not end."""
-        if not await self._waited(self.streams.exited, _PATIENCE):
+        if not await comes_within(self.streams.exited, _PATIENCE, self.clock):
             return otherwise
-        await self._waited(self._silent, _GRACE)  # its last words come after the news of its end
+        await comes_within(self._silent, _GRACE, self.clock)  # its last words come after the news of its end
         code = self.transport.get_returncode() or 0
         if code == keeper.NOT_FOUND and self._words:
             return self._words[-1]  # the keeper's, which says more than its code
@@ -187,22 +187,14 @@ class ServerProcess(Struct, kw_only=True):
     async def _end(self) -> None:
         if self.streams.stdin is not None:
             self.streams.stdin.close()
-        ended = await self._waited(self.streams.exited, _GRACE)
+        ended = await comes_within(self.streams.exited, _GRACE, self.clock)
         with suppress(OSError):
             os.close(self.life)
-        if not ended and not await self._waited(self.streams.exited, _PATIENCE):
+        if not ended and not await comes_within(self.streams.exited, _PATIENCE, self.clock):
             with suppress(ProcessLookupError):
                 self.transport.kill()
             await self.streams.exited.wait()
         self.transport.close()  # its last lines may be unread
-
-    async def _waited(self, event: asyncio.Event, seconds: float) -> bool:
-        try:
-            async with self.clock.limit(seconds):
-                await event.wait()
-        except TimeoutError:
-            return False
-        return True
 
 
 class _Streams(SubprocessStreamProtocol):

@@ -69,13 +69,7 @@ class Edit(Struct, frozen=True, kw_only=True):
     def replace(self, memory: Memory, words: str, text: str) -> tuple[Memory, str]:
         """Replace the fact that has these words. Raises ToolError."""
         text = self._checked(text)
-        try:
-            old = _named(memory, words)
-        except ToolError:
-            done = next((each for each in memory.current() if each.id == self._id(text)), None)
-            if done is None:
-                raise
-            return memory, f"That is remembered already: {text}"  # a crash let the call run again
+        old = _named(memory, words)
         if _gist(old.text) == _gist(text):
             return self._again(memory, old, text), f"Remembered: {text}"
         self._check_own(old.about, text)
@@ -113,7 +107,7 @@ class Edit(Struct, frozen=True, kw_only=True):
     def _check_own(self, about: About, text: str) -> None:
         """Check that a fact about a person is in that person's own words (decision 57)."""
         if about == "person" and self.source.others:
-            own, others = (_said(each[:_LOOKED_AT]) for each in (self.source.own, self.source.others))
+            own, others = (frozenset(terms(each[:_LOOKED_AT])) for each in (self.source.own, self.source.others))
             said = set(question(text).terms)
             if not self.source.own.strip() or len(said & (others - own)) > len(said & own):
                 raise ToolError(NOT_OWN)
@@ -264,11 +258,6 @@ def _gist(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4_096)
 def _terms(text: str) -> frozenset[str]:
-    return frozenset(terms(text))
-
-
-@lru_cache(maxsize=16)  # messages are longer than facts
-def _said(text: str) -> frozenset[str]:
     return frozenset(terms(text))
 
 
