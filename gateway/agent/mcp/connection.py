@@ -34,8 +34,7 @@ import gateway
 from gateway.agent.mcp.address import LONGEST_REFUSAL, STATUS, AddressClient, hush
 from gateway.agent.mcp.elicitation import Elicitation
 from gateway.agent.mcp.login import Learn, Login
-from gateway.agent.mcp.process import ServerProcess, plainly
-from gateway.agent.mcp.sandboxed import in_sandbox
+from gateway.agent.mcp.process import ServerProcess, in_sandbox, plainly
 from gateway.agent.mcp.server import (
     CUT_OFF,
     MOST_BYTES,

@@ -1,7 +1,8 @@
 """A server that is a process on this machine, and its standard streams.
 
 `keeper.py` starts it, so it ends with us, whatever happens to us. It sees only the variables that are named. Its output
-is foreign: a line that is too long is given up while it is read, and lines that are no messages are counted.
+is foreign: a line that is too long is given up while it is read, and lines that are no messages are counted. In a
+sandbox it has a folder of its own, the folders that are lent, and the hosts that are named.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from asyncio.subprocess import SubprocessStreamProtocol
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -23,8 +24,11 @@ from msgspec import Struct, field
 from gateway.agent.mcp import keeper
 from gateway.agent.mcp.server import MOST_BYTES, OUTGROWN, Event, ServerFailed
 from gateway.agent.mcp.settings import McpServerSettings
+from gateway.agent.tools.shell import lent_of
 from gateway.runtime.clock import Clock
 from gateway.runtime.inside import marked
+from gateway.runtime.proxy import ForwardProxy, led_out
+from gateway.runtime.sandbox import STANDS, Limits, Reach, Sandbox, argv, excess, why_not
 from gateway.runtime.tasks import comes_within, unbroken
 
 log = structlog.get_logger(__name__)
@@ -38,6 +42,9 @@ _LOGGED: Final = 200  # lines of its stderr
 _LONGEST_LOGGED: Final = 2_000  # characters of one
 _LAST_WORDS: Final = 3  # lines of its stderr that are told with the reason why it ended
 _KEEPER: Final = Path(__file__).with_name("keeper.py")
+_SET: Final = ("PATH", "LANG", "HOME")  # by a sandbox, if the settings do not say otherwise
+# A server runs for months, and may keep the packages that it fetches.
+_LIMITS: Final = Limits(cpu=10**9, folder=2_000_000_000, files=100_000)
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -56,6 +63,34 @@ def plainly(settings: McpServerSettings) -> Launch:
     kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     environment = marked({"PATH": os.defpath, **kept, **settings.env})
     return Launch(argv=(*settings.command, *settings.args), environment=environment, folder=settings.cwd)
+
+
+@asynccontextmanager
+async def in_sandbox(
+    name: str, settings: McpServerSettings, folder: Path, own: Sequence[Path], proxy: ForwardProxy
+) -> AsyncIterator[Launch]:
+    """Start it in a sandbox, whose way out is open until this is left. Raises ServerFailed where there is none."""
+    if reason := await asyncio.to_thread(why_not):
+        raise ServerFailed(f"it is to run in a sandbox, and there is none: {reason}")
+    try:
+        await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ServerFailed(f"it has no folder: {error}") from error
+    lent = list(lent_of(settings.folders, own, f"tools.mcp.{name}.folders"))
+    chosen = [(each, settings.env[each]) for each in _SET if each in settings.env]
+    box = Sandbox(folder=folder, lent=lent, variables=chosen, hands_on=True, limits=_LIMITS)
+    command: Sequence[str] = (*settings.command, *settings.args)
+    async with AsyncExitStack() as stack:
+        if settings.hosts:
+            reach = Reach(hosts=settings.hosts, everywhere="*" in settings.hosts, setting=f"tools.mcp.{name}.hosts")
+            box, command = led_out(box, command, await stack.enter_async_context(proxy.open(reach)))
+        yield Launch(
+            argv=argv(box, command),
+            environment=marked(settings.env),  # which, unlike arguments, other users do not see
+            folder="/",
+            preface=STANDS.strip(),
+            excess=lambda pid: excess(pid, folder, _LIMITS),
+        )
 
 
 class ServerProcess(Struct, kw_only=True):
