@@ -63,7 +63,6 @@ class Caps(Section):
     footer: Flag = Field(False, description="end each answer with its tokens and cost")
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Nobody can spend more than all."""
         person, everybody = self.per_user_daily_usd, self.daily_usd
         if person is not None and everybody is not None and person > everybody:
             yield (

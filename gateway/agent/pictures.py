@@ -55,7 +55,6 @@ class MakeImageTool:
         self.timeout = settings.timeout + 60.0  # its own limit comes first, and says more
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """The name of the picture that is shown."""
         caption, prompt = caption_of(arguments), arguments["prompt"]
         if len(prompt) > _LONGEST:
             raise ToolError(f"`prompt` has {len(prompt):,} characters, and {_LONGEST:,} are taken; shorten it.")

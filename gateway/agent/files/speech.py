@@ -68,7 +68,6 @@ class TranscriptionSettings(ServerSettings):
     usd_per_minute: Dollars | None = Field(None, description="the price per minute; null: unknown")
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """One way to write down, and all that it needs."""
         yield from super().contradictions()
         if self.base_url is not None and self.command:
             yield ("command", "base_url"), "and transcription.base_url cannot be used together: leave one out"

@@ -70,7 +70,6 @@ class McpServerSettings(Section):
     trust: Flag = Field(False, description="trust what it says about which tools change nothing, or may run twice")
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield an error unless exactly one of a process and an address is given."""
         if self.command and self.url:
             yield ("command", "url"), "cannot be used with url: a server is either a program or an address"
         elif not self.command and not self.url:

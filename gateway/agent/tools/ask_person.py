@@ -49,7 +49,6 @@ class AskPersonTool:
     timeout = FOR_PEOPLE
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """What the person answered."""
         if context.ask is None:
             raise ToolError(NOBODY)
         options = list(dict.fromkeys(" ".join(each.split()) for each in arguments.get("options") or ()))
@@ -85,7 +84,6 @@ class MakePollTool:
     needs = POLLS
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """That it is on its way, or the counts."""
         if context.polls is None:
             raise ToolError("No poll can be made here; ask in words.")
         question = " ".join(arguments["question"].split())

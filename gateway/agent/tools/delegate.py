@@ -48,7 +48,6 @@ class DelegateTool:
     timeout = _HOUR  # the turn's own limits come first
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """The helper's answer."""
         if not arguments["task"].strip():
             raise ToolError("`task` is empty: say what the helper is to do.")
         if context.delegate is None:

@@ -58,14 +58,12 @@ class MemoryTool:
     timeout = 20.0
 
     def kept(self, arguments: Mapping[str, Any]) -> Kept | None:
-        """The new text of a fact."""
         action = arguments.get("action")
         text = arguments.get("text") if action in ("add", "replace") else None
         personal = action == "add" and arguments.get("about") != "notes"
         return Kept("fact about you" if personal else "note", text, personal) if isinstance(text, str) else None
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Change or search the memory, and return the result."""
         memory = context.memory
         if memory is None:
             raise ToolError("Nothing can be remembered here.")

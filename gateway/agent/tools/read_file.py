@@ -65,7 +65,6 @@ class ReadFileTool(Struct, frozen=True, kw_only=True):
     skills: Skills | None = None
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """A page, the lines that match, or the list of files."""
         if not (wanted := arguments.get("file")):
             return _listing(await context.files.listed(LOOKED_AT))
         named, text = await self._found(wanted, context)

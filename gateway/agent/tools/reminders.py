@@ -79,7 +79,6 @@ class RemindersTool(Struct, frozen=True):
         return shown(f"{verb} {often}{first}: {text}?")
 
     def kept(self, arguments: Mapping[str, Any]) -> Kept | None:
-        """The text of a reminder, and when it comes."""
         text, action = arguments.get("text"), arguments.get("action")
         if action not in ("create", "change") or not isinstance(text, str) or not text.strip():
             return None
@@ -88,7 +87,6 @@ class RemindersTool(Struct, frozen=True):
         return Kept(f"{what}, {when}" if when else what, text)
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Change the reminders and say when the next one comes, or return the list."""
         book, action = context.reminders, str(arguments.get("action"))
         try:
             zone = await self._zone(arguments, book)

@@ -67,7 +67,6 @@ class SendFileTool(Struct, frozen=True):
     workspaces: Workspaces | None = None
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """The name of the file that was sent."""
         caption = caption_of(arguments)
         if arguments.get("file") and not arguments.get("content"):  # some models fill in everything, with nothing
             if len(others := arguments.get("more") or ()) > _MOST_MORE:

@@ -123,7 +123,6 @@ class ShellSettings(Section):
     background_timeout: Seconds = Field(21_600, description="the same for a background command in a sandbox")
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield an error for hosts that mean nothing."""
         if self.hosts and self.network != "listed":
             yield ("hosts", "network"), f"means nothing while network is {self.network}: make it listed"
 

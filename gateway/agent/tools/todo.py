@@ -43,7 +43,6 @@ class TodoTool:
     timeout = 5.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """The list as it is now, one line an item."""
         if "items" in arguments:
             context.todos = tuple(map(_item, arguments["items"]))
         return render(context.todos)

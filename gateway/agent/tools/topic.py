@@ -46,7 +46,6 @@ class TopicTool:
         return f"Open the topic “{name}” here?{told}" if action == "open" else f"Rename this topic to “{name}”?"
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """What was done."""
         topics, source, name = context.topics, context.source, _name(arguments)
         if topics is None or source is None:
             raise ToolError(_NOT_HERE)

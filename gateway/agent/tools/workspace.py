@@ -35,7 +35,6 @@ class WorkspaceTool(Struct, frozen=True, kw_only=True):
     timeout: float = 60.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """What was found or done."""
         said: str = await import_module(_WORK).call(self.name, self.workspaces, arguments, context)
         return said
 

@@ -90,7 +90,6 @@ def _search_files(
 
 
 def _write_file(workspace: Workspace, names: Sequence[str], arguments: Mapping[str, Any], context: ToolContext) -> str:
-    """What was done."""
     content, removes, path = arguments.get("content"), arguments.get("remove", False), shown("/".join(names))
     if removes and not content:  # some models fill in everything, with nothing
         workspace.remove(context.changes, names)
@@ -103,7 +102,6 @@ def _write_file(workspace: Workspace, names: Sequence[str], arguments: Mapping[s
 
 
 def _patch(workspace: Workspace, names: Sequence[str], arguments: Mapping[str, Any], context: ToolContext) -> str:
-    """A unified diff."""
     edits = [Edit(each.get("old", ""), each.get("new", "")) for each in arguments["edits"][: _MOST_EDITS + 1]]
     if not 0 < len(edits) <= _MOST_EDITS:
         raise ToolError(f"Give 1 to {_MOST_EDITS} edits at once.")
