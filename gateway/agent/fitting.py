@@ -86,7 +86,7 @@ class Fitting(Struct, kw_only=True):
         if is_emergency(tokens, conversation.spec.context_length):
             return "emergency"
         if tokens >= engine.threshold_tokens and engine.automatic_blocked:
-            await self._tell_of_block(conversation)
+            await self._tell_once(conversation, BLOCKED_MARK, feedback.BLOCKED)
         if self.plugged is not None and self.plugged.wish(conversation.stored.session):
             return "plugin" if tokens >= _WISHED * engine.threshold_tokens else None
         return "preflight" if first and await engine.wants_preflight(conversation.all()) else None
@@ -111,16 +111,14 @@ class Fitting(Struct, kw_only=True):
         report = None if engine is None else await self.compactor.run(conversation, trigger, engine=engine)
         if report is None or not report.changed:
             return None
-        if RESCUED_MARK not in conversation.fresh.announced:
-            conversation.announce((*conversation.fresh.announced, RESCUED_MARK))
-            await self.observer.tell(feedback.RESCUED.format(name=conversation.engine.engine.name))
+        rescued = feedback.RESCUED.format(name=conversation.engine.engine.name)
+        await self._tell_once(conversation, RESCUED_MARK, rescued)
         return report
 
-    async def _tell_of_block(self, conversation: Conversation) -> None:
-        """Say once that automatic compaction does not help any more."""
-        if BLOCKED_MARK not in conversation.fresh.announced:
-            conversation.announce((*conversation.fresh.announced, BLOCKED_MARK))
-            await self.observer.tell(feedback.BLOCKED)
+    async def _tell_once(self, conversation: Conversation, mark: str, text: str) -> None:
+        if mark not in conversation.fresh.announced:
+            conversation.announce((*conversation.fresh.announced, mark))
+            await self.observer.tell(text)
 
     # -- after a refusal --------------------------------------------------------------------
 

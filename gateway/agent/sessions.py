@@ -85,7 +85,9 @@ class Sessions:
 
     def __post_init__(self) -> None:
         # A prompt is long, many sessions share one, and every turn asks.
-        self._prompt_tokens = lru_cache(maxsize=256)(self._count_prompt)
+        self._prompt_tokens = lru_cache(maxsize=256)(
+            lambda prompt, _exact: self.counter.message({"role": "system", "content": prompt})
+        )
 
     def write_with(self, prompts: PromptBuilder) -> None:
         """Write prompts with another builder; every session follows at its next turn."""
@@ -505,9 +507,6 @@ class Sessions:
             self.toolbox.count_anew()
         schemas = self.toolbox.tokens(session, spec.context_length)
         return self._prompt_tokens(session.system_prompt, exact) + schemas, schemas
-
-    def _count_prompt(self, system_prompt: str, _exact: bool) -> int:
-        return self.counter.message({"role": "system", "content": system_prompt})
 
 
 async def exchange_of(

@@ -50,13 +50,13 @@ async def test_the_order_outlives_a_restart_and_what_comes_later_stands_behind(t
         live.gateway.agents.sessions.toolbox.register("later", [Payment()])
         await live.ask("two")
         assert names(model.requests[-1]) == ["clock", "todo", "pay"]
-        live.gateway.agents.sessions.toolbox.withdraw("later")
+        live.gateway.agents.sessions.toolbox.register("later", [])
         await live.ask("three")
         assert names(model.requests[-1]) == ["clock", "todo", "pay"], "the prompt stays as it is"
     async with running(tmp_path, config=config, model=model) as live:
         await live.ask("four")
         assert names(model.requests[-1]) == ["clock", "todo"]
-        live.gateway.agents.sessions.toolbox.withdraw("legato")
+        live.gateway.agents.sessions.toolbox.register("legato", [])
         live.gateway.agents.sessions.toolbox.register("first", [Payment()])
         await live.ask("five")
         assert names(model.requests[-1]) == ["clock", "todo", "pay"]

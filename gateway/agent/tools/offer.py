@@ -4,12 +4,12 @@ They depend on the installed tools, on the person of the turn, and on the tools 
 session keeps its tools in the same order for life, so that providers find its prompts in their caches: a new tool comes
 last. A tool that goes keeps its place and its schema, and answers each call by saying that it is gone. A tool that
 somebody may not use is not shown to them and cannot be called. If all schemas would take too much of the window, the
-rarely used ones are hidden until `find_tools` finds them.
+last ones are hidden until `find_tools` finds them.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from fnmatch import fnmatchcase
@@ -34,7 +34,7 @@ _LONGEST_ORIGIN: Final = 100  # characters
 _MOST_MADE: Final = 64  # offers that are remembered
 # What a helper has not, of the tools that keep nothing.
 _CALLERS_ALONE: Final = ("ask_person", "delegate", "make_image", "make_poll", "send_file", "todo")
-SHARE: Final = 0.20  # of the window, for schemas; beyond, rarely used tools are hidden
+SHARE: Final = 0.20  # of the window, for schemas; beyond, tools are hidden
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -215,7 +215,6 @@ class Toolbox:
         self._offered: dict[str, Offered] = {}
         self.rules = rules
         self.count = count
-        self._calls: Counter[str] = Counter()  # since the start
         self.version = 0  # rises with every change
         self._made: dict[tuple[tuple[str, ...], int, tuple[str, ...]], Offer] = {}
         self._needs: dict[str, str] = {}  # of the tools that rest
@@ -230,8 +229,10 @@ class Toolbox:
             if tool.name in new or (other is not None and other.origin != origin and not other.gone):
                 raise ConfigError([f"tools: two tools are named {tool.name!r}; rename or remove one"])
             new[tool.name] = tool
-        self.withdraw(origin)
         self.version += 1
+        for name, each in self._offered.items():
+            if each.origin == origin:  # what is in a session's prompt stays there
+                self._offered[name] = replace(each, gone=True)
         for tool in new.values():
             if hasattr(tool, "needs"):
                 self._needs[tool.name] = tool.needs
@@ -259,13 +260,6 @@ class Toolbox:
         """The names that tools of other origins have."""
         return [name for name, each in self._offered.items() if each.origin != origin and not each.gone]
 
-    def withdraw(self, origin: str) -> None:
-        """Remove the tools of an origin. If they are in a session's prompt, they stay there."""
-        self.version += 1
-        for name, each in self._offered.items():
-            if each.origin == origin and not each.gone:
-                self._offered[name] = replace(each, gone=True)
-
     @property
     def installed(self) -> list[str]:
         """The present tools of all people."""
@@ -282,7 +276,7 @@ class Toolbox:
         made = None if self.rules else self._made.get(asked)
         if made is None or made.version != self.version:
             made = self._make(order, caller, window, rest)
-            if not self.rules and not made.hidden:  # the same for all callers, and whatever was used
+            if not self.rules:  # the same for all callers
                 if len(self._made) >= _MOST_MADE:
                     self._made.clear()
                 self._made[asked] = made
@@ -308,21 +302,17 @@ class Toolbox:
         )
 
     def _fitting(self, new: Sequence[str], room: int, *, found: bool) -> Collection[str]:
-        """Return the new tools whose schemas have room, the most used first."""
+        """Return the new tools whose schemas have room, the first before the last."""
         finder = self._offered.get(FIND)
         if finder is None or sum([self._offered[name].tokens for name in new]) <= room:
             return new
         room -= 0 if found else finder.tokens
         fitting: set[str] = set()
-        for name in sorted(new, key=lambda name: -self._calls[name]):
+        for name in new:
             if (tokens := self._offered[name].tokens) <= room:
                 fitting.add(name)
                 room -= tokens
         return fitting
-
-    def used(self, names: Iterable[str]) -> None:
-        """Note that these tools were called: the most used are hidden last."""
-        self._calls.update(name for name in names if name in self._offered)
 
     def allows(self, name: str, caller: Caller) -> bool:
         """Whether somebody may use a tool of this name, if there is one."""
@@ -332,7 +322,6 @@ class Toolbox:
         """Return a toolbox for a helper with these tools (none named: all), but without those that keep words for good
         or show the person something, because nobody reads what a helper does."""
         use = copy(self)
-        use._made = {}
 
         def may(name: str, _: Caller) -> bool:
             each = self._offered.get(name)

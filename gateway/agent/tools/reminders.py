@@ -19,8 +19,6 @@ from gateway.domain.when import BadTime, NoTime, When, read_exactly, repeated
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError, UserError
 
-_ACTIONS: Final = ("create", "list", "cancel", "snooze", "skip", "resume", "change", "timezone")
-
 _TWO_DAYS: Final = 172_800.0  # seconds
 _TIMES: Final = "`2026-11-24T09:00`, `tomorrow 09:00`, `in 20 minutes`, or with a `rule` `09:00`"
 
@@ -41,7 +39,10 @@ class RemindersTool(Struct, frozen=True):
     )
     parameters = schema(
         "action",
-        action={"type": "string", "enum": list(_ACTIONS)},
+        action={
+            "type": "string",
+            "enum": ["create", "list", "cancel", "snooze", "skip", "resume", "change", "timezone"],
+        },
         text={"type": "string", "description": "What to say, in the person's words, or the prompt."},
         when={"type": "string", "description": "The time; with a `rule` its time of day, or the first day and time."},
         rule={
@@ -87,7 +88,7 @@ class RemindersTool(Struct, frozen=True):
         return Kept(f"{what}, {when}" if when else what, text)
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        book, action = context.reminders, str(arguments.get("action"))
+        book, action = context.reminders, arguments["action"]
         try:
             zone = await self._zone(arguments, book)
             now = context.clock.now()
@@ -150,10 +151,7 @@ class RemindersTool(Struct, frozen=True):
                 return await book.snooze(number, when.due if when else now + 600)
             case "skip":
                 return await book.skip(number)
-            case "resume":
-                return await book.resume(number)
-            case _:
-                raise ToolError(f"`action` must be one of: {', '.join(_ACTIONS)}.")
+        return await book.resume(number)
 
 
 async def _when(arguments: Mapping[str, Any], zone: str, now: float) -> When | None:
@@ -187,10 +185,7 @@ def _read(arguments: Mapping[str, Any], now: float, zone: tzinfo) -> When | None
 
 
 def _text(arguments: Mapping[str, Any], name: str) -> str:
-    value = arguments.get(name)
-    if value is not None and not isinstance(value, str):
-        raise ToolError(f"`{name}` must be text.")
-    return (value or "").strip()
+    return str(arguments.get(name) or "").strip()
 
 
 def _line(reminder: Reminder) -> str:
