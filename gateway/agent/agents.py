@@ -23,9 +23,11 @@ from gateway.agent.ports import Observer, Reply, TranscriptWriter
 from gateway.agent.prompt import PromptBuilder
 from gateway.agent.sessions import Sessions
 from gateway.agent.steps import ToolSteps
+from gateway.agent.tools.base import Polls, ReminderBook, ToolContext
 from gateway.agent.tools.offer import Rule
 from gateway.agent.tools.outputs import OutputLimits
 from gateway.agent.workspace.folders import Workspaces
+from gateway.domain.adapter import HasTopics
 from gateway.domain.chat import NO_TERMS, SessionKey, Terms
 from gateway.domain.usage import Purpose
 from gateway.providers.base import KeepsBodies, ModelSpec
@@ -68,6 +70,9 @@ class Agents(Struct, kw_only=True):
         also: Sequence[ModelSpec] = (),
         terms: Terms = NO_TERMS,
         talk: Sequence[str] = (),
+        reminders: ReminderBook,
+        polls: Polls | None = None,
+        topics: HasTopics | None = None,
         **of_steps: Any,
     ) -> Agent:
         """Return the agent of one turn, which may look into the conversations of `key`. `of_steps`: what its
@@ -78,9 +83,15 @@ class Agents(Struct, kw_only=True):
             writer=writer,
             observer=observer,
             reply=reply,
-            recall=lambda words, limit: self.search(words, key, limit),
-            around=lambda message_id, reach: store.around(key, message_id, reach),
-            unindexed=store.unindexed,
+            context=partial(
+                ToolContext,
+                recall=lambda words, limit: self.search(words, key, limit),
+                around=lambda message_id, reach: store.around(key, message_id, reach),
+                unindexed=store.unindexed,
+                reminders=reminders,
+                polls=polls,
+                topics=topics,
+            ),
             terms=terms,
             **of_steps,
         )

@@ -205,11 +205,6 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         words, *ids = json.loads(noted)
         return words, ids
 
-    async def silence_list(self, key: SessionKey) -> None:
-        """Remember only the numbers of the list, and no words."""
-        if (listed := await self.kept_list(key)) is not None:
-            await self.keep_list(key, "", listed[1])
-
     async def deed(
         self,
         contents: Contents,
@@ -330,8 +325,8 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             await self.remembered.forget(deed.facts[0].scope, deed.facts, ())
         for folder, name in deed.notes:
             await self.store.set_notes(folder, {name: None})
-        if not of_list:
-            await self.silence_list(forgetting.key)
+        if not of_list and (listed := await self.kept_list(forgetting.key)) is not None:
+            await self.keep_list(forgetting.key, "", listed[1])  # only its numbers, and no words
         kept = await self.store.kept_files(forgetting.key, _EVERY) if forgetting.files else ()
         await self._forget_in_workspace(deed)
         counts = await self.store.forget(lease, forgetting)

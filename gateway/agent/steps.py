@@ -15,23 +15,11 @@ from gateway.agent.memory.memories import Memories, TurnMemory
 from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
 from gateway.agent.provenance import Provenance, provenance, turn_in
 from gateway.agent.running import at_work
-from gateway.agent.tools.base import (
-    Around,
-    Buys,
-    Files,
-    Polls,
-    Question,
-    Recall,
-    ReminderBook,
-    Result,
-    ToolContext,
-    Unindexed,
-)
+from gateway.agent.tools.base import Buys, Files, Question, Result, ToolContext
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
 from gateway.agent.waking import is_alone
-from gateway.domain.adapter import HasTopics
 from gateway.domain.approval import Choices, Labels, Verdict
 from gateway.domain.chat import NO_TERMS, Inbound, Terms
 from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
@@ -64,15 +52,10 @@ class ToolSteps:
     observer: Observer
     reply: Reply
     questions: Questions
-    recall: Recall
-    around: Around
-    unindexed: Unindexed
+    context: partial[ToolContext]  # what calls may use, beside the files and what a turn makes for each step
     files: Files
-    polls: Polls | None = None
     memories: Memories
-    reminders: ReminderBook
     helpers: Helpers
-    topics: HasTopics | None = None
     event: str = ""  # that the turn answers
     alone: bool = False  # of a helper: its caller may begin nothing more in the background, and nor may it
     lets: Collection[str] | None = None  # tools with effects that need no yes; None: a person began the turn
@@ -232,24 +215,18 @@ class ToolSteps:
         asked: Mapping[str, Question],
     ) -> None:
         session = self.helps or conversation.stored.session
-        context = ToolContext(
+        context = self.context(
             session=session,
             clock=self.clock,
-            recall=self.recall,
-            around=self.around,
-            unindexed=self.unindexed,
             files=self.files,
             memory=TurnMemory(
                 self.memories, conversation.stored.session, conversation.stored.messages, self._provenance.origin
             ),
-            reminders=self.reminders,
             source=None if self.alone else self.caller.source,
-            polls=self.polls,
             ask=None if self.helps else partial(self._ask, conversation, asyncio.Lock(), bool(asked)),
             told=lambda text: self.observer.phase("running tools", tools=[text]),
             delegate=None if self.helps else partial(self._delegate, conversation),
             buying=self.buying and partial(self.buying, session, later=conversation.ledger.append),
-            topics=self.topics,
             provenance=self._provenance,
             admin=self.caller.admin,
             turn=self.turn,
@@ -275,11 +252,16 @@ class ToolSteps:
             reply=self.reply,
             add=add,
         )
+        outputs = Outputs(
+            limits=self.limits,
+            files=self.files,
+            window=conversation.spec.context_length,
+            count=conversation.counter.text,
+            measured=conversation.measured,
+        )
         try:
             engine_tools = await self._engine_tools(conversation)
-            await self._tools.run(
-                calls, context, engine_tools, results, self._outputs(conversation), gate if asked else None
-            )
+            await self._tools.run(calls, context, engine_tools, results, outputs, gate if asked else None)
         finally:
             await self.files.show()  # before the results say so
             # Finished results are recorded in the order of the calls, even after a cancellation.
@@ -337,15 +319,6 @@ class ToolSteps:
             return await conversation.engine.call_tool(name, arguments, messages=conversation.all())
 
         return dict.fromkeys(await self._engine_schemas(conversation), run)
-
-    def _outputs(self, conversation: Conversation) -> Outputs:
-        return Outputs(
-            limits=self.limits,
-            files=self.files,
-            window=conversation.spec.context_length,
-            count=conversation.counter.text,
-            measured=conversation.measured,
-        )
 
 
 def close_open_calls(conversation: Conversation, at: float) -> None:

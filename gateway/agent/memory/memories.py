@@ -91,8 +91,11 @@ class TurnMemory(Struct, frozen=True):
         """The facts that fit best, which count as used."""
         scope, now = scope_of(self.session.key, self.session.chat_type), self.memories.clock.now()
         facts = found(await self.memories.of(scope), words, limit)
+        wanted = {fact.id for fact in facts}
         if facts:
-            await self.memories.change(scope, lambda memory: used(memory, _still(memory, facts), now))
+            await self.memories.change(
+                scope, lambda memory: used(memory, [each for each in memory.facts if each.id in wanted], now)
+            )
         return facts
 
     async def _edited(self, step: Callable[[Edit, Memory], tuple[Memory, str]], text: str = "") -> str:
@@ -131,9 +134,3 @@ def source_of(message: Message, session: Session) -> Source:
         own=own,
         others=whole.replace(own, "", 1).strip() if own != whole else "",
     )
-
-
-def _still(memory: Memory, facts: Sequence[Fact]) -> list[Fact]:
-    """The facts as they are in this memory; those that are gone are left out."""
-    wanted = {fact.id for fact in facts}
-    return [fact for fact in memory.facts if fact.id in wanted]

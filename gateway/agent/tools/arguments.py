@@ -34,20 +34,16 @@ class Arguments(Struct, frozen=True, dict=True):
 
     def held(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments, held against the schema. Raises ToolError with a sentence for the model."""
-        problems = self._problems(arguments)
-        if problems and (filled := self._without_nothing(arguments)) != arguments:
-            arguments, problems = filled, self._problems(filled)
+        problems, required = self._problems(arguments), self.schema.get("required", ())
+        if problems and None in arguments.values():  # some models fill in everything, also what may be left out
+            arguments = {name: value for name, value in arguments.items() if value is not None or name in required}
+            problems = self._problems(arguments)
         if problems:
             more = " And more." if len(problems) > _MOST_TOLD else ""
             names = ", ".join(self.schema.get("properties", ()))
             known = f" Its arguments are: {names}." if names else ""
             raise ToolError(f"The arguments do not fit. {' '.join(problems[:_MOST_TOLD])}{more}{known}")
         return arguments
-
-    def _without_nothing(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments without those that are null and may be left out: some models fill in everything."""
-        required = self.schema.get("required", ())
-        return {name: value for name, value in arguments.items() if value is not None or name in required}
 
     def _problems(self, arguments: Mapping[str, Any]) -> list[str]:
         """Return the faults of the arguments, a sentence each."""

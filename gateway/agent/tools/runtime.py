@@ -141,7 +141,7 @@ class ToolRuntime(Struct, frozen=True):
     def _question(self, call: ToolCall, admin: bool) -> Question | None:
         name = call["function"]["name"]
         each = self.offer.there(name)
-        tool = each and each.asking
+        tool = each.asking if each is not None else None
         if each is None or tool is None or (tool.admins_only and not admin) or name in (self.lets or ()):
             return None
         try:
