@@ -33,8 +33,7 @@ from gateway.agent.forgetting import Forgetter
 from gateway.agent.hooks import Hooks
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
-from gateway.agent.mcp.servers import McpServers
-from gateway.agent.mcp.tool_lists import ToolLists
+from gateway.agent.mcp.servers import McpServers, ToolLists
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
 from gateway.agent.metering import Metering

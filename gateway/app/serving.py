@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from gateway import __version__
-from gateway.agent.mcp.tool_lists import ToolLists
+from gateway.agent.mcp.servers import ToolLists
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.app.gateway import DRAIN_SECONDS, Gateway

@@ -15,9 +15,8 @@ from typing import Any, Final
 import pytest
 
 from gateway.agent.mcp.server import Connect, McpServer
-from gateway.agent.mcp.servers import McpServers
+from gateway.agent.mcp.servers import McpServers, ToolLists
 from gateway.agent.mcp.settings import McpServerSettings
-from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.domain.chat import KeptFile, Source
 from gateway.runtime.clock import Clock, SystemClock

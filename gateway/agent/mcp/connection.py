@@ -42,7 +42,6 @@ from gateway.agent.mcp.server import (
     Beside,
     Event,
     Hear,
-    LeftOut,
     Link,
     Listing,
     PromptFacts,
@@ -50,8 +49,8 @@ from gateway.agent.mcp.server import (
     ServerFailed,
     ToolFacts,
 )
+from gateway.agent.mcp.servers import login_file
 from gateway.agent.mcp.settings import McpServerSettings
-from gateway.agent.mcp.tool_lists import login_file
 from gateway.agent.mcp.tools import resources_tool
 from gateway.domain.chat import one_line
 from gateway.runtime.clock import Clock
@@ -192,7 +191,7 @@ class _Channel:
         self._asked, self._since = 0, clock.monotonic()
         self.open: list[Beside] = []
         self.version = types.LATEST_PROTOCOL_VERSION
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[str] = []
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
@@ -262,7 +261,7 @@ class _Channel:
                 parse_server_result("tools/list", self.version, {**of_page, "tools": [tool]})
             except ValidationError as error:
                 name = tool.get("name") if isinstance(tool, dict) else None
-                self.left_out.append(LeftOut(_called(name, number), _words(error).removeprefix("tools.0.")))
+                self.left_out.append(f"{_called(name, number)} ({_words(error).removeprefix('tools.0.')})")
             else:
                 tools.append(tool)
         cursor = page.get("nextCursor")
@@ -297,7 +296,7 @@ class _SessionLink(Struct, frozen=True):
             found.update((tool.name, _facts(tool)) for tool in page.tools)
             cursor = page.next_cursor or None
         if cursor not in passed:
-            self.channel.left_out.append(LeftOut("whatever comes behind", f"{_MOST_TOOLS:,} tools are enough"))
+            self.channel.left_out.append(f"whatever comes behind ({_MOST_TOOLS:,} tools are enough)")
         tools = [*[each for each in more if each.name not in found], *found.values()][:_MOST_TOOLS]
         return Listing(tools=tools, left_out=tuple(self.channel.left_out), prompts=prompts)
 

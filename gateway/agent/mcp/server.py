@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.agent.tools.base import FOR_PEOPLE, AsksPerson
-from gateway.domain.wording import lasting
+from gateway.domain.wording import first_of, lasting
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
@@ -104,18 +104,11 @@ class PromptFacts(Struct, frozen=True, kw_only=True):
     arguments: tuple[tuple[str, bool], ...] = ()
 
 
-class LeftOut(Struct, frozen=True):
-    """A tool that is left out: its name, and why, in a few words."""
-
-    name: str
-    why: str
-
-
 class Listing(Struct, frozen=True, kw_only=True):
-    """What a server offers, and what is left out of that."""
+    """What a server offers, and what is left out of that: names with the reasons, in a few words."""
 
     tools: Sequence[ToolFacts] = ()
-    left_out: Sequence[LeftOut] = ()
+    left_out: Sequence[str] = ()
     prompts: Sequence[PromptFacts] = ()
 
 
@@ -213,7 +206,7 @@ class McpServer(Struct, kw_only=True, eq=False):
     warns: bool = True  # whether the operator reads of failures in the log
     settled: asyncio.Event = field(default_factory=asyncio.Event)  # the first attempt has succeeded or failed
     known: frozenset[str] = frozenset()  # its own names of its tools
-    left_out: Sequence[LeftOut] = ()  # of its present list
+    left_out: Sequence[str] = ()  # of its present list
     ready: bool = False
     failure: str = ""
     _retry_at: float = 0.0
@@ -231,9 +224,7 @@ class McpServer(Struct, kw_only=True, eq=False):
     @property
     def lacks(self) -> str:
         """The tools that are left out, each with the reason, as a clause; "" where all are used."""
-        named = "; ".join(f"{each.name} ({each.why})" for each in self.left_out[:_MOST_NAMED])
-        more = len(self.left_out) - _MOST_NAMED
-        return f"{named}; {more:,} more" if more > 0 else named
+        return first_of(self.left_out, _MOST_NAMED)
 
     @property
     def pause(self) -> float:
@@ -397,7 +388,7 @@ class McpServer(Struct, kw_only=True, eq=False):
         if self.left_out != listing.left_out:
             self.left_out = listing.left_out
             tell = log.warning if self.warns and self.left_out else log.info
-            tell("mcp_tools_left_out", server=self.name, tools=[each.name for each in self.left_out[:_MOST_NAMED]])
+            tell("mcp_tools_left_out", server=self.name, tools=self.left_out[:_MOST_NAMED])
         self.offered(listing)
 
     async def _look(self, link: Link) -> None:

@@ -1,17 +1,26 @@
-"""All servers of the configuration."""
+"""All servers of the configuration.
+
+The lists of tools and prompts that they gave last lie in files: a start offers them at once, while the servers are
+started. So the first question after a start finds the same tools as the last one before, in the same prompt, and an
+approval that a restart interrupted is asked again. The files hold servers' own descriptions, and no secret.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import structlog
+from msgspec import DecodeError, Struct
+from msgspec.json import decode, encode
+
 from gateway.agent.mcp.server import Connect, Listing, McpServer, PromptFacts, ToolFacts
 from gateway.agent.mcp.settings import ANY, McpServerSettings
-from gateway.agent.mcp.tool_lists import KeptList, ToolLists, login_file
 from gateway.agent.tools.base import Tool
 from gateway.agent.tools.offer import Toolbox
 from gateway.agent.tools.shell import lent_of
@@ -20,11 +29,14 @@ from gateway.domain.chat import one_line
 from gateway.domain.wording import counted, lasting
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError
+from gateway.runtime.owners import private
 from gateway.runtime.plugins import imported
 from gateway.runtime.tasks import Background
 
 if TYPE_CHECKING:
     from gateway.agent.mcp.login import Attempt
+
+log = structlog.get_logger(__name__)
 
 CONNECTOR: Final = "gateway.agent.mcp.connection:Connector"  # which loads the library
 _ATTEMPT: Final = "gateway.agent.mcp.login:Attempt"
@@ -33,6 +45,49 @@ _WHAT: Final = "MCP server"
 LOGGED_IN: Final = "logged in"
 _LISTED: Final = 40  # tools
 _PATIENCE: Final = 5.0  # seconds that a turn waits for servers
+_LARGEST: Final = 8 * 1024 * 1024  # bytes of a kept list
+
+
+class KeptList(Struct, frozen=True):
+    """A file's content."""
+
+    place: str
+    tools: list[ToolFacts] = []
+    prompts: list[PromptFacts] = []
+
+
+class ToolLists(Struct, frozen=True, kw_only=True):
+    """The files of one gateway. `folder` is made when there is something to be kept."""
+
+    folder: Path
+
+    def read(self, server: str, place: str) -> KeptList:
+        """What a server at this place last offered; nothing if that is unknown."""
+        with suppress(OSError, DecodeError):
+            path = self._path(server)
+            if path.stat().st_size <= _LARGEST and (kept := decode(path.read_bytes(), type=KeptList)).place == place:
+                return kept
+        return KeptList(place)
+
+    def write(self, server: str, known: KeptList) -> None:
+        """Keep a list, whole or not at all."""
+        path = self._path(server)
+        made = path.with_suffix(f".{os.getpid()}")
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(made, "wb", opener=private) as file:
+                file.write(encode(known))
+            made.replace(path)
+        except OSError as error:
+            log.info("mcp_list_not_kept", server=server, error=str(error))
+
+    def _path(self, server: str) -> Path:
+        return self.folder / f"{server}.json"
+
+
+def login_file(folder: Path, server: str) -> Path:
+    """The file of a server's login, which holds secrets."""
+    return folder / f"{server}.login"
 
 
 @dataclass(slots=True, kw_only=True)

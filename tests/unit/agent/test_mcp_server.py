@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from gateway.agent.mcp.server import McpServer, ServerFailed
-from gateway.agent.mcp.servers import McpServers
+from gateway.agent.mcp.servers import McpServers, ToolLists
 from gateway.agent.mcp.settings import McpServerSettings
-from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.agent.mcp.tools import AskedMcpTool, McpTool
 from gateway.agent.tools.offer import Caller, Toolbox
 from gateway.app.config import Config
