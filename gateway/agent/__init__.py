@@ -13,8 +13,7 @@
                   waking          the item of something that ended in the background
                   moments         when hooks of plug-ins are called, and what they answer (plugged: calls them)
                   running         the turns of this process, within reach of signals
-    the window    fitting         compactions between two steps
-                  overflow        the remedy for a prompt that is refused as too long
+    the window    fitting         compactions between two steps, and the remedy for a prompt that is refused as too long
                   windows         the sizes that such refusals state
                   pressure        the marks of a filling window
                   hygiene         the compaction before a turn

@@ -15,9 +15,8 @@ from msgspec import Struct, field
 from gateway.agent.caching import BEFORE, prompt
 from gateway.agent.conversation import Conversation
 from gateway.agent.fallback import NOT_AVAILABLE, explained, passes_on, reason, told
-from gateway.agent.fitting import Fitting, change_model
+from gateway.agent.fitting import MOST_EXTENSIONS, NO_ROOM, Fitting, change_model, lacks_room, more_output
 from gateway.agent.metering import LEAST_OUTPUT, Metering
-from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, lacks_room, more_output
 from gateway.agent.ports import Observer, Reply
 from gateway.agent.steps import ToolSteps
 from gateway.domain.chat import NO_TERMS, Terms

@@ -9,8 +9,8 @@ from typing import Any
 
 from gateway.agent.asking import ENDED_EARLY, REPEATED
 from gateway.agent.fallback import NO_FALLBACK
+from gateway.agent.fitting import NO_ROOM
 from gateway.agent.loop import DECLINED
-from gateway.agent.overflow import NO_ROOM
 from gateway.agent.tools.base import ToolContext
 from gateway.commands.turn import GO_ON
 from gateway.domain.message import text_of

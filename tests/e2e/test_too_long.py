@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.agent.fallback import NO_FALLBACK
-from gateway.agent.overflow import NO_WAY_OUT, SWITCHED_OFF, TOO_LARGE_ALONE
+from gateway.agent.fitting import NO_WAY_OUT, SWITCHED_OFF, TOO_LARGE_ALONE
 from gateway.app.config import Config
 from gateway.commands.runner import BROKEN
 from gateway.context.engine import ContextEngine

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.agent.fitting import MOST_ATTEMPTS, Remedy, remedy
 from gateway.agent.models import Calibration, Models
-from gateway.agent.overflow import MOST_ATTEMPTS, Remedy, remedy
 from gateway.agent.windows import LearnedWindows
 from gateway.domain.chat import SessionKey
 from gateway.domain.usage import UNKNOWN_WINDOW, CanonicalUsage
