@@ -33,7 +33,7 @@ from gateway.agent.forgetting import Forgetter
 from gateway.agent.hooks import Hooks
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
-from gateway.agent.mcp.servers import McpServers, ToolLists
+from gateway.agent.mcp.servers import McpServers
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
 from gateway.agent.metering import Metering
@@ -409,7 +409,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
     mcp = McpServers(
         settings=config.tools.mcp,
         toolbox=toolbox,
-        lists=ToolLists(folder=config.home / "mcp"),
+        folder=config.home / "mcp",
         own=_own_places(config),
         clock=clock,
         redact=redact,

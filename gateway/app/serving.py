@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from gateway import __version__
-from gateway.agent.mcp.servers import ToolLists
+from gateway.agent.mcp.servers import known_list
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.app.gateway import DRAIN_SECONDS, Gateway
@@ -172,9 +172,8 @@ def adapter_of(
 def _prompts(config: Config) -> CommandRegistry:
     """The commands with the prompts of MCP servers as they were at the last start: menus are made before these are
     asked."""
-    lists = ToolLists(folder=config.home / "mcp")
     on = {name: each for name, each in config.tools.mcp.items() if each.enabled}
-    prompts = {name: lists.read(name, each.place).prompts for name, each in on.items()}
+    prompts = {name: known_list(config.home / "mcp", name, each.place).prompts for name, each in on.items()}
     return CommandRegistry(all_commands().commands, partial(prompt_commands, on, prompts))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from gateway.agent.mcp.server import Connect, McpServer
-from gateway.agent.mcp.servers import McpServers, ToolLists
+from gateway.agent.mcp.servers import McpServers
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.domain.chat import KeptFile, Source
@@ -88,7 +88,7 @@ class Running:
         self.servers = McpServers(
             settings={"demo": settings},
             toolbox=self.toolbox,
-            lists=ToolLists(folder=Path("/dev/null/none")),
+            folder=Path("/dev/null/none"),
             clock=clock or SystemClock(),
             redact=lambda text: text.replace("sk-raw-1234567890", "[hidden]"),
             connect=connect,

@@ -56,33 +56,25 @@ class KeptList(Struct, frozen=True):
     prompts: list[PromptFacts] = []
 
 
-class ToolLists(Struct, frozen=True, kw_only=True):
-    """The files of one gateway. `folder` is made when there is something to be kept."""
+def known_list(folder: Path, server: str, place: str) -> KeptList:
+    """What a server at this place last offered; nothing if that is unknown."""
+    path = folder / f"{server}.json"
+    with suppress(OSError, DecodeError):
+        if path.stat().st_size <= _LARGEST and (kept := decode(path.read_bytes(), type=KeptList)).place == place:
+            return kept
+    return KeptList(place)
 
-    folder: Path
 
-    def read(self, server: str, place: str) -> KeptList:
-        """What a server at this place last offered; nothing if that is unknown."""
-        with suppress(OSError, DecodeError):
-            path = self._path(server)
-            if path.stat().st_size <= _LARGEST and (kept := decode(path.read_bytes(), type=KeptList)).place == place:
-                return kept
-        return KeptList(place)
-
-    def write(self, server: str, known: KeptList) -> None:
-        """Keep a list, whole or not at all."""
-        path = self._path(server)
-        made = path.with_suffix(f".{os.getpid()}")
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(made, "wb", opener=private) as file:
-                file.write(encode(known))
-            made.replace(path)
-        except OSError as error:
-            log.info("mcp_list_not_kept", server=server, error=str(error))
-
-    def _path(self, server: str) -> Path:
-        return self.folder / f"{server}.json"
+def _keep_list(folder: Path, server: str, known: KeptList) -> None:
+    """Keep a list, whole or not at all."""
+    made = folder / f"{server}.{os.getpid()}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(made, "wb", opener=private) as file:
+            file.write(encode(known))
+        made.replace(folder / f"{server}.json")
+    except OSError as error:
+        log.info("mcp_list_not_kept", server=server, error=str(error))
 
 
 def login_file(folder: Path, server: str) -> Path:
@@ -92,12 +84,12 @@ def login_file(folder: Path, server: str) -> Path:
 
 @dataclass(slots=True, kw_only=True)
 class McpServers:
-    """The servers that are switched on. Their tools come to stand in the `toolbox`, those of the kept `lists` at once.
-    `connect` stands in for the library; `learn` is told secrets, which `redact` takes out."""
+    """The servers that are switched on. Their tools come to stand in the `toolbox`, those that are known at once.
+    `folder` keeps lists and logins. `connect` stands in for the library; `learn` is told secrets, which `redact` takes out."""
 
     settings: Mapping[str, McpServerSettings]
     toolbox: Toolbox
-    lists: ToolLists
+    folder: Path
     clock: Clock
     redact: Callable[[str], str]
     learn: Callable[[Sequence[str]], None] = lambda _: None
@@ -155,7 +147,7 @@ class McpServers:
         if name in self._logins:
             self._logins.pop(name)[1].cancel()
         kind = await asyncio.to_thread(imported, _ATTEMPT)
-        file = login_file(self.lists.folder, name)
+        file = login_file(self.folder, name)
         attempt: Attempt = kind(path=file, settings=server.settings, clock=self.clock, learn=self.learn)
         self._logins[name] = attempt, self._owners.start(attempt.run(), name=f"mcp login {name}")
         return await attempt.given()
@@ -175,7 +167,7 @@ class McpServers:
 
     async def log_out(self, name: str) -> bool:
         """Forget a login; whether there was one. Raises UserError."""
-        server, file = self._remote(name), login_file(self.lists.folder, name)
+        server, file = self._remote(name), login_file(self.folder, name)
         if known := file.exists():
             file.unlink()
             await server.begin_anew()
@@ -197,11 +189,11 @@ class McpServers:
             yield server.name, f"is {troubled[server.name]}" if server.name in troubled else offers
 
     def _has_login(self, server: McpServer) -> bool:
-        return server.settings.may_log_in and login_file(self.lists.folder, server.name).exists()
+        return server.settings.may_log_in and login_file(self.folder, server.name).exists()
 
     def _server(self, name: str, settings: McpServerSettings) -> McpServer:
         made_safe: Callable[[Sequence[ToolFacts]], list[ToolFacts]] = imported(f"{_TOOLS}:made_safe")
-        known = self.lists.read(name, settings.place)
+        known = known_list(self.folder, name, settings.place)
         known = KeptList(known.place, made_safe(known.tools), known.prompts)
 
         def offered(listing: Listing) -> None:
@@ -210,7 +202,7 @@ class McpServers:
             self._offer(server, safe)
             if safe != known:
                 known = safe
-                self.lists.write(name, safe)
+                _keep_list(self.folder, name, safe)
 
         server = McpServer(
             name=name, settings=settings, load=self._load, offered=offered, clock=self.clock, redact=self.redact
@@ -250,7 +242,7 @@ class McpServers:
         if self.connect is None:
             kind = await asyncio.to_thread(imported, CONNECTOR)
             self.connect = kind(
-                clock=self.clock, redact=self.redact, folder=self.lists.folder, own=self.own, learn=self.learn
+                clock=self.clock, redact=self.redact, folder=self.folder, own=self.own, learn=self.learn
             )
         return self.connect
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gateway.agent.mcp.server import McpServer, ServerFailed
-from gateway.agent.mcp.servers import McpServers, ToolLists
+from gateway.agent.mcp.servers import McpServers, known_list
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.agent.mcp.tools import AskedMcpTool, McpTool
 from gateway.agent.tools.offer import Caller, Toolbox
@@ -45,7 +45,7 @@ class Served:
         self.servers = McpServers(
             settings={"demo": McpServerSettings(**{"command": ("x",), **(settings or {})})},
             toolbox=self.toolbox,
-            lists=ToolLists(folder=folder),
+            folder=folder,
             clock=self.clock,
             redact=lambda text: text.replace("sk-secret", "[hidden]"),
             connect=fake.connect,
@@ -329,7 +329,7 @@ def test_the_settings_of_a_server_show_what_check_shows() -> None:
 async def test_a_start_offers_what_the_last_one_did(tmp_path: Path) -> None:
     async with served(FakeServer("echo", "look"), tmp_path / "mcp", only=["echo"]) as first:
         await first.fake.until(lambda: first.names == ["demo_echo"])
-        await eventually(lambda: ToolLists(folder=tmp_path / "mcp").read("demo", "x").tools)
+        await eventually(lambda: known_list(tmp_path / "mcp", "demo", "x").tools)
     second = Served(FakeServer("other"), {}, tmp_path / "mcp")
     assert second.names == ["demo_echo", "demo_look"]
     elsewhere = Served(FakeServer("other"), {"args": ("-v",), "command": ("y",)}, tmp_path / "mcp")
@@ -339,4 +339,4 @@ async def test_a_start_offers_what_the_last_one_did(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "null", "[]", "{", '{"place": "x"}', '{"place": "x", "tools": [{"name": 1}]}'])
 def test_a_list_that_is_damaged_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "demo.json").write_text(text)
-    assert ToolLists(folder=tmp_path).read("demo", "x").tools == []
+    assert known_list(tmp_path, "demo", "x").tools == []
