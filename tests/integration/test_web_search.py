@@ -265,11 +265,11 @@ class Library(ModuleType):
 
 async def test_without_a_key_a_library_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = WebSearchSettings(provider="ddgs")
-    monkeypatch.setattr("gateway.agent.search.without_key.find_spec", lambda name: None)
+    monkeypatch.setattr("gateway.agent.search.servers.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'legato\[search\]'"):
         opened(settings, SystemClock())
     library = Library()
-    monkeypatch.setattr("gateway.agent.search.without_key.find_spec", lambda name: object())
+    monkeypatch.setattr("gateway.agent.search.servers.find_spec", lambda name: object())
     monkeypatch.setitem(sys.modules, "ddgs", library)
     monkeypatch.setitem(sys.modules, "ddgs.exceptions", library.exceptions)
     search = opened(settings, SystemClock())[1]

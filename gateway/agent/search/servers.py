@@ -1,14 +1,19 @@
-"""Searches that are asked by HTTP, each by its vendor's documentation: SearXNG
+"""The searches that come with Legato. Three are asked by HTTP, each by its vendor's documentation: SearXNG
 (https://docs.searxng.org/dev/search_api.html), Brave (https://api-dashboard.search.brave.com/app/documentation) and
 Tavily (https://docs.tavily.com/documentation/api-reference/endpoint/search).
 
 An answer is a stranger's: it is read up to 2 MB and for a limited time, and may hold anything.
+
+The fourth needs no key: the library ddgs (MIT) asks public search engines as a browser does. They may refuse it at any
+time, so it is for trying things out, and for few people. The library is loaded when it is first needed, and blocks.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, Final
 
 import httpx
@@ -19,7 +24,8 @@ from gateway.agent.search.plugin import Hit, SearchHost, Wanted
 from gateway.domain.wording import lasting
 from gateway.providers.errors import retry_after
 from gateway.providers.http import FOREIGN_ERRORS, http_client
-from gateway.runtime.errors import ProviderRejected, ToolError
+from gateway.runtime.errors import ConfigError, ProviderRejected, ToolError
+from gateway.runtime.plugins import imported
 
 _MOST: Final = 2_000_000  # bytes of an answer
 _MOST_ROWS: Final = 100  # of an answer; vendors give 20 a page
@@ -43,6 +49,13 @@ _TROUBLE: Final = "{title} has a problem ({status}): try again later."
 _AWAY: Final = "{title} did not answer at {address}: try again later, or have someone check whether it runs there."
 _NO_PAGES: Final = (
     "{address} is not the address of {title} ({status}): the operator must correct tools.search.base_url."
+)
+
+_INSTALL: Final = "tools.search.provider: ddgs is a library that is not installed: pip install 'legato[search]'"
+_NOTHING: Final = "No results found"  # ddgs raises that as it raises everything else
+_REFUSED_WITHOUT_KEY: Final = (
+    "The search engines refused to answer or did not answer in time, as they often do to programs without a key: try "
+    "again later, or have a search with a key set up (tools.search)."
 )
 
 _BY_CODE: Final = {b"SUBSCRIPTION_TOKEN_INVALID": _BAD_KEY, b"QUOTA_LIMITED": _USED_UP}  # Brave's, with 422 and 429
@@ -172,3 +185,43 @@ def _tavily_pages(answer: Mapping[str, Any]) -> Iterator[Hit]:
 searxng = partial(Server, "SearXNG", _searxng_request, _searxng_pages, {403: _NO_JSON, 429: _LIMITER})
 brave = partial(Server, "Brave Search", _brave_request, _brave_pages, {})
 tavily = partial(Server, "Tavily", _tavily_request, _tavily_pages, {})
+
+
+# -- without a key -------------------------------------------------------------------------------
+
+
+class WithoutKey(Struct, frozen=True):
+    """`Search` by the library."""
+
+    host: SearchHost
+
+    async def find(self, wanted: Wanted) -> Sequence[Hit]:
+        """Ask in a thread, which may go on for a little when the time is over."""
+        try:
+            async with self.host.clock.limit(self.host.seconds):
+                rows = await asyncio.to_thread(self._rows, wanted)
+        except TimeoutError:
+            raise ToolError(_REFUSED_WITHOUT_KEY) from None
+        columns = ("title", "href", "body")
+        texts = [[str(row.get(name, "")) for name in columns] for row in rows]
+        return [Hit(title=title, address=address, text=text) for title, address, text in texts]
+
+    def _rows(self, wanted: Wanted) -> Sequence[dict[str, Any]]:
+        library: Any = imported("ddgs:DDGS")(timeout=max(1, int(self.host.seconds / 2)))
+        failed: type[Exception] = imported("ddgs.exceptions:DDGSException")
+        try:
+            found: Sequence[dict[str, Any]] = library.text(
+                wanted.words, timelimit=wanted.recency[:1] or None, max_results=wanted.most
+            )
+        except failed as error:
+            if _NOTHING in str(error):
+                return []
+            raise ToolError(_REFUSED_WITHOUT_KEY) from error
+        return found
+
+
+def ddgs(host: SearchHost) -> WithoutKey:
+    """For the plug-in of this name. Raises ConfigError where the library is missing."""
+    if find_spec("ddgs") is None:
+        raise ConfigError([_INSTALL])
+    return WithoutKey(host)
