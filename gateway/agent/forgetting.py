@@ -415,15 +415,13 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             await asyncio.to_thread(self.workspaces.remove, key)
             await self._erase_helpers(key, erasure.id)
         kept, copies = await self.store.kept_files(key, _EVERY), engines.keeps_copies
-        if not kept and not copies:
-            counts = await self.store.erase(lease, erasure)
-            await self._end_links(key)
-            return counts
-        contents = contents or await self.contents(key)
+        if contents is None and (kept or copies):
+            contents = await self.contents(key)
         counts = await self.store.erase(lease, erasure)
         await self._end_links(key)
-        await self._give_back(key, kept, contents.history)
-        if copies:
+        if contents is not None:
+            await self._give_back(key, kept, contents.history)
+        if contents is not None and copies:
             left = (await self.contents(key)).history.originals
             await self._engine_forgets(contents, [name for name in contents.history.originals if name not in left])
             for session in contents.sessions:

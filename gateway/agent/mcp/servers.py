@@ -85,7 +85,8 @@ def login_file(folder: Path, server: str) -> Path:
 @dataclass(slots=True, kw_only=True)
 class McpServers:
     """The servers that are switched on. Their tools come to stand in the `toolbox`, those that are known at once.
-    `folder` keeps lists and logins. `connect` stands in for the library; `learn` is told secrets, which `redact` takes out."""
+    `folder` keeps lists and logins. `connect` stands in for the library; `learn` is told secrets, which `redact` takes
+    out."""
 
     settings: Mapping[str, McpServerSettings]
     toolbox: Toolbox

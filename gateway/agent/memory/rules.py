@@ -175,28 +175,26 @@ def without(memory: Memory, facts: Sequence[Fact]) -> Memory:
 
 def barring(memory: Memory, facts: Sequence[Fact], messages: Iterable[Source], now: float) -> Memory:
     """The same, and nothing more is learned from the messages that said them, nor from `messages`."""
-    scopes = {fact.scope for fact in facts}
-    for scope in scopes:
-        said = [*(_source_of(fact) for fact in _chain(memory, facts)), *messages]
-        marks = [
-            Fact(
-                scope=scope,
-                id=lasting_id("x", scope, source.message_id),
-                about="notes",
-                text="",
-                message_id=source.message_id,
-                session_id=source.session_id,
-                said_by=source.said_by,
-                said_at=source.said_at,
-                made_at=now,
-                forgotten=True,
-            )
-            for source in {source.message_id: source for source in said}.values()
-        ]
-        memory = without(memory, facts)
-        for mark in marks:
-            memory = _with(memory, mark)
-    return memory
+    if not facts:
+        return memory
+    scope, left = facts[0].scope, without(memory, facts)
+    stays = {fact.id for fact in left.facts}
+    said = [*(_source_of(fact) for fact in memory.facts if fact.id not in stays), *messages]
+    for source in {source.message_id: source for source in said}.values():
+        mark = Fact(
+            scope=scope,
+            id=lasting_id("x", scope, source.message_id),
+            about="notes",
+            text="",
+            message_id=source.message_id,
+            session_id=source.session_id,
+            said_by=source.said_by,
+            said_at=source.said_at,
+            made_at=now,
+            forgotten=True,
+        )
+        left = _with(left, mark)
+    return left
 
 
 def saying(sources: Iterable[Source], facts: Iterable[Fact]) -> list[Source]:
@@ -233,11 +231,6 @@ def _bounded(memory: Memory) -> list[Fact]:
 def _with(memory: Memory, fact: Fact) -> Memory:
     others = (each for each in memory.facts if each.id != fact.id)
     return replace(memory, facts=in_order([*others, fact]))
-
-
-def _chain(memory: Memory, facts: Sequence[Fact]) -> list[Fact]:
-    left = {each.id for each in without(memory, facts).facts}
-    return [each for each in memory.facts if each.id not in left]
 
 
 def _source_of(fact: Fact) -> Source:
