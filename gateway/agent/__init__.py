@@ -16,9 +16,8 @@
     the window    fitting         compactions between two steps, and the remedy for a prompt that is refused as too long
                   windows         the sizes that such refusals state
                   pressure        the marks of a filling window
-                  hygiene         the compaction before a turn
                   preparation     compactions made while nobody waits
-                  compaction      one compaction, up to the continuation that it publishes
+                  compaction      one compaction, up to the continuation that it publishes; and the pass before a turn
                   engines         the context engines in memory
     the models    models          those of the configuration (choices: what people chose for a chat)
                   auxiliary       calls beside the conversation, as for summaries

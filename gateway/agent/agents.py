@@ -9,13 +9,12 @@ from typing import Any
 from msgspec import Struct
 
 from gateway.agent.asking import Asking
-from gateway.agent.compaction import Compactor
+from gateway.agent.compaction import Compactor, Hygiene
 from gateway.agent.conversation import Conversation
 from gateway.agent.embeddings import Embeddings
 from gateway.agent.files.intake import FileIntake
 from gateway.agent.fitting import Fitting
 from gateway.agent.forgetting import Forgetter
-from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
 from gateway.agent.mcp.servers import McpServers
 from gateway.agent.metering import Metering

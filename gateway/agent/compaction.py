@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Literal
 
+import structlog
 from msgspec import Struct
 
 from gateway.agent.conversation import Conversation
@@ -21,7 +22,7 @@ from gateway.agent.preparation import Preparations, Prepared
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
 from gateway.context.guard import GuardedEngine
-from gateway.context.policy import EFFECTIVE_SAVING
+from gateway.context.policy import EFFECTIVE_SAVING, HygieneRules
 from gateway.context.prompts import foreign, unframed
 from gateway.domain.message import Message, is_request, is_summary, note_of, noted, noted_tokens, same, text_of, wire
 from gateway.domain.session import Compaction, PassWork
@@ -34,6 +35,8 @@ from gateway.runtime.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from gateway.agent.plugged import Plugged
+
+log = structlog.get_logger(__name__)
 
 Trigger = Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency", "plugin"]
 
@@ -266,3 +269,69 @@ def _worth_it(before: Sequence[Message], after: Sequence[Message], *, automatic:
     if not after or [note_of(m).get("id") for m in before] == [note_of(m).get("id") for m in after]:
         return False
     return not automatic or noted_tokens(after) <= (1 - EFFECTIVE_SAVING) * noted_tokens(before)
+
+
+# -- before a turn: overnight growth, a switch to a smaller model, or a restored backup ------------------
+
+
+_TRIED: Final = "hygiene-tried-at:"
+
+
+class HygieneResult(Struct, frozen=True, kw_only=True):
+    """The outcome of a pass; with neither report nor failure there was nothing to do.
+
+    `technical`: the failure is in the words of a provider.
+    """
+
+    report: CompactionReport | None = None
+    failure: str | None = None
+    technical: bool = False
+
+
+class Hygiene(Struct, frozen=True):
+    """The pass before every turn, for growth that the agent's own loop cannot foresee. It uses the same engine and the
+    same continuation as every other compaction, has a deadline, and never keeps a turn from running."""
+
+    rules: HygieneRules
+    clock: Clock
+    enabled: bool = True
+
+    def due(self, conversation: Conversation) -> bool:
+        """Whether the pass has something to do; the check takes constant time at any length.
+
+        A transcript that a pass could not shrink must grow by a tenth before the next try.
+        """
+        rules, length = self.rules, conversation.length
+        if not self.enabled or length < rules.min_messages:
+            return False
+        full = rules.threshold * conversation.spec.context_length
+        if length < rules.max_messages and conversation.prompt_tokens() < full:
+            return False
+        tried_at = _tried_at(conversation.fresh.announced)
+        grown = not tried_at or length >= tried_at + max(rules.min_messages, tried_at // 10)
+        return grown and not conversation.engine.rests  # the loop has the built-in engine help out
+
+    async def run(self, conversation: Conversation, compactor: Compactor) -> HygieneResult:
+        """Compact once, within the deadline. A compaction that fails raises nothing."""
+        length = conversation.length
+        try:
+            async with self.clock.limit(self.rules.timeout):
+                report = await compactor.run(conversation, "hygiene")
+        except TimeoutError:
+            failure = f"it took longer than {self.rules.timeout:g} seconds"
+            log.warning("hygiene_timed_out")
+            conversation.announce(_with_mark(conversation.fresh.announced, length))
+            return HygieneResult(failure=failure)
+        if report.changed:
+            return HygieneResult(report=report)
+        conversation.announce(_with_mark(conversation.fresh.announced, length))
+        failure = report.outcome.error or "nothing could be compressed"
+        return HygieneResult(failure=failure, technical=report.outcome.aborted)
+
+
+def _tried_at(announced: Collection[str]) -> int:
+    return next((int(mark.removeprefix(_TRIED)) for mark in announced if mark.startswith(_TRIED)), 0)
+
+
+def _with_mark(announced: Collection[str], length: int) -> tuple[str, ...]:
+    return (*(entry for entry in announced if not entry.startswith(_TRIED)), f"{_TRIED}{length}")

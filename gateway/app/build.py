@@ -20,7 +20,7 @@ from tzlocal import get_localzone_name
 
 from gateway.agent.agents import Agents
 from gateway.agent.background import BackgroundCommands
-from gateway.agent.compaction import Compactor
+from gateway.agent.compaction import Compactor, Hygiene
 from gateway.agent.delegation import Helpers
 from gateway.agent.embeddings import Embeddings
 from gateway.agent.engines import Engines
@@ -31,7 +31,6 @@ from gateway.agent.files.speech import Dictation
 from gateway.agent.fitting import Fitting
 from gateway.agent.forgetting import Forgetter
 from gateway.agent.hooks import Hooks
-from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
 from gateway.agent.mcp.servers import McpServers
 from gateway.agent.memory.flush import Flushes

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from gateway.agent.compaction import Hygiene
 from gateway.agent.conversation import Conversation, opened
-from gateway.agent.hygiene import Hygiene
 from gateway.agent.models import Calibration
 from gateway.context.compressor import Compressor
 from gateway.context.guard import GuardedEngine

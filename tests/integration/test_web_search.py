@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from gateway.agent.search.plugin import Search, Wanted, opened
-from gateway.agent.search.tool import WebSearchTool
+from gateway.agent.search.results import WebSearchTool
 from gateway.agent.tools.base import ToolContext
 from gateway.agent.tools.web_fetch import WebSearchSettings
 from gateway.runtime.clock import Clock, SystemClock

@@ -120,7 +120,7 @@ def make_search(host: ToolHost) -> Tool | None:
     if settings.provider is None:
         return None
     _, search = imported("gateway.agent.search.plugin:opened")(settings, host.clock)
-    made: Tool = imported("gateway.agent.search.tool:WebSearchTool")(
+    made: Tool = imported("gateway.agent.search.results:WebSearchTool")(
         search,
         host.redact,
         most=settings.results,

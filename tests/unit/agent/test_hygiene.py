@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.agent.compaction import Hygiene
 from gateway.agent.conversation import Conversation
-from gateway.agent.hygiene import Hygiene
 from gateway.agent.pressure import FULL, NEAR, marks, sentences
 from gateway.context.policy import HygieneRules
 from gateway.providers.base import ModelSpec
