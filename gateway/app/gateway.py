@@ -97,9 +97,7 @@ class Gateway(Struct, kw_only=True):
         self.store.on_decided(self.people.approvals.heard)
         self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
-        models = self.agents.metering.models
-        await models.learn_windows()
-        await models.learned.remember(self.store)
+        await self.agents.metering.models.learn_windows()
         if not await ended_before(self._recover, self._stop):
             return
         self.upkeep.prepare()
