@@ -209,10 +209,11 @@ class Fitting(Struct, kw_only=True):
             await change_model(conversation, spec)
 
     async def _adopt(self, conversation: Conversation, limit: int | None) -> None:
-        """Go on with the window that the provider stated."""
-        spec = conversation.spec
-        known = self.metering.models.learned.meet(spec, conversation.stored.session.key, limit)
+        """Go on with the window that the provider stated, also in later processes."""
+        spec, learned = conversation.spec, self.metering.models.learned
+        known = learned.meet(spec, conversation.stored.session.key, limit)
         if known != spec:
+            await learned.keep(spec)
             await change_model(conversation, known)
 
 

@@ -1,4 +1,5 @@
-"""The windows that providers state when they refuse a prompt. After a start they may be stated once more.
+"""The windows that providers state when they refuse a prompt. They are kept in the store's notes, so that a start need
+not be refused once more.
 
 A stated limit belongs to a model at its address, for as long as the window that is otherwise known of it stays the
 same. It is never below what an earlier call fitted: such a limit is that of a detour, not of the model. And it holds
@@ -8,14 +9,21 @@ by itself, or never.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
-from msgspec import Struct, field
+import structlog
+from msgspec import Struct, ValidationError, field, json
 
 from gateway.domain.chat import SessionKey
 from gateway.providers.base import ModelSpec
+from gateway.runtime.errors import StoreError
 from gateway.runtime.structs import replace
+from gateway.store.port import Documents
 
+log = structlog.get_logger(__name__)
+
+_FOLDER: Final = "windows"
 _MOST_MET: Final = 1_000  # conversations that are remembered to have met a limit, the latest
 _SMALL_WINDOW: Final = 8_192  # tokens; what servers of small models are most often started with
 
@@ -23,19 +31,39 @@ _Model = tuple[str, str, str | None]  # the beginning of a place: provider, name
 
 
 class _Stated(Struct, frozen=True):
-    """A limit of a model whose window was otherwise known as `window`, and the conversations that met it."""
+    """A limit of a model whose window was otherwise known as `window`, and the conversations that met it, by digest."""
 
     limit: int
     window: int
-    met: tuple[SessionKey, ...] = ()
+    met: tuple[str, ...] = ()
 
 
 class LearnedWindows(Struct):
     """Limits by model and address, and the conversations that met them."""
 
+    _store: Documents | None = None
     _stated: dict[_Model, _Stated] = field(default_factory=dict)
     _fitted: dict[_Model, int] = field(default_factory=dict)
     _not_length: set[_Model] = field(default_factory=set)  # that refused a shortened prompt, too, without a reason
+
+    async def remember(self, store: Documents) -> None:
+        """Take up what was stated before this process began, and keep there what will be."""
+        self._store = store
+        for name, text in (await store.notes(_FOLDER)).items():
+            try:
+                self._stated.setdefault(json.decode(name, type=_Model), json.decode(text, type=_Stated))
+            except ValidationError as error:
+                log.warning("window_note_unread", note=name, error=str(error))
+
+    async def keep(self, spec: ModelSpec) -> None:
+        """Keep what was stated of a model for later processes. A store that cannot take it costs the next one a
+        refused call."""
+        model = spec.place[:3]
+        if (stated := self._stated.get(model)) and self._store:
+            try:
+                await self._store.set_notes(_FOLDER, {json.encode(model).decode(): json.encode(stated).decode()})
+            except StoreError as error:
+                log.warning("window_not_kept", model=spec.name, error=str(error))
 
     def fits(self, spec: ModelSpec, tokens: int) -> None:
         """Note that one call took and gave so many tokens."""
@@ -78,13 +106,17 @@ class LearnedWindows(Struct):
             window = before.window if before and before.limit == spec.context_length else spec.context_length
             self._stated[model] = _Stated(limit, window)
         if (stated := self._stated.get(model)) is not None:
-            others = [each for each in stated.met if each != key]
-            self._stated[model] = replace(stated, met=(*others, key)[-_MOST_MET:])
+            others = [each for each in stated.met if each != _digest(key)]
+            self._stated[model] = replace(stated, met=(*others, _digest(key))[-_MOST_MET:])
         return self.of(spec, key)
 
     def of(self, spec: ModelSpec, key: SessionKey) -> ModelSpec:
         """Return the model with the window that this conversation knows."""
         stated = self._stated.get(spec.place[:3])
-        if stated is None or stated.window != spec.context_length or key not in stated.met:
+        if stated is None or stated.window != spec.context_length or _digest(key) not in stated.met:
             return spec
         return replace(spec, context_length=stated.limit)
+
+
+def _digest(key: SessionKey) -> str:
+    return hashlib.sha256(str(key).encode()).hexdigest()[:12]

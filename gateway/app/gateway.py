@@ -97,7 +97,9 @@ class Gateway(Struct, kw_only=True):
         self.store.on_decided(self.people.approvals.heard)
         self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
-        await self.agents.metering.models.learn_windows()
+        models = self.agents.metering.models
+        await models.learn_windows()
+        await models.learned.remember(self.store)
         if not await ended_before(self._recover, self._stop):
             return
         self.upkeep.prepare()

@@ -17,6 +17,7 @@ from gateway.context.feedback import COMPRESSING
 from gateway.context.policy import CompressionSettings, HygieneRules
 from gateway.domain.message import Message, text_of, user
 from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import (
     ContextOverflow,
     EmptyAnswer,
@@ -162,12 +163,31 @@ async def test_a_stated_smaller_limit_is_adopted_and_the_turn_goes_on(tmp_path: 
         assert model.specs[-1].context_length == WINDOW, "nobody is condensed for a limit that they have not met"
         assert await live.ask("and then?") == "echo: and then?"
         assert model.specs[-1].context_length == 20_000, "a stated limit is remembered where it was met"
+
+
+async def test_a_stated_limit_outlives_a_restart_until_the_window_is_known_to_be_another(tmp_path: Path) -> None:
+    heard: list[tuple[Any, ...]] = []
+    model = FakeModel(in_turn(ContextOverflow("Too long.", limit=20_000)))
+    async with running(tmp_path, model=model, engine=engine_of(RecordingEngine, heard)) as live:
+        await filled(live, 4)
+        await live.ask("what now?")
+    model = FakeModel(echo)
+    async with running(tmp_path, model=model) as live:
+        await live.ask("and after the restart?")
+        assert model.specs[-1].context_length == 20_000
         told = await live.ask("/context")
         assert "of 20,000 tokens" in told
         assert (
             f"The model's server reported the size of this window; otherwise I would assume {WINDOW:,} tokens." in told
         )
-        assert "server reported" not in await live.ask("/context", chat="elsewhere")
+        await live.ask("and here?", chat="elsewhere")
+        assert model.specs[-1].context_length == WINDOW
+        assert "server stated" not in await live.ask("/context", chat="elsewhere")
+    model = FakeModel(echo)
+    larger = config_in(tmp_path, model=ModelSettings(provider="offline", name="fake", context_length=WINDOW + 1_000))
+    async with running(tmp_path, model=model, config=larger) as live:
+        await live.ask("and in the new one?")
+        assert model.specs[-1].context_length == WINDOW + 1_000
 
 
 async def test_a_window_that_is_stated_about_the_output_costs_one_refused_call(tmp_path: Path) -> None:
