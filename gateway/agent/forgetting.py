@@ -19,7 +19,6 @@ from gateway.agent.background import BackgroundCommands
 from gateway.agent.choices import choices, folder_of, forget_choices
 from gateway.agent.files.quota import give_back
 from gateway.agent.holding import Copies, Holding, Note, counted_notes, holding
-from gateway.agent.memory.memories import Memories
 from gateway.agent.sessions import Sessions
 from gateway.agent.workspace.folders import Workspaces
 from gateway.context.forgetting import History, Remainder, runs, telling_words, tells, without
@@ -34,7 +33,6 @@ from gateway.domain.session import Session
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
-from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store, under
 from gateway.store.records import Arrival, Erasure, Forgetting, InboxItem, Lease, Replacement, Rewriting, Talk
 from gateway.words.languages import is_stop
@@ -79,19 +77,12 @@ class Deed(Struct, frozen=True, kw_only=True):
     reminders: Sequence[int]  # their numbers
     said: frozenset[str]  # what people said
 
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Return the number of things that go, by kind."""
-        return self.forgetting.counts
-
 
 class Forgetter(Struct, frozen=True, kw_only=True):
     """Makes the deed of a person's wish to forget, and has it done."""
 
     store: Store
     sessions: Sessions
-    remembered: Memories
-    counter: TokenCounter
     redact: Redact
     clock: Clock
     workspaces: Workspaces
@@ -274,7 +265,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         including those with the ids in `asked`. A reminder's message goes with its reminder, so more messages may be
         chosen."""
         while True:
-            left = await asyncio.to_thread(without, history, chosen, counter=self.counter, redact=self.redact)
+            left = await asyncio.to_thread(without, history, chosen, counter=self.sessions.counter, redact=self.redact)
             gone, stays = _parted(history, left)
             words = await asyncio.to_thread(_telling, gone, [each for each in stays if not _reminded(each)])
             events = {event for each in gone if (event := note_of(each).get("event"))}
@@ -322,7 +313,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         for session in contents.sessions:
             self.sessions.let_go(session)
         if deed.facts:
-            await self.remembered.forget(deed.facts[0].scope, deed.facts, ())
+            await self.sessions.memories.forget(deed.facts[0].scope, deed.facts, ())
         for folder, name in deed.notes:
             await self.store.set_notes(folder, {name: None})
         if not of_list and (listed := await self.kept_list(forgetting.key)) is not None:
@@ -353,7 +344,12 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         tip = contents.tip
         line = lasting_id("f", deed_of(item), "line")
         deed = Forgetting(
-            id=line, key=item.key, at=self.clock.now(), item=item.id, tip=None if tip is None else tip.ref, removed=()
+            id=line,
+            key=item.key,
+            at=self.clock.now(),
+            item=item.id,
+            tip=None if tip is None else tip.ref,
+            removed=(),
         )
         await self.store.forget(lease, deed)
         self._forget_typed(item.key, lambda typed: item.inbound.text.strip() == typed.strip())
@@ -440,7 +436,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
 
     async def forget_memory(self, scope: SessionKey, person: str | None = None) -> None:
         """Remember nothing any more that this person said (None: nothing at all)."""
-        await self.remembered.change(
+        await self.sessions.memories.change(
             scope,
             lambda memory: replace(
                 memory, facts=tuple(each for each in memory.facts if person is not None and each.said_by != person)

@@ -97,7 +97,8 @@ class Quoting(Struct, frozen=True, kw_only=True):
         text = " ".join(self.redact(text_of(found.message)[:_READ]).split())
         speaker = speaker_of(found, _SPEAKERS)
         day = datetime.fromtimestamp(found.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return f"- {day}, {speaker}: “{_bent(_around(text, value))}”"
+        bent = _FORGEABLE.sub("(", neutralise(_around(text, value))).replace("”", '"')  # no imitation of our own marks
+        return f"- {day}, {speaker}: “{bent}”"
 
 
 def with_talk(lines: Sequence[str], conversation: Conversation) -> Quotes | None:
@@ -189,11 +190,6 @@ def _around(text: str, value: str) -> str:
     start = min(max(0, text.find(value) - _QUOTE // 2), len(text) - _QUOTE)
     part = text[start : start + _QUOTE]
     return f"{'… ' if start else ''}{part}{' …' if start + _QUOTE < len(text) else ''}"
-
-
-def _bent(text: str) -> str:
-    """Without imitations of our own marks."""
-    return _FORGEABLE.sub("(", neutralise(text)).replace("”", '"')
 
 
 def marked(announced: Sequence[str], quotes: Quotes | None) -> tuple[str, ...]:

@@ -93,16 +93,13 @@ class LearnedWindows(Struct):
         stated = self._stated.get(spec.place[:3])
         return stated.window if stated is not None and stated.limit == spec.context_length else None
 
-    def is_credible(self, spec: ModelSpec, limit: int) -> bool:
-        """Whether a stated limit may be the model's window: smaller than the known one, and no call exceeded it."""
-        return self._fitted.get(spec.place[:3], 0) <= limit < spec.context_length
-
     def meet(self, spec: ModelSpec, key: SessionKey, limit: int | None) -> ModelSpec:
-        """Return the model as a conversation knows it after its prompt was too long. `limit`: as stated now; None has
-        an earlier statement count."""
+        """Return the model as a conversation knows it after its prompt was too long. `limit`: as stated now, which may
+        be its window if it is smaller than the known one, and no call exceeded it; None has an earlier statement
+        count."""
         model = spec.place[:3]
         before = self._stated.get(model)
-        if limit is not None and self.is_credible(spec, limit):
+        if limit is not None and self._fitted.get(model, 0) <= limit < spec.context_length:
             window = before.window if before and before.limit == spec.context_length else spec.context_length
             self._stated[model] = _Stated(limit, window)
         if (stated := self._stated.get(model)) is not None:

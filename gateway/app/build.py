@@ -323,7 +323,7 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
     tracing, close = _tracing(config, parts, clock, redact)
     # A page takes longer than a reply, which must not wait for it: so this is a process of its own.
     pages = WorkerProcess(clock=clock, seconds=_PAGE_SECONDS)
-    workspaces = Workspaces.in_home(config.home.absolute(), config.tools.workspace)
+    workspaces = Workspaces(config.home.absolute() / "workspaces", config.tools.workspace)
     return _Base(
         config=config,
         rules=TurnRules(
@@ -419,8 +419,6 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
         forgetter=Forgetter(
             store=store,
             sessions=sessions,
-            remembered=sessions.memories,
-            counter=counter,
             redact=redact,
             clock=clock,
             adapters=list(base.adapters.values()),

@@ -276,7 +276,7 @@ def _question(ctx: CommandContext, chosen: Sequence[Exchange], deed: Deed) -> st
     numbers = f" (in /reminders: {', '.join(map(str, deed.reminders))})" if deed.reminders else ""
     answers = "my answer" if len(chosen) == 1 else "my answers"
     what = f"what was said {when}, with {answers}" if chosen else "everything that contains these words"
-    return f"Forget {what}: {_summed(deed.counts)}{numbers}? This cannot be undone."
+    return f"Forget {what}: {_summed(deed.forgetting.counts)}{numbers}? This cannot be undone."
 
 
 def _told(counts: Mapping[str, int]) -> str:

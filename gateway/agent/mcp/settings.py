@@ -32,11 +32,8 @@ _ADDRESS: Final = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#'\"]+)[^\s'\"]*"
 _MORE: Final = "…"  # in the place of arguments
 _OF_PROCESS, _OF_ADDRESS = ("args", "env", "cwd", "sandbox"), ("headers", "client_id", "client_secret")
 _OF_SANDBOX: Final = ("folders", "hosts")
-
-
-def _program(value: Any) -> Any:
-    """A program without arguments may be written as a text."""
-    return [value] if isinstance(value, str) else value
+# A program without arguments may be written as a text.
+_PROGRAM: Final = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
 
 
 class McpServerSettings(Section):
@@ -44,9 +41,7 @@ class McpServerSettings(Section):
     those in `env`."""
 
     enabled: Flag = Field(True, description="use it")
-    command: Annotated[Texts, BeforeValidator(_program)] = Field(
-        (), description="a program with its arguments, as a list"
-    )
+    command: Annotated[Texts, _PROGRAM] = Field((), description="a program with its arguments, as a list")
     args: Annotated[tuple[Annotated[str, Field(strict=True)], ...], AList] = Field((), description="more arguments")
     env: dict[str, Ident] = Field(default_factory=dict, description="variables for the program")
     cwd: Text | None = Field(None, description="the folder it starts in; null: the current one")

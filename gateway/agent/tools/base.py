@@ -224,7 +224,7 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     @property
     def workspaces(self) -> Workspaces:
         """The folders of the conversations."""
-        return Workspaces.in_home(self.home, self.settings(WorkspaceSettings))
+        return Workspaces(self.home / "workspaces", self.settings(WorkspaceSettings))
 
     @property
     def used_workspaces(self) -> Workspaces | None:

@@ -48,11 +48,6 @@ class Workspaces(Struct, frozen=True):
     root: Path
     settings: WorkspaceSettings = field(default_factory=WorkspaceSettings)
 
-    @classmethod
-    def in_home(cls, home: Path, settings: WorkspaceSettings) -> Workspaces:
-        """Those of a gateway."""
-        return cls(home / "workspaces", settings)
-
     @property
     def background(self) -> Path:
         """The folder of what commands printed that went on after their turn."""
