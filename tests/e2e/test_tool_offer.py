@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.agent.tools import find_tools
-from gateway.agent.tools.base import HiddenTool
 from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
 from gateway.app.config.models import ToolSettings
 from gateway.domain.message import text_of
@@ -120,7 +119,7 @@ async def test_long_calls_and_many_descriptions_are_read_beside_the_loop(
             threads["count"].add(threading.get_ident())
         return count(self, message)
 
-    def found(words: str, tools: Sequence[HiddenTool]) -> list[HiddenTool]:
+    def found(words: str, tools: Mapping[str, str]) -> list[str]:
         threads["find"].add(threading.get_ident())
         return find(words, tools)
 

@@ -114,13 +114,6 @@ class Polls(Protocol):
         """End the poll of this question; returns its counts. Raises ToolError."""
 
 
-class HiddenTool(Struct, frozen=True, kw_only=True):
-    """A tool that has no room in the prompt."""
-
-    name: str
-    description: str
-
-
 class ReminderBook(Protocol):
     """The reminders of the caller's conversation, for the person whom the turn answers. Methods raise UserError if they
     cannot do their work."""
@@ -195,7 +188,7 @@ class ToolContext(Struct, kw_only=True):
     admin: bool = False  # whether the person whom the turn answers is one
     turn: str = ""  # the id of the item that the turn answers
     todos: tuple[Todo, ...] = field(default=())
-    hidden: Sequence[HiddenTool] = ()
+    hidden: Mapping[str, str] = {}  # the tools without room in the prompt, with their descriptions
     found: tuple[str, ...] = ()
     newest_first: Callable[[], Iterable[Message]] = tuple  # the transcript, without the results of this step
     sources: int = 0

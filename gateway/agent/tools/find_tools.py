@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.agent.tools.base import HiddenTool, ToolContext, schema
+from gateway.agent.tools.base import ToolContext, schema
 from gateway.agent.tools.offer import FIND
 
 _MOST_FOUND: Final = 5
@@ -34,34 +34,31 @@ class FindTools:
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """The tools that fit best, which can be called now; without one, the names of all that are left."""
-        left = [tool for tool in context.hidden if tool.name not in context.found]
+        left = {name: told for name, told in context.hidden.items() if name not in context.found}
         # In a thread, because hundreds of long descriptions take a tenth of a second.
         found = await asyncio.to_thread(best, arguments["words"], left)
         if not found:
-            names = ", ".join(tool.name for tool in left[:_MOST_NAMED])
+            names = ", ".join([*left][:_MOST_NAMED])
             return f"Nothing fits. These tools can be found by their names: {names}" if left else "No tool is left."
-        context.found = (*context.found, *(tool.name for tool in found))
-        lines = [f"{tool.name}: {tool.description[:_LONGEST]}" for tool in found]
+        context.found = (*context.found, *found)
+        lines = [f"{name}: {left[name][:_LONGEST]}" for name in found]
         return "\n".join(["Found; from your next step on you can call:", *lines])
 
 
-def best(words: str, tools: Sequence[HiddenTool]) -> list[HiddenTool]:
-    """The tools with most of the words, best first."""
-    wanted = _words([words])
-    scores = {tool.name: _score(wanted, tool) for tool in tools}
-    fitting = [tool for tool in tools if scores[tool.name]]
-    return sorted(fitting, key=lambda tool: -scores[tool.name])[:_MOST_FOUND]
+def best(words: str, described: Mapping[str, str]) -> list[str]:
+    """The names with most of the words in them or in their descriptions, best first."""
+    wanted = _words(words)
+    scores = {name: _score(wanted, _words(name), _words(text)) for name, text in described.items()}
+    return sorted(filter(scores.get, scores), key=lambda name: -scores[name])[:_MOST_FOUND]
 
 
-def _score(wanted: frozenset[str], tool: HiddenTool) -> int:
-    name = _words([tool.name])
-    described = _words([tool.description]) - name
-    return _IN_NAME * len(wanted & name) + len(wanted & described)
+def _score(wanted: frozenset[str], name: frozenset[str], described: frozenset[str]) -> int:
+    return _IN_NAME * len(wanted & name) + len(wanted & described - name)
 
 
-def _words(texts: Iterable[str]) -> frozenset[str]:
+def _words(text: str) -> frozenset[str]:
     """Words in one form, without the s of a plural."""
-    found = (word.casefold() for text in texts for word in _WORD.findall(text))
+    found = map(str.casefold, _WORD.findall(text))
     return frozenset(word.removesuffix("s") if len(word) > 3 else word for word in found)
 
 

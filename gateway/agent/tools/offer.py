@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from gateway.agent.provenance import Kept
 from gateway.agent.tools.arguments import Arguments
-from gateway.agent.tools.base import HiddenTool, Keeps, NeedsApproval, Tool
+from gateway.agent.tools.base import Keeps, NeedsApproval, Tool
 from gateway.domain.chat import Source, one_line
 from gateway.domain.message import ToolCall
 from gateway.domain.place import is_person, names, narrowest
@@ -133,11 +133,11 @@ class Offered(Struct, frozen=True, kw_only=True):
 
 class Offer(Struct, frozen=True, kw_only=True, dict=True):
     """The tools on offer in one session to one person now. `order`: the names with which the session continues.
-    `hidden`: those without room in the prompt. `version`: the toolbox's, when it was asked."""
+    `hidden`: those without room in the prompt, with their descriptions. `version`: the toolbox's, when it was asked."""
 
     order: tuple[str, ...]
     offered: Mapping[str, Offered]
-    hidden: tuple[HiddenTool, ...] = ()
+    hidden: Mapping[str, str] = {}
     version: int = 0
 
     @property
@@ -196,7 +196,7 @@ class Offer(Struct, frozen=True, kw_only=True, dict=True):
         """The reason why no tool of this name can be called, for the model."""
         if name in self.offered:
             return f"{name!r} is not available at the moment. Go on without it, and say so if it was needed."
-        if any(tool.name == name for tool in self.hidden):
+        if name in self.hidden:
             return f"{name!r} is not shown to you yet: find it with {FIND} first."
         return f"There is no tool named {name!r}. The tools are: {', '.join(self.names)}."
 
@@ -297,7 +297,7 @@ class Toolbox:
         return Offer(
             order=order,
             offered={name: allowed[name] for name in order if name in allowed},
-            hidden=tuple([HiddenTool(name=name, description=allowed[name].tool.description) for name in hidden]),
+            hidden={name: allowed[name].tool.description for name in hidden},
             version=self.version,
         )
 

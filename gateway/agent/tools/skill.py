@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gateway.agent.skills.catalogue import MARK, Skills
 from gateway.agent.skills.skill import FILE, Skill, named, read
-from gateway.agent.tools.base import HiddenTool, Result, ToolContext, schema
+from gateway.agent.tools.base import Result, ToolContext, schema
 from gateway.agent.tools.find_tools import best
 from gateway.agent.tools.shell import quoted_lines
 from gateway.domain.wording import first_of
@@ -61,12 +61,10 @@ class SkillTool(Struct, frozen=True):
 
     async def _near(self, context: ToolContext, words: str) -> str:
         described = self.skills.described(await self.skills.decided(context.session.key))
-        fitting = best(words, [HiddenTool(name=name, description=text) for name, text in described.items()])
+        fitting = best(words, described)
         if not fitting:
             raise ToolError(f"There is no skill {words[:100]!r} here, and none that fits these words.")
-        return "\n".join(
-            ["These fit; load one by its name:", *(f"- {each.name}: {each.description}" for each in fitting)]
-        )
+        return "\n".join(["These fit; load one by its name:", *(f"- {name}: {described[name]}" for name in fitting)])
 
 
 def _proposed(arguments: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.agent.tools.base import HiddenTool, ToolContext
+from gateway.agent.tools.base import ToolContext
 from gateway.agent.tools.find_tools import FindTools, best
 from gateway.agent.tools.offer import FIND, Caller, OfferRule, Toolbox, listed
 from gateway.domain.chat import Source
@@ -220,7 +220,7 @@ def test_what_comes_later_is_hidden_where_there_is_no_room_left() -> None:
     toolbox.register("mcp:a", tools("a_read", "a_write"))
     later = toolbox.offer(order, caller(), 150)
     assert later.order == ("clock", "todo", FIND)
-    assert [tool.name for tool in later.hidden] == ["a_read", "a_write"]
+    assert [*later.hidden] == ["a_read", "a_write"]
 
 
 def test_nobody_finds_what_they_may_not_use() -> None:
@@ -230,7 +230,7 @@ def test_nobody_finds_what_they_may_not_use() -> None:
         rules=[lambda name, _: name != "t49"],
     )
     offer = toolbox.offer((), caller(), 500)
-    assert "t49" not in [tool.name for tool in offer.hidden]
+    assert "t49" not in offer.hidden
     assert FIND in offer.names, "no rule takes the way to hidden tools away"
 
 
@@ -245,10 +245,10 @@ def test_nobody_finds_what_they_may_not_use() -> None:
     ],
 )
 def test_hidden_tools_are_found_by_names_and_descriptions(words: str, found: list[str]) -> None:
-    hidden = [
-        HiddenTool(name="notify", description="Sends a short note by mail."),
-        HiddenTool(name="mail_send", description="Sends a letter."),
-        HiddenTool(name="linear_create", description="Creates a task. Create one at a time."),
-        HiddenTool(name="github_create_issue", description="Opens it."),
-    ]
-    assert [tool.name for tool in best(words, hidden)] == found
+    hidden = {
+        "notify": "Sends a short note by mail.",
+        "mail_send": "Sends a letter.",
+        "linear_create": "Creates a task. Create one at a time.",
+        "github_create_issue": "Opens it.",
+    }
+    assert best(words, hidden) == found
