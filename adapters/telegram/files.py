@@ -23,7 +23,6 @@ from telegram import (
 from telegram.error import TelegramError
 
 from adapters.telegram import failures
-from adapters.telegram.music import is_music, titles
 from gateway.domain.chat import Attachment, KeptFile
 from gateway.domain.speech import recorded_seconds
 from gateway.runtime.connections import at_most, seconds_in
@@ -116,6 +115,11 @@ def is_photo(content: bytes) -> bool:
     return len(content) <= _LARGEST_PHOTO and (is_picture or (content[:4], content[8:12]) == (b"RIFF", b"WEBP"))
 
 
+def is_music(content: bytes) -> bool:
+    """Whether these bytes begin as an MP3 or M4A, of which Telegram reads the title by itself."""
+    return content.startswith((b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")) or content[4:11] == b"ftypM4A"
+
+
 async def upload(
     bot: Bot, where: Mapping[str, Any], file: KeptFile, content: bytes, caption: Mapping[str, Any]
 ) -> tuple[int, int]:
@@ -123,11 +127,7 @@ async def upload(
     all else as a document. Gives the numbers of the chat and the message. Raises TelegramError."""
     given, shown = InputFile(content, filename=file.name, attach=False), {**where, **caption}
     kind = "voice" if file.is_voice and file.mime in _VOICES else _kind(file, content)
-    more: dict[str, Any] = {}
-    if kind == "voice":
-        more = {"duration": round(recorded_seconds(content, "ogg") or 0) or None}
-    elif kind == "audio":
-        more = titles(content, file.name)
+    more = {"duration": round(recorded_seconds(content, "ogg") or 0) or None} if kind == "voice" else {}
     try:
         if kind != "document":
             sends: Mapping[str, Any] = {
@@ -180,8 +180,7 @@ def _items(
     own: Sequence[Mapping[str, Any]],
 ) -> list[Any]:
     words = own if own and kinds[0] == "document" else [caption, *[{}] * (len(files) - 1)]
-    items = []
-    for kind, (file, content), said in zip(kinds, files, words, strict=True):
-        named = titles(content, file.name) if kind == "audio" else {}
-        items.append(_HOW[kind](media=content, filename=file.name, **named, **said))
-    return items
+    return [
+        _HOW[kind](media=content, filename=file.name, **said)
+        for kind, (file, content), said in zip(kinds, files, words, strict=True)
+    ]

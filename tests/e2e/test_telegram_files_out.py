@@ -268,13 +268,3 @@ async def test_pictures_that_telegram_will_not_have_are_an_album_of_documents(wo
         bot.says("both")
         await bot.until(lambda: any("on their way" in text for text in bot.shown()))
         assert [kind for kind in kinds(bot) if kind[1]] == [("document", True)] * 2
-
-
-async def test_music_is_played_by_its_title(world: World) -> None:
-    world.model.reply = sending(file="Ann - 夜.mp3", caption="hear")
-    async with world.bot() as bot:
-        await kept(world, bot, **{"Ann - 夜.mp3": MUSIC})
-        bot.says("play it")
-        await bot.until(lambda: any("on its way" in text for text in bot.shown()))
-        (audio,) = [each.content["audio"] for each in bot.telegram.shown(bot.chat) if "audio" in each.content]
-        assert (audio["title"], audio["performer"]) == ("夜", "Ann")

@@ -1,10 +1,10 @@
-"""The files that Telegram takes as photos, by their bytes."""
+"""The files that Telegram takes as photos and as music, by their bytes."""
 
 from __future__ import annotations
 
 import pytest
 
-from adapters.telegram.files import is_photo
+from adapters.telegram.files import is_music, is_photo
 from adapters.telegram.formatting import caption, fits_caption
 from tests.emulators.telegram.people import PIXEL
 from tests.support.pictures import FORMATS, Make
@@ -25,6 +25,12 @@ def test_ten_megabytes_are_the_most() -> None:
 @pytest.mark.parametrize("content", [b"", b"text", b"GIF89a" + bytes(99), PIXEL[:7], b"RIFF....WAVE"])
 def test_anything_else_is_a_document(content: bytes) -> None:
     assert not is_photo(content)
+
+
+@pytest.mark.parametrize("begin", [b"ID3\4", b"\xff\xfb", b"\0\0\0\x20ftypM4A "])
+def test_an_mp3_and_an_m4a_are_music(begin: bytes) -> None:
+    assert is_music(begin + bytes(9))
+    assert not any(map(is_music, (b"", b"ftypM4A", b"OggS", b"\0\0\0\x20ftypisom", b"RIFF")))
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\u200b", "\u2060\u00ad"])

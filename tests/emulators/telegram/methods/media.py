@@ -25,7 +25,6 @@ def _send(kind: str, cloud: Cloud, parameters: Parameters) -> Any:
     chat = access.chat_of(cloud, parameters, writing=True)
     place = access.place_of(cloud, chat, parameters)
     content = cloud.files.content(kind, stored, parameters.integer("duration", 3))
-    content[kind] = _titled(kind, content[kind], parameters)
     return cloud.show(chat, {**content, **caption}, reply_markup=markup, **place).as_json()
 
 
@@ -59,13 +58,7 @@ def _item(cloud: Cloud, parameters: Parameters, item: Any) -> tuple[str, dict[st
     fields = {name: value if isinstance(value, str) else json.dumps(value) for name, value in item.items()}
     own = parameters.with_values(fields)
     content = cloud.files.content(kind, cloud.files.take(kind, own.file("media")))
-    return kind, {kind: _titled(kind, content[kind], own)}, access.caption_of(cloud, own)
-
-
-def _titled(kind: str, body: Any, parameters: Parameters) -> Any:
-    """The same with the title and the performer of an audio file, which Telegram shows instead of its name."""
-    told = {name: parameters.text(name)[:64] for name in ("title", "performer") if kind == "audio"}
-    return {**body, **{name: text for name, text in told.items() if text}} if told else body
+    return kind, content, access.caption_of(cloud, own)
 
 
 def get_file(cloud: Cloud, parameters: Parameters) -> Any:
