@@ -17,13 +17,12 @@ from adapters.api.missed import comes_by_itself
 from adapters.api.platform import ACCOUNT, LIMITS, NAME, ApiSettings
 from adapters.api.responses import Responses
 from adapters.api.server import Server
-from gateway.domain.adapter import Accept, AnswerMcp, Finding, KnowsKeys, Notebook, TakeEvent
+from gateway.domain.adapter import Accept, AnswerMcp, Doing, Finding, KnowsKeys, Notebook, TakeEvent
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import Histories, Inside, Views
 
 _BEAT = 10.0  # seconds without news, after which a request is told that the turn goes on
-_ASKS = ("starting", "thinking", "finishing")  # what a turn does that only asks the model
 
 log = structlog.get_logger(__name__)
 
@@ -110,10 +109,10 @@ class ApiAdapter:
             answer.rests = answer.works and not active
             answer.works = active
 
-    def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
+    def working(self, to: ChatAddress, doing: Doing, again_in: float) -> None:
         """Show what a turn is at, but that it asks the model."""
-        for answer in self._answers.at(to) if doing not in _ASKS else ():
-            answer.think(f"{doing}\n")
+        for answer in () if doing.asks else self._answers.at(to):
+            answer.think(f"{doing.words}\n")
 
     async def probe(self) -> Sequence[Finding]:
         """What `legato check` says of the API."""

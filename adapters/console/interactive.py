@@ -42,7 +42,7 @@ from adapters.console.platform import LIMITS
 from adapters.console.rendering import LARGEST
 from adapters.console.screen import ReplyFlow
 from adapters.console.wrapping import Fragment, wrap
-from gateway.domain.adapter import Accept
+from gateway.domain.adapter import Accept, Doing
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, Source
 from gateway.domain.wording import printable
 from gateway.runtime.clock import Clock, Ids
@@ -286,10 +286,10 @@ class InteractiveConsole:
         else:
             self._session.app.invalidate()
 
-    def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
+    def working(self, to: ChatAddress, doing: Doing, again_in: float) -> None:
         """Show above the prompt the present work of the turn."""
         now = self._clock.monotonic()
-        self._work = replace(self._work, doing=printable(doing), again_at=now + again_in if again_in else 0.0)
+        self._work = replace(self._work, doing=printable(doing.words), again_at=now + again_in if again_in else 0.0)
         self._session.app.invalidate()
 
     async def typing(self, to: ChatAddress, active: bool) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from socket import socket
-from typing import Final
 
 import structlog
 
@@ -17,7 +15,7 @@ from adapters.web.log import Log
 from adapters.web.platform import ACCOUNT, LIMITS, LINK_FILE, NAME, WebSettings
 from adapters.web.server import Server, opened, source_of
 from adapters.web.stream import Bells, Work
-from gateway.domain.adapter import Accept, Finding, Notebook
+from gateway.domain.adapter import Accept, Doing, Finding, Notebook
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import Inside, SettingUp, Views
@@ -29,8 +27,6 @@ log = structlog.get_logger(__name__)
 _TICK = 1.0  # seconds
 _LOOK = 5.0  # seconds between two looks at whether a shell ended logins
 _WORKING = "Working"  # until it is said at what
-_ASKS = ("starting", "thinking", "finishing")  # what a turn does that only asks the model
-_RUNS: Final = re.compile(r"running tools \((.*)\)\Z", re.DOTALL)
 _SAYS = ("reply", "remark", "notice", "error")  # kinds of rows that change no other
 
 
@@ -152,12 +148,12 @@ class WebAdapter:
         self._anew.discard(to)
         self._bells.ring(to, stored=changed)
 
-    def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
+    def working(self, to: ChatAddress, doing: Doing, again_in: float) -> None:
         """Show what a turn is at."""
-        if doing not in _ASKS:
+        if not doing.asks:
             self._only_asks[to] = False
         if to in self._work:
-            told = _RUNS.sub(r"running \1", doing)
+            told = f"running {', '.join(doing.tools)}" if doing.tools else doing.words
             told = f"{told[:1].upper()}{told[1:]}{f', again in {again_in:.0f} s' if again_in else ''}"
             before = self._work[to]
             goes_on = told.partition(":")[0] == before.words.partition(":")[0]  # a tool says how far it is

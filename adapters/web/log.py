@@ -26,6 +26,7 @@ from adapters.web.markup import Child, Html, el, joined, link, linked
 from adapters.web.rendering import LARGEST, all_rendered, code_blocks, finished, rendered, verbatim
 from gateway.domain.approval import LABELS
 from gateway.domain.chat import OWN, Attachment, Button, Outbound, Source
+from gateway.domain.turn import STOPPED
 from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.errors import TookTooLong
@@ -49,7 +50,6 @@ _SOURCES: Final = re.compile(rf"\n\nSources: ({_SOURCE}(?: · {_SOURCE})*)\Z")
 _CITED: Final = re.compile(r"<(pre|code|a|math)\b.*?</\1>|<[^>]*>|\[(?P<number>\d+)\]", re.DOTALL)
 _MOST_DEEDS: Final = 60
 _ONLY: Final = re.compile(r"\A\w+: (.*)\Z")
-_FAILED: Final = re.compile(r"\A(?:Error: |exit code (?!0\b)|ended (?:by signal|after) )")
 _NUMBERED: Final = re.compile(r"\A\d+\. ")
 _BRIEF: Final = 90  # characters of arguments in a line
 # The end of the place of what begins another conversation: page.css hides what stands before it, until that is asked
@@ -299,6 +299,7 @@ class Log(Struct, kw_only=True):
             kind, file = "reply", _link(row.file.ref, row.file.name, row.file.mime, row.file.size, row.to.thread)
         of_menu = kind in ("command", "error") and (row.answers or "").endswith(SAID_BY_PAGE)
         state = " notice" if of_menu else " made" if file else ""
+        state = " stopped" if kind == "notice" and row.text == STOPPED else state
         state = " draft" if draft else " open" if kind == "question" and row.buttons else state
         return Entry.of(
             row.id,
@@ -524,7 +525,7 @@ def _worked(worked: Worked, place: str, known: Entry | None) -> Entry:
     runs = [each.tool for each in worked.deeds if each.result is None]
     told = f"Runs {', '.join(runs)}" if runs else f"Used {', '.join(names)}"
     count = f" · {len(worked.deeds)} calls" if len(worked.deeds) > len(names) else ""
-    failed = [each for each in worked.deeds if _FAILED.match(each.result or "")]
+    failed = [each for each in worked.deeds if each.failed]
     how = f" · {f'{len(failed)} ' if len(worked.deeds) > 1 else ''}failed"
     summary = [icon("tool"), el("span", told, count), el("span", how, class_="failed") if failed else None]
     if len(worked.deeds) == 1:
@@ -544,7 +545,7 @@ def _brief(deed: Deed) -> str:
 
 def _deed(deed: Deed) -> Html:
     brief = _brief(deed)
-    failed = el("span", " failed", class_="failed") if _FAILED.match(deed.result or "") else None
+    failed = el("span", " failed", class_="failed") if deed.failed else None
     summary = el("summary", el("b", deed.tool), failed, " ", el("code", brief) if brief else None)
     return el("details", summary, _given(deed))
 

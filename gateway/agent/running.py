@@ -58,12 +58,16 @@ class RunningTurn(Struct, kw_only=True):
     again_at: float = 0.0  # monotonic: when the model that did not answer is asked again
 
     @property
+    def running(self) -> tuple[str, ...]:
+        """The tools that run now."""
+        return self.tools if self.phase == "running tools" else ()
+
+    @property
     def doing(self) -> str:
         """The present phase, with the tools that run."""
-        running = self.tools and self.phase == "running tools"
         if self.phase == "compacting":
             return "compressing"  # the one word that people read for it
-        return f"{self.phase} ({', '.join(self.tools)})" if running else self.phase
+        return f"{self.phase} ({', '.join(self.running)})" if self.running else self.phase
 
     def pause(self, now: float) -> float:
         """Seconds until the model is asked again; 0.0 if nobody waits for that."""

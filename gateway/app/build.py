@@ -80,6 +80,7 @@ from gateway.domain.adapter import (
     CanReact,
     CanShowWork,
     CanType,
+    Doing,
     HasTopics,
     LearnsNames,
     Limits,
@@ -841,7 +842,7 @@ async def _show_crowded(base: _Base, item: InboxItem) -> None:
     adapter, to = base.adapters.get(item.key.platform), item.inbound.source.address
     if isinstance(adapter, CanType) and isinstance(adapter, CanShowWork):
         await best_effort(adapter.typing(to, True), what="typing")
-        adapter.working(to, "waiting until one of your other chats is done", 0.0)
+        adapter.working(to, Doing("waiting until one of your other chats is done"), 0.0)
 
 
 def _connect(base: _Base, reception: Reception, events: Events) -> None:

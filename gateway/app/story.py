@@ -8,6 +8,7 @@ message as another is another version of it. The newest session of a family says
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
@@ -17,6 +18,7 @@ from gateway.domain.session import Session, is_continuation
 from gateway.domain.views import Branch, Deed, Story
 
 _MOST_SHOWN: Final = 4_000  # characters of a result, or of an argument
+_FAILED: Final = re.compile(r"Error: |exit code (?!0\b)|ended (?:by signal|after) ")  # how results begin then
 
 Transcripts = Mapping[str, Sequence[Message]]
 
@@ -132,6 +134,7 @@ class _Tree:
                         arguments=redact(_readable(call["function"]["arguments"])),
                         result=None if result is None else redact(_cut(result)),
                         words="" if at else _cut(text_of(message).strip()),
+                        failed=result is not None and _FAILED.match(result) is not None,
                     )
         return {event: tuple(each.values()) for event, each in found.items()}
 

@@ -435,11 +435,20 @@ class CanReact(Protocol):
         Raises AdapterError."""
 
 
+class Doing(Struct, frozen=True):
+    """What a turn does, in `words` for a line. `tools`: those that run, each with what it was given or says; `asks`:
+    the turn only asks the model."""
+
+    words: str
+    tools: tuple[str, ...] = ()
+    asks: bool = False
+
+
 @runtime_checkable
 class CanShowWork(Protocol):
     """Shows the present work of a turn in a status line, which costs no message."""
 
-    def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
+    def working(self, to: ChatAddress, doing: Doing, again_in: float) -> None:
         """From now on the turn is `doing` this. With `again_in`, it asks the model again in so many seconds. Returns at
         once, and hides its errors."""
 

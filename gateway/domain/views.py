@@ -75,6 +75,7 @@ class Deed(Struct, frozen=True, kw_only=True):
     arguments: str
     result: str | None
     words: str = ""
+    failed: bool = False
 
 
 class Story(Struct, frozen=True, kw_only=True):

@@ -8,11 +8,11 @@ from types import TracebackType
 from msgspec import Struct
 
 from gateway.agent.running import RunningTurn, RunningTurns
+from gateway.domain.turn import STOPPED
 from gateway.domain.wording import lasting
 from gateway.runtime.clock import Clock, Deadline
 from gateway.store.records import ItemOutcome
 
-STOPPED = "Stopped before the answer was finished."
 INTERRUPTED = "I stopped what I was doing to turn to your new message."
 GAVE_UP = "I gave up on this answer because {why} for {time}. Ask again, perhaps in smaller parts."
 

@@ -12,7 +12,7 @@ import structlog
 
 from gateway.agent.running import Phase
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Adapter, CanShowWork, CanStream, CanType
+from gateway.domain.adapter import Adapter, CanShowWork, CanStream, CanType, Doing
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import best_effort
@@ -24,6 +24,7 @@ from gateway.turns.limits import TurnTime
 log = structlog.get_logger(__name__)
 
 _LONG_PAUSE: Final = 5.0  # seconds: the line comes at once before such a pause
+_ASKS: Final = ("starting", "thinking", "finishing")  # phases that only ask the model
 
 
 @cache  # to hold an adapter against three Protocols takes longer than a word takes to be shown
@@ -120,7 +121,8 @@ class TurnObserver:
 
     def _show_work(self, works: CanShowWork) -> None:
         to, now = self.item.inbound.source.address, self.clock.monotonic()
-        works.working(to, self.time.turn.doing, self.time.turn.pause(now))
+        turn = self.time.turn
+        works.working(to, Doing(turn.doing, turn.running, turn.phase in _ASKS), turn.pause(now))
 
     async def tell_once(self, ref: str, text: str) -> None:
         """Show a notice about something that the turn was sent (`ref`, such as a file) once, however often the turn

@@ -59,7 +59,7 @@ from gateway.domain.chat import (
 from gateway.domain.command import CommandCall, Proposal
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
-from gateway.domain.turn import BusyMode, TurnRules
+from gateway.domain.turn import STOPPED, BusyMode, TurnRules
 from gateway.people.approvals import TurnQuestions
 from gateway.people.people import People
 from gateway.people.reminders import row_of_run
@@ -79,7 +79,7 @@ from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import MOST_ATTEMPTS, Beginning, Cap, CapName, InboxItem, ItemOutcome, Lease, TurnJournal
 from gateway.turns.growing import GrowingReply
-from gateway.turns.limits import STOPPED, TurnTime
+from gateway.turns.limits import TurnTime
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import TurnObserver
 from gateway.turns.parts import following, joined, patience

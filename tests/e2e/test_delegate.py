@@ -20,7 +20,7 @@ from gateway.app.config.models import Auxiliary, ToolSettings
 from gateway.cli.reports import found_rows, session_rows, show_row
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
-from gateway.domain.turn import TurnSettings
+from gateway.domain.turn import STOPPED, TurnSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.clock import SystemClock
@@ -28,7 +28,6 @@ from gateway.runtime.structs import replace
 from gateway.store.port import Store, under
 from gateway.store.redis import RedisStore
 from gateway.turns.delegated import NOBODY_TO_ASK, PROMPT
-from gateway.turns.limits import STOPPED
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, KillAt, Live, RecordingEngine, Say, config_in, running
 from tests.support.tools import Payment, payments
 from tests.support.waiting import eventually

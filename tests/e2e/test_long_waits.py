@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.turns.limits import STOPPED
+from gateway.domain.turn import STOPPED
 from tests.emulators.telegram import TelegramServer
 from tests.support.asking import Buttoned, settings
 from tests.support.fakes import ManualClock

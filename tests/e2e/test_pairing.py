@@ -11,13 +11,13 @@ import pytest
 
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Inbound, Source
+from gateway.domain.turn import STOPPED
 from gateway.people.access import Access, AccessSettings
 from gateway.people.pairing import NAMELESS, Pairing, guest_book, set_guest_book
 from gateway.people.welcome import WELCOME
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.sqlite import SqliteStore
-from gateway.turns.limits import STOPPED
 from tests.emulators.telegram import TelegramServer
 from tests.support.fakes import ManualClock
 from tests.support.fast_clock import FastClock

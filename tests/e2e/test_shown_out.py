@@ -12,12 +12,11 @@ from gateway.app.config.models import Config
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Source, session_key
 from gateway.domain.pairing import Guest, GuestBook
-from gateway.domain.turn import SessionSettings
+from gateway.domain.turn import STOPPED, SessionSettings
 from gateway.people.access import AccessSettings
 from gateway.people.pairing import set_guest_book
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite import SqliteStore
-from gateway.turns.limits import STOPPED
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, KillAt, Live, Say, config_in, in_turn, running
 
 CLOCK = ("clock", "{}")

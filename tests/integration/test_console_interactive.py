@@ -16,7 +16,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from adapters.console import interactive
 from adapters.console.interactive import InteractiveConsole, QuietHistory
 from adapters.console.wrapping import Fragment, wrap
-from gateway.domain.adapter import Adapter, CanStream, CanType
+from gateway.domain.adapter import Adapter, CanStream, CanType, Doing
 from gateway.domain.chat import ChatAddress, Source
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply, last_user_text
@@ -330,10 +330,10 @@ class TestShowing:
     async def test_a_pause_of_the_model_is_counted_down(self, person: Person) -> None:
         await person.says("hi" + ENTER)
         await person.console.typing(MAIN, True)
-        person.console.working(MAIN, "thinking", 20.0)
+        person.console.working(MAIN, Doing("thinking", asks=True), 20.0)
         await person.sees("in 20 s (Ctrl-C stops)")  # the rest of the line is drawn over what stood there
         await person.console.typing(MAIN, False)  # as while a question waits
-        person.console.working(MAIN, "running tools (shell)", 0.0)
+        person.console.working(MAIN, Doing("running tools (shell)"), 0.0)
         await person.console.typing(MAIN, True)
         await person.sees("tools (shell)…")
         await person.console.typing(MAIN, False)

@@ -356,7 +356,7 @@
     for (const each of document.querySelectorAll(`main [data-do=${what}]`)) each.hidden = !composer || hides(each.closest("article"));
   }
   function offerLast() {
-    const last = lastReply(), stopped = (item) => /^Stopped/.test(item?.querySelector(".notice .body")?.textContent);
+    const last = lastReply(), stopped = (item) => item?.querySelector(".stopped");
     offer("on", (reply) => !live || !$("c-continue") || reply !== last || !stopped(reply.closest("li").nextElementSibling));
     offer("edit", (said) => commands(said) || !named(said));
     offer("fork", (reply) => !live || !askedFor(reply) || !named(askedFor(reply)));
@@ -396,19 +396,20 @@
     const begun = /(new|back)$/.exec(item.previousElementSibling?.dataset.place)?.[1] || ($("before").firstChild && "back");
     if (begun && item.querySelector(".command")) document.dispatchEvent(new CustomEvent("begun", { detail: begun }));
   }
-  let since = 0;
+  let since = 0, ticks = 0;
   function work({ words, seconds }) {
     $("work").textContent = $("working").dataset.at = words;
     $("working").hidden = !words;
     since = Date.now() - 1000 * seconds;
+    clearInterval(ticks);
+    ticks = words && setInterval(tick, 1000);
     tick();
     if (follows) toEnd();
   }
   function tick() {
     const seconds = Math.floor((Date.now() - since) / 1000);
-    $("seconds").textContent = since && seconds ? `${seconds} s` : "";
+    $("seconds").textContent = seconds ? `${seconds} s` : "";
   }
-  setInterval(tick, 1000);
   // A browser keeps six connections to one address: a tab that nobody sees gives its own back.
   let source = null;
   document.addEventListener("visibilitychange", () => {

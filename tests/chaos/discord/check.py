@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from adapters.discord.formatting import plain, shown, split
 from gateway.delivery.markdown.tables import without_columns
-from gateway.turns.limits import STOPPED
+from gateway.domain.turn import STOPPED
 from gateway.turns.reception import ASKING, ASKING_IN_GROUP, BUSY
 from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import reply_to

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from adapters.discord.interactions import TOO_LATE
-from gateway.turns.limits import STOPPED
+from gateway.domain.turn import STOPPED
 from tests.chaos.bots.stores import Row
 from tests.chaos.discord.evidence import Evidence, Given, Press, number_of
 

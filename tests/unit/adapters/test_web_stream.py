@@ -13,6 +13,7 @@ from adapters.web.log import Entry, News, State
 from adapters.web.markup import Html
 from adapters.web.platform import WebSettings
 from adapters.web.stream import MOST_OF_PERSON, Bells, Page, Shared, Work, _Chat
+from gateway.domain.adapter import Doing
 from gateway.domain.chat import ChatAddress, Source
 from gateway.domain.platform import AdapterHost
 from tests.support.fakes import ManualClock, SequentialIds
@@ -77,19 +78,19 @@ async def test_it_says_since_when_a_turn_is_at_what(tmp_path: Path) -> None:
     clock, anna = ManualClock(), ChatAddress(platform="web", chat="anna")
     page, begun = adapter(tmp_path, clock), clock.monotonic()
     await page.typing(anna, True)
-    page.working(anna, "thinking", 0.0)
+    page.working(anna, Doing("thinking", asks=True), 0.0)
     await clock.advance(4.0)
-    page.working(anna, "running tools (copy: all files)", 0.0)
+    page.working(anna, Doing("running tools (…)", ("copy: all files",)), 0.0)
     await clock.advance(5.0)
-    page.working(anna, "running tools (copy: 25%)", 0.0)
+    page.working(anna, Doing("running tools (…)", ("copy: 25%",)), 0.0)
     assert page._work[anna] == Work("Running copy: 25%", begun + 4.0), "it runs since it began"
-    page.working(anna, "thinking", 20.0)
+    page.working(anna, Doing("thinking", asks=True), 20.0)
     assert page._work[anna] == Work("Thinking, again in 20 s", begun + 9.0)
 
 
-@pytest.mark.parametrize(("doing", "stored"), [("thinking", False), ("running tools (clock)", True)])
+@pytest.mark.parametrize(("doing", "stored"), [(Doing("thinking", asks=True), False), (Doing("…", ("clock",)), True)])
 async def test_a_page_looks_into_the_store_after_a_turn_that_did_more_than_ask(
-    doing: str, stored: bool, tmp_path: Path
+    doing: Doing, stored: bool, tmp_path: Path
 ) -> None:
     page, anna = adapter(tmp_path, ManualClock()), ChatAddress(platform="web", chat="anna")
     with page._bells.heard(anna) as bell:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gateway.app.story import story_of
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, assistant, noted, tool_result, user
@@ -63,6 +65,22 @@ def test_the_newest_session_says_which_versions_stand_also_behind_a_compaction()
     deed, beside = story.deeds["e-4"]
     assert (deed.tool, deed.arguments, deed.result) == ("look", "at: a ***", "the ***")
     assert (deed.words, beside.words) == ("I look.", "")
+
+
+@pytest.mark.parametrize(
+    ("result", "failed"),
+    [
+        ("exit code 1\nno", True),
+        ("Error: no such file", True),
+        ("ended by signal 9", True),
+        ("exit code 0\nError: x", False),
+    ],
+)
+def test_a_result_says_whether_its_tool_failed(result: str, failed: bool) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "shell", "arguments": "{}"}}
+    said_so = [user("run it", id="1", event="e-1"), assistant("", [call], id="t"), tool_result("c", result, id="r")]
+    (deed,) = story_of([session("s1", 1)], {"s1": said_so}, redact).deeds["e-1"]
+    assert deed.failed is failed
 
 
 def test_an_edit_has_versions_at_the_question_and_another_answer_has_them_at_the_answer() -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from gateway.agent.running import RunningTurn, RunningTurns
 from gateway.domain.chat import SessionKey, Source
+from gateway.domain.turn import STOPPED
 from gateway.store.records import SignalKind
-from gateway.turns.limits import INTERRUPTED, STOPPED, TurnTime
+from gateway.turns.limits import INTERRUPTED, TurnTime
 from tests.support.fakes import ManualClock
 
 KEY = SessionKey(platform="fake", chat="c")
