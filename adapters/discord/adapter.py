@@ -29,13 +29,11 @@ from adapters.discord.presence import Presence
 from adapters.discord.receiving import Receiver
 from adapters.discord.rooms import HEARD, LOST, Rooms
 from gateway.delivery.markdown.showing import shown_of
-from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Propose, Sign
+from gateway.domain.adapter import Accept, Admits, Finding, Notebook, Propose, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
-from gateway.domain.place import AS_USUAL, NOT_SAID, ListenRules, ShowRules, rule_of
+from gateway.domain.place import AS_USUAL, rule_of
 from gateway.domain.platform import AdapterHost
 from gateway.domain.reading import WITH, DirectChats, Pointing, Recent, reached
-from gateway.runtime.aside import RunsAside, at_once
-from gateway.runtime.clock import Clock
 from gateway.runtime.errors import DeliveryRefused, FileRefused, MessageGone
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Renewed
@@ -55,8 +53,8 @@ _UNWRITABLE: Final = "the bot needs the permission Attach Files here"
 
 
 class DiscordAdapter:
-    """One bot. `menu`: the commands that Discord offers. `patience`: seconds for an answer of Discord's; `silence`: of
-    the gateway, after which its socket is replaced. `aside` fits replies into messages."""
+    """One bot. `patience`: seconds for an answer of Discord's; `silence`: of the gateway, after which its socket is
+    replaced."""
 
     name = codec.PLATFORM
     limits = LIMITS
@@ -71,23 +69,18 @@ class DiscordAdapter:
     def __init__(
         self,
         settings: DiscordSettings,
+        host: AdapterHost,
         *,
-        clock: Clock,
-        menu: Sequence[MenuEntry] = (),
         patience: float = _PATIENCE,
         silence: float = SILENT_SECONDS,
-        aside: RunsAside = at_once,
-        listens: ListenRules = NOT_SAID,
-        shows: ShowRules = AS_USUAL,
     ) -> None:
         assert settings.token is not None, "the configuration sees to it that there is one"
         token = settings.token.get_secret_value()
-        listening = Listening(settings, listens)
+        listening = Listening(settings, host.listens)
         self.account = account_of(token)
-        self._clock = clock
-        self._shows = shows
-        self._aside = aside
-        self._commands = SlashCommands(menu, for_people=settings.user_install)
+        clock = self._clock = host.clock
+        self._shows, self._aside = host.shows, host.aside
+        self._commands = SlashCommands(host.menu, for_people=settings.user_install)
         self._direct = DirectChats(self._direct_chat)
         self._receiver = Receiver(settings, clock, self._commands, listening, self._direct)
         self._connection = DiscordClient(
@@ -412,9 +405,7 @@ class DiscordAdapter:
 
 def create(settings: DiscordSettings, host: AdapterHost) -> DiscordAdapter:
     """The bot that the settings describe."""
-    return DiscordAdapter(
-        settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens, shows=host.shows
-    )
+    return DiscordAdapter(settings, host)
 
 
 def account_of(token: str) -> str:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import partial
 from hashlib import blake2s
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -19,14 +18,11 @@ from adapters.matrix.platform import MatrixSettings
 from adapters.matrix.receiving import POLL_SECONDS, Receiver
 from adapters.matrix.rooms import Rooms
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import SIGNS, Accept, Admits, Finding, MenuEntry, Notebook, Rate, Sign
+from gateway.domain.adapter import SIGNS, Accept, Admits, Finding, Notebook, Rate, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.command import as_typed
-from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
 from gateway.domain.reading import Doubts, Pointing, reached
-from gateway.runtime.aside import RunsAside, at_once
-from gateway.runtime.clock import Clock
 from gateway.runtime.connections import too_large
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, MessageGone, TookTooLong, repeatable
 from gateway.runtime.tasks import Background, Renewed
@@ -42,7 +38,7 @@ _SHOWN_MILLISECONDS: Final = 12_000  # for which a server shows it
 
 
 class MatrixAdapter:
-    """One bot. `menu`: the commands, which people may write with an exclamation mark. `aside` lays replies out."""
+    """One bot. `patience`: seconds for an answer of the server's."""
 
     name = codec.PLATFORM
     limits = LIMITS
@@ -51,29 +47,20 @@ class MatrixAdapter:
     longest_silence = 3 * POLL_SECONDS
     admits: Admits | None = None
 
-    def __init__(
-        self,
-        settings: MatrixSettings,
-        *,
-        clock: Clock,
-        menu: Sequence[MenuEntry] = (),
-        patience: float = _PATIENCE,
-        aside: RunsAside = at_once,
-        listens: ListenRules = NOT_SAID,
-        home: Path | None = None,
-    ) -> None:
-        self._settings, self._clock, self._aside = settings, clock, aside
+    def __init__(self, settings: MatrixSettings, host: AdapterHost, *, patience: float = _PATIENCE) -> None:
+        clock = self._clock = host.clock
+        self._settings, self._aside = settings, host.aside
         self._server = Homeserver(settings, patience=patience)
         self.account = self._server.user
         self._rooms = Rooms(self._server, settings, clock)
         self._notebook: Notebook | None = None
         self.reader_sends = settings.encryption  # one process has the keys in use
         self._encryption: Encryption | None = None
-        if settings.encryption and home is not None:
-            self._encryption = import_module("adapters.matrix.encryption").Encryption(self._server, home, clock)
+        if settings.encryption:
+            self._encryption = import_module("adapters.matrix.encryption").Encryption(self._server, host.home, clock)
             self._rooms.encryption = self._encryption
-        self._commands = frozenset(name for each in menu for name in (each.name, *each.aliases))
-        self._receiver = Receiver(self._server, self._rooms, settings, clock, listens, self._commands)
+        self._commands = frozenset(name for each in host.menu for name in (each.name, *each.aliases))
+        self._receiver = Receiver(self._server, self._rooms, settings, clock, host.listens, self._commands)
         self._typing = Renewed(clock, _TYPING_SECONDS)
         self._background = Background()
         self._doubts = Doubts(clock)
@@ -306,9 +293,7 @@ class MatrixAdapter:
 
 def create(settings: MatrixSettings, host: AdapterHost) -> MatrixAdapter:
     """The bot that the settings describe."""
-    return MatrixAdapter(
-        settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens, home=host.home
-    )
+    return MatrixAdapter(settings, host)
 
 
 def _transaction(row: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2s
@@ -24,15 +24,12 @@ from adapters.slack.platform import SlackSettings
 from adapters.slack.receiving import Receiver
 from adapters.slack.socket import SILENT_SECONDS, SocketMode
 from gateway.delivery.markdown.showing import shown_of
-from gateway.domain.adapter import REPEATED, Accept, Accepted, Admits, Finding, MenuEntry, Notebook, Sign
+from gateway.domain.adapter import REPEATED, Accept, Accepted, Admits, Finding, Notebook, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, Source
 from gateway.domain.command import as_typed
-from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
 from gateway.domain.reading import UNREADABLE, DirectChats, Doubts, reached
 from gateway.runtime import errors
-from gateway.runtime.aside import RunsAside, at_once
-from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, MessageGone, RateLimited
 from gateway.runtime.tasks import Renewed, best_effort
 
@@ -61,14 +58,9 @@ PROMPTS: Final = ("What can you do?", "What do you remember about me?", "What di
 """Offered in a new assistant thread: four at most."""
 
 
-async def _no_status(_: Source) -> str:
-    return "I am here."
-
-
 class SlackBot:
-    """One bot: what it shows. `menu`: the commands of the program. `patience`: seconds for an answer of Slack's.
-    `aside` fits replies into messages. `paced`: keep to Slack's rates of its own accord. `status`:
-    what the Home tab says to a person."""
+    """One bot: what it shows. `patience`: seconds for an answer of Slack's. `paced`: keep to Slack's rates of its own
+    accord."""
 
     name = codec.PLATFORM
     limits = LIMITS
@@ -78,27 +70,19 @@ class SlackBot:
     draft_rates = staticmethod(draft_rates)
 
     def __init__(
-        self,
-        settings: SlackSettings,
-        *,
-        clock: Clock,
-        menu: Sequence[MenuEntry] = (),
-        patience: float = _PATIENCE,
-        aside: RunsAside = at_once,
-        listens: ListenRules = NOT_SAID,
-        paced: bool = True,
-        status: Callable[[Source], Awaitable[str]] = _no_status,
+        self, settings: SlackSettings, host: AdapterHost, *, patience: float = _PATIENCE, paced: bool = True
     ) -> None:
         assert settings.token is not None, "the configuration sees to it that there is one"
         token = settings.token.get_secret_value().strip()
         self.account = account_of(token)
-        self._settings, self._clock, self._aside, self._paced, self._status = settings, clock, aside, paced, status
+        clock = self._clock = host.clock
+        self._settings, self._host, self._paced = settings, host, paced
         self._calls = SlackCalls(
             token, clock=clock, base_url=settings.base_url, proxy=settings.proxy, patience=patience
         )
         self._history = SlackHistory(self._calls, clock)
-        self._commands = SlashCommands(menu)
-        self._receiver = Receiver(settings, clock, self._commands, self._history, listens)
+        self._commands = SlashCommands(host.menu)
+        self._receiver = Receiver(settings, clock, self._commands, self._history, host.listens)
         self._typing = Renewed(clock, _STATUS_SECONDS)
         self._doubts = Doubts(clock)
         self._direct = DirectChats(self._opened)
@@ -162,7 +146,8 @@ class SlackBot:
         """Show how the bot is on its Home tab, to who may talk."""
         source = await self._guest(event["channel"], event["user"])
         if event.get("tab") == "home" and source is not None:
-            view = {"type": "home", "blocks": [formatting.plain(await self._status(source)).block]}
+            told = HOME.format(model=await self._host.model_of(source), turns=self._host.turns_running())
+            view = {"type": "home", "blocks": [formatting.plain(told).block]}
             await self._calls("views.publish", user_id=event["user"], view=view)
 
     async def _show_prompts(self, thread: Mapping[str, Any]) -> None:
@@ -270,7 +255,7 @@ class SlackBot:
         )
 
     async def _content(self, outbound: Outbound) -> dict[str, Any]:
-        shown = await shown_of(outbound, self._aside, formatting.shown, self._plain)
+        shown = await shown_of(outbound, self._host.aside, formatting.shown, self._plain)
         return {"text": shown.fallback, "blocks": [shown.block, *components(outbound.buttons)]}
 
     def _plain(self, text: str) -> formatting.Shown:
@@ -367,8 +352,10 @@ class SlackAdapter(SlackBot):
     waits_for_account = True
     reader_sends = False
 
-    def __init__(self, settings: SlackSettings, *, silence: float = SILENT_SECONDS, **how: Any) -> None:
-        super().__init__(settings, **how)
+    def __init__(
+        self, settings: SlackSettings, host: AdapterHost, *, silence: float = SILENT_SECONDS, **how: Any
+    ) -> None:
+        super().__init__(settings, host, **how)
         assert settings.app_token is not None, "the configuration sees to it that there is one"
         self._socket = SocketMode(
             self._calls,
@@ -410,12 +397,7 @@ class SlackEvents(SlackBot):
 
 def create(settings: SlackSettings, host: AdapterHost) -> SlackBot:
     """The bot of these settings, in Socket Mode or called by Slack."""
-    kind = SlackAdapter if settings.mode == "socket" else SlackEvents
-
-    async def status(person: Source) -> str:
-        return HOME.format(model=await host.model_of(person), turns=host.turns_running())
-
-    return kind(settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens, status=status)
+    return SlackAdapter(settings, host) if settings.mode == "socket" else SlackEvents(settings, host)
 
 
 def _begun(outbound: Outbound) -> float:

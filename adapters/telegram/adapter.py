@@ -29,13 +29,12 @@ from adapters.telegram.reactions import SIGNS
 from adapters.telegram.receiving import POLL_SECONDS, UNREADABLE, Receiver, ReceivingBot, poll
 from adapters.telegram.requests import TelegramRequest, way
 from gateway.delivery.markdown.showing import shown_of
-from gateway.domain.adapter import Accept, Finding, MenuEntry, Notebook, Rate, Renamed, Sign
+from gateway.domain.adapter import Accept, Finding, Notebook, Rate, Renamed, Sign
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
-from gateway.domain.place import AS_USUAL, NOT_SAID, ListenRules, ShowRules, rule_of
+from gateway.domain.place import rule_of
+from gateway.domain.platform import AdapterHost
 from gateway.domain.reading import reached
-from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Rests
-from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, DeliveryRefused
 from gateway.runtime.tasks import Renewed, best_effort
 
@@ -60,8 +59,7 @@ _PRIVATE_AND_FREE: Final = (
 
 class TelegramBot:
     """One bot, but for how it reads. `paced`: keep to Telegram's own rates; a server of one's own may have none.
-    `patience`: seconds for an answer of Telegram's. `aside` lays replies out. Raises ConfigError if the proxy is of no
-    use."""
+    `patience`: seconds for an answer of Telegram's. Raises ConfigError if the proxy is of no use."""
 
     name = codec.PLATFORM
     limits = LIMITS
@@ -71,37 +69,26 @@ class TelegramBot:
     notebook: Notebook | None = None
 
     def __init__(
-        self,
-        settings: TelegramSettings,
-        *,
-        clock: Clock,
-        menu: Sequence[MenuEntry] = (),
-        admins: Sequence[str] = (),
-        paced: bool = True,
-        patience: float = _ANSWER_SECONDS,
-        aside: RunsAside = at_once,
-        listens: ListenRules = NOT_SAID,
-        shows: ShowRules = AS_USUAL,
+        self, settings: TelegramSettings, host: AdapterHost, *, paced: bool = True, patience: float = _ANSWER_SECONDS
     ) -> None:
         assert settings.token is not None, "the configuration sees to it that there is one"
         _quieten_the_library()
         token = settings.token.get_secret_value()
         self.account = token.partition(":")[0]
-        self._clock = clock
-        self._menu = partial(show, entries=menu, admins=[each for each in admins if each.isdigit()])
+        clock = self._clock = host.clock
+        self._menu = partial(show, entries=host.menu, admins=[each for each in host.admins if each.isdigit()])
         self._page = settings.page
-        self._paced = paced
-        self._aside = aside
+        self._paced, self._aside, self._shows = paced, host.aside, host.shows
         self._grows = settings.streaming != "none"
         self._drafts = drafts.Drafts(settings.streaming)
         self._button_answers = ButtonAnswers()
         self._receiver = Receiver(
             clock,
             stored=lambda updates, accepted: self._button_answers.answer(self._bot, updates, accepted),
-            listens=listens,
+            listens=host.listens,
             notebook=lambda: self.notebook,
         )
-        self._hears_all = "free" in listens.rules.values()
+        self._hears_all = "free" in host.listens.rules.values()
         self._silence = Rests(platform="Telegram", clock=clock)
         self._spacing = Spacing(clock) if paced else None
         # People write the address with and without /bot.
@@ -120,7 +107,6 @@ class TelegramBot:
         self._open = False
         self._migrated = MigratedChats(lambda: self.renamed)
         self._previews = settings.previews
-        self._shows = shows
         self._typing = Renewed(clock, _TYPING_SECONDS)
 
     @asynccontextmanager

@@ -19,13 +19,4 @@ from gateway.domain.platform import AdapterHost
 
 def create(settings: TelegramSettings, host: AdapterHost) -> TelegramBot:
     """The bot of these settings, with polling or with a webhook. Raises ConfigError."""
-    kind = TelegramAdapter if settings.mode == "polling" else WebhookAdapter
-    return kind(
-        settings,
-        clock=host.clock,
-        menu=host.menu,
-        admins=host.admins,
-        aside=host.aside,
-        listens=host.listens,
-        shows=host.shows,
-    )
+    return TelegramAdapter(settings, host) if settings.mode == "polling" else WebhookAdapter(settings, host)

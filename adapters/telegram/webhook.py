@@ -22,8 +22,8 @@ from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.receiving import WANTED, troubles
 from adapters.telegram.updates import read
 from gateway.domain.adapter import Accept, Finding
+from gateway.domain.platform import AdapterHost
 from gateway.runtime.backoff import Backoff
-from gateway.runtime.clock import Clock
 from gateway.runtime.tasks import Crew
 
 log = structlog.get_logger(__name__)
@@ -35,8 +35,8 @@ class WebhookAdapter(TelegramBot):
     """A bot that Telegram calls, as `settings.webhook` says. A secret that is made of the token is the same for all
     processes. `how`: as of `TelegramBot`."""
 
-    def __init__(self, settings: TelegramSettings, *, clock: Clock, **how: Any) -> None:
-        super().__init__(settings, clock=clock, **how)
+    def __init__(self, settings: TelegramSettings, host: AdapterHost, **how: Any) -> None:
+        super().__init__(settings, host, **how)
         webhook = settings.webhook
         assert settings.token is not None, "the configuration sees to it that there is one"
         assert webhook.url is not None, "the configuration sees to it that there is one"
@@ -50,7 +50,7 @@ class WebhookAdapter(TelegramBot):
             port=webhook.port,
             path=webhook.path or urlsplit(webhook.url).path or "/",
             secret=secret,
-            clock=clock,
+            clock=host.clock,
             take=self._take,
         )
 

@@ -21,8 +21,6 @@ from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.quoting import clipped
 from gateway.domain.reading import OddEvents, Pointing, Recent, stored, wordings
-from gateway.runtime.aside import RunsAside, at_once
-from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, ChatGone, DeliveryRefused, StoreUnavailable
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background, Crew, Renewed, best_effort
@@ -47,26 +45,21 @@ class _Sent(Struct, frozen=True):
 
 
 class WhatsAppBot:
-    """The bot with its numbers. `patience`: seconds for an answer of Meta's. `aside` lays replies out. `paced`: keep to
-    WhatsApp's rates of its own accord."""
+    """The bot with its numbers. `patience`: seconds for an answer of Meta's. `paced`: keep to WhatsApp's rates of its
+    own accord."""
 
     name = codec.PLATFORM
     longest_token = messages.LONGEST_TOKEN
     notebook: Notebook | None = None
 
     def __init__(
-        self,
-        settings: WhatsAppSettings,
-        *,
-        clock: Clock,
-        patience: float = _PATIENCE,
-        aside: RunsAside = at_once,
-        paced: bool = True,
+        self, settings: WhatsAppSettings, host: AdapterHost, *, patience: float = _PATIENCE, paced: bool = True
     ) -> None:
         assert settings.number is not None, "the configuration sees to it that there is one"
         self.account = settings.number
         self.limits = replace(LIMITS, reach=None if settings.template.name else WINDOW)
-        self._settings, self._clock, self._aside, self._paced = settings, clock, aside, paced
+        clock = self._clock = host.clock
+        self._settings, self._aside, self._paced = settings, host.aside, paced
         self._numbers = frozenset((settings.number, *settings.numbers))
         self._calls = GraphCalls(settings, patience=patience)
         self._endpoint = Endpoint(settings, clock, self._heard)
@@ -330,7 +323,7 @@ class WhatsAppBot:
 
 def create(settings: WhatsAppSettings, host: AdapterHost) -> WhatsAppBot:
     """The bot of these settings."""
-    return WhatsAppBot(settings, clock=host.clock, aside=host.aside)
+    return WhatsAppBot(settings, host)
 
 
 def _values(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

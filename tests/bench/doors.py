@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -22,10 +21,11 @@ from adapters.api.adapter import ApiAdapter
 from adapters.api.platform import ApiSettings
 from gateway.domain.keys import Key
 from gateway.people.keys import Keys
-from tests.bench.programs import CHATS, Program, Talk, api, host_of, lines, page
+from tests.bench.programs import CHATS, Program, Talk, api, lines, page
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, milliseconds, percentile
 from tests.bench.world import bot, said
+from tests.support.hosts import host
 
 TITLE = "The API and the page beside JSON lines, and beside bad requests; model at 0 ms, durable SQLite"
 _SPANS: Final = ((5, 25), (25, 65))  # exchanges of history
@@ -71,7 +71,7 @@ def _compared(turns: list[tuple[float, float]], history: str, *, stream: bool) -
 
 
 async def _floods() -> Rows:
-    adapter = ApiAdapter(ApiSettings(enabled=True, port=0), host_of(Path()))
+    adapter = ApiAdapter(ApiSettings(enabled=True, port=0), host())
     async with bot(adapter), _process("nothing") as nothing:
         assert nothing.stdout is not None
         elsewhere = int(await nothing.stdout.readline())

@@ -26,7 +26,6 @@ from pydantic import SecretStr
 from adapters.matrix.adapter import MatrixAdapter
 from adapters.matrix.platform import MatrixSettings
 from gateway.app.gateway import Gateway
-from gateway.runtime.clock import SystemClock
 from gateway.runtime.connections import Pool, trusting
 from gateway.runtime.heap import collect_seldom
 from gateway.runtime.tasks import Background
@@ -34,6 +33,7 @@ from tests.bench.table import Row, Rows, milliseconds
 from tests.bench.telegram import EACH, ROUNDS, STARTS, People, Spent, gateway_alone, loaded, platform
 from tests.bench.telegram_people import MOST
 from tests.bench.world import REPLY, SMALL_WINDOW, WINDOW, bot, log_as_in_production, quiet
+from tests.support.hosts import host
 from tests.support.programs import SYNAPSE
 
 TITLE = "A bot on Matrix; model at 0 ms, durable SQLite, the server in a process of its own"
@@ -44,7 +44,7 @@ _MORE = 30  # MB that an hour may add
 async def _bot(people: People, window: int = WINDOW) -> AsyncIterator[Gateway]:
     user, _ = people.token.split()
     settings = MatrixSettings(user=user, password=SecretStr("secret"), homeserver=people.base_url)
-    async with bot(MatrixAdapter(settings, clock=SystemClock()), window=window) as gateway:
+    async with bot(MatrixAdapter(settings, host()), window=window) as gateway:
         yield gateway
 
 

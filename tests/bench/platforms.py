@@ -39,12 +39,12 @@ from adapters.slack.platform import SlackSettings
 from adapters.whatsapp.adapter import WhatsAppBot
 from adapters.whatsapp.platform import WhatsAppSettings
 from gateway.domain.adapter import Adapter
-from gateway.runtime.clock import SystemClock
 from gateway.runtime.heap import collect_seldom
 from tests.bench.table import Row, Rows, milliseconds, render
 from tests.bench.telegram import EACH, ROUNDS, STARTS, People, Spent, gateway_alone, loaded, platform
 from tests.bench.telegram_people import MOST
 from tests.bench.world import REPLY, bot, log_as_in_production, quiet
+from tests.support.hosts import host
 from tests.support.redis_server import free_port
 
 TITLE = "Bots on platforms; model at 0 ms, durable SQLite, each server in a process of its own"
@@ -62,13 +62,13 @@ class _Platform:
 
 def _discord(people: People) -> Adapter:
     settings = DiscordSettings(token=SecretStr(people.token), base_url=people.base_url, listen="free", quoted=0)
-    return DiscordAdapter(settings, clock=SystemClock())
+    return DiscordAdapter(settings, host())
 
 
 def _slack(people: People) -> Adapter:
     token, app_token = map(SecretStr, people.token.split())
     settings = SlackSettings(token=token, app_token=app_token, base_url=people.base_url, listen="free", quoted=0)
-    return SlackAdapter(settings, clock=SystemClock(), paced=False)
+    return SlackAdapter(settings, host(), paced=False)
 
 
 def _whatsapp(people: People) -> Adapter:
@@ -82,7 +82,7 @@ def _whatsapp(people: People) -> Adapter:
         port=port,
         base_url=people.base_url,
     )
-    return WhatsAppBot(settings, clock=SystemClock(), paced=False)
+    return WhatsAppBot(settings, host(), paced=False)
 
 
 @asynccontextmanager

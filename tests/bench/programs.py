@@ -16,7 +16,6 @@ from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest.mock import AsyncMock
 from urllib.parse import urlencode
 
 from pydantic import SecretStr
@@ -27,10 +26,10 @@ from adapters.console.adapter import JsonConsole
 from adapters.web.adapter import WebAdapter
 from adapters.web.platform import WebPerson, WebSettings
 from gateway.domain.keys import Key
-from gateway.domain.platform import AdapterHost
 from gateway.people.keys import Keys
 from gateway.runtime.clock import SystemClock, SystemIds
 from tests.bench.world import bot, quiet, said
+from tests.support.hosts import host
 
 Talk = Callable[[int], Awaitable[float]]
 """Let each of the chats say so many things; returns the CPU seconds of those who said them."""
@@ -111,28 +110,11 @@ class Program:
         self._connection.close()
 
 
-def host_of(folder: Path) -> AdapterHost:
-    """What an adapter is given."""
-    return AdapterHost(
-        clock=SystemClock(),
-        ids=SystemIds(),
-        home=folder,
-        menu=(),
-        admins=(),
-        model="bench",
-        model_in_full="bench",
-        turns_running=lambda: 0,
-        greeting=AsyncMock(return_value=""),
-        farewell=AsyncMock(return_value=""),
-        model_of=AsyncMock(return_value="bench"),
-    )
-
-
 @asynccontextmanager
 async def api(*, stream: bool = False) -> AsyncIterator[Talk]:
     """The API on a port of its own. Its clients send their whole history each time. `stream`: the answers come in
     pieces."""
-    adapter = ApiAdapter(ApiSettings(enabled=True, port=0), host_of(Path()))
+    adapter = ApiAdapter(ApiSettings(enabled=True, port=0), host())
     async with bot(adapter) as gateway:
         await adapter.listens.wait()
         assert isinstance(adapter.keys, Keys)
@@ -209,7 +191,7 @@ async def page(*, chats: int = CHATS) -> AsyncIterator[Talk]:
     people = {f"c{number}": WebPerson(password=SecretStr(password)) for number in range(chats)}
     settings = WebSettings(enabled=True, port=0, url="http://127.0.0.1", people=people)
     with TemporaryDirectory() as folder:
-        adapter = WebAdapter(settings, host_of(Path(folder)))
+        adapter = WebAdapter(settings, host(home=Path(folder)))
         async with bot(adapter) as gateway:
             await adapter.listens.wait()
             numbers = iter(range(1_000_000))

@@ -15,10 +15,10 @@ from pydantic import SecretStr
 
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.platform import TelegramSettings
-from gateway.runtime.clock import SystemClock
 from gateway.runtime.heap import collect_seldom
 from tests.bench.telegram import platform
 from tests.bench.world import Instant, bot, log_as_in_production, quiet
+from tests.support.hosts import host
 from tests.support.telegram_live import left_in_use
 
 CHATS: Final = 100
@@ -31,7 +31,7 @@ async def soak(messages: int) -> bool:
     async with platform("tests.bench.telegram_people", "limited") as people:
         settings = TelegramSettings(token=SecretStr(people.token), base_url=people.base_url)
         for seconds in MODELS:
-            adapter = TelegramAdapter(settings, clock=SystemClock())
+            adapter = TelegramAdapter(settings, host())
             each = messages // len(MODELS) // CHATS
             async with bot(adapter, Instant(seconds=seconds)) as gateway:
                 try:

@@ -28,11 +28,11 @@ from telegram.ext import ApplicationBuilder, CallbackContext, MessageHandler, fi
 
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.platform import TelegramSettings
-from gateway.runtime.clock import SystemClock
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, milliseconds
 from tests.bench.telegram_people import MOST
 from tests.bench.world import REPLY, Instant, bot, quiet, running, settings
+from tests.support.hosts import host
 
 TITLE = "A bot on Telegram; model at 0 ms, durable SQLite, the server in a process of its own"
 EACH: Final = 3
@@ -136,7 +136,7 @@ async def measure() -> Rows:
 
 async def _gateway(people: People, *, each: int, rounds: int, paced: bool) -> list[Spent]:
     settings = TelegramSettings(token=SecretStr(people.token), base_url=people.base_url)
-    adapter = TelegramAdapter(settings, clock=SystemClock(), paced=paced)
+    adapter = TelegramAdapter(settings, host(), paced=paced)
     async with bot(adapter) as gateway:
         return [await people.talk(each, lambda: quiet(gateway)) for _ in range(rounds)]
 

@@ -41,6 +41,7 @@ from gateway.store.sqlite.connection import LOG_PAGES, lengthen
 from tests.bench.served import synced_server
 from tests.bench.telegram import platform
 from tests.bench.world import Chats, Instant, Stamp, bot, log_as_in_production, quiet, running, settings
+from tests.support.hosts import host
 
 PROJECT: Final = Path(__file__).parents[2]
 FILE: Final = PROJECT / "tests/architecture/budgets.json"
@@ -187,7 +188,7 @@ async def _telegram() -> AsyncIterator[Round]:
 
     async with platform("tests.bench.telegram_people", "free") as people:
         own = TelegramSettings(token=SecretStr(people.token), base_url=people.base_url)
-        async with bot(TelegramAdapter(own, clock=SystemClock(), paced=False)) as gateway:
+        async with bot(TelegramAdapter(own, host(), paced=False)) as gateway:
 
             async def talk(each: int) -> None:
                 await people.talk(each, lambda: quiet(gateway), chats=CHATS)
@@ -202,7 +203,7 @@ async def _discord() -> AsyncIterator[Round]:
 
     async with platform("tests.bench.people", "discord") as people:
         own = DiscordSettings(token=SecretStr(people.token), base_url=people.base_url, listen="free", quoted=0)
-        async with bot(DiscordAdapter(own, clock=SystemClock())) as gateway:
+        async with bot(DiscordAdapter(own, host())) as gateway:
 
             async def talk(each: int) -> None:
                 await people.talk(each, lambda: quiet(gateway), chats=CHATS)

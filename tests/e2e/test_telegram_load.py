@@ -14,6 +14,7 @@ from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.runtime.clock import SystemClock
 from tests.bench.telegram_people import talk
 from tests.emulators.telegram import TelegramServer
+from tests.support.hosts import host
 from tests.support.model import PATIENCE, FakeModel
 from tests.support.telegram_live import left_in_use, on_telegram, settings_on
 
@@ -55,7 +56,7 @@ async def test_typing_that_is_over_at_once_costs_no_connection() -> None:
         to = ChatAddress(platform="telegram", chat=str(anna.id))
         telegram.people.say(telegram.people.private(anna), anna, "hello")
         for moment in range(TURNS):
-            adapter = TelegramAdapter(settings_on(telegram), clock=SystemClock(), paced=False)
+            adapter = TelegramAdapter(settings_on(telegram), host(), paced=False)
             await adapter.typing(to, active=True)
             for _ in range(moment):
                 await asyncio.sleep(0)

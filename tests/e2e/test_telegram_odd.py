@@ -11,10 +11,10 @@ from adapters.telegram.adapter import TelegramAdapter
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.quoting import cannot_read
 from gateway.people.pairing import guest_book
-from gateway.runtime.clock import SystemClock
 from tests.emulators.telegram import LoseAnswer, Refuse, TelegramServer, User
 from tests.emulators.telegram.webhook import Target
 from tests.support.fast_clock import FastClock
+from tests.support.hosts import host
 from tests.support.telegram_live import on_telegram, settings_on
 
 ODD = '{"ok": true, "result": {"name": "nobody"}}'
@@ -43,7 +43,7 @@ async def test_a_bot_that_is_told_nonsense_of_itself_asks_again(
 
 async def test_a_check_says_so(telegram: TelegramServer) -> None:
     telegram.faults.add(Refuse(status=200, body=ODD), method="getMe")
-    adapter = TelegramAdapter(settings_on(telegram), clock=SystemClock())
+    adapter = TelegramAdapter(settings_on(telegram), host())
     (finding,) = await adapter.probe()
     await adapter.aclose()
     assert finding.ok is False
@@ -76,7 +76,7 @@ async def test_the_topic_general_is_written_to_by_no_number(
     forum = telegram.people.group("Forum", anna, forum=True)
     to = ChatAddress(platform="telegram", chat=str(forum.id), thread="1")
     key = SessionKey(platform="telegram", chat=to.chat, thread="1")
-    adapter = TelegramAdapter(settings_on(telegram), clock=SystemClock())
+    adapter = TelegramAdapter(settings_on(telegram), host())
     await adapter.send(Outbound(id="o", key=key, to=to, kind="notice", text="hello"))
     await adapter.typing(to, active=True)
     await telegram.until(lambda: list(telegram.journal.of("sendChatAction")))
@@ -107,7 +107,7 @@ async def test_a_method_that_the_server_does_not_know_leaves_the_token_alone(
 ) -> None:
     unknown = Refuse(status=404, body='{"ok":false,"error_code":404,"description":"Not Found: method not found"}')
     telegram.faults.add(unknown, method="getWebhookInfo")
-    adapter = TelegramAdapter(settings_on(telegram), clock=SystemClock())
+    adapter = TelegramAdapter(settings_on(telegram), host())
     (finding,) = await adapter.probe()
     await adapter.aclose()
     assert "does not know the method getWebhookInfo; the server at adapters.telegram.base_url must" in finding.detail
@@ -127,7 +127,7 @@ async def test_previews_are_shown_where_they_are_wished(telegram: TelegramServer
     row = Outbound(
         id="o", key=SessionKey(platform="telegram", chat=to.chat), to=to, kind="reply", text="See https://example.org"
     )
-    adapter = TelegramAdapter(settings_on(telegram, previews=previews), clock=SystemClock())
+    adapter = TelegramAdapter(settings_on(telegram, previews=previews), host())
     await adapter.send(row)
     await adapter.aclose()
     (sent,) = telegram.journal.of("sendMessage")

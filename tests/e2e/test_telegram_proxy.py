@@ -14,10 +14,10 @@ from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.requests import way
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
-from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, ConfigError, DeliveryRefused, Disconnected
 from tests.emulators.telegram import Refuse, TelegramServer
 from tests.support.fast_clock import FastClock
+from tests.support.hosts import host
 from tests.support.loopback_proxy import LoopbackProxy, loopback_proxy
 from tests.support.telegram_live import on_telegram, settings_on
 
@@ -90,7 +90,7 @@ def test_which_proxy_the_environment_names(
 def bot_through(proxy: str | None) -> TelegramAdapter:
     """A bot on the real Telegram, which no test reaches, through a proxy that nobody has checked."""
     settings = TelegramSettings(token=SecretStr("1:test")).model_copy(update={"proxy": proxy})
-    return TelegramAdapter(settings, clock=SystemClock())
+    return TelegramAdapter(settings, host())
 
 
 ROW = Outbound(
@@ -137,7 +137,7 @@ async def test_a_page_in_telegrams_place_is_one_line_and_says_nothing_of_the_cha
 ) -> None:
     anna = telegram.people.person("Anna")
     telegram.people.say(telegram.people.private(anna), anna, "hello")
-    bot = TelegramAdapter(settings_on(telegram), clock=SystemClock(), paced=False)
+    bot = TelegramAdapter(settings_on(telegram), host(), paced=False)
     telegram.faults.add(Refuse(status=status, body=PAGE), method="sendMessage")
     to = ChatAddress(platform="telegram", chat=str(anna.id))
     row = Outbound(id="o", key=SessionKey(platform="telegram", chat=to.chat), to=to, kind="notice", text="hello")

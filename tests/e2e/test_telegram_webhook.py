@@ -28,6 +28,7 @@ from tests.emulators.telegram import Refuse, Settings, TelegramServer
 from tests.emulators.telegram.webhook import Target
 from tests.support.fakes import ManualClock
 from tests.support.fast_clock import FastClock
+from tests.support.hosts import host
 from tests.support.redis_server import free_port
 from tests.support.serving import serving
 from tests.support.telegram_live import Bot, on_telegram, settings_on
@@ -265,7 +266,7 @@ async def listening(
     async def accept(batch: Sequence[Inbound]) -> Sequence[Accepted]:
         return ()
 
-    bot = WebhookAdapter(settings_on(telegram, webhook=Webhook(**webhook)), clock=clock)
+    bot = WebhookAdapter(settings_on(telegram, webhook=Webhook(**webhook)), host(clock))
     running = asyncio.create_task(bot.run(accept))
     try:
         yield bot

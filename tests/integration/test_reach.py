@@ -13,10 +13,10 @@ from adapters.discord.platform import DiscordSettings
 from adapters.telegram.adapter import TelegramAdapter
 from gateway.domain.adapter import Accepted, Adapter, TellsReach
 from gateway.domain.chat import Inbound
-from gateway.runtime.clock import SystemClock
 from tests.emulators.faults import Disconnect
 from tests.emulators.telegram.server import TelegramServer
 from tests.support.fast_clock import FastClock
+from tests.support.hosts import host
 from tests.support.redis_server import free_port
 from tests.support.telegram_live import settings_on
 from tests.support.waiting import eventually
@@ -52,11 +52,11 @@ async def test_telegram_before_the_first_answer_and_in_the_middle() -> None:
     nowhere = f"http://127.0.0.1:{free_port()}/bot"
     clock = FastClock(pace=10.0)
     async with TelegramServer(limits=None, clock=clock) as telegram:
-        adapter = TelegramAdapter(settings_on(telegram, base_url=nowhere), clock=clock, paced=False)
+        adapter = TelegramAdapter(settings_on(telegram, base_url=nowhere), host(clock), paced=False)
         assert isinstance(adapter, TellsReach)
         async with reading(adapter):
             await eventually(lambda: adapter.unreached_since is not None)
-        adapter = TelegramAdapter(settings_on(telegram), clock=clock, paced=False)
+        adapter = TelegramAdapter(settings_on(telegram), host(clock), paced=False)
         async with reading(adapter):
             await eventually(lambda: bool(list(telegram.journal.of("getUpdates"))))
             assert adapter.unreached_since is None
@@ -70,7 +70,7 @@ async def test_telegram_before_the_first_answer_and_in_the_middle() -> None:
 
 async def test_telegram_beside_another_program_that_polls() -> None:
     async with TelegramServer(limits=None) as telegram:
-        ours, other = (TelegramAdapter(settings_on(telegram), clock=SystemClock(), paced=False) for _ in range(2))
+        ours, other = (TelegramAdapter(settings_on(telegram), host(), paced=False) for _ in range(2))
         async with reading(ours):
             await eventually(lambda: bool(list(telegram.journal.of("getUpdates"))))
             assert ours.unreached_since is None
@@ -80,7 +80,7 @@ async def test_telegram_beside_another_program_that_polls() -> None:
 
 async def test_discord_before_the_first_answer() -> None:
     settings = DiscordSettings(token=SecretStr("not.a.token"), base_url=f"http://127.0.0.1:{free_port()}/api/v10")
-    adapter = DiscordAdapter(settings, clock=SystemClock())
+    adapter = DiscordAdapter(settings, host())
     adapter.notebook = Blank()
     assert isinstance(adapter, TellsReach)
     async with reading(adapter):

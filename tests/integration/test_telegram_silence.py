@@ -9,15 +9,15 @@ import pytest
 
 from adapters.telegram.adapter import TelegramAdapter
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
-from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import RateLimited
 from tests.emulators.telegram import Flood, TelegramServer
+from tests.support.hosts import host
 from tests.support.telegram_live import settings_on
 
 
 @asynccontextmanager
 async def bot_on(telegram: TelegramServer) -> AsyncIterator[TelegramAdapter]:
-    adapter = TelegramAdapter(settings_on(telegram), clock=SystemClock(), paced=False)
+    adapter = TelegramAdapter(settings_on(telegram), host(), paced=False)
     try:
         await adapter.probe()
         yield adapter
@@ -74,7 +74,7 @@ async def test_another_chat_need_not_keep_silent() -> None:
 async def test_the_address_of_a_server_may_be_written_in_four_ways(end: str) -> None:
     async with TelegramServer(limits=None) as telegram:
         address = telegram.base_url.removesuffix("/bot") + end
-        adapter = TelegramAdapter(settings_on(telegram, base_url=address), clock=SystemClock(), paced=False)
+        adapter = TelegramAdapter(settings_on(telegram, base_url=address), host(), paced=False)
         try:
             (reached, *_) = await adapter.probe()
         finally:

@@ -26,6 +26,7 @@ from gateway.store.port import Store
 from gateway.turns.reception import BUSY
 from tests.emulators.discord import Channel, DiscordServer, User
 from tests.support.gateway import config_in
+from tests.support.hosts import host
 from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
 from tests.support.waiting import pauses
@@ -112,14 +113,12 @@ async def on_discord(
     model, clock = model or FakeModel(), clock or SystemClock()
     access = AccessSettings(allow=(f"discord:{anna.id}", *allow), admins=admins, pairing=pairing)
     config = config_in(folder, access=access, **({"model": entry} if entry else {}), **sections)
+    menu = [each.entry for each in all_commands().commands]
     adapter = DiscordAdapter(
         DiscordSettings(token=SecretStr(token or discord.token), base_url=discord.api_url, **(rules or {})),
-        clock=clock,
-        menu=[each.entry for each in all_commands().commands],
+        host(clock, menu=menu, listens=listens(config, "discord"), shows=shows(config, "discord")),
         patience=patience,
         silence=silence,
-        listens=listens(config, "discord"),
-        shows=shows(config, "discord"),
     )
     parts = bootstrap.Parts(providers={"offline": model}, points=points, tools=with_tools, clock=clock, store=store)
     gateway = bootstrap.build(config, [adapter], parts)

@@ -31,6 +31,7 @@ from gateway.app.plugins import all_commands
 from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
 from tests.support.gateway import config_in
+from tests.support.hosts import host
 from tests.support.model import PATIENCE, FakeModel
 
 
@@ -133,7 +134,7 @@ async def on_simcord(folder: Path, model: FakeModel | None = None, **rules: Any)
         menu = [each.entry for each in all_commands().commands]
         number = base64.urlsafe_b64encode(str(env.backend.bot_user.id).encode()).decode().rstrip("=")
         settings = DiscordSettings(token=SecretStr(f"{number}.sim.cord"), **rules)
-        adapter = DiscordAdapter(settings, clock=clock, menu=menu)
+        adapter = DiscordAdapter(settings, host(clock, menu=menu))
         connection = adapter._connection
         connection.http = connection._connection.http = calls
         config = config_in(folder, access=AccessSettings(allow=(f"discord:{anna.id}",)))

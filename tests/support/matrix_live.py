@@ -22,6 +22,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.turns.reception import BUSY
 from tests.support.gateway import config_in
+from tests.support.hosts import host
 from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
 
@@ -100,9 +101,8 @@ async def on_matrix(
     access = AccessSettings(allow=(f"matrix:{anna.id}", *allow), pairing=False)
     settings = {"user": account.id, "password": SecretStr("secret"), "homeserver": synapse.url, **(rules or {})}
     menu = [each.entry for each in all_commands().commands]
-    adapter = MatrixAdapter(
-        MatrixSettings(**settings), clock=clock, menu=menu, listens=listens, home=home or folder / "home"
-    )
+    given = host(clock, menu=menu, listens=listens, home=home or folder / "home")
+    adapter = MatrixAdapter(MatrixSettings(**settings), given)
     parts = bootstrap.Parts(providers={"offline": model}, clock=clock, store=store, tools=with_tools)
     gateway = bootstrap.build(config_in(folder, access=access, **sections), [adapter], parts)
     serving = asyncio.create_task(gateway.run())

@@ -28,9 +28,10 @@ from gateway.app.gateway import Gateway
 from gateway.app.plugins import all_commands
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import SettingUp
-from gateway.runtime.clock import Clock, SystemClock, SystemIds
+from gateway.runtime.clock import Clock, SystemIds
 from gateway.runtime.structs import replace
 from tests.support.gateway import config_in
+from tests.support.hosts import host
 from tests.support.model import PATIENCE, FakeModel
 from tests.support.waiting import pauses
 
@@ -185,23 +186,8 @@ def _session() -> ClientSession:
 def host_in(folder: Path, clock: Clock | None = None, **more: Any) -> AdapterHost:
     """The host of a page whose files lie in this folder."""
 
-    async def nothing(_: object) -> str:
-        return ""
-
-    return AdapterHost(
-        clock=clock or SystemClock(),
-        ids=SystemIds(),
-        home=folder / "legato-home",
-        menu=[each.entry for each in all_commands().commands],
-        admins=(),
-        model="fake",
-        model_in_full="fake",
-        turns_running=lambda: 0,
-        greeting=nothing,
-        farewell=nothing,
-        model_of=nothing,
-        **more,
-    )
+    menu = [each.entry for each in all_commands().commands]
+    return host(clock, home=folder / "legato-home", menu=menu, **more)
 
 
 @asynccontextmanager

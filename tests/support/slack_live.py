@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from gateway.store.port import Store
 from gateway.turns.reception import BUSY
 from tests.emulators.slack import Channel, Message, SlackServer, User
 from tests.support.gateway import config_in
+from tests.support.hosts import host
 from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
 from tests.support.waiting import pauses
@@ -100,11 +102,10 @@ async def on_slack(
         base_url=slack.api_url,
         **(rules or {}),
     )
-    how: dict[str, Any] = {"clock": clock, "patience": patience, "paced": paced, "listens": listens(config, "slack")}
-    how["menu"] = [each.entry for each in all_commands().commands]
-    adapter = (
-        SlackAdapter(settings, silence=silence, **how) if settings.mode == "socket" else SlackEvents(settings, **how)
-    )
+    menu = [each.entry for each in all_commands().commands]
+    made: Any = partial(SlackAdapter, silence=silence) if settings.mode == "socket" else SlackEvents
+    given = host(clock, menu=menu, listens=listens(config, "slack"))
+    adapter = made(settings, given, patience=patience, paced=paced)
     parts = bootstrap.Parts(providers={"offline": model}, tools=with_tools, clock=clock, store=store)
     gateway = bootstrap.build(config, [adapter], parts)
     serving = asyncio.create_task(gateway.run())

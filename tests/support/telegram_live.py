@@ -26,6 +26,7 @@ from gateway.runtime.points import Points, ignore_points
 from gateway.turns.reception import BUSY
 from tests.emulators.telegram import Chat, TelegramServer, User
 from tests.support.gateway import config_in
+from tests.support.hosts import host
 from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
 
@@ -120,14 +121,16 @@ async def on_telegram(
     kind = TelegramAdapter if webhook is None else WebhookAdapter
     adapter = kind(
         settings_on(telegram, proxy=proxy, streaming=streaming, page=page, webhook=Webhook(**webhook or {})),
-        clock=clock,
+        host(
+            clock,
+            menu=MENU,
+            aside=aside,
+            listens=listens(config, "telegram"),
+            shows=shows(config, "telegram"),
+            admins=[entry.removeprefix("telegram:") for entry in admins],
+        ),
         paced=paced,
         patience=patience,
-        menu=MENU,
-        aside=aside,
-        listens=listens(config, "telegram"),
-        shows=shows(config, "telegram"),
-        admins=[entry.removeprefix("telegram:") for entry in admins],
     )
     providers: dict[str, Provider] = {"offline": model, "openai": provider or model}
     parts = bootstrap.Parts(providers=providers, points=points, tools=with_tools, aside=aside, clock=clock)

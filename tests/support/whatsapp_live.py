@@ -22,6 +22,7 @@ from gateway.store.port import Store
 from gateway.turns.reception import BUSY
 from tests.emulators.whatsapp import Message, Person, WhatsAppServer
 from tests.support.gateway import config_in
+from tests.support.hosts import host
 from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
 from tests.support.redis_server import free_port
@@ -99,7 +100,7 @@ async def on_whatsapp(
     access = AccessSettings(allow=(f"whatsapp:{anna.address}", *allow), admins=admins, pairing=pairing)
     config = config_in(folder, access=access, **sections)
     settings = settings_for(whatsapp, port or free_port(), **(rules or {}))
-    adapter = WhatsAppBot(settings, clock=clock, patience=patience, paced=paced)
+    adapter = WhatsAppBot(settings, host(clock), patience=patience, paced=paced)
     parts = bootstrap.Parts(providers={"offline": model}, tools=with_tools, clock=clock, store=store)
     gateway = bootstrap.build(config, [adapter], parts)
     serving = asyncio.create_task(gateway.run())

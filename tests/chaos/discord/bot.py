@@ -17,6 +17,7 @@ from tests.chaos.bots.program import BotOrder, be_the_bot, hurried_clock
 from tests.chaos.clocks import PACE
 from tests.chaos.launch import begin
 from tests.chaos.parts import Record
+from tests.support.hosts import host
 
 PATIENCE: Final = 4.0  # real seconds for an answer of Discord's: none takes that long, however busy the machine
 LANE_CAP: Final = 200  # messages that may wait in one conversation: as many as are fetched of one channel
@@ -54,10 +55,9 @@ async def run(order: BotOrder) -> int:
     clock = hurried_clock(order)
     adapter = DiscordAdapter(
         DiscordSettings(token=SecretStr(order.token), base_url=order.platform),
-        clock=clock,
+        host(clock, menu=[each.entry for each in all_commands().commands]),
         patience=PATIENCE,
         silence=SILENCE * PACE,
-        menu=[each.entry for each in all_commands().commands],
     )
     payment = Payment(Record(Path(order.folder) / PAID, order.number))
     return await be_the_bot(order, adapter, clock, with_tools=[payment], turns={"lane_cap": LANE_CAP})

@@ -13,6 +13,7 @@ from gateway.app.plugins import all_commands
 from tests.chaos.bots.program import BotOrder, be_the_bot, hurried_clock
 from tests.chaos.clocks import PACE
 from tests.chaos.launch import begin
+from tests.support.hosts import host
 
 PATIENCE: Final = 4.0  # real seconds for an answer of Slack's: none takes that long, however busy the machine
 LANE_CAP: Final = 200  # messages that may wait in one conversation: as many as are fetched of one place
@@ -24,7 +25,7 @@ async def run(order: BotOrder) -> int:
     token, _, app_token = order.token.partition(" ")
     settings = SlackSettings(token=SecretStr(token), app_token=SecretStr(app_token), base_url=order.platform)
     menu = [each.entry for each in all_commands().commands]
-    adapter = SlackAdapter(settings, clock=clock, patience=PATIENCE * PACE, menu=menu, paced=False)
+    adapter = SlackAdapter(settings, host(clock, menu=menu), patience=PATIENCE * PACE, paced=False)
     return await be_the_bot(order, adapter, clock, turns={"lane_cap": LANE_CAP})
 
 

@@ -12,6 +12,7 @@ from adapters.whatsapp.platform import WhatsAppSettings
 from tests.chaos.bots.program import BotOrder, be_the_bot, hurried_clock
 from tests.chaos.clocks import PACE
 from tests.chaos.launch import begin
+from tests.support.hosts import host
 
 PATIENCE: Final = 4.0  # real seconds for an answer of Meta's: none takes that long, however busy the machine
 LANE_CAP: Final = 20  # messages that may wait in one conversation: fewer than come at once after an absence
@@ -30,7 +31,7 @@ async def run(order: BotOrder) -> int:
         port=int(port),
         base_url=order.platform,
     )
-    adapter = WhatsAppBot(settings, clock=clock, patience=PATIENCE * PACE, paced=False)
+    adapter = WhatsAppBot(settings, host(clock), patience=PATIENCE * PACE, paced=False)
     return await be_the_bot(order, adapter, clock, turns={"lane_cap": LANE_CAP})
 
 

@@ -10,18 +10,11 @@ import pytest
 
 from adapters.console import interactive, opening
 from gateway.domain.chat import Source
-from gateway.domain.platform import AdapterHost
-from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.hosts import host
 
 
-async def said(_: Source) -> str:
+async def another(_: Source) -> str:
     return "another"
-
-
-def host(tmp_path: Path, **more: Any) -> AdapterHost:
-    usual: dict[str, Any] = {"clock": ManualClock(), "ids": SequentialIds(), "home": tmp_path, "menu": (), "admins": ()}
-    usual |= {"model": "m", "model_in_full": "m", "turns_running": lambda: 0}
-    return AdapterHost(**usual | more, greeting=said, farewell=said, model_of=said)
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +45,7 @@ def test_lines_are_redrawn_only_where_they_can_be(
     more: dict[str, Any], there: tuple[bool, bool, str], console: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminals(monkeypatch, *there)
-    made: Any = opening.create(None, host(tmp_path, **more))
+    made: Any = opening.create(None, host(home=tmp_path, **more))
     assert made.name == console
     assert hasattr(made, "styled") is ("question" in more)
 
@@ -62,7 +55,7 @@ async def test_the_line_below_says_who_answers_and_whether_something_is_under_wa
     turns: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminals(monkeypatch, True, True, "xterm")
-    made: Any = opening.create(None, host(tmp_path, turns_running=lambda: turns))
+    made: Any = opening.create(None, host(home=tmp_path, model="m", model_of=another, turns_running=lambda: turns))
     assert made.toolbar().startswith(f" m  ·  {state}  ·")
     await made.look(Source(platform="console", chat="c", chat_type="direct", user="u"))
     assert made.toolbar().startswith(" another  ·")

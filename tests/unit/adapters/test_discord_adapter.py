@@ -19,6 +19,7 @@ from gateway.domain.chat import Button, ChatAddress, Outbound, SessionKey
 from gateway.domain.command import Parameter
 from gateway.runtime.errors import MessageGone
 from tests.support.fakes import ManualClock
+from tests.support.hosts import host
 
 TOKEN = "NDI0MjQyNDI0MjQyNDI0MjQy.EMULAT.x"
 
@@ -42,7 +43,7 @@ def test_of_another_token_the_account_is_a_name_that_says_nothing_of_it() -> Non
 
 async def test_a_message_that_is_old_is_sent_anew() -> None:
     clock = ManualClock()
-    adapter = DiscordAdapter(DiscordSettings(token=SecretStr(TOKEN)), clock=clock)
+    adapter = DiscordAdapter(DiscordSettings(token=SecretStr(TOKEN)), host(clock))
     old = snowflake(clock.now() - 4_000)
     for name in (str(old), f"@{old}"):
         with pytest.raises(MessageGone):

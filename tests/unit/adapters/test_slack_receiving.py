@@ -31,6 +31,7 @@ from gateway.domain.place import NOT_SAID
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
 from tests.support.fast_clock import FastClock
+from tests.support.hosts import host
 
 ME = Me(id="UBOT", bot="BBOT", team="T1")
 EVENT = {"event": {"type": "message", "channel": "D1", "user": "U1", "text": "Hello", "ts": "1795981218.440847"}}
@@ -148,7 +149,7 @@ async def test_a_message_in_a_thread_of_the_bots_waits_while_slack_asks_for_a_pa
 async def test_an_answer_that_may_have_been_shown_is_looked_for_where_it_went(
     monkeypatch: pytest.MonkeyPatch, thread: str | None, present: bool
 ) -> None:
-    bot = SlackAdapter(SlackSettings(token=SecretStr("xoxb-1"), app_token=SecretStr("xapp-1")), clock=SystemClock())
+    bot = SlackAdapter(SlackSettings(token=SecretStr("xoxb-1"), app_token=SecretStr("xapp-1")), host())
     page = [{"ts": "1.0"}, {"ts": "2.0", "metadata": {"event_payload": {"id": "r" if present else "other"}}}]
     calls: list[tuple[str, dict[str, Any]]] = []
 
@@ -192,7 +193,7 @@ async def test_a_file_is_what_slack_gives_with_a_good_status(status: int, error:
 
 
 async def test_what_slack_takes_for_wrongly_laid_out_is_shown_as_bare_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    bot = SlackAdapter(SlackSettings(token=SecretStr("xoxb-1"), app_token=SecretStr("xapp-1")), clock=SystemClock())
+    bot = SlackAdapter(SlackSettings(token=SecretStr("xoxb-1"), app_token=SecretStr("xapp-1")), host())
     blocks: list[Any] = []
 
     async def calls(method: str, **given: Any) -> Any:

@@ -14,9 +14,9 @@ from adapters.web.markup import Html
 from adapters.web.platform import WebSettings
 from adapters.web.stream import MOST_OF_PERSON, Bells, Page, Shared, Work, _Chat
 from gateway.domain.adapter import Doing
-from gateway.domain.chat import ChatAddress, Source
-from gateway.domain.platform import AdapterHost
-from tests.support.fakes import ManualClock, SequentialIds
+from gateway.domain.chat import ChatAddress
+from tests.support.fakes import ManualClock
+from tests.support.hosts import host
 
 
 async def test_a_turn_that_waits_for_somebody_does_not_hold_the_list_back_for_long() -> None:
@@ -55,23 +55,7 @@ async def test_a_turn_that_waits_for_somebody_does_not_hold_the_list_back_for_lo
 
 
 def adapter(folder: Path, clock: ManualClock) -> WebAdapter:
-    async def said(_: Source) -> str:
-        return ""
-
-    host = AdapterHost(
-        clock=clock,
-        ids=SequentialIds(),
-        home=folder,
-        menu=(),
-        admins=(),
-        model="m",
-        model_in_full="m",
-        turns_running=lambda: 1,
-        greeting=said,
-        farewell=said,
-        model_of=said,
-    )
-    return WebAdapter(WebSettings(), host)
+    return WebAdapter(WebSettings(), host(clock, home=folder))
 
 
 async def test_it_says_since_when_a_turn_is_at_what(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from adapters.whatsapp.platform import PLATFORM, WhatsAppSettings
 from gateway.domain.adapter import earliest
 from gateway.domain.chat import VOICE, ChatAddress, KeptFile
 from gateway.domain.quoting import cannot_read
-from gateway.runtime.clock import SystemClock
 from gateway.runtime.connections import Answer
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, FileRefused, RateLimited
+from tests.support.hosts import host
 
 
 def heard(number: str = "1", **message: Any) -> codec.Heard:
@@ -178,7 +178,7 @@ async def test_what_cannot_be_read_is_told_once_of_each_kind() -> None:
     settings = WhatsAppSettings(
         token=SecretStr("t"), secret=SecretStr("s"), number="1", url="https://bot.example.org/whatsapp"
     )
-    bot = WhatsAppBot(settings, clock=SystemClock())
+    bot = WhatsAppBot(settings, host())
     bot._accept = AsyncMock(return_value=[])
     strange = {"metadata": {"phone_number_id": "9"}}
     broken = {
