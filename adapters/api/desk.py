@@ -9,8 +9,11 @@ A message is accepted before anything is answered, so a client that goes away en
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from itertools import count
 from typing import Final, TypeVar
 
@@ -18,16 +21,15 @@ from msgspec import Struct, field
 
 from adapters.api.answers import Answer, Answers
 from adapters.api.answers import Piece as Part
-from adapters.api.files import kept
 from adapters.api.history import Exchange, hashed
-from adapters.api.shapes import Piece, busy, forbidden
+from adapters.api.shapes import ApiError, Piece, busy, forbidden, invalid
 from gateway.domain.adapter import Accept
 from gateway.domain.approval import command_meant
-from gateway.domain.chat import BEGINNING, ERRANDS, NO_TERMS, ChatAddress, Inbound, Outbound, Source, Terms
+from gateway.domain.chat import BEGINNING, ERRANDS, NO_TERMS, Attachment, ChatAddress, Inbound, Outbound, Source, Terms
 from gateway.domain.command import parse_command
 from gateway.domain.views import Histories, Views
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.errors import FileRefused, StoreUnavailable
 from gateway.runtime.structs import replace
 
 K = TypeVar("K")
@@ -38,6 +40,9 @@ _MOST_RECENT: Final = 10_000  # questions in memory
 _LOOKED_AT: Final = 60  # rows of a conversation
 _FULL_FOR: Final = 5.0  # seconds after which a full lane may have room
 _DECIDES: Final = ("approve", "deny", "answer")
+_LARGEST_FILE: Final = 20_000_000  # bytes, as on other platforms
+_MOST_FILES: Final = 32  # of a message
+_NO_NAME: Final = re.compile(r"[\x00-\x1f\x7f/\\\ud800-\udfff]")
 _CROWDED: Final = "Too many requests wait for an answer. Send your request again in a moment."
 _FULL: Final = "Too many messages of this conversation wait for an answer. Send your message again in a moment."
 MORE: Final = "({count:,} more messages come with your next answers.)"
@@ -177,7 +182,7 @@ class Desk(Struct, kw_only=True):
             inbound = Inbound(event_id=event, source=asked.source, text=asked.text, can_wait=True, after=after)
             if not then and command_meant(asked.text) is not None:
                 inbound = replace(inbound, own=asked.text)  # it decides nothing that another conversation asks
-            files = await kept(self.views, asked.source, asked.pieces) if asked.pieces else ()
+            files = await _kept(self.views, asked.source, asked.pieces) if asked.pieces else ()
             inbound = replace(inbound, attachments=files, terms=asked.terms)
             (accepted,) = await self.accept([inbound])
             if accepted.status == "full":
@@ -285,3 +290,26 @@ def remember(known: dict[K, V], name: K, value: V) -> V:
     if len(known) > _MOST_RECENT:
         del known[next(iter(known))]
     return value
+
+
+async def _kept(views: Views, source: Source, pieces: Sequence[Piece]) -> tuple[Attachment, ...]:
+    """Keep the files of a message. Raises ApiError, StoreUnavailable."""
+    if len(pieces) > _MOST_FILES:
+        raise invalid(
+            "messages", f"A message may hold at most {_MOST_FILES} files, but this message has {len(pieces):,}."
+        )
+    return tuple([await _kept_one(views, source, piece) for piece in pieces])
+
+
+async def _kept_one(views: Views, source: Source, piece: Piece) -> Attachment:
+    mime, content = await asyncio.to_thread(piece.content)
+    if len(content) > _LARGEST_FILE:
+        text = f"A file may have at most {_LARGEST_FILE:,} bytes, but this file has {len(content):,}."
+        raise ApiError(413, text, code="file_too_large", param=piece.param)
+    name = _NO_NAME.sub("_", piece.name)[:200]
+    ref = (await asyncio.to_thread(sha256, content)).hexdigest()[:24]
+    try:
+        await views.keep(source, ref, name, mime, content)
+    except FileRefused as error:
+        raise ApiError(413, f"The file cannot be kept: {error}.", code="file_refused", param=piece.param) from error
+    return Attachment(kind=piece.kind, ref=ref, name=name, mime=mime, size=len(content))

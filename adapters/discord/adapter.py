@@ -15,11 +15,11 @@ import structlog
 from discord.errors import HTTPException, LoginFailure
 from discord.http import Route
 
-from adapters.discord import cards, codec, failures, files, polls, reactions, topics
+from adapters.discord import codec, failures, files, polls, reactions, topics
 from adapters.discord.commands import SlashCommands
 from adapters.discord.components import components
 from adapters.discord.connection import SILENT_SECONDS, ApiClient, DiscordClient
-from adapters.discord.formatting import plain, shown
+from adapters.discord.formatting import plain, shown, split_off
 from adapters.discord.interactions import Interactions
 from adapters.discord.limits import LIMITS, LONGEST_TOKEN, draft_rates
 from adapters.discord.listening import Listening
@@ -274,7 +274,7 @@ class DiscordAdapter:
     async def _payload(self, outbound: Outbound) -> dict[str, Any]:
         asker, point = codec.asked_by(outbound.answers), self._points_at(outbound)
         has_card = outbound.kind == "reply" and outbound.file is None and codec.interaction_of(outbound.answers) is None
-        text, card = cards.split_off(outbound.text) if has_card else (outbound.text, None)
+        text, card = split_off(outbound.text) if has_card else (outbound.text, None)
         flags = self._flags(outbound)
         payload: dict[str, Any] = {
             "content": await self._text(outbound, text),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from adapters.discord.codec import LONGEST
 from gateway.delivery.markdown.characters import is_visible, length, sound
@@ -139,3 +139,29 @@ def load(part: str) -> float:
 
 
 split: Final = Splitter(limit=LONGEST, unit="utf16", load=load).split
+
+
+# -- sources -------------------------------------------------------------------------------------------
+
+# A card shows no words that the answer has not: the links at its end, in the line that a search leaves there, or in the
+# model's own list under a heading that says what it is. https://discord.com/developers/docs/resources/message#embed-object
+_SOURCES: Final = "Sources|References|Quellen|Fuentes|Références|Источники|来源|参考|出典"
+_SOURCE_LINE: Final = re.compile(r"\n\n(Sources): (\[[^\n]+\]\(https?://[^\s()]+\))\s*\Z")
+_SOURCE_LIST: Final = re.compile(
+    rf"\n\s*(?:#{{1,3}} +)?(?:\*\*)?({_SOURCES})\s*[:：]?(?:\*\*)?[:：]?[ \t]*\n"
+    r"((?:\s*(?:[-*]|\d{1,2}\.) .*https?://.*\n?)+)\s*\Z",
+    re.IGNORECASE,
+)
+_LONGEST_CARD: Final = 4_000  # characters: Discord takes 4,096
+
+
+def split_off(markdown: str) -> tuple[str, dict[str, Any] | None]:
+    """The answer without its sources, and their card; None if there are none. While a card is shown, Discord also adds
+    previews of the links in the text; if that has any, everything stays text."""
+    found = (_SOURCE_LINE.search(markdown) or _SOURCE_LIST.search(markdown)) if "://" in markdown else None
+    if found is None or len(found[2]) > _LONGEST_CARD:
+        return markdown, None
+    text = markdown[: found.start()].strip()
+    if not text or "://" in text or text.count("```") % 2:
+        return markdown, None
+    return text, {"title": found[1].strip(), "description": found[2].strip().replace(") · [", ")\n[")}

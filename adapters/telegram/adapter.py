@@ -25,7 +25,6 @@ from adapters.telegram.formatting import Rendered, caption, plain, render
 from adapters.telegram.limits import LIMITS, Spacing, draft_rates, in_group, preview_rates, rates
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import TelegramSettings
-from adapters.telegram.reactions import SIGNS
 from adapters.telegram.receiving import POLL_SECONDS, UNREADABLE, Receiver, ReceivingBot, poll
 from adapters.telegram.requests import TelegramRequest, way
 from gateway.delivery.markdown.showing import shown_of
@@ -385,7 +384,7 @@ class TelegramBot:
         self._silence.check(to.chat)
         try:
             await self._migrated.reach(
-                to.chat, lambda chat: self._bot.set_message_reaction(chat, int(message), SIGNS[sign])
+                to.chat, lambda chat: self._bot.set_message_reaction(chat, int(message), codec.SIGNS[sign])
             )
         except TelegramError as error:  # answers wait for no pause that Telegram asks of signs
             raise failures.mapped(error) from error

@@ -8,7 +8,6 @@ from typing import Any, Final
 from msgspec import Struct
 
 from adapters.telegram.characters import LONGEST, units
-from adapters.telegram.reactions import changes
 from adapters.telegram.updates import (
     Entity,
     Files,
@@ -21,6 +20,7 @@ from adapters.telegram.updates import (
     Sticker,
     Update,
 )
+from gateway.domain.adapter import Sign
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source, one_line, straight
 from gateway.domain.place import EVERYWHERE, NOT_SAID, ListenRules
 from gateway.domain.quoting import (
@@ -42,6 +42,9 @@ _CHAT_TYPES: Final[dict[str, ChatType]] = {"private": "direct", "group": "group"
 _OTHERS: Final = ("blockquote", "expandable_blockquote", "code", "pre")
 _POST: Final = "p"  # begins the thread of a post's comments
 _AWAY: Final = ("left", "kicked")  # https://core.telegram.org/bots/api#chatmember
+# The bot's signs, of those reactions that bots may use: https://core.telegram.org/bots/api#reactiontypeemoji
+SIGNS: Final[dict[Sign, str]] = {"taken": "👀", "done": "👌", "failed": "💔"}
+_OTHER_SIGNS: Final = {"custom_emoji": "❔", "paid": "⭐"}
 
 
 class Me(Struct, frozen=True, kw_only=True):
@@ -84,7 +87,7 @@ def inbound(
     if chat_type is None:
         return None
     if not (said or files):
-        return _unread(update.update_id, message, _source(message, writer, chat_type, thread), me)
+        return _unread(update.update_id, message, _source(message.chat, writer, chat_type, thread), me)
     if update.edited_message and not (message.text or message.caption):
         return None  # the update of a live location
     private = message.chat.type == "private"
@@ -107,7 +110,7 @@ def inbound(
         return None  # an edited command was carried out already
     return Inbound(
         event_id=f"{me.id}:{update.update_id}:{message.chat.id}:{message.message_id}",  # as `message_of` reads it
-        source=_source(message, writer, chat_type, thread),
+        source=_source(message.chat, writer, chat_type, thread),
         text=text,
         kind="overheard" if overheard else "message",
         attachments=files,
@@ -129,15 +132,15 @@ def _writer(message: Message) -> Party | None:
     return None if message.writer is None or message.writer.is_bot else message.writer
 
 
-def _source(message: Message, writer: Party, chat_type: ChatType, thread: str | None) -> Source:
+def _source(chat: Party, person: Party, chat_type: ChatType, thread: str | None = None) -> Source:
     return Source(
         platform=PLATFORM,
-        chat=str(message.chat.id),
+        chat=str(chat.id),
         chat_type=chat_type,
-        user=str(writer.id),
+        user=str(person.id),
         thread=thread,
-        user_name=writer.name,
-        chat_name=straight(message.chat.title),
+        user_name=person.name,
+        chat_name=straight(chat.title),
     )
 
 
@@ -157,7 +160,7 @@ def _membership(update: int, change: Membership, me: Me) -> Inbound | None:
     why = "the person has blocked the bot" if chat_type == "direct" else "the bot is no longer in the group"
     return Inbound(
         event_id=f"{me.id}:{update}",
-        source=Source(platform=PLATFORM, chat=str(change.chat.id), chat_type=chat_type, user=str(change.writer.id)),
+        source=_source(change.chat, change.writer, chat_type),
         kind="left" if now else "joined",
         text=why if now else "",
         sent_at=change.date,
@@ -165,24 +168,29 @@ def _membership(update: int, change: Membership, me: Me) -> Inbound | None:
 
 
 def _reaction(update: int, reacted: Reacted, me: Me) -> Inbound | None:
-    """A person changed their reactions on a message."""
-    said, chat = changes(reacted), reacted.chat
+    """A person changed their reactions on a message: between two or, where the bot is an admin, in a group; Telegram
+    never says in which topic."""
+    said, chat = _changes(reacted), reacted.chat
     if reacted.user is None or reacted.user.is_bot or not said or chat.type not in _CHAT_TYPES:
         return None
     return Inbound(
         event_id=f"{me.id}:{update}",
-        source=Source(
-            platform=PLATFORM,
-            chat=str(chat.id),
-            chat_type=_CHAT_TYPES[chat.type],
-            user=str(reacted.user.id),
-            user_name=reacted.user.name,
-        ),
+        source=_source(chat, reacted.user, _CHAT_TYPES[chat.type]),
         kind="reaction",
         text=said,
         reply_to=str(reacted.message_id),
         sent_at=reacted.date,
     )
+
+
+def _changes(reacted: Reacted) -> str:
+    """The signs that were put and taken away, as an Inbound of kind `reaction` has them."""
+    before, now = (
+        dict.fromkeys(_OTHER_SIGNS.get(each["type"]) or each["emoji"] for each in side)
+        for side in (reacted.old_reaction, reacted.new_reaction)
+    )
+    gone, came = (each for each in before if each not in now), (each for each in now if each not in before)
+    return " ".join([*(f"-{each}" for each in gone), *(f"+{each}" for each in came)])
 
 
 def _renamed(update: int, message: Message, me: Me) -> Inbound:
@@ -207,14 +215,7 @@ def _press(query: Press, me: Me, posts: Container[tuple[int, int]]) -> Inbound |
     kind: ChatType = "direct" if message.chat.type == "private" else "thread" if thread else "group"
     return Inbound(
         event_id=press_id(me.id, query.id),
-        source=Source(
-            platform=PLATFORM,
-            chat=str(message.chat.id),
-            chat_type=kind,
-            user=str(query.writer.id),
-            thread=thread,
-            user_name=query.writer.name,
-        ),
+        source=_source(message.chat, query.writer, kind, thread),
         text=query.data,
         kind="press",
     )
