@@ -4,5 +4,5 @@
 them to their routes. `shapes` reads requests and writes answers, and `history` tells which conversation a request
 belongs to; both do no input or output. `desk` hands messages over, each once, `answers` are what requests wait for, and
 `missed` is what waits for a request. `chat` has the routes of Chat Completions, `responses` (with `responses_shapes`)
-and `embeddings` the others; `files` keeps what comes with a message.
+and `embeddings` the others.
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.discord.cards import split_off
+from adapters.discord.formatting import split_off
 from tests.emulators.discord import Channel, DiscordServer, User
 from tests.emulators.discord.permissions import Permission
 from tests.support.discord_live import on_discord
