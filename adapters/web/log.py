@@ -22,7 +22,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from adapters.web.icons import icon
-from adapters.web.markup import Child, Html, el, joined, link, linked
+from adapters.web.markup import Child, Html, el, joined, link, linked, submit
 from adapters.web.rendering import LARGEST, all_rendered, code_blocks, finished, rendered, verbatim
 from gateway.domain.approval import LABELS
 from gateway.domain.chat import OWN, Attachment, Button, Outbound, Source
@@ -289,7 +289,7 @@ class Log(Struct, kw_only=True):
             return known
         body = await self._body(replace(row, text=finished(row.text)) if draft else row)
         buttons = [
-            el("button", _label(button, row), type="submit", form="press", name="token", value=button.token)
+            submit(_label(button, row), form="press", name="token", value=button.token)
             for line in row.buttons
             for button in line
             if button.kind != "words"  # they are written below
@@ -501,16 +501,7 @@ def _versions(branch: Branch | None) -> Child:
         return None
     ways = (("left", "Version before", branch.before), ("right", "Version after", branch.after))
     before, after = [
-        el(
-            "button",
-            icon(picture),
-            type="submit",
-            form="command",
-            name="branch",
-            value=to or "",
-            aria_label=label,
-            disabled=not to,
-        )
+        submit(icon(picture), form="command", name="branch", value=to or "", aria_label=label, disabled=not to)
         for picture, label, to in ways
     ]
     told = el("span", f"{branch.number}/{branch.of}")

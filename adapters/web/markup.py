@@ -37,6 +37,21 @@ def el(name: str, /, *children: Child, **attributes: str | int | float | bool | 
     return Html("".join(written))
 
 
+def section(title: str, *children: Child, **attributes: str) -> Html:
+    """A part of a page, below its title."""
+    return el("section", el("h2", title), children, **attributes)
+
+
+def folded(summary: Child, *children: Child, **attributes: str | bool | None) -> Html:
+    """What shows once its summary is opened."""
+    return el("details", el("summary", summary), children, **attributes)
+
+
+def submit(label: Child, **attributes: str | bool | None) -> Html:
+    """A button that sends its form."""
+    return el("button", label, type="submit", **attributes)
+
+
 def hidden(**values: str) -> list[Html]:
     """Fields of a form that nobody sees."""
     return [el("input", type="hidden", name=name, value=value) for name, value in values.items()]

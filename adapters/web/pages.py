@@ -27,7 +27,7 @@ from adapters.web.log import (
     moment,
     path_of,
 )
-from adapters.web.markup import Child, Html, el, hidden, joined
+from adapters.web.markup import Child, Html, el, folded, hidden, joined, section, submit
 from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import LARGEST, verbatim
 from adapters.web.shares import Share
@@ -209,7 +209,7 @@ def _pictured(picture: str, label: str, **more: str | bool) -> Html:
     return el("button", icon(picture), type="button", aria_label=label, title=label, **more)
 
 
-_SEND: Final = el("button", icon("send"), type="submit", aria_label="Send", title="Send", class_="send")
+_SEND: Final = submit(icon("send"), aria_label="Send", title="Send", class_="send")
 # What the script puts beside messages and code.
 _DOES: Final = (
     ("copy", "Copy"),
@@ -267,7 +267,7 @@ def _status(work: str, problem: str) -> Html:
 def _command(label: Child, text: str, *, class_: str = "", id_: str | None = None, title: str | None = None) -> Html:
     """A button that gives a command."""
     more = {"class_": class_ or None, "id": id_, "title": title}
-    return el("button", label, type="submit", form="command", name="text", value=text, **more)
+    return submit(label, form="command", name="text", value=text, **more)
 
 
 def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str, above: Child) -> Html:
@@ -357,7 +357,7 @@ def _below(frame: Frame, commands: Sequence[MenuEntry], *, here: bool) -> Html:
     offered = [
         el("li", _command([label, el("kbd", text)], text)) for label, text in _COMMON if text[1:].split()[0] in has
     ]
-    chat = el("details", el("summary", "This chat ▾"), el("ul", offered, class_="menu"), class_="menus")
+    chat = folded("This chat ▾", el("ul", offered, class_="menu"), class_="menus")
     model = name if "model" in has else el("span", frame.model)
     return el("div", el("div", model, chat if here else None), keys, class_="below")
 
@@ -416,14 +416,11 @@ def _me(frame: Frame) -> Html:
     ]
     links = [el("li", el("a", icon(picture), label, href=href)) for href, picture, label in pages]
     looks = [
-        el("button", icon(picture), type="submit", name="look", value=look, aria_label=told, title=told,
-           aria_pressed=str(look == frame.look).lower())
+        submit(icon(picture), name="look", value=look, aria_label=told, title=told, aria_pressed=pressed)
         for look, picture, told in _LOOKS
-    ]  # fmt: skip
-    leave = [
-        el("button", "Log out", type="submit"),
-        el("button", "Log out everywhere", type="submit", name="everywhere", value="1"),
+        for pressed in [str(look == frame.look).lower()]
     ]
+    leave = [submit("Log out"), submit("Log out everywhere", name="everywhere", value="1")]
     csrf = hidden(csrf=frame.csrf)
     menu = el(
         "div",
@@ -433,7 +430,7 @@ def _me(frame: Frame) -> Html:
         class_="menu",
     )
     name = el("span", frame.person, class_="person")
-    return el("details", el("summary", icon("person"), name, icon("more")), menu, class_="menus me")
+    return folded([icon("person"), name, icon("more")], menu, class_="menus me")
 
 
 OF_CHAT: Final = ("Window and memory", "Files", "Skills")  # what tells of one chat, also of the first
@@ -493,7 +490,7 @@ def _about_session(each: SessionLine) -> Html:
     """The menu of a session. It is one form: the button that was pressed says what to do."""
 
     def button(label: str, verb: str, **more: str) -> Html:
-        return el("button", label, type="submit", form="session", name="order", value=f"{verb} {each.id}", **more)
+        return submit(label, form="session", name="order", value=f"{verb} {each.id}", **more)
 
     def words(label: str, name: str, value: str, verb: str, does: str, **more: str) -> Html:
         told = {"aria_label": label, "placeholder": label, "dir": "auto", **more}
@@ -556,9 +553,9 @@ def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = 
     field = el(
         "input", type="text", name="more", value=value, placeholder=hint, aria_label=label, dir="auto", required=True
     )
-    save = el("button", "Save", type="submit", name="text", value=command)
+    save = submit("Save", name="text", value=command)
     form = el("form", _hidden(frame), hidden(menu="1"), field, save, method="post", action="/say")
-    return el("details", el("summary", label), form, class_="worded")
+    return folded(label, form, class_="worded")
 
 
 def spent(took: Spent | None) -> Child:
@@ -609,7 +606,7 @@ def _about_model(each: ModelLine) -> str:
 
 def share(label: str, session_id: str) -> Html:
     """A button that makes a link to a conversation."""
-    return el("button", label, type="submit", form="share", name="session", value=session_id)
+    return submit(label, form="share", name="session", value=session_id)
 
 
 def shares(made: Sequence[tuple[Share, str]], address: str) -> Child:
@@ -624,7 +621,7 @@ def shares(made: Sequence[tuple[Share, str]], address: str) -> Child:
                 "anyone with the link can read the chat · " if each.path else _NOT_SHOWN,
                 moment(each.made_at),
             ),
-            el("button", "Take back", type="submit", form="share", name="end", value=each.name, class_="quiet"),
+            submit("Take back", form="share", name="end", value=each.name, class_="quiet"),
         )
         for each, title in made
     ]
@@ -654,7 +651,7 @@ def session(shown: Html, begins: int, ends: int, whole: int) -> Child:
 def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
     """What a search found: messages, each with the title of its conversation; those with most of the words first."""
     field = el("input", type="search", name="q", value=query, aria_label="Search all chats", dir="auto")
-    form = el("form", field, el("button", "Search", type="submit"), action="/search", role="search")
+    form = el("form", field, submit("Search"), action="/search", role="search")
     if not found:
         hint = "This searches everything that you and the bot said here, compressed or not."
         return [form, bare("search", "Nothing was found" if query else "What are you looking for?", hint)]
@@ -704,23 +701,14 @@ def window(
     """What the model has before it: the bar, each compaction, rules and memory; what is to come; who may read here."""
     writes = frame.role != "reader"
     inherited = shares is not None and shares.compactions > 0
+    none = _EARLIER if inherited else "I have not compressed this conversation."
     return [
-        el(
-            "section",
-            el("h2", "The window"),
-            _shares(shares),
-            _present(frame) if writes and shares is not None else None,
-        ),
-        el(
-            "section",
-            el("h2", "Compressions"),
-            [_pass(each, writes=writes) for each in passes]
-            or el("p", _EARLIER if inherited else "I have not compressed this conversation."),
-        ),
-        el("section", el("h2", "Rules"), _pins(pins, writes=writes)),
-        el("section", el("h2", "Memory"), _memory(memory, frame if writes else None)),
-        el("section", el("h2", "Reminders"), _reminders(reminders, frame if writes else None)),
-        el("section", el("h2", "Shared links"), links) if any(links) else None,
+        section("The window", _shares(shares), _present(frame) if writes and shares is not None else None),
+        section("Compressions", [_pass(each, writes=writes) for each in passes] or el("p", none)),
+        section("Rules", _pins(pins, writes=writes)),
+        section("Memory", _memory(memory, frame if writes else None)),
+        section("Reminders", _reminders(reminders, frame if writes else None)),
+        section("Shared links", links) if any(links) else None,
     ]
 
 
@@ -847,15 +835,13 @@ def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
     told = f"{_count(seen.count, 'file')}, {seen.size:,} bytes, including what you sent in the chat."
     left = seen.count - len(seen.files)
     return [
-        el(
-            "section",
-            el("h2", "What changed in this session"),
+        section(
+            "What changed in this session",
             [_file_change(each) for each in seen.changes] or el("p", "Nothing yet."),
             el("p", back) if back else None,
         ),
-        el(
-            "section",
-            el("h2", "All files"),
+        section(
+            "All files",
             el("p", told),
             _branch([(each.path.split("/"), each) for each in seen.files]),
             el("p", f"and {left:,} more files, or files that .gitignore leaves out") if left > 0 else None,
@@ -953,31 +939,26 @@ def inside(seen: Seen, told: str) -> Child:
         el("p", told, class_="notice", role="status") if told else None,
         _well(seen),
         el("div", _tiles(seen), class_="tiles"),
-        el("section", el("h2", "What needs your help"), _stuck(seen.stuck)) if seen.stuck else None,
-        el("section", el("h2", "Platforms"), el("div", _platforms(seen), class_="tiles")),
-        el("section", el("h2", "Turns that run"), _table(("Chat", "At", "Step", "Since"), turns)) if turns else None,
-        el(
-            "section",
-            el("h2", "What it costs"),
+        section("What needs your help", _stuck(seen.stuck)) if seen.stuck else None,
+        section("Platforms", el("div", _platforms(seen), class_="tiles")),
+        section("Turns that run", _table(("Chat", "At", "Step", "Since"), turns)) if turns else None,
+        section(
+            "What it costs",
             el("p", of_budget),
             el("figure", el("figcaption", f"The last {len(per_day)} days"), _per_day(per_day)),
             _costs("Model", models),
             _costs("Platform", by_platform),
         ),
-        el("section", el("h2", "Fullest windows"), _table(("Chat", "Full", "Tokens", "Messages"), filled))
-        if filled
-        else None,
-        el("section", el("h2", "Compressed conversations"), chains) if chains else None,
-        el(
-            "details",
-            el("summary", "Settings that differ from the defaults"),
+        section("Fullest windows", _table(("Chat", "Full", "Tokens", "Messages"), filled)) if filled else None,
+        section("Compressed conversations", chains) if chains else None,
+        folded(
+            "Settings that differ from the defaults",
             _table(("Key", "Value"), [(key, el("code", value)) for key, value in seen.settings])
             or el("p", "All settings are at their defaults."),
             class_="all",
         ),
-        el(
-            "details",
-            el("summary", "Everything that /statusz says"),
+        folded(
+            "Everything that /statusz says",
             el("pre", json.dumps(seen.report, indent=2), dir="ltr", tabindex=0),
             class_="all",
         ),
@@ -1145,10 +1126,7 @@ def _stuck(stuck: Sequence[Stuck]) -> Child:
             ),
             el("p", each.text[:_CUT], dir="auto", class_="plain"),
             el("p", each.reason, class_="reason") if each.reason else None,
-            [
-                el("button", labels[verb], type="submit", form="order", name="order", value=f"{verb} {each.id}")
-                for verb in each.verbs
-            ],
+            [submit(labels[verb], form="order", name="order", value=f"{verb} {each.id}") for verb in each.verbs],
         )
         for each in stuck
     ]
@@ -1172,7 +1150,7 @@ def login(assets: Mapping[str, str], *, passwords: bool, links: bool, problem: s
             "Password",
             el("input", name="password", type="password", autocomplete="current-password", required=True),
         ),
-        el("button", "Log in", type="submit", class_="send"),
+        submit("Log in", class_="send"),
         method="post",
         action="/login",
     )
@@ -1184,7 +1162,7 @@ def login(assets: Mapping[str, str], *, passwords: bool, links: bool, problem: s
         el("p", "To get a link, type this command in a terminal here, and open the link it prints:"),
         el("p", el("code", "legato access link")),
     ]
-    owners = el("details", el("summary", "Log in as the owner of this machine"), how) if passwords else how
+    owners = folded("Log in as the owner of this machine", how) if passwords else how
     why = el("p", problem, role="alert", class_="problem") if problem else None
     return _card(assets, "Log in · Legato", "Legato", [why, form if passwords else None, owners if links else None])
 
@@ -1196,7 +1174,7 @@ def told(assets: Mapping[str, str], title: str, text: str) -> bytes:
 
 def asked(assets: Mapping[str, str], question: str, yes: str, action: str, fields: Mapping[str, str]) -> bytes:
     """A page with one question before something is done, for who has no script. A `yes` sends the fields."""
-    does = el("button", yes, type="submit", class_="bad" if yes == DELETE else None)
+    does = submit(yes, class_="bad" if yes == DELETE else None)
     form = el("form", hidden(**fields), does, method="post", action=action, class_="buttons")
     body = [el("p", question, dir="auto"), form, el("p", el("a", CANCEL, href=f"/{END}"))]
     return _card(assets, "Legato", "Legato", body)

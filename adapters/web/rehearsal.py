@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from adapters.web.log import beside
-from adapters.web.markup import Child, Html, el, hidden, is_address, joined
+from adapters.web.markup import Child, Html, el, hidden, is_address, joined, section, submit
 from adapters.web.rendering import rendered
 from gateway.domain.chat import Button
 from gateway.domain.platform import Bubble, Mark
@@ -54,8 +54,8 @@ def stage(name: str, stages: Mapping[str, str], played: Sequence[Played], tried:
     shown = el("ol", bubbles, class_="stage") if bubbles else el("p", "Nothing yet.")
     return [
         el("p", tabs, class_="tabs"),
-        el("section", el("h2", "A text of your own"), tried),
-        el("section", el("h2", "Your conversation"), shown),
+        section("A text of your own", tried),
+        section("Your conversation", shown),
     ]
 
 
@@ -66,7 +66,7 @@ def trial(name: str, csrf: str, text: str, bubbles: Sequence[Bubble], chat: str)
         "form",
         hidden(csrf=csrf, chat=chat),
         field,
-        el("button", "Try", type="submit"),
+        submit("Try"),
         method="post",
         action=f"/as/{name}",
         class_="trial",

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from adapters.web.icons import icon
 from adapters.web.log import moment
-from adapters.web.markup import Child, Html, el, hidden
+from adapters.web.markup import Child, Html, el, folded, hidden, section, submit
 from adapters.web.pages import Frame, worded
 from adapters.web.platform import NAME
 from gateway.domain.views import Blank, Chosen, Part, PlatformBlank, ProviderBlank, Saved, Settings, SettingUp, Tried
@@ -133,6 +133,9 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
     chosen, csrf = last.chosen or settings.model, frame.csrf
     named = provider or (chosen.provider if chosen.name or last.chosen else "")
     at = next((each for each in settings.providers if each.name == named), None)
+    found = [
+        _platform(each, frame, last, platforms.get(each.name), again=settings.again) for each in settings.platforms
+    ]
     return [
         last.told if last.where == "again" else _waiting(settings, csrf),
         el(
@@ -145,35 +148,19 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         )
         if frame.embedded
         else None,
-        el(
-            "section",
-            el("h2", "Model"),
-            _providers(settings, at),
-            _model(at, chosen, csrf, last) if at else None,
-            id="model",
-        ),
-        el(
-            "section",
-            el("h2", "Platforms"),
-            [
-                _platform(each, frame, last, platforms.get(each.name), again=settings.again)
-                for each in settings.platforms
-            ],
-            id="platforms",
-        ),
-        el(
-            "section",
-            el("h2", "People and spending"),
+        section("Model", _providers(settings, at), _model(at, chosen, csrf, last) if at else None, id="model"),
+        section("Platforms", found, id="platforms"),
+        section(
+            "People and spending",
             last.told if last.where == "people" else None,
             _form("people", csrf, [_asked(each, settings.example) for each in settings.people], _button("Save")),
             el("p", _to("Give someone a name and a password for this page", _PEOPLE)),
             id="people",
         ),
-        el(
-            "section",
-            el("h2", "Everything else"),
+        section(
+            "Everything else",
             el("div", [_card(*each) for each in _FIRST], class_="cards"),
-            el("details", el("summary", "All settings"), _links(settings.parts), class_="all"),
+            folded("All settings", _links(settings.parts), class_="all"),
         ),
         el(
             "p",
@@ -248,12 +235,8 @@ def part_page(part: Part, settings: Settings, csrf: str, last: Done) -> Child:
         el("p", _coded(part.about)) if part.about else None,
         last.told,
         _waiting(settings, csrf),
-        [there if names else None, el("section", el("h2", "Add one"), form)]
-        if is_new
-        else form
-        if part.fields
-        else None,
-        el("section", el("h2", "More"), _links(inner)) if inner else None,
+        [there if names else None, section("Add one", form)] if is_new else form if part.fields else None,
+        section("More", _links(inner)) if inner else None,
         _more(part.at),
     ]
 
@@ -266,7 +249,7 @@ def _folded(part: Part) -> Child:
         for each in part.fields
         if each.name not in basic and not each.is_set and each.value in ("", each.usual.strip('"'))
     ]
-    more = el("details", el("summary", "More settings"), [_asked(each) for each in rest], class_="all")
+    more = folded("More settings", [_asked(each) for each in rest], class_="all")
     return [[_asked(each) for each in part.fields if each not in rest], more if rest else None]
 
 
@@ -313,7 +296,7 @@ def keys_page(settings: Settings, csrf: str, last: Done, *, owner: bool) -> Chil
         el("p", "Everybody who has a key can talk to the bot over its API, as the person that the key names."),
         last.told,
         el("ul", items, class_="facts") if items else None,
-        el("section", el("h2", "Make one"), _form("keys", csrf, fields, _button("Make a key")))
+        section("Make one", _form("keys", csrf, fields, _button("Make a key")))
         if owner
         else el("p", _NOT_MADE, el("code", "legato keys add"), "."),
         _more("keys"),
@@ -337,7 +320,7 @@ def _providers(settings: Settings, at: ProviderBlank | None) -> Html:
     ]
     none = el("option", "Choose a provider", value="", selected=True) if at is None else None
     choice = el("select", none, options, name="provider", aria_label="Provider", id="provider")
-    return el("form", choice, el("button", "Choose", type="submit"), action="/settings", class_="orders")
+    return el("form", choice, submit("Choose"), action="/settings", class_="orders")
 
 
 def _model(at: ProviderBlank, chosen: Chosen, csrf: str, last: Done) -> Child:
@@ -408,7 +391,7 @@ def _form(where: str, csrf: str, fields: Child, verbs: Child) -> Html:
 
 
 def _button(label: str, verb: str = "save") -> Html:
-    return el("button", label, type="submit", name="verb", value=verb, class_="send" if verb == "save" else None)
+    return submit(label, name="verb", value=verb, class_="send" if verb == "save" else None)
 
 
 _SAYS_NOTHING: Final = "use it"  # beside "Switched on"
