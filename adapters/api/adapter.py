@@ -98,24 +98,20 @@ class ApiAdapter:
         return outbound.id
 
     async def show_partial(self, outbound: Outbound) -> None:
-        """Show a reply as far as it is written."""
         for answer in self._answers.at(outbound.to, outbound.answers or ""):
             if not answer.quiet:
                 answer.grow(outbound.id, outbound.text)
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
-        """Note whether a turn runs there."""
         for answer in self._answers.at(to):
             answer.rests = answer.works and not active
             answer.works = active
 
     def working(self, to: ChatAddress, doing: Doing, again_in: float) -> None:
-        """Show what a turn is at, but that it asks the model."""
         for answer in () if doing.asks else self._answers.at(to):
             answer.think(f"{doing.words}\n")
 
     async def probe(self) -> Sequence[Finding]:
-        """What `legato check` says of the API."""
         where = f"http://{self._settings.host}:{self._settings.port}"
         found = [
             Finding(

@@ -175,7 +175,6 @@ class _LineConsole(ABC):
             self.failed = True
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        """Put a file into the folder of files, and show its path. Raises AdapterError."""
         place = await asyncio.to_thread(self._folder.put, outbound, content)
         return await self.send(replace(outbound, text=told(outbound, place)))
 

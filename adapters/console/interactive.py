@@ -287,13 +287,11 @@ class InteractiveConsole:
             self._session.app.invalidate()
 
     def working(self, to: ChatAddress, doing: Doing, again_in: float) -> None:
-        """Show above the prompt the present work of the turn."""
         now = self._clock.monotonic()
         self._work = replace(self._work, doing=printable(doing.words), again_at=now + again_in if again_in else 0.0)
         self._session.app.invalidate()
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
-        """Say above the prompt that an answer is being made."""
         if not active:
             self._work = screen.Work()
         elif not self._working:

@@ -149,7 +149,6 @@ class DiscordAdapter:
             await calls.request(Route("GET", "/users/@me"))
 
     async def probe(self) -> Sequence[Finding]:
-        """Say whether Discord knows the token, what the bot may read, where it is, and which commands are offered."""
         try:
             calls = await self._connection.opened()
             guilds = await calls.get_guilds(200)
@@ -188,7 +187,6 @@ class DiscordAdapter:
         return await self.send_album(outbound, [content])
 
     async def send_album(self, outbound: Outbound, contents: Sequence[bytes]) -> str:
-        """Show the files of a message together. Raises AdapterError."""
         limit = self._largest(outbound.to.chat)
         if max(map(len, contents)) > limit:
             raise DeliveryRefused(f"it is larger than the {limit // 1024**2} MB that Discord takes here")
@@ -350,7 +348,6 @@ class DiscordAdapter:
             raise failures.mapped_edit(error) from error
 
     async def close_poll(self, to: ChatAddress, platform_message_id: str) -> str:
-        """End a poll; returns it with its counts. Raises AdapterError."""
         with failures.told(failures.mapped_edit):
             calls = await self._connection.opened()
             where = {"channel_id": await self._direct.id_of(to.chat), "message_id": platform_message_id}

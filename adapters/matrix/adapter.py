@@ -80,12 +80,10 @@ class MatrixAdapter:
 
     @property
     def alive_at(self) -> float | None:
-        """When it asked for news last (monotonic)."""
         return self._receiver.alive_at
 
     @property
     def unreached_since(self) -> float | None:
-        """Since when the server cannot be reached (monotonic); None: it can."""
         return self._receiver.unreached_since
 
     # -- reading ----------------------------------------------------------------------------
@@ -109,7 +107,6 @@ class MatrixAdapter:
         await self._server.call("GET", "account", "whoami")
 
     async def probe(self) -> Sequence[Finding]:
-        """Say whether the server lets the bot in, and in how many rooms it is."""
         server = Homeserver(self._settings, patience=_PATIENCE)  # a login of its own: the store may be closed
         try:
             told = await server.call("GET", "account", "whoami")

@@ -174,7 +174,6 @@ class SlackBot:
         await self._calls("auth.test")
 
     async def probe(self) -> Sequence[Finding]:
-        """Say whether Slack knows the token, which scopes the bot lacks, and in which channels it is."""
         try:
             told, headers = await self._calls.with_headers("auth.test")
             found = [Finding(what="slack", ok=True, detail=f"{told['user']} in {told['team']} (bot {self.account})")]
@@ -196,11 +195,9 @@ class SlackBot:
     # -- showing ----------------------------------------------------------------------------
 
     def rates(self, to: ChatAddress) -> Sequence[Any]:
-        """The rates of Slack, unless `paced` is off."""
         return rates(to) if self._paced else ()
 
     async def send(self, outbound: Outbound) -> str:
-        """Show a message. Raises AdapterError."""
         content = await self._content(outbound)
         command = codec.command_of(outbound.answers)
         if command is not None and command[1] and outbound.kind != "notice":
@@ -370,7 +367,6 @@ class SlackAdapter(SlackBot):
 
     @property
     def unreached_since(self) -> float | None:
-        """Since when Slack cannot be reached (monotonic); None: it can."""
         return self._socket.unreached_since
 
     async def probe(self) -> Sequence[Finding]:

@@ -149,7 +149,6 @@ class TelegramBot:
         return self._bot
 
     async def probe(self) -> Sequence[Finding]:
-        """Say whether Telegram knows the token, which messages the bot gets, and whether another program reads them."""
         try:
             await self._opened()
             reading = self._of_reading(await self._bot.get_webhook_info())
@@ -175,7 +174,6 @@ class TelegramBot:
 
     @property
     def unreached_since(self) -> float | None:
-        """Since when Telegram cannot be reached (monotonic); None: it can."""
         return self._receiver.unreached_since
 
     async def unread(self) -> int:
@@ -189,7 +187,6 @@ class TelegramBot:
     # -- showing ----------------------------------------------------------------------------
 
     def rates(self, to: ChatAddress) -> Sequence[Rate]:
-        """The rates of Telegram, unless `paced` is off."""
         return rates(to) if self._paced else ()
 
     async def send(self, outbound: Outbound) -> str:
@@ -219,7 +216,6 @@ class TelegramBot:
         return await self._shown(outbound, lambda chat: self._formatted(outbound, partial(show, chat)))
 
     async def send_album(self, outbound: Outbound, contents: Sequence[bytes]) -> str:
-        """Show the files of a message together. Raises AdapterError."""
         files, own = list(zip(outbound.files, contents, strict=True)), outbound.own_captions
 
         async def show(chat: int, laid_out: Rendered) -> tuple[int, int]:
@@ -276,7 +272,6 @@ class TelegramBot:
         return sent["chat"]["id"], sent["message_id"]
 
     async def close_poll(self, to: ChatAddress, platform_message_id: str) -> str:
-        """End a poll; returns it with its counts. Raises AdapterError."""
         return await polls.close(self._bot, *self._migrated.place(to.chat, platform_message_id))
 
     def _has_previews(self, to: ChatAddress) -> bool:
@@ -329,11 +324,9 @@ class TelegramBot:
     # -- drafts -----------------------------------------------------------------------------
 
     def preview_rates(self, to: ChatAddress) -> Sequence[Rate] | None:
-        """The share of unfinished replies, where drafts show them."""
         return preview_rates(to) if self._drafts.may_be_shown(to) else None
 
     async def preview(self, outbound: Outbound) -> None:
-        """Show a draft. Raises AdapterError."""
         try:
             await self._formatted(outbound, partial(self._draft, outbound))
         except TelegramError as error:

@@ -71,7 +71,6 @@ class WebAdapter:
         return f"The page is at {self.at}. {where}"
 
     def take_up(self, settings: WebSettings) -> None:
-        """Let the people of these settings in from now on."""
         self.guard.take_up(settings)
 
     async def run(self, accept: Accept) -> None:
@@ -131,12 +130,10 @@ class WebAdapter:
         return await self.send(outbound)
 
     async def show_partial(self, outbound: Outbound) -> None:
-        """Show a reply as far as it is written."""
         self._drafts[outbound.to] = outbound
         self._bells.ring(outbound.to, stored=False)
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
-        """Show that an answer is being made, or that none is any more."""
         if active != (to in self._work):
             self._bells.ring_side(to.chat, besides=to)
         if active:
@@ -149,7 +146,6 @@ class WebAdapter:
         self._bells.ring(to, stored=changed)
 
     def working(self, to: ChatAddress, doing: Doing, again_in: float) -> None:
-        """Show what a turn is at."""
         if not doing.asks:
             self._only_asks[to] = False
         if to in self._work:
@@ -161,13 +157,11 @@ class WebAdapter:
             self._bells.ring(to, stored=not self._only_asks.get(to, True))  # what tools do lies in the store
 
     async def end_links(self, chat: str) -> None:
-        """End the person's links to conversations that were forgotten. Raises StoreUnavailable."""
         assert self.views is not None, "the gateway sets it"
         await self.guard.shares.begin(self.notebook)  # another process may have made some
         await self.guard.shares.end_gone(chat, partial(self.views.title, source_of(chat)))
 
     async def probe(self) -> Sequence[Finding]:
-        """What `legato check` says of the page."""
         where = self._settings.url or f"http://{self._settings.host}:{self._settings.port}"
         people = (
             f"{len(self._settings.people)} people"

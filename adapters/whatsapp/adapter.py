@@ -211,7 +211,6 @@ class WhatsAppBot:
         self._beside.start(sent(), name="beside")
 
     def forget_typed(self, goes: Callable[[str], bool]) -> None:
-        """Quote nothing any more for which `goes` is true."""
         for message in [each for each, quote in self._quotes.items() if goes(quote.said)]:
             del self._quotes[message]
 
@@ -229,11 +228,9 @@ class WhatsAppBot:
     # -- showing ----------------------------------------------------------------------------
 
     def rates(self, to: ChatAddress) -> Sequence[Any]:
-        """The rates of WhatsApp, unless `paced` is off."""
         return rates(to, self._number(to)) if self._paced else ()
 
     async def send(self, outbound: Outbound) -> str:
-        """Show a message. Raises AdapterError."""
         if known := self._arrived.get(outbound.id):
             return known  # the answer to an earlier attempt was lost, and a status told of it
         words, template = await self._laid_out(outbound), self._settings.template
