@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from adapters.console import codec
 from adapters.console.codec import Complaint, InputLine, LineSplitter, Request
@@ -22,13 +21,12 @@ from adapters.console.platform import LIMITS
 from gateway.domain.adapter import Accept
 from gateway.domain.approval import command_meant
 from gateway.domain.chat import Inbound, Outbound, SessionKey
-from gateway.runtime.clock import Clock, Ids
+from gateway.domain.platform import AdapterHost
+from gateway.domain.reading import Recent
 from gateway.runtime.errors import Disconnected
 from gateway.runtime.structs import replace
 
 BATCH: Final = 64  # most lines per accept: enough to share a commit, few enough to answer soon
-MOST_STREAMED: Final = 10_000  # lines at once that wait for an answer in pieces
-MOST_GROWING: Final = 256  # replies at once whose length is known
 _FRESH: Final = "fresh"  # begins the event id of the command before a question: nobody is shown its answer
 
 
@@ -41,23 +39,12 @@ class _LineConsole(ABC):
     is_terminal: Literal[True] = True
     reader_sends = True
 
-    def __init__(
-        self,
-        stdin: Pipe,
-        stdout: Pipe,
-        *,
-        ids: Ids,
-        clock: Clock,
-        files: Path | None = None,
-        question: str | None = None,
-        chat: str | None = None,
-        fresh: bool = False,
-    ) -> None:
+    def __init__(self, stdin: Pipe, stdout: Pipe, host: AdapterHost) -> None:
         self.failed = False
         self._full = False  # whether it was told that the output takes nothing
-        self._question = question
-        self._chat = (chat or codec.QUESTIONS) if question is not None else None
-        self._fresh = fresh
+        question = self._question = host.question
+        self._chat = (host.chat or codec.QUESTIONS) if question is not None else None
+        self._fresh = host.fresh
         self._asked: str | None = None  # the event id of the question
         self._swallowed: str | None = None  # the event id of a message whose answer is not shown
         self._begun = asyncio.Event()  # the new session is there
@@ -67,10 +54,9 @@ class _LineConsole(ABC):
         # Whether a person may answer what is asked about the question. Of commands, some have no answer of their own.
         self._heard = question is not None and not question.startswith("/") and self._reader.is_terminal
         self._writer = OutputWriter(stdout)
-        self._folder = Folder(files)
-        self._ids = ids
-        self._clock = clock
-        self._intake = Intake(clock=clock, complain=self._complain_of_outage, refuse=self._complain_of_user)
+        self._folder = Folder(host.home / "files")
+        self._ids, self._clock = host.ids, host.clock
+        self._intake = Intake(clock=host.clock, complain=self._complain_of_outage, refuse=self._complain_of_user)
 
     @abstractmethod
     def _decode(self, line: InputLine) -> Request | Complaint | None:
@@ -243,17 +229,17 @@ class _LineConsole(ABC):
 class JsonConsole(_LineConsole):
     """`legato chat --json`: one JSON object per line, both ways; see `codec` for the fields.
 
-    `stdin` and `stdout` are descriptors or open files; only their descriptors are used. `files` is the
-    folder that files go into. An
-    Outbound's line carries its id, so that a reader can tell a repeat after a crash.
+    `stdin` and `stdout` are descriptors or open files; only their descriptors are used. An Outbound's line carries its
+    id, so that a reader can tell a repeat after a crash.
     """
 
     limits = replace(LIMITS, ambiguous_retries=None, pauses_when_full=True)
 
-    def __init__(self, stdin: Pipe, stdout: Pipe, **how: Any) -> None:
-        super().__init__(stdin, stdout, **how)
-        self._streams: dict[str, None] = {}  # ids of the events whose lines ask for pieces, oldest first
-        self._growing: dict[str, str] = {}  # replies as far as they were shown, by id
+    def __init__(self, stdin: Pipe, stdout: Pipe, host: AdapterHost) -> None:
+        super().__init__(stdin, stdout, host)
+        # What a lane refused is never answered, and a reply that failed comes to no end: the newest are known.
+        self._streams: Recent[str, None] = Recent()  # ids of the events whose lines ask for pieces
+        self._growing: Recent[str, str] = Recent()  # replies as far as they were shown, by id
 
     def _decode(self, line: InputLine) -> Request | Complaint | None:
         return codec.decode_json(line)
@@ -262,8 +248,6 @@ class JsonConsole(_LineConsole):
         inbound = super()._inbound(request, event_id)
         if request.stream:
             self._streams[inbound.event_id] = None
-            if len(self._streams) > MOST_STREAMED:  # what a lane refused is never answered
-                del self._streams[next(iter(self._streams))]
         return inbound
 
     async def show_partial(self, outbound: Outbound) -> None:
@@ -273,8 +257,6 @@ class JsonConsole(_LineConsole):
         text, before = outbound.text, self._growing.get(outbound.id, "")
         at = len(before) if text.startswith(before) else 0
         self._growing[outbound.id] = text
-        if len(self._growing) > MOST_GROWING:  # replies that failed never came to their end
-            del self._growing[next(iter(self._growing))]
         if len(text) > at:
             await self._writer.write(codec.encode_json_piece(outbound, at))
 
@@ -304,12 +286,12 @@ class PipeConsole(_LineConsole):
         self,
         stdin: Pipe,
         stdout: Pipe,
+        host: AdapterHost,
         *,
         stderr: Pipe | None = None,
         styled: Callable[[str], str] | None = None,
-        **how: Any,
     ) -> None:
-        super().__init__(stdin, stdout, **how)
+        super().__init__(stdin, stdout, host)
         self._styled = styled
         self._asides = self._writer if stderr is None else OutputWriter(stderr)
 

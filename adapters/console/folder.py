@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from gateway.domain.chat import Outbound
-from gateway.runtime.errors import AdapterError, DeliveryRefused
+from gateway.runtime.errors import AdapterError
 
 LARGEST = 50 * 1024 * 1024  # bytes; a terminal limits nothing, a disk does
 
@@ -15,15 +15,13 @@ LARGEST = 50 * 1024 * 1024  # bytes; a terminal limits nothing, a disk does
 class Folder:
     """Each file is in a folder of its own, named after its row: a row that is shown again is written again."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
 
     def put(self, outbound: Outbound, content: bytes) -> Path:
         """Write the row's file; returns where it is. Raises AdapterError, to be tried again, if the disk refuses."""
-        file = outbound.file
-        if file is None or self._path is None:
-            raise DeliveryRefused("this terminal has no folder for files")
-        name = Path(file.name).name  # a name with a path in it stays in the folder, too
+        assert outbound.file is not None, "only a row with a file is sent as one"
+        name = Path(outbound.file.name).name  # a name with a path in it stays in the folder, too
         place = self._path / outbound.id / (name if name not in ("", "..") else "file")
         partial = place.with_name(f".{outbound.id}")
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
@@ -24,7 +24,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import Output
@@ -44,8 +44,8 @@ from adapters.console.screen import ReplyFlow
 from adapters.console.wrapping import Fragment, wrap
 from gateway.domain.adapter import Accept, Doing
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, Source
+from gateway.domain.platform import AdapterHost
 from gateway.domain.wording import printable
-from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import Disconnected
 from gateway.runtime.structs import replace
 
@@ -142,11 +142,7 @@ class QuietHistory(FileHistory):
 class InteractiveConsole:
     """`legato chat` in a terminal: one direct chat, "main", with the person at the keyboard.
 
-    `model` is named in the banner; `commands` are (name, help) pairs to complete; `toolbar` gives the line at the
-    bottom, asked about once a second; `greeting` the first sentence for a person who comes back ("" for none),
-    given where they speak from, and `farewell` the last one for who spoke; `look`, given the same, is awaited when
-    what the toolbar says may be another thing; `history` is the file of what was typed (None: kept in memory);
-    `files` is the folder that files go into. `input` and `output` are the terminal unless a test hands in others."""
+    `input` and `output` are the terminal unless a test hands in others."""
 
     name = codec.PLATFORM
     account = "terminal"  # two processes at once would show each other's answers
@@ -156,33 +152,12 @@ class InteractiveConsole:
     is_terminal: Literal[True] = True
     limits = LIMITS
 
-    def __init__(
-        self,
-        *,
-        ids: Ids,
-        clock: Clock,
-        model: str,
-        commands: Sequence[tuple[str, str]] = (),
-        toolbar: Callable[[], str] | None = None,
-        greeting: Callable[[Source], Awaitable[str]] | None = None,
-        farewell: Callable[[Source], Awaitable[str]] | None = None,
-        look: Callable[[Source], Awaitable[None]] | None = None,
-        history: Path | None = None,
-        files: Path | None = None,
-        fresh: bool = False,
-        input: Input | None = None,
-        output: Output | None = None,
-    ) -> None:
-        self._ids = ids
-        self._clock = clock
-        self._model = model
-        self._folder = Folder(files)
-        self._toolbar = toolbar
-        self._greeting = None if fresh else greeting
-        self._farewell = farewell
-        self._look = look
-        self._fresh = fresh
-        self._intake = Intake(clock=clock, complain=self._complain)
+    def __init__(self, host: AdapterHost, *, input: Input | None = None, output: Output | None = None) -> None:
+        self._host, self._ids, self._clock = host, host.ids, host.clock
+        self._model = host.model  # the one that answers
+        self._folder = Folder(host.home / "files")
+        self._history = QuietHistory(host.home / "history")
+        self._intake = Intake(clock=host.clock, complain=self._complain)
         self._submitted: asyncio.Queue[Inbound | None] = asyncio.Queue()
         self._open: dict[str, None] = {}  # event ids not answered yet, oldest first
         self._help_id: str | None = None  # the latest /help
@@ -200,23 +175,20 @@ class InteractiveConsole:
         self._left = False
         self._resuming = False  # an answer is being made to what was said in an earlier run
         self._printing = asyncio.Lock()
-        self._session = self._make_session(commands, history, input, output)
+        self._session = self._make_session(input, output)
 
-    def _make_session(
-        self, commands: Sequence[tuple[str, str]], path: Path | None, input: Input | None, output: Output | None
-    ) -> PromptSession[str]:
-        history: History = InMemoryHistory() if path is None else QuietHistory(path)
+    def _make_session(self, input: Input | None, output: Output | None) -> PromptSession[str]:
         session: PromptSession[str] = PromptSession(
             self._prompt,
             multiline=True,  # Enter sends all the same: see _keys
             prompt_continuation="  ",
-            completer=CommandCompleter(commands),
+            completer=CommandCompleter([(entry.name, entry.help) for entry in self._host.menu]),
             complete_while_typing=True,
             reserve_space_for_menu=6,
-            history=history,
+            history=self._history,
             key_bindings=self._keys(),
-            bottom_toolbar=None if self._toolbar is None else self._bottom,
-            refresh_interval=0 if self._toolbar is None else REFRESH,
+            bottom_toolbar=self._bottom,
+            refresh_interval=REFRESH,
             style=STYLE,
             input=input,
             output=output,
@@ -230,15 +202,14 @@ class InteractiveConsole:
         """Talk until the person leaves (Ctrl-D, /quit), the terminal closes or the task is cancelled."""
         with patch_stdout():  # whatever else prints, prints above the prompt
             await self._print(await self._welcome())
-            if self._fresh:
+            if self._host.fresh:
                 self._submit(codec.FRESH)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._converse())
                 await self._hand_over(accept)
 
     def forget_typed(self, goes: Callable[[str], bool]) -> None:
-        if isinstance(self._session.history, QuietHistory):
-            self._session.history.forget(goes)
+        self._history.forget(goes)
 
     async def send(self, outbound: Outbound) -> str:
         """Show a message, or what of it did not stream. Raises Disconnected if the terminal is gone."""
@@ -259,7 +230,7 @@ class InteractiveConsole:
             fragments = screen.whole(outbound.kind, outbound.text, place=place)
         self._latest = outbound.id
         if outbound.kind == "command":
-            await self._look_again()
+            self._model = await self._host.model_of(self._here())
         await self._print(fragments)
         self._intake.sent(outbound.to.chat)
         return outbound.id
@@ -340,7 +311,7 @@ class InteractiveConsole:
         if self._working or self._open:
             last = FINISHING
         else:
-            last = await self._farewell(self._here()) if self._farewell is not None and self._spoken else ""
+            last = await self._host.farewell(self._here()) if self._spoken else ""
         if last:
             with suppress(Disconnected):
                 await self._print(screen.whole("notice", last))
@@ -453,25 +424,21 @@ class InteractiveConsole:
         return self._session.output.get_size().columns
 
     def _bottom(self) -> FormattedText:
-        text = printable(self._toolbar()) if self._toolbar is not None else ""
-        return FormattedText([("", text.replace("\n", " "))])
+        model, state = printable(self._model).replace("\n", " "), "working" if self._host.turns_running() else "ready"
+        return FormattedText([("", f" {model}  ·  {state}  ·  /help  ·  Ctrl-D leaves")])
 
     def _here(self) -> Source:
         return codec.inbound(Request(text=""), event_id="", sent_at=self._clock.now()).source
 
-    async def _look_again(self) -> None:
-        if self._look is not None:
-            await self._look(self._here())
-
     async def _welcome(self) -> list[Fragment]:
         """Return the model's name, the way out, and the answer that goes on from an earlier run."""
-        greeting = await self._greeting(self._here()) if self._greeting is not None else ""
-        await self._look_again()
+        greeting = "" if self._host.fresh else await self._host.greeting(self._here())
+        self._model = await self._host.model_of(self._here())
         self._welcomed = True
         asides = [text for text in (greeting, RESUMING if self._resuming else "") if text]
         welcome: list[Fragment] = [
             ("class:name", NAME),
-            ("", f" · chatting with {printable(self._model)}.\n"),
+            ("", f" · chatting with {printable(self._host.model_in_full)}.\n"),
             ("class:aside", "/help lists the commands · Alt-Enter starts a new line · Ctrl-D leaves\n\n"),
             *(fragment for text in asides for fragment in screen.whole("notice", text)),
         ]

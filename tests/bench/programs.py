@@ -27,7 +27,6 @@ from adapters.web.adapter import WebAdapter
 from adapters.web.platform import WebPerson, WebSettings
 from gateway.domain.keys import Key
 from gateway.people.keys import Keys
-from gateway.runtime.clock import SystemClock, SystemIds
 from tests.bench.world import bot, quiet, said
 from tests.support.hosts import host
 
@@ -53,7 +52,7 @@ async def lines(*, stream: bool = False, chats: int = CHATS) -> AsyncIterator[Ta
     """`legato chat --json` between two pipes. `stream`: the answers come in pieces. `chats`: so many talk."""
     to_bot, from_us = os.pipe()
     to_us, from_bot = os.pipe()
-    adapter = JsonConsole(to_bot, from_bot, ids=SystemIds(), clock=SystemClock())
+    adapter = JsonConsole(to_bot, from_bot, host())
     numbers = iter(range(1_000_000))
     with os.fdopen(from_us, "wb", buffering=0) as speak, os.fdopen(to_us, "rb") as listen:
 

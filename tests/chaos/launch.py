@@ -29,6 +29,7 @@ from gateway.store.sqlite.backend import SqliteStore
 from tests.chaos.clocks import SHORT_PAUSES, HurriedClock, Shift
 from tests.chaos.parts import Record, RecordingEngine, configuration, passing, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
+from tests.support.hosts import host
 
 Ordered = TypeVar("Ordered", bound="Killing")
 _NO_ROOM: Final = 48 * 1024  # bytes of a file; the store's own log is longer after its first messages
@@ -126,7 +127,7 @@ async def run(order: Order) -> int:
         attempt_pauses=SHORT_PAUSES,
     )
     parts = Parts(clock=clock, ids=ids, points=points, engine=engine, tools=tools(folder, order.number), store=store)
-    adapters: list[Adapter] = [JsonConsole(0, 1, ids=ids, clock=clock)]
+    adapters: list[Adapter] = [JsonConsole(0, 1, host(clock, ids=ids))]
     if order.platform is not None:
         reads = PollingSocketAdapter if order.polls else SocketAdapter
         adapters.append(reads(order.platform, process=order.number, clock=clock))

@@ -33,6 +33,7 @@ from tests.chaos.clocks import LATE, LEASE, PACE, SHORT_PAUSES, HurriedClock, Sh
 from tests.chaos.parts import Record, RecordingEngine, configuration, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 from tests.chaos.terminal import pipes
+from tests.support.hosts import host
 
 _TICK: Final = 0.1
 _WELL: Final = b"+PONG\r\n"
@@ -181,7 +182,7 @@ async def _asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 def _adapter(setting: Setting, folder: Path, clock: Clock) -> Adapter:
     if setting.terminal:
         entrance, exit_ = pipes(folder, setting.number)
-        return JsonConsole(os.open(entrance, os.O_RDONLY), os.open(exit_, os.O_WRONLY), ids=SystemIds(), clock=clock)
+        return JsonConsole(os.open(entrance, os.O_RDONLY), os.open(exit_, os.O_WRONLY), host(clock))
     reads = PollingSocketAdapter if setting.polls else SocketAdapter
     return reads(setting.platform, process=setting.number, clock=clock)
 

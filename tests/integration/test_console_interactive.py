@@ -16,14 +16,16 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from adapters.console import interactive
 from adapters.console.interactive import InteractiveConsole, QuietHistory
 from adapters.console.wrapping import Fragment, wrap
-from gateway.domain.adapter import Adapter, CanStream, CanType, Doing
+from gateway.domain.adapter import Adapter, CanStream, CanType, Doing, MenuEntry
 from gateway.domain.chat import ChatAddress, Source
+from gateway.runtime.structs import replace
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply, last_user_text
 from tests.support.console_person import Person, Screen
 from tests.support.console_pipes import outbound
 from tests.support.console_terminal import chatting
 from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.hosts import host
 from tests.support.program import KEY, write_config
 from tests.support.waiting import eventually
 
@@ -57,17 +59,10 @@ async def farewell(source: Source) -> str:
 
 @pytest.fixture
 async def newcomer(keys: PipeInput, screen: Screen, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Person]:
+    menu = [MenuEntry(name="help", help="what it can do"), MenuEntry(name="status", help="how it goes")]
+    says = {"greeting": greeting, "farewell": farewell, "menu": menu, "model_in_full": "test-model"}
     console = InteractiveConsole(
-        ids=SequentialIds(),
-        clock=clock,
-        model="test-model",
-        commands=[("help", "what it can do"), ("status", "how it goes")],
-        toolbar=lambda: "12% full",
-        greeting=greeting,
-        farewell=farewell,
-        history=tmp_path / "deep" / "history",
-        input=keys,
-        output=screen.output,
+        host(clock, ids=SequentialIds(), home=tmp_path / "deep", **says), input=keys, output=screen.output
     )
     person = Person(console, keys, screen)
     yield person
@@ -98,16 +93,17 @@ class TestTalking:
         await person.says("the train to Bern" + ENTER)
         assert (await person.says(CTRL_R + "train" + CTRL_C + "hello" + ENTER)).text == "hello"
 
-    async def test_the_toolbar_is_looked_at_again_after_a_command(self, person: Person) -> None:
+    async def test_who_answers_is_asked_again_after_a_command(self, person: Person) -> None:
         looked = []
 
-        async def look(source: Source) -> None:
+        async def model_of(source: Source) -> str:
             looked.append(source.chat)
+            return "another"
 
-        person.console._look = look
+        person.console._host = replace(person.console._host, model_of=model_of)
         await person.console.send(outbound("a reply"))
         await person.console.send(outbound("now another model", "command"))
-        assert looked == ["main"]
+        assert (looked, person.console._model) == (["main"], "another")
 
     async def test_the_help_says_how_to_leave(self, person: Person) -> None:
         said = await person.says("/help" + ENTER)
@@ -370,9 +366,9 @@ class TestShowing:
         assert "last\n" in person.screen.text
 
 
-async def test_a_terminal_that_goes_away_ends_the_run(clock: ManualClock) -> None:
+async def test_a_terminal_that_goes_away_ends_the_run(clock: ManualClock, tmp_path: Path) -> None:
     with create_pipe_input() as keys:
-        console = InteractiveConsole(ids=SequentialIds(), clock=clock, model="m", input=keys, output=Screen().output)
+        console = InteractiveConsole(host(clock, home=tmp_path), input=keys, output=Screen().output)
         person = Person(console, keys, Screen())
         person.start()
         await asyncio.sleep(0)
@@ -381,22 +377,21 @@ async def test_a_terminal_that_goes_away_ends_the_run(clock: ManualClock) -> Non
         await console.aclose()
 
 
-async def test_the_toolbar_is_at_the_bottom(clock: ManualClock) -> None:
-    screen = Screen(answers=True)
+@pytest.mark.parametrize(("turns", "state"), [(0, "ready"), (1, "working")])
+async def test_the_line_at_the_bottom_says_who_answers_and_whether_something_is_under_way(
+    turns: int, state: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    async def model_of(_: Source) -> str:
+        return "odd\x1b[1m name\nof it"
+
+    screen, given = Screen(answers=True), host(clock, home=tmp_path, turns_running=lambda: turns, model_of=model_of)
     with create_pipe_input() as keys:
-        console = InteractiveConsole(
-            ids=SequentialIds(),
-            clock=clock,
-            model="m",
-            toolbar=lambda: "12%\x1b[1m full\nof it",
-            input=keys,
-            output=screen.output,
-        )
+        console = InteractiveConsole(given, input=keys, output=screen.output)
         person = Person(console, keys, screen)
         person.start()
         await person.sees("› ")
         keys.send_text("\x1b[3;1R")  # the terminal: the cursor is in row 3
-        await person.sees("12% full of it")
+        await person.sees(f"odd name of it  ·  {state}  ·")
         keys.send_text(CTRL_D)
         await person.left()
 
@@ -414,14 +409,7 @@ def test_what_is_forgotten_is_not_offered_again(tmp_path: Path) -> None:
 
 async def test_an_unusable_history_file_does_not_matter(clock: ManualClock, screen: Screen) -> None:
     with create_pipe_input() as keys:
-        console = InteractiveConsole(
-            ids=SequentialIds(),
-            clock=clock,
-            model="m",
-            history=Path(os.devnull) / "x",
-            input=keys,
-            output=screen.output,
-        )
+        console = InteractiveConsole(host(clock, home=Path(os.devnull)), input=keys, output=screen.output)
         person = Person(console, keys, screen)
         person.start()
         assert (await person.says("hi" + ENTER)).text == "hi"
@@ -429,11 +417,9 @@ async def test_an_unusable_history_file_does_not_matter(clock: ManualClock, scre
         await person.left()
 
 
-def test_it_is_an_adapter_that_streams_and_types(clock: ManualClock) -> None:
+def test_it_is_an_adapter_that_streams_and_types(clock: ManualClock, tmp_path: Path) -> None:
     with create_pipe_input() as keys:
-        adapter: Adapter = InteractiveConsole(
-            ids=SequentialIds(), clock=clock, model="m", input=keys, output=Screen().output
-        )
+        adapter: Adapter = InteractiveConsole(host(clock, home=tmp_path), input=keys, output=Screen().output)
     assert isinstance(adapter, CanStream)
     assert isinstance(adapter, CanType)
     assert adapter.name == "console"

@@ -17,6 +17,7 @@ from gateway.people.access import AccessSettings
 from tests.support.console_pipes import Gateway, Pipe, break_down, lines, outbound, refuse, take_first
 from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.gateway import FakeAdapter, config_in, running
+from tests.support.hosts import host
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def console(stdin: Pipe, stdout: Pipe, clock: ManualClock) -> AsyncIterator[JsonConsole]:
-    console = JsonConsole(stdin.out, stdout.into, ids=SequentialIds(), clock=clock)
+    console = JsonConsole(stdin.out, stdout.into, host(clock, ids=SequentialIds()))
     yield console
     await console.aclose()
 
@@ -125,7 +126,7 @@ class TestReading:
         path.write_bytes(content)
         gateway = Gateway()
         with (path if content else Path(os.devnull)).open("rb") as source:
-            console = JsonConsole(source, stdout.into, ids=SequentialIds(), clock=clock)
+            console = JsonConsole(source, stdout.into, host(clock, ids=SequentialIds()))
             await console.run(gateway)
             await console.aclose()
         assert gateway.texts == (["from a file"] if content else [])
@@ -133,7 +134,7 @@ class TestReading:
     async def test_a_terminal_that_hangs_up_ends_the_input(self, stdout: Pipe, clock: ManualClock) -> None:
         master, slave = os.openpty()
         gateway = Gateway()
-        console = JsonConsole(slave, stdout.into, ids=SequentialIds(), clock=clock)
+        console = JsonConsole(slave, stdout.into, host(clock, ids=SequentialIds()))
         async with asyncio.TaskGroup() as group:
             group.create_task(console.run(gateway))
             os.write(master, lines({"text": "typed"}))
@@ -147,7 +148,7 @@ class TestReading:
         self, tmp_path: Path, stdout: Pipe, clock: ManualClock
     ) -> None:
         folder = os.open(tmp_path, os.O_RDONLY)
-        console = JsonConsole(folder, stdout.into, ids=SequentialIds(), clock=clock)
+        console = JsonConsole(folder, stdout.into, host(clock, ids=SequentialIds()))
         await console.run(Gateway())
         await console.aclose()
         os.close(folder)

@@ -9,7 +9,6 @@ import resource
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from gateway.domain.chat import OutboundKind
 from gateway.runtime.errors import Disconnected
 from tests.support.console_pipes import Gateway, Pipe, lines, outbound, refuse
 from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.hosts import host
 from tests.support.waiting import eventually
 
 
@@ -43,14 +43,14 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def console(stdin: Pipe, stdout: Pipe, clock: ManualClock) -> AsyncIterator[JsonConsole]:
-    console = JsonConsole(stdin.out, stdout.into, ids=SequentialIds(), clock=clock)
+    console = JsonConsole(stdin.out, stdout.into, host(clock, ids=SequentialIds()))
     yield console
     await console.aclose()
 
 
 @pytest.fixture
 async def plain(stdin: Pipe, stdout: Pipe, clock: ManualClock) -> AsyncIterator[PipeConsole]:
-    console = PipeConsole(stdin.out, stdout.into, ids=SequentialIds(), clock=clock)
+    console = PipeConsole(stdin.out, stdout.into, host(clock, ids=SequentialIds()))
     yield console
     await console.aclose()
 
@@ -109,8 +109,8 @@ class TestWriting:
     async def test_when_the_reader_leaves_before_a_question_the_run_ends(
         self, stdin: Pipe, stdout: Pipe, clock: ManualClock
     ) -> None:
-        how: dict[str, Any] = {"ids": SequentialIds(), "clock": clock, "question": "hi", "fresh": True}
-        gateway, console = Gateway(), PipeConsole(stdin.out, stdout.into, **how)
+        asks = host(clock, ids=SequentialIds(), question="hi", fresh=True)
+        gateway, console = Gateway(), PipeConsole(stdin.out, stdout.into, asks)
         stdout.close(stdout.out)
         async with asyncio.TaskGroup() as group:
             group.create_task(console.run(gateway))
@@ -128,7 +128,7 @@ class TestWriting:
 
     async def test_a_full_disk_fails_the_send_but_ends_nothing(self, stdin: Pipe, clock: ManualClock) -> None:
         full = os.open("/dev/full", os.O_WRONLY)
-        console = JsonConsole(stdin.out, full, ids=SequentialIds(), clock=clock)
+        console = JsonConsole(stdin.out, full, host(clock, ids=SequentialIds()))
         gateway = Gateway()
         async with asyncio.TaskGroup() as group:
             group.create_task(console.run(gateway))
@@ -144,7 +144,7 @@ class TestWriting:
     ) -> None:
         path = tmp_path / "out.jsonl"
         target = os.open(path, os.O_WRONLY | os.O_CREAT)
-        console = JsonConsole(stdin.out, target, ids=SequentialIds(), clock=clock)
+        console = JsonConsole(stdin.out, target, host(clock, ids=SequentialIds()))
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (6000, before[1]))  # a disk with 6,000 bytes left
         try:
@@ -190,7 +190,7 @@ class TestPipes:
         self, stdin: Pipe, stdout: Pipe, clock: ManualClock
     ) -> None:
         stderr = Pipe()
-        console = PipeConsole(stdin.out, stdout.into, ids=SequentialIds(), clock=clock, stderr=stderr.into)
+        console = PipeConsole(stdin.out, stdout.into, host(clock, ids=SequentialIds()), stderr=stderr.into)
         await console.send(outbound("careful", "notice"))
         await console.send(outbound("the answer"))
         assert await stderr.line() == "· careful\n".encode()
@@ -221,8 +221,8 @@ class TestQuestions:
         self, stdin: Pipe, stdout: Pipe, clock: ManualClock
     ) -> None:
         stderr, gateway = Pipe(), Gateway()
-        how: dict[str, Any] = {"ids": SequentialIds(), "clock": clock, "stderr": stderr.into}
-        console = PipeConsole(stdin.out, stdout.into, **how, question="what is\nthis?", fresh=True)
+        asks = host(clock, ids=SequentialIds(), question="what is\nthis?", fresh=True)
+        console = PipeConsole(stdin.out, stdout.into, asks, stderr=stderr.into)
         await stdin.say(b"nobody reads this\n")
         asking = asyncio.create_task(console.run(gateway))
         await eventually(lambda: gateway.taken)
@@ -246,8 +246,8 @@ class TestQuestions:
 
     async def test_an_answer_that_cannot_be_written_is_told_once(self, stdin: Pipe, clock: ManualClock) -> None:
         stderr, gateway, full = Pipe(), Gateway(), os.open("/dev/full", os.O_WRONLY)
-        how: dict[str, Any] = {"ids": SequentialIds(), "clock": clock, "stderr": stderr.into}
-        console = PipeConsole(stdin.out, full, **how, question="hi")
+        asks = host(clock, ids=SequentialIds(), question="hi")
+        console = PipeConsole(stdin.out, full, asks, stderr=stderr.into)
         await console.run(gateway)
         for _ in range(2):
             with pytest.raises(Disconnected):
@@ -261,7 +261,7 @@ class TestQuestions:
 
     async def test_between_pipes_it_is_told_once_too(self, stdin: Pipe, clock: ManualClock) -> None:
         stderr, full = Pipe(), os.open("/dev/full", os.O_WRONLY)
-        console = PipeConsole(stdin.out, full, ids=SequentialIds(), clock=clock, stderr=stderr.into)
+        console = PipeConsole(stdin.out, full, host(clock, ids=SequentialIds()), stderr=stderr.into)
         for _ in range(2):
             with pytest.raises(Disconnected):
                 await console.send(outbound("an answer"))
@@ -277,7 +277,7 @@ class TestQuestions:
         self, stdin: Pipe, stdout: Pipe, clock: ManualClock, kind: OutboundKind, failed: bool
     ) -> None:
         gateway = Gateway()
-        console = JsonConsole(stdin.out, stdout.into, ids=SequentialIds(), clock=clock, question="hello")
+        console = JsonConsole(stdin.out, stdout.into, host(clock, ids=SequentialIds(), question="hello"))
         await console.run(gateway)
         await console.send(outbound("x", kind, answers=gateway.taken[0].event_id))
         await console.aclose()
@@ -311,8 +311,8 @@ class TestPieces:
 
 def test_both_are_adapters(stdin: Pipe, stdout: Pipe, clock: ManualClock) -> None:
     adapters: list[Adapter] = [
-        JsonConsole(stdin.out, stdout.into, ids=SequentialIds(), clock=clock),
-        PipeConsole(stdin.out, stdout.into, ids=SequentialIds(), clock=clock),
+        JsonConsole(stdin.out, stdout.into, host(clock, ids=SequentialIds())),
+        PipeConsole(stdin.out, stdout.into, host(clock, ids=SequentialIds())),
     ]
     assert {adapter.name for adapter in adapters} == {"console"}
     assert all(adapter.limits.pauses_when_full and adapter.limits.trusted for adapter in adapters)

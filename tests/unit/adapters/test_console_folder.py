@@ -13,9 +13,9 @@ import pytest
 from adapters.console.adapter import JsonConsole
 from adapters.console.folder import Folder, told
 from gateway.domain.chat import ChatAddress, KeptFile, Outbound, SessionKey
-from gateway.runtime.clock import SystemClock, SystemIds
-from gateway.runtime.errors import AdapterError, DeliveryRefused
+from gateway.runtime.errors import AdapterError
 from gateway.runtime.structs import replace
+from tests.support.hosts import host
 
 FILE = KeptFile(ref="r", digest="d", name="a.md", mime="text/markdown", size=1, at=0.0)
 ROW = Outbound(
@@ -52,9 +52,7 @@ def test_no_name_leaves_the_folder(tmp_path: Path, name: str) -> None:
     assert place.read_bytes() == b"x"
 
 
-def test_a_terminal_without_a_folder_and_a_folder_that_cannot_be_made_say_so(tmp_path: Path) -> None:
-    with pytest.raises(DeliveryRefused, match="no folder"):
-        Folder(None).put(ROW, b"x")
+def test_a_folder_that_cannot_be_made_says_so(tmp_path: Path) -> None:
     (tmp_path / "files").write_text("in the way")
     with pytest.raises(AdapterError, match="cannot be written"):
         Folder(tmp_path / "files").put(ROW, b"x")
@@ -63,11 +61,11 @@ def test_a_terminal_without_a_folder_and_a_folder_that_cannot_be_made_say_so(tmp
 async def test_the_terminal_says_where_the_file_is(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     nothing, unused = os.pipe()
-    console = JsonConsole(nothing, writing, ids=SystemIds(), clock=SystemClock(), files=tmp_path)
+    console = JsonConsole(nothing, writing, host(home=tmp_path))
     await console.send_file(ROW, b"x")
     line = json.loads(await asyncio.to_thread(os.read, reading, 65_536))
     assert line["kind"] == "notice"
-    assert line["text"] == f"File: {tmp_path / 'o_1' / 'a.md'}"
+    assert line["text"] == f"File: {tmp_path / 'files' / 'o_1' / 'a.md'}"
     await console.aclose()
     for descriptor in (reading, writing, nothing, unused):
         os.close(descriptor)
