@@ -84,16 +84,12 @@ class DiscordAdapter:
         self._direct = DirectChats(self._direct_chat)
         self._receiver = Receiver(settings, clock, self._commands, listening, self._direct)
         self._connection = DiscordClient(
-            token,
+            settings,
             clock=clock,
             heard=self._receiver.heard,
-            base_url=settings.base_url,
-            proxy=settings.proxy,
             patience=patience,
             silence=silence,
             content=listening.reads_content,
-            shards=None if settings.shards == "auto" else settings.shards,
-            status=settings.status,
         )
         receiver = self._receiver
         self.rooms = (

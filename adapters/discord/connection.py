@@ -26,6 +26,7 @@ from discord.state import AutoShardedConnectionState
 from discord.utils import MISSING
 
 from adapters.discord import failures
+from adapters.discord.platform import DiscordSettings
 from gateway.domain.reading import OddEvents
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
@@ -163,7 +164,15 @@ class _State(AutoShardedConnectionState["DiscordClient"]):
         super().__init__(**options)
         self._odd = OddEvents(DiscordException)
         self.shard_count, self.shard_ids = 1, range(1)
-        self.parsers = {event: partial(self._parsed, event, parse) for event, parse in self.parsers.items()}
+        own: dict[str, Callable[[Any], None]] = {
+            "MESSAGE_CREATE": lambda data: self.heard("message", data),
+            "MESSAGE_UPDATE": lambda data: self.heard("edit", data),
+            "MESSAGE_DELETE": lambda data: self.heard("delete", data),
+            "MESSAGE_REACTION_ADD": lambda data: self.heard("reaction", {**data, "came": True}),
+            "MESSAGE_REACTION_REMOVE": lambda data: self.heard("reaction", {**data, "came": False}),
+            "INTERACTION_CREATE": lambda data: self.heard("interaction", data),
+        }
+        self.parsers = {event: partial(self._parsed, event, parse) for event, parse in (self.parsers | own).items()}
 
     def _parsed(self, event: str, parse: Callable[[Any], None], data: Any) -> None:
         with self._odd.contained(event):
@@ -176,57 +185,35 @@ class _State(AutoShardedConnectionState["DiscordClient"]):
             self._remove_guild(guild)
         super().parse_ready(data)
 
-    def parse_message_create(self, data: Any) -> None:
-        self.heard("message", data)
-
-    def parse_message_update(self, data: Any) -> None:
-        self.heard("edit", data)
-
-    def parse_message_delete(self, data: Any) -> None:
-        self.heard("delete", data)
-
     def parse_message_delete_bulk(self, data: Any) -> None:
         for number in data["ids"]:
             self.heard("delete", {**data, "id": number})
 
-    def parse_message_reaction_add(self, data: Any) -> None:
-        self.heard("reaction", {**data, "came": True})
-
-    def parse_message_reaction_remove(self, data: Any) -> None:
-        self.heard("reaction", {**data, "came": False})
-
     def parse_voice_state_update(self, data: Any) -> None:
         super().parse_voice_state_update(data)
         self._get_client().moved(int(data["guild_id"]))
-
-    def parse_interaction_create(self, data: Any) -> None:
-        self.heard("interaction", data)
 
 
 class DiscordClient(Client):
     """One bot's. `heard` is given each event in the moment that it comes: "message", "edit", "delete", "reaction" (with
     `came`: it was put there) and "interaction" with Discord's JSON, "connected" (None) when a new session begins,
     "guild" with a guild whose channels are known, "ready" (None) when no more guilds come, "gone" with the id of a
-    channel. `shards`: the connections; None: as many as Discord advises. `status`: a line that people see below the
-    bot's name; "": none."""
+    channel. `content`: it needs every text, also those that do not name the bot."""
 
     moved: Callable[[int], None]
     _parting: Callable[[], Awaitable[None]] | None = None
 
     def __init__(
         self,
-        token: str,
+        settings: DiscordSettings,
         *,
         clock: Clock,
         heard: Heard,
-        base_url: str | None = None,
-        proxy: str | None = None,
-        patience: float = 20.0,
-        silence: float = SILENT_SECONDS,
-        content: bool = False,
-        shards: int | None = None,
-        status: str = "",
+        patience: float,
+        silence: float,
+        content: bool,
     ) -> None:
+        assert settings.token is not None, "the configuration sees to it that there is one"
         for name in ("client", "gateway", "state", "voice_client", "voice_state", "player"):
             logging.getLogger(f"discord.{name}").setLevel(logging.CRITICAL)  # what matters of it is told in a line here
         logging.getLogger("discord.http").setLevel(logging.ERROR)
@@ -241,19 +228,19 @@ class DiscordClient(Client):
             member_cache_flags=MemberCacheFlags.none(),
             heartbeat_timeout=2 * silence,  # the loop below sees to it, sooner
             max_ratelimit_timeout=_LONGEST_WAIT,
-            proxy=proxy,
+            proxy=settings.proxy,
         )
-        calls = ApiClient(self.loop, clock=clock, proxy=proxy, max_ratelimit_timeout=_LONGEST_WAIT)
-        calls.base_url, calls.patience = base_url and base_url.rstrip("/"), patience
+        calls = ApiClient(self.loop, clock=clock, proxy=settings.proxy, max_ratelimit_timeout=_LONGEST_WAIT)
+        calls.base_url, calls.patience = settings.base_url and settings.base_url.rstrip("/"), patience
         self.http = self._connection.http = calls
-        self._token = token
+        self._token = settings.token.get_secret_value()
         self._clock = clock
         self._silence = silence
         self._needs_content = content
         self._opening = asyncio.Lock()
         self._open = False
-        self._wanted = shards
-        self._status = _activity(status)
+        self._wanted = None if settings.shards == "auto" else settings.shards  # None: as many as Discord advises
+        self._status = _activity(settings.status)
         self._short = Backoff(*_PAUSES)
         self._shards: list[_Shard] = []
         self._beginning, self._begun_at = asyncio.Lock(), -_BETWEEN  # of new sessions (monotonic)

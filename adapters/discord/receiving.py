@@ -158,8 +158,8 @@ class Receiver:
         member = await self._history.member(place, person)
         if member is None or member["user"].get("bot"):
             return None
-        message = {"id": "heard", "author": member["user"], "member": member}
-        return member if await self._is_admitted(message, place) else None
+        writer = codec.source(place, member["user"], member)
+        return member if await is_admitted(self._clock, self.admits, writer) else None
 
     def listened(self, channel: str, member: codec.Json, recording: str, size: int) -> None:
         """Somebody said something in a voice channel."""
@@ -346,9 +346,8 @@ class Receiver:
         return datetime.fromisoformat(data["edited_timestamp"]).timestamp() >= self._since
 
     async def _is_admitted(self, message: Mapping[str, Any], place: codec.Place) -> bool:
-        event = codec.event_id(self._me, place, message["id"], message["author"]["id"])
         writer = codec.source(place, message["author"], message.get("member") or {})
-        return await is_admitted(self._clock, self.admits, event, writer)
+        return await is_admitted(self._clock, self.admits, writer)
 
     def _of_gone(self, channel: str) -> Inbound:
         source = Source(platform=codec.PLATFORM, chat=channel, chat_type="group", user="")
@@ -367,7 +366,7 @@ class Receiver:
         if not place.channel.startswith(WITH):
             return place
         writer = codec.source(place, {"id": codec.person_of(data)}, {})
-        if await is_admitted(self._clock, self.admits, data["id"], writer):
+        if await is_admitted(self._clock, self.admits, writer):
             with suppress(*failures.Foreign):
                 async with self._clock.limit(_OWN_CHAT_SECONDS):
                     return replace(place, channel=await self._direct.id_of(place.channel))

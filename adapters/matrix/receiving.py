@@ -386,7 +386,7 @@ class Receiver:
 
     async def _admitted(self, where: Source) -> bool:
         """Whether somebody may talk there: the server is asked for nothing because of a stranger."""
-        return await is_admitted(self._clock, self.admits, "", where)
+        return await is_admitted(self._clock, self.admits, where)
 
     def _withdrawn(self, gone: str) -> Inbound | None:
         mine, said = self._events.pop(gone, None), self._said.pop(gone, None)

@@ -188,7 +188,7 @@ class Receiver:
             return codec.press_inbound(data, self._me)
         if event.kind == "reaction":
             channel, message = data["item"]["channel"], data["item"]["ts"]
-            if not await self._is_admitted({**data, "ts": message}, codec.Place(channel=channel)):
+            if not await self._is_admitted(data, codec.Place(channel=channel)):
                 return None
             return reaction_inbound(data, await self._history.place_of(channel, message), self._me)
         if event.kind == "command":
@@ -265,8 +265,7 @@ class Receiver:
     async def _is_admitted(self, message: Json, place: codec.Place) -> bool:
         author = codec.author_of(message)
         writer = codec.source(place, self._me, author, {}, codec.team_of(message))
-        event = codec.event_id(self._me, place, author, message["ts"])
-        return await is_admitted(self._clock, self.admits, event, writer)
+        return await is_admitted(self._clock, self.admits, writer)
 
     async def _of_edit(self, data: Json) -> Inbound | None:
         """A new wording. Slack tells of the preview of a link, and of an answer in a thread, in the same way."""

@@ -245,11 +245,11 @@ def absence(away: float | None, looked_at: int | None) -> str:
     return told
 
 
-async def is_admitted(clock: Clock, admits: Admits | None, event: str, writer: Source) -> bool:
+async def is_admitted(clock: Clock, admits: Admits | None, writer: Source) -> bool:
     """Say whether a writer may talk there: a platform is asked for nothing because of a stranger."""
     if admits is None:
         return True
-    said = Inbound(event_id=event, source=writer, text="")
+    said = Inbound(event_id="", source=writer, text="")
     return await insist(clock, "messages_wait", lambda: admits(said))
 
 
