@@ -8,14 +8,12 @@ from collections.abc import Sequence
 import structlog
 from aiohttp import web
 
-from adapters.api import hooks, mcp
+from adapters.api import embeddings, hooks, mcp, responses
 from adapters.api.answers import Answers
 from adapters.api.chat import MODEL, Chat
 from adapters.api.desk import Desk
-from adapters.api.embeddings import EmbeddingsRoute
 from adapters.api.missed import comes_by_itself
 from adapters.api.platform import ACCOUNT, LIMITS, NAME, ApiSettings
-from adapters.api.responses import Responses
 from adapters.api.server import Server
 from gateway.domain.adapter import Accept, AnswerMcp, Doing, Finding, KnowsKeys, Notebook, TakeEvent
 from gateway.domain.chat import ChatAddress, Outbound
@@ -82,8 +80,8 @@ class ApiAdapter:
         chat = Chat(server=server, desk=desk, clock=clock, models=models)
         return [
             chat.routes(),
-            Responses(chat=chat).routes(),
-            EmbeddingsRoute(chat=chat).routes(),
+            responses.routes(chat),
+            embeddings.routes(chat),
             hooks.routes(self._settings.hooks, self.take_event, clock),
             mcp.routes(server, clock, self.mcp),
         ]

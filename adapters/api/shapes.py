@@ -71,16 +71,15 @@ def invalid(param: str | None, text: str, code: str | None = None) -> ApiError:
     return ApiError(400, text, param=param, code=code)
 
 
-def no_key(
-    text: str = "The key is missing or unknown: send `Authorization: Bearer KEY`. `legato keys add` makes a key.",
-) -> ApiError:
+def no_key() -> ApiError:
     """401."""
+    text = "The key is missing or unknown: send `Authorization: Bearer KEY`. `legato keys add` makes a key."
     return ApiError(401, text, code="invalid_api_key")
 
 
-def forbidden(text: str, param: str | None = None) -> ApiError:
+def forbidden(text: str) -> ApiError:
     """403: the key may not do this."""
-    return ApiError(403, text, kind="permission_error", code="permission_denied", param=param)
+    return ApiError(403, text, kind="permission_error", code="permission_denied")
 
 
 def no_model(name: str) -> ApiError:
@@ -89,9 +88,9 @@ def no_model(name: str) -> ApiError:
     return ApiError(404, text, code="model_not_found", param="model")
 
 
-def no_route(text: str = "There is nothing at this address: the API is below /v1.") -> ApiError:
+def no_route() -> ApiError:
     """404."""
-    return ApiError(404, text, code="not_found")
+    return ApiError(404, "There is nothing at this address: the API is below /v1.", code="not_found")
 
 
 def too_large(most: int) -> ApiError:
@@ -370,14 +369,14 @@ def decoded(body: bytes) -> dict[str, Any]:
     return found
 
 
-def shaped(data: Any, shape: type[_T], what: str = "") -> _T:
+def shaped(data: Any, shape: type[_T]) -> _T:
     """The data in this shape. Raises ApiError with the field that has another."""
     try:
         return convert(data, shape)
     except (ValidationError, RecursionError) as error:
         text = str(error)
         place = _PLACE.search(text)
-        param = (what + (place.group(1) if place else "")) or None
+        param = (place.group(1) if place else "") or None
         why = text[: place.start()] if place else text
         raise invalid(param, f"`{param or 'The body'}` is wrong: {why[:1].lower()}{why[1:]}.") from None
 
