@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import count
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -27,13 +27,11 @@ from gateway.domain.adapter import Accept
 from gateway.domain.approval import command_meant
 from gateway.domain.chat import BEGINNING, ERRANDS, NO_TERMS, Attachment, ChatAddress, Inbound, Outbound, Source, Terms
 from gateway.domain.command import parse_command
+from gateway.domain.reading import Recent
 from gateway.domain.views import Histories, Views
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import FileRefused, StoreUnavailable
 from gateway.runtime.structs import replace
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 _SAME: Final = 60.0  # seconds within which a question that is asked again is the same one
 _MOST_RECENT: Final = 10_000  # questions in memory
@@ -89,8 +87,8 @@ class Desk(Struct, kw_only=True):
     histories: Histories
     clock: Clock
     answers: Answers
-    _recent: dict[tuple[ChatAddress, str], _Recent] = field(default_factory=dict)
-    _instructed: dict[ChatAddress, str] = field(default_factory=dict)
+    _recent: Recent[tuple[ChatAddress, str], _Recent] = field(default_factory=lambda: Recent(_MOST_RECENT))
+    _instructed: Recent[ChatAddress, str] = field(default_factory=lambda: Recent(_MOST_RECENT))
 
     async def ask(self, asked: Asked) -> Answer:
         """Hand a message over. The caller must follow its answer, and then forget it. Raises ApiError,
@@ -101,7 +99,8 @@ class Desk(Struct, kw_only=True):
         await self._instruct(asked)
         question = await self._question_before(asked)
         if question is not None:  # it may have instructions forgotten, wherever they hold
-            self._instructed = {to: each for to, each in self._instructed.items() if to.chat != asked.source.chat}
+            for to in [to for to in self._instructed if to.chat == asked.source.chat]:
+                del self._instructed[to]
             after = after if question.to == asked.source.address else None
             asked = replace(asked, source=replace(asked.source, thread=question.to.thread))
         return await self._handed_over(asked, after, (question and question.answers) or "")
@@ -112,7 +111,7 @@ class Desk(Struct, kw_only=True):
         if system is not None and system != self._instructed.get(to):
             if system or asked.past or not asked.anew:  # a conversation that begins has none
                 await self.histories.instruct(asked.source, system)
-            remember(self._instructed, to, system)
+            self._instructed[to] = system
 
     async def _place(self, asked: Asked) -> tuple[str | None, Asked]:
         """Behind which exchange the message goes on, as `Inbound.after` has it, and the message in its conversation.
@@ -154,13 +153,14 @@ class Desk(Struct, kw_only=True):
         if asked.once:
             event = f"{asked.name}-{hashed(asked.once)}"
             same = known if known is not None and known.event == event else None
-            recent = same or _Recent(event=event, at=now, times=0, got=True)
-            return (await self._offer(asked, remember(self._recent, place, recent), after, then))[0]
+            recent = self._recent[place] = same or _Recent(event=event, at=now, times=0, got=True)
+            return (await self._offer(asked, recent, after, then))[0]
         if known is not None and now - known.at <= _SAME and (asked.again or not known.got):
-            return (await self._offer(asked, remember(self._recent, place, known), after, then))[0]
+            self._recent[place] = known
+            return (await self._offer(asked, known, after, then))[0]
         for times in count(0 if known is None else known.times + 1):
             event = f"{asked.name}-{times}" if times else asked.name
-            recent = remember(self._recent, place, _Recent(event=event, at=now, times=times))
+            recent = self._recent[place] = _Recent(event=event, at=now, times=times)
             answer, at = await self._offer(asked, recent, after, then, anew=f"{asked.name}-{times + 1}")
             if now - at <= _SAME:  # new, or it was asked, and not asked anew since, before this process began
                 return answer
@@ -282,14 +282,6 @@ class Desk(Struct, kw_only=True):
         known = self._recent.get((answer.to, asked.name))
         if known is not None and known.event == answer.event:
             known.got = True
-
-
-def remember(known: dict[K, V], name: K, value: V) -> V:
-    """Remember a value, and forget the oldest one where there are too many."""
-    known[name] = value
-    if len(known) > _MOST_RECENT:
-        del known[next(iter(known))]
-    return value
 
 
 async def _kept(views: Views, source: Source, pieces: Sequence[Piece]) -> tuple[Attachment, ...]:

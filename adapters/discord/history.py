@@ -16,7 +16,7 @@ from adapters.discord import codec, failures
 from adapters.discord.connection import DiscordClient
 from adapters.discord.platform import DiscordSettings
 from gateway.domain.chat import Said
-from gateway.domain.reading import answer_of
+from gateway.domain.reading import Recent, answer_of
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import DeliveryRefused
 
@@ -40,15 +40,13 @@ class ChannelHistory:
         self._connection = connection
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._members: dict[tuple[str, str], Json] = {}
-        self._seen: dict[tuple[str, str], Json] = {}
+        self._seen: Recent[tuple[str, str], Json] = Recent(_MOST_SEEN)
 
     # -- before a mention -------------------------------------------------------------------
 
     def see(self, message: Json) -> None:
         """Remember the roles of a message's writer: one that is looked up later does not tell them."""
         if "member" in message and "author" in message:
-            if len(self._seen) >= _MOST_SEEN:
-                self._seen.clear()
             self._seen[message.get("guild_id", ""), message["author"]["id"]] = message["member"]
 
     async def before(self, message: Json, place: codec.Place, me: codec.Me) -> tuple[Said, ...]:

@@ -26,6 +26,7 @@ from msgspec import Struct, field
 from adapters.web.platform import OWNER, WebSettings
 from adapters.web.shares import Shares
 from gateway.domain.adapter import LOGIN_NOTE, Notebook
+from gateway.domain.reading import Recent
 from gateway.domain.settings import is_loopback
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError
@@ -62,7 +63,8 @@ class Lockout(Struct, kw_only=True):
     """Counts failures by name and by address. After five the next attempts are refused unread, each time for longer."""
 
     clock: Clock
-    _failures: dict[str, tuple[int, float]] = field(default_factory=dict)  # how many, and until when to wait
+    # How many, and until when to wait.
+    _failures: Recent[str, tuple[int, float]] = field(default_factory=lambda: Recent(_MOST_REMEMBERED))
 
     def wait(self, *whom: str) -> float:
         """Seconds until another attempt of these is read; 0.0: now."""
@@ -72,13 +74,11 @@ class Lockout(Struct, kw_only=True):
     def failed(self, *whom: str) -> None:
         """Count a failure."""
         for each in whom:
-            count = self._failures.pop(each, (0, 0.0))[0] + 1
+            count = self._failures.get(each, (0, 0.0))[0] + 1
             longest = _LAST_WAIT_OF_A_NAME if each.startswith("as ") else _LAST_WAIT
             doubled = _FIRST_WAIT * 2.0 ** min(count - _MOST_FAILURES, 20)
             wait = min(longest, doubled) if count >= _MOST_FAILURES else 0.0
             self._failures[each] = (count, self.clock.monotonic() + wait)
-        while len(self._failures) > _MOST_REMEMBERED:
-            del self._failures[next(iter(self._failures))]
 
     def succeeded(self, *whom: str) -> None:
         """Forget the failures of these."""

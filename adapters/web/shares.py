@@ -11,15 +11,14 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from gateway.domain.adapter import Notebook
 from gateway.runtime.clock import Clock
 
 _NOTE: Final = "share "  # begins the names of notes about links
-_KEPT: Final = ("person", "session", "made_at")
 MOST: Final = 100  # links of a person
 
 
@@ -52,22 +51,13 @@ class Shares:
         """Read the valid links, perhaps again. Raises StoreUnavailable."""
         self._notebook = notebook
         notes = await notebook.read() if notebook is not None else {}
-        found, changes = dict[str, Share](), dict[str, str | None]()
-        for note, text in notes.items():
-            if note.startswith(_NOTE):
-                facts, name = json.loads(text), note.removeprefix(_NOTE)
-                if "token" in facts:  # an earlier version kept the link itself
-                    name = _hash(facts["token"])
-                    changes |= {note: None, _NOTE + name: _text(facts)}
-                known = {each: facts[each] for each in _KEPT}
-                found[name] = Share(name=name, token=self._token(name), **known)
-        if changes and notebook is not None:
-            await notebook.write(changes)
-        self._shares = found
-
-    def _token(self, name: str) -> str:
-        share = self._shares.get(name)
-        return share.token if share is not None else ""
+        tokens = {name: share.token for name, share in self._shares.items()}
+        self._shares = {
+            name: convert({**json.loads(text), "name": name, "token": tokens.get(name, "")}, Share)
+            for note, text in notes.items()
+            if note.startswith(_NOTE)
+            for name in [note.removeprefix(_NOTE)]
+        }
 
     def at(self, token: str) -> Share | None:
         """The link of this token, while it holds."""
@@ -87,7 +77,8 @@ class Shares:
             return None
         token = secrets.token_urlsafe(24)
         share = Share(name=_hash(token), person=person, session=session, made_at=self._clock.now(), token=token)
-        await self._write(share.name, _text({each: getattr(share, each) for each in _KEPT}))
+        kept = {"person": person, "session": session, "made_at": share.made_at}
+        await self._write(share.name, json.dumps(kept))
         self._shares[share.name] = share
         return share
 
@@ -107,10 +98,6 @@ class Shares:
     async def _write(self, name: str, text: str | None) -> None:
         if self._notebook is not None:
             await self._notebook.write({_NOTE + name: text})
-
-
-def _text(facts: dict[str, Any]) -> str:
-    return json.dumps({each: facts[each] for each in _KEPT})
 
 
 def _hash(token: str) -> str:

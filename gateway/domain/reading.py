@@ -50,12 +50,16 @@ _OTHERS_AFTER: Final = 8.0  # seconds: sooner no process takes over from another
 
 
 class Recent(OrderedDict[K, V]):
-    """The newest things."""
+    """The newest `most` things."""
+
+    def __init__(self, most: int = _REMEMBERED) -> None:
+        super().__init__()
+        self._most = most
 
     def __setitem__(self, key: K, value: V) -> None:
         super().__setitem__(key, value)
         self.move_to_end(key)
-        while len(self) > _REMEMBERED:
+        if len(self) > self._most:
             self.popitem(last=False)
 
 

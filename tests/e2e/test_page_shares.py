@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from pathlib import Path
 
@@ -114,26 +113,22 @@ async def test_a_link_keeps_no_word_of_a_conversation_that_was_forgotten(tmp_pat
     assert not [each for each in kept if b"swordfish" in each]
 
 
-async def test_the_store_holds_no_link_and_one_of_an_earlier_version_still_holds(tmp_path: Path) -> None:
+async def test_the_store_holds_no_link_which_still_holds_after_a_start(tmp_path: Path) -> None:
     async with page(tmp_path) as live:
         await live.me.say("the harbour opens at nine")
         await live.me.until("echo: the harbour")
         link = await shared(live, live.me)
         ((name, text),) = (await notes_of_links(live)).items()
         assert link.removeprefix("/shared/") not in name + text
-        earlier = {"token": "as-it-was", **json.loads(text)}
-        assert live.adapter.notebook is not None
-        await live.adapter.notebook.write({"share as-it-was": json.dumps(earlier)})
     async with page(tmp_path) as live, live.visitor() as stranger:
-        for path in (link, "/shared/as-it-was"):
-            assert "the harbour opens" in (await stranger.get(path))[1]
+        assert "the harbour opens" in (await stranger.get(link))[1]
         assert (await stranger.get("/shared/" + name.removeprefix("share ")))[0] == 404
         html = (await live.me.get("/window"))[1]
-        assert html.count("a link that I showed once and did not keep") == 2
+        assert html.count("a link that I showed once and did not keep") == 1
         again = await shared(live, live.me)
         assert again != link
         for each in re.findall(r'name="end" value="([^"]+)"', (await live.me.get("/window"))[1]):
             await live.me.post("/share", {"end": each})
-        assert [(await stranger.get(path))[0] for path in (link, again, "/shared/as-it-was")] == [404, 404, 404]
+        assert [(await stranger.get(path))[0] for path in (link, again)] == [404, 404]
     kept = await asyncio.to_thread(lambda: [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()])
-    assert not [each for each in kept if link.removeprefix("/shared/").encode() in each or b"as-it-was" in each]
+    assert not [each for each in kept if link.removeprefix("/shared/").encode() in each]

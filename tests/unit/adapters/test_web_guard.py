@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -158,8 +159,9 @@ async def test_a_link_works_once_and_the_next_one_is_in_the_file(tmp_path: Path,
 
 async def test_a_note_of_another_version_stops_no_page(tmp_path: Path, clock: ManualClock) -> None:
     notes = Notes()
-    share = {"token": "t", "person": "anna", "session": "s", "made_at": 1.0, "title": "first words"}
-    notes.kept = {"share t": json.dumps(share), "login x": json.dumps({"person": "anna", "until": 9e9, "by": "link"})}
+    share = {"person": "anna", "session": "s", "made_at": 1.0, "title": "first words"}
+    login = {"person": "anna", "until": 9e9, "by": "link"}
+    notes.kept = {f"share {sha256(b't').hexdigest()}": json.dumps(share), "login x": json.dumps(login)}
     made = guard(tmp_path, clock)
     await made.begin(notes)  # type: ignore[arg-type]
     found = made.shares.at("t")
