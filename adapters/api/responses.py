@@ -30,7 +30,6 @@ def routes(chat: Chat) -> list[web.RouteDef]:
 
 
 async def _respond(chat: Chat, request: web.BaseRequest) -> web.StreamResponse:
-    """POST /v1/responses."""
     key = await chat.server.caller(request)
     data = decoded(await body_of(request, chat.clock))
     items = data.get("input")

@@ -121,7 +121,6 @@ class DiscordAdapter:
         return self._connection.unreached_since
 
     async def _introduced(self) -> codec.Me:
-        """The bot's own facts, as soon as Discord can be reached."""
         await reached(self._clock, "discord", self._opened, lambda error: isinstance(error.__cause__, LoginFailure))
         user = self._connection.user
         assert user is not None, "a bot that is logged in is known"

@@ -224,7 +224,6 @@ def _cards(message: Json) -> Iterator[str]:
 
 
 def _displayed(components: Iterable[Json]) -> Iterator[str]:
-    """The texts among components, at any depth."""
     for each in components:
         if each.get("type") == _TEXT:
             yield str(each.get("content", ""))

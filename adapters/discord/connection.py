@@ -241,7 +241,6 @@ class DiscordClient(Client):
         self._open = False
         self._wanted = None if settings.shards == "auto" else settings.shards  # None: as many as Discord advises
         self._status = _activity(settings.status)
-        self._short = Backoff(*_PAUSES)
         self._shards: list[_Shard] = []
         self._beginning, self._begun_at = asyncio.Lock(), -_BETWEEN  # of new sessions (monotonic)
         self._looked_at = 0.0  # the portal's switches (monotonic seconds)

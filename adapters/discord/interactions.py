@@ -164,7 +164,6 @@ class Interactions:
 
 
 def _callback(data: Mapping[str, Any]) -> Route:
-    """Return the address for the first word about an interaction."""
     return Route(
         "POST",
         "/interactions/{webhook_id}/{webhook_token}/callback",
@@ -174,7 +173,6 @@ def _callback(data: Mapping[str, Any]) -> Route:
 
 
 def _sentence(text: str) -> dict[str, Any]:
-    """A sentence of the bot's own, which pings nobody."""
     return {"content": text[: codec.LONGEST], "allowed_mentions": codec.NO_PINGS}
 
 

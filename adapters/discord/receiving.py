@@ -194,7 +194,6 @@ class Receiver:
         await self._interactions.acknowledge(data, private=self._is_private(data), refused=refused)
 
     async def _propose(self, data: Mapping[str, Any], channel: str) -> None:
-        """Somebody types a command: say which values there are."""
         place = self._place(channel, data.get("guild_id"), alone="guild_id" not in data)
         text = self._commands.typed(data["data"])
         proposals: Sequence[Proposal] = ()
@@ -274,7 +273,6 @@ class Receiver:
         return [_Event("message", each) for each in found], notice
 
     def _oldest_waiting(self, channel: str) -> int | None:
-        """The id of the first message in a channel's queue."""
         waiting = self._channels.waiting[channel]
         return min((int(each.data["id"]) for each in waiting if each.kind == "message"), default=None)
 

@@ -163,7 +163,6 @@ class Rooms:
             raise UserError(UNREACHED.format(name=there.name)) from error
 
     def _said(self, channel: str, member: codec.Json, recording: bytes) -> None:
-        """Somebody said something in a voice channel."""
         name = f"{HEARD}{codec.snowflake(self._clock.now())}-{member['user']['id']}"
         self._recordings[name] = recording
         while sum(map(len, self._recordings.values())) > _MOST_HEARD:

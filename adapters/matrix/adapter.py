@@ -158,7 +158,6 @@ class MatrixAdapter:
         return message
 
     async def _reads(self, room: str, message: str, content: Mapping[str, Any]) -> bool:
-        """Say whether a message reads so now."""
         shown = await self._rooms.event(room, message)
         return shown is not None and shown["content"].get("body") == content["body"]
 

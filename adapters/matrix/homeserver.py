@@ -198,7 +198,6 @@ class Homeserver:
 
 
 def _read(answer: Answer) -> Any:
-    """What an answer says. Raises AdapterError."""
     told = answer.told
     match answer.status:
         case status if status < httpx.codes.MULTIPLE_CHOICES:

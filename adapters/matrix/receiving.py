@@ -209,7 +209,6 @@ class Receiver:
         self._room_for_more.set()
 
     async def _work(self, room: str, queue: deque[_News]) -> None:
-        """Store what the queue holds, until it is empty."""
         while queue:
             news = queue[0]
             try:
@@ -380,7 +379,6 @@ class Receiver:
         return codec.Me(self._server.user, self.name, self._commands)
 
     async def _answered(self, room: Room, event: Json) -> Json | None:
-        """The message that this one answers."""
         named = codec.answered_by(event)
         return (self._events.get(named) or await self._rooms.event(room.id, named)) if named else None
 

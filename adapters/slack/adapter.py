@@ -100,7 +100,6 @@ class SlackBot:
         await self._receiver.run(accept, self.notebook, me, reading)
 
     async def _introduced(self) -> codec.Me:
-        """The bot's own facts, as soon as Slack can be reached."""
         return _me(await reached(self._clock, "slack", partial(self._calls, "auth.test"), is_auth))
 
     def _heard(self, kind: str, payload: dict[str, Any]) -> Awaitable[dict[str, Any] | None]:

@@ -201,12 +201,6 @@ def command_of(event: str | None) -> tuple[str, bool] | None:
     return None
 
 
-def person_of(event: str | None) -> str:
-    """Who said or pressed what an event brought."""
-    parts = (event or "").split(":")
-    return parts[2] if len(parts) > 3 else ""
-
-
 def asked_at(event: str | None) -> float | None:
     """When the message was written that an event brought (seconds since the epoch)."""
     match (event or "").split(":"):

@@ -126,7 +126,6 @@ class TelegramBot:
     # -- the account ------------------------------------------------------------------------
 
     async def _introduced(self) -> codec.Me:
-        """The bot's own facts, as soon as Telegram can be reached."""
         await reached(self._clock, "telegram", self._tried, lambda error: isinstance(error.__cause__, InvalidToken))
         self._receiver.reached(yes=True)
         return codec.Me(id=self._bot.id, username=self._bot.username)

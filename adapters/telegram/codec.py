@@ -207,7 +207,6 @@ def _renamed(update: int, message: Message, me: Me) -> Inbound:
 
 
 def _press(query: Press, me: Me, posts: Container[tuple[int, int]]) -> Inbound | None:
-    """The press of a button below one of the bot's messages."""
     message = query.message  # None for buttons of inline mode; of an old message there is only the chat
     if message is None or query.data is None or query.writer.is_bot:
         return None

@@ -95,7 +95,6 @@ def _mapped(error: TelegramError) -> AdapterError:
 
 
 def _check(response: httpx.Response) -> None:
-    """Raises for an answer that is not the file."""
     if response.status_code == 429:
         raise RateLimited("Telegram asks to wait", retry_after=seconds_in(response.headers, _WAIT))
     if response.status_code in (400, 401, 403, 404, 410):

@@ -126,5 +126,4 @@ class WebhookAdapter(TelegramBot):
 
 
 def _digest(token: str, text: str) -> str:
-    """A hash of `text`, keyed by the token."""
     return hmac.new(token.encode(), text.encode(), "sha256").hexdigest()

@@ -496,7 +496,6 @@ def _about(event: str) -> str:
 
 
 def _versions(branch: Branch | None) -> Child:
-    """The arrows to the versions before and after this one."""
     if branch is None:
         return None
     ways = (("left", "Version before", branch.before), ("right", "Version after", branch.after))
@@ -542,12 +541,10 @@ def _deed(deed: Deed) -> Html:
 
 
 def _before(deed: Deed) -> Child:
-    """What the model said before it used a tool."""
     return el("p", linked(deed.words), class_="plain", dir="auto") if deed.words else None
 
 
 def _given(deed: Deed) -> Child:
-    """What a tool was given, and what it gave."""
     result = "It runs." if deed.result is None else deed.result
     if result.startswith("--- "):
         return change(result)

@@ -245,7 +245,6 @@ def _form(name: str, action: str, frame: Frame) -> Html:
 
 
 def _of_sessions(frame: Frame) -> list[Html]:
-    """The forms of the menus in the list of sessions."""
     return [_form("share", "/share", frame), _form("session", "/session", frame)]
 
 
@@ -265,7 +264,6 @@ def _status(work: str, problem: str) -> Html:
 
 
 def _command(label: Child, text: str, *, class_: str = "", id_: str | None = None, title: str | None = None) -> Html:
-    """A button that gives a command."""
     more = {"class_": class_ or None, "id": id_, "title": title}
     return submit(label, form="command", name="text", value=text, **more)
 
@@ -476,7 +474,6 @@ def _address_of(each: SessionLine) -> str:
 
 
 def _mark(each: SessionLine, unread: Container[str]) -> Child:
-    """What goes on in a chat."""
     marks = (
         (each.waits, "waits", "Waits for your answer"),
         (each.works, "works", "Legato is working here"),
@@ -544,7 +541,6 @@ def bare(picture: str, told: str, hint: str, action: Child = None) -> Html:
 
 
 def _address(each: Word) -> str:
-    """The place of a message in its conversation."""
     return f"/s/{quote(each.session_id, safe='')}?at={quote(each.id, safe='')}#m-{each.id}"
 
 
@@ -595,7 +591,6 @@ def models(found: Sequence[ModelLine], sessions: Sequence[SessionLine], frame: F
 
 
 def _about_model(each: ModelLine) -> str:
-    """The window and the prices of a model, in a line."""
     window = f"{each.window // 1000:,}K tokens" if each.window else ""
     prices = ""
     if each.read_usd is not None and each.write_usd is not None:
@@ -713,7 +708,6 @@ def window(
 
 
 def _present(frame: Frame) -> Html:
-    """What can be done with the present conversation."""
     return el(
         "div",
         _command("Compress now", "/compress"),
@@ -1005,7 +999,6 @@ def _count(number: int, what: str) -> str:
 
 
 def _tiles(seen: Seen) -> list[Html]:
-    """Four figures, each with its small chart."""
     per_day, hours = seen.costs[0], seen.hours
 
     def chart(label: str, values: Sequence[float], told: Sequence[str], most: float = 0.0) -> Html:
@@ -1181,6 +1174,5 @@ def asked(assets: Mapping[str, str], question: str, yes: str, action: str, field
 
 
 def _card(assets: Mapping[str, str], window: str, title: str, body: Child) -> bytes:
-    """A page that is one card, with a title of its `window`."""
     head = el("h1", el("img", src=assets["icon.svg"], alt=""), title)
     return document(window, el("main", head, body, class_="login"), assets=assets)

@@ -368,7 +368,6 @@ class Server(Struct, kw_only=True):
     async def _whole(
         self, frame: pages.Frame, source: Source, title: str, body: Child, aside: Child = None
     ) -> web.Response:
-        """A page besides the chat."""
         side = await self._side(source, tells=bool(frame.chat) or title in pages.OF_CHAT)
         return _page(pages.page(frame, title, body, side, aside))
 
@@ -691,7 +690,6 @@ class Server(Struct, kw_only=True):
         raise Problem(404, "There is no such page.")
 
     async def _share(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
-        """Make a link to a conversation, or take one back."""
         if name := form.fields.get("end", ""):
             await self.guard.shares.take_back(login.person, name)
             return _redirect(beside("/window", chat_of(source.thread)))
@@ -709,7 +707,6 @@ class Server(Struct, kw_only=True):
         return _redirect(f"/s/{quote(id_, safe='')}#links")
 
     async def _shelved(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
-        """Rename or pin a conversation, put it into a folder, or delete it."""
         verb, _, id_ = form.fields.get("order", "").partition(" ")
         title = form.fields.get(f"title {id_}", "").strip()
         if verb == "rename" and title:
@@ -1053,7 +1050,6 @@ def _same(one: str, other: str) -> bool:
 
 
 def _is_read(request: web.BaseRequest) -> bool:
-    """Whether the connection of a request is still there."""
     return request.transport is not None and not request.transport.is_closing()
 
 

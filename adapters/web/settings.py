@@ -177,7 +177,6 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
 
 
 def _to(label: Child, at: str, **name: str) -> Html:
-    """The way to a section."""
     return el("a", label, href=f"/settings?{urlencode({'at': at, **name})}")
 
 
@@ -194,7 +193,6 @@ def _links(parts: Sequence[Part]) -> Html:
 
 
 def _first(part: Part) -> str:
-    """The first sentence of what a section says of itself."""
     return part.about.partition(". ")[0].removesuffix(".").partition(" (docs/")[0]
 
 
@@ -204,13 +202,11 @@ def title_of(at: str, name: str = "") -> str:
 
 
 def _said(key: str) -> str:
-    """A key, in words."""
     words = " ".join(_CALLED["words"].get(each, each) for each in key.split("_"))
     return words[:1].upper() + words[1:]
 
 
 def _way(at: str) -> Html:
-    """The way back."""
     words = [icon("left"), title_of(at) if at else "Settings"]
     return el("p", _to(words, at) if at else el("a", words, href="/settings"), class_="way")
 
@@ -304,7 +300,6 @@ def keys_page(settings: Settings, csrf: str, last: Done, *, owner: bool) -> Chil
 
 
 def _providers(settings: Settings, at: ProviderBlank | None) -> Html:
-    """The way to the form of a provider."""
     groups = [("In the cloud", False), ("A server of your own", True), ("None, to try Legato", None)]
     options = [
         el(

@@ -108,7 +108,6 @@ class Bells(Struct):
         return sum(pages) < MOST and sum(len(chat.bells) for chat in self._of(person).values()) < MOST_OF_PERSON
 
     def _of(self, person: str) -> dict[ChatAddress, _Chat]:
-        """The chats of a person that pages show."""
         return {to: chat for to, chat in self._chats.items() if to.chat == person}
 
     @contextmanager

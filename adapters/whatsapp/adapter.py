@@ -203,8 +203,6 @@ class WhatsAppBot:
                 self._later(here, _read_receipt(inbound.place))
 
     def _later(self, to: ChatAddress, body: Mapping[str, Any]) -> None:
-        """Send something in the background, as well as possible."""
-
         async def sent() -> None:
             await best_effort(self._post(to, body), what="beside")
 
@@ -293,7 +291,6 @@ class WhatsAppBot:
         return now - max(self._wrote.get(name, 0.0), self._knocked.get(name, 0.0)) < WINDOW
 
     def _number(self, to: ChatAddress) -> str:
-        """The bot's number of a chat."""
         return to.thread or self.account
 
     # -- files and signs --------------------------------------------------------------------
@@ -324,7 +321,6 @@ def create(settings: WhatsAppSettings, host: AdapterHost) -> WhatsAppBot:
 
 
 def _values(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """What a call tells about messages."""
     for change in (change for each in _listed(payload.get("entry")) for change in _listed(_named(each).get("changes"))):
         if _named(change).get("field") == "messages":
             yield _named(change.get("value"))
@@ -350,5 +346,4 @@ def _read_receipt(message: str) -> dict[str, Any]:
 
 
 def _note_of(number: str, person: str) -> str:
-    """The name of the note of when a person wrote last to a number."""
     return f"{number} {person}"

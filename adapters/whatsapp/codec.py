@@ -103,7 +103,6 @@ def inbound(heard: Heard, quote: Quote | None = None, amends: tuple[str, ...] = 
 
 
 def _said(message: Json, quote: Quote | None, own: dict[str, Any]) -> Inbound | None:
-    """What somebody said."""
     files, said = tuple(_attachments(message)), words(message)
     if not (files or said):
         own.pop("place", None)
@@ -141,7 +140,6 @@ def words(message: Json) -> str:
 
 
 def _own(message: Json) -> str:
-    """The words that the person wrote."""
     kind = str(message.get("type") or "")
     part = message.get(kind) if isinstance(message.get(kind), Mapping) else {}
     assert isinstance(part, Mapping)

@@ -94,7 +94,6 @@ def _pairs(text: str) -> Iterator[int]:
 
 
 def _in_line(text: str, start: int, end: int, marks: Sequence[Span]) -> Iterator[_Insert]:
-    """The signs of one line."""
     line = text[start:end]  # without code, in which signs mark nothing
     for each in marks:
         if each.kind == "code" and "`" not in text[each.start : each.end]:
@@ -124,7 +123,6 @@ def _around(start: int, end: int, sign: str, depth: int = 0) -> tuple[_Insert, _
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The bounds of the lines of a stretch."""
     while start <= end:
         found = text.find("\n", start, end)
         stop = end if found < 0 else found
