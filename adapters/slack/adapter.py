@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2s
@@ -72,14 +72,10 @@ class SlackBot:
     def __init__(
         self, settings: SlackSettings, host: AdapterHost, *, patience: float = _PATIENCE, paced: bool = True
     ) -> None:
-        assert settings.token is not None, "the configuration sees to it that there is one"
-        token = settings.token.get_secret_value().strip()
-        self.account = account_of(token)
         clock = self._clock = host.clock
         self._settings, self._host, self._paced = settings, host, paced
-        self._calls = SlackCalls(
-            token, clock=clock, base_url=settings.base_url, proxy=settings.proxy, patience=patience
-        )
+        self._calls = SlackCalls(settings, clock, patience=patience)
+        self.account = account_of(self._calls.token)
         self._history = SlackHistory(self._calls, clock)
         self._commands = SlashCommands(host.menu)
         self._receiver = Receiver(settings, clock, self._commands, self._history, host.listens)
@@ -89,18 +85,11 @@ class SlackBot:
 
     # -- reading ----------------------------------------------------------------------------
 
-    async def _received(self, accept: Accept, reading: Coroutine[Any, Any, None]) -> None:
+    async def _received(self, accept: Accept, read: Callable[[], Coroutine[Any, Any, None]]) -> None:
         assert self.notebook is not None, "the program gives one before it lets anybody read"
         self._receiver.admits = self.admits
-        try:
-            me = await self._introduced()
-        except BaseException:
-            reading.close()
-            raise
-        await self._receiver.run(accept, self.notebook, me, reading)
-
-    async def _introduced(self) -> codec.Me:
-        return _me(await reached(self._clock, "slack", partial(self._calls, "auth.test"), is_auth))
+        me = _me(await reached(self._clock, "slack", partial(self._calls, "auth.test"), is_auth))
+        await self._receiver.run(accept, self.notebook, me, read())
 
     def _heard(self, kind: str, payload: dict[str, Any]) -> Awaitable[dict[str, Any] | None]:
         form = None
@@ -352,16 +341,8 @@ class SlackAdapter(SlackBot):
         self, settings: SlackSettings, host: AdapterHost, *, silence: float = SILENT_SECONDS, **how: Any
     ) -> None:
         super().__init__(settings, host, **how)
-        assert settings.app_token is not None, "the configuration sees to it that there is one"
-        self._socket = SocketMode(
-            self._calls,
-            settings.app_token.get_secret_value().strip(),
-            clock=self._clock,
-            heard=self._heard,
-            begun=self._receiver.begun,
-            silence=silence,
-            proxy=settings.proxy,
-        )
+        heard, begun = self._heard, self._receiver.begun
+        self._socket = SocketMode(self._calls, settings, self._clock, heard=heard, begun=begun, silence=silence)
         self._receiver.connected = lambda: self._socket.connected_at is not None
 
     @property
@@ -378,7 +359,7 @@ class SlackAdapter(SlackBot):
 
     async def run(self, accept: Accept) -> None:
         """Read until cancelled. Raises AdapterError if Slack does not know the tokens."""
-        await self._received(accept, self._socket.keep())
+        await self._received(accept, self._socket.keep)
 
 
 class SlackEvents(SlackBot):
@@ -387,7 +368,7 @@ class SlackEvents(SlackBot):
     async def run(self, accept: Accept) -> None:
         """Listen until cancelled. Raises AdapterError if the port is taken or Slack does not know the token."""
         endpoint = EventEndpoint(self._settings.http, self._clock, self._heard, lambda: self._receiver.begun(True))
-        await self._received(accept, endpoint.serve())
+        await self._received(accept, endpoint.serve)
 
 
 def create(settings: SlackSettings, host: AdapterHost) -> SlackBot:

@@ -15,6 +15,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from adapters.slack.platform import SlackSettings
 from gateway.runtime.backoff import Rests
 from gateway.runtime.clock import Clock
 from gateway.runtime.connections import NEVER_LEFT, seconds_in, trusting
@@ -53,11 +54,12 @@ _CONNECTIONS: Final = 32
 class SlackCalls:
     """The calls of one bot. `patience`: seconds for an answer."""
 
-    def __init__(self, token: str, *, clock: Clock, base_url: str | None, proxy: str | None, patience: float) -> None:
-        self._clock = clock
-        self._patience = patience
-        where = base_url or AsyncWebClient.BASE_URL
-        self.client = AsyncWebClient(token, where, proxy=proxy, ssl=trusting(), retry_handlers=[])
+    def __init__(self, settings: SlackSettings, clock: Clock, *, patience: float) -> None:
+        assert settings.token is not None, "the configuration sees to it that there is one"
+        self.token = settings.token.get_secret_value().strip()
+        self._clock, self._patience = clock, patience
+        where = settings.base_url or AsyncWebClient.BASE_URL
+        self.client = AsyncWebClient(self.token, where, proxy=settings.proxy, ssl=trusting(), retry_handlers=[])
         self._rests = Rests(platform="Slack", clock=clock)  # of methods, and of channels in which one posts
 
     @property

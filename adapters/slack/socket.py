@@ -17,6 +17,7 @@ import aiohttp
 import structlog
 
 from adapters.slack.calls import APPS, SlackCalls, code_of, is_auth, mapped
+from adapters.slack.platform import SlackSettings
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, DeliveryRefused
@@ -43,15 +44,16 @@ class SocketMode:
     def __init__(
         self,
         calls: SlackCalls,
-        token: str,
-        *,
+        settings: SlackSettings,
         clock: Clock,
+        *,
         heard: Heard,
         begun: Callable[[bool], None],
         silence: float,
-        proxy: str | None,
     ) -> None:
-        self._calls, self._token, self._clock, self._proxy = calls, token, clock, proxy
+        assert settings.app_token is not None, "the configuration sees to it that there is one"
+        self._token, self._proxy = settings.app_token.get_secret_value().strip(), settings.proxy
+        self._calls, self._clock = calls, clock
         self._heard, self._begun, self._silence = heard, begun, silence
         self._tasks: set[asyncio.Task[None]] = set()
         self._backoff = Backoff(1.0, 30.0)

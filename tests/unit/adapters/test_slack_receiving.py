@@ -273,5 +273,5 @@ async def test_a_file_is_shown_only_once_slack_has_it(status: int) -> None:
 
 async def test_the_library_repeats_no_call_of_itself() -> None:
     """A message whose answer was lost would be there twice."""
-    calls = SlackCalls("xoxb-1", clock=SystemClock(), base_url=None, proxy=None, patience=1.0)
+    calls = SlackCalls(SlackSettings(token=SecretStr("xoxb-1")), SystemClock(), patience=1.0)
     assert calls.client.retry_handlers == []
