@@ -164,18 +164,15 @@ async def body_of(request: web.BaseRequest, clock: Clock, *, most: int = LARGEST
         raise too_large(most)
     if request.content.is_eof() and (request.content_length or 0) > 0:  # as nearly always
         return request.content.read_nowait()
-    body = bytearray()
     try:
         async with clock.limit(_BODY):
-            async for chunk in request.content.iter_chunked(65_536):
-                body += chunk
-                if len(body) > most:
-                    raise too_large(most)
+            return await request.clone(client_max_size=most).read()
+    except web.HTTPRequestEntityTooLarge:
+        raise too_large(most) from None
     except TimeoutError:
         raise ApiError(408, "The body took too long to arrive. Send it again.", code="timeout") from None
     except (RuntimeError, AssertionError, ClientError, web.RequestPayloadError, HttpProcessingError):
         raise ApiError(400, "The body cannot be read.") from None
-    return bytes(body)
 
 
 def user_named(user: str, param: str, called: str) -> str:

@@ -1129,24 +1129,11 @@ def _stuck(stuck: Sequence[Stuck]) -> Child:
 def login(assets: Mapping[str, str], *, passwords: bool, links: bool, problem: str, name: str, to: str) -> bytes:
     """The page for somebody who is not logged in: by a password, or by a link of this machine. It says nothing about
     what is behind it, and leads on to `to`."""
-    form = el(
-        "form",
-        hidden(to=to),
-        el(
-            "label",
-            "Name",
-            # a telephone would begin it with a capital
-            el("input", name="name", value=name, autocomplete="username", autocapitalize="none", required=True),
-        ),
-        el(
-            "label",
-            "Password",
-            el("input", name="password", type="password", autocomplete="current-password", required=True),
-        ),
-        submit("Log in", class_="send"),
-        method="post",
-        action="/login",
-    )
+    # a telephone would begin it with a capital
+    who = el("input", name="name", value=name, autocomplete="username", autocapitalize="none", required=True)
+    word = el("input", name="password", type="password", autocomplete="current-password", required=True)
+    fields = [hidden(to=to), el("label", "Name", who), el("label", "Password", word)]
+    form = el("form", fields, submit("Log in", class_="send"), method="post", action="/login")
     how = [
         el(
             "p",

@@ -919,17 +919,15 @@ class Server(Struct, kw_only=True):
         try:
             async with self.clock.limit(_UPLOAD if multipart else _PATIENCE):
                 return await (self._parts(request) if multipart else self._fields(request, most))
+        except web.HTTPRequestEntityTooLarge:
+            raise Problem(413, "What you sent is too large.") from None
         except TimeoutError:
             raise Problem(408, "The form took too long to arrive. Send it again.") from None
         except (ValueError, RuntimeError, AssertionError, ClientError, web.RequestPayloadError, HttpProcessingError):
             raise Problem(400, "I cannot read this form. Load the page again.") from None
 
     async def _fields(self, request: web.BaseRequest, most: int) -> Form:
-        body = bytearray()
-        async for chunk in request.content.iter_chunked(65_536):
-            body += chunk
-            if len(body) > most:
-                raise Problem(413, "What you sent is too large.")
+        body = await request.clone(client_max_size=most).read()
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
         return Form(fields=dict(reversed(pairs)))  # of two fields with one name the first counts
 
