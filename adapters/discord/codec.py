@@ -45,7 +45,7 @@ _STICKER: Final = "s"  # before the id of a sticker
 CDN: Final = "https://cdn.discordapp.com"
 # https://discord.com/developers/docs/resources/sticker#sticker-object-sticker-format-types: no model sees a Lottie.
 _STICKERS: Final = {1: "png", 2: "png", 4: "gif"}
-_VOICE: Final = 1 << 13  # https://discord.com/developers/docs/resources/message#message-object-message-flags
+VOICE: Final = 1 << 13  # https://discord.com/developers/docs/resources/message#message-object-message-flags
 
 Json = Mapping[str, Any]
 
@@ -332,7 +332,7 @@ def _attachments(message: Json) -> Iterator[Attachment]:
     """The files of a message. Their addresses last only a day, so a file is named by where it is."""
     where = f"{message['channel_id']}/{message['id']}"
     for carried in _carried(message):
-        voice = bool(carried.get("flags", 0) & _VOICE)
+        voice = bool(carried.get("flags", 0) & VOICE)
         for file in carried.get("attachments") or ():
             mime = (file.get("content_type") or "").partition(";")[0]
             yield Attachment(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import aiohttp
 import discord
 import yarl
-from discord.http import handle_message_parameters
+from discord.http import Route
 
 from adapters.discord import codec, failures
 from adapters.discord.connection import ApiClient
@@ -19,7 +20,6 @@ from gateway.domain.chat import Attachment, KeptFile
 from gateway.runtime.connections import too_large
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused
 
-_PLAIN: Final = discord.MessageFlags()
 GONE: Final = "Discord no longer has the file"
 
 
@@ -59,30 +59,19 @@ async def upload(
     shown = [*files]
     if (voice := voice_of(*shown[0])) is not None:
         try:
-            return await _sent(calls, channel, [voice], {**payload, "content": ""}, discord.MessageFlags(voice=True))
+            return await _sent(calls, channel, [voice], {**payload, "content": "", "flags": codec.VOICE})
         except discord.HTTPException as error:
             if error.code not in (failures.NO_VOICE, failures.MISSING_PERMISSIONS, failures.INVALID_FORM):
                 raise
     plain = [discord.File(io.BytesIO(content), filename=file.name or "file") for file, content in shown]
-    return await _sent(calls, channel, plain, payload, _PLAIN)
+    return await _sent(calls, channel, plain, payload)
 
 
-async def _sent(
-    calls: ApiClient, channel: str, files: list[discord.File], payload: dict[str, Any], flags: discord.MessageFlags
-) -> Any:
-    reference = payload.get("message_reference")
-    mentions = discord.AllowedMentions(
-        everyone=False,
-        roles=False,
-        users=[discord.Object(int(each)) for each in payload["allowed_mentions"]["users"]],
-        replied_user=payload["allowed_mentions"]["replied_user"],
-    )
-    with handle_message_parameters(
-        payload["content"] or None,
-        files=files,
-        flags=flags,
-        nonce=payload["nonce"],
-        allowed_mentions=mentions,
-        message_reference=reference if reference is not None else discord.utils.MISSING,
-    ) as parameters:
-        return await calls.send_message(int(channel), params=parameters)
+async def _sent(calls: ApiClient, channel: str, files: Sequence[discord.File], payload: Mapping[str, Any]) -> Any:
+    told = {**payload, "attachments": [each.to_dict(number) for number, each in enumerate(files)]}
+    form: list[dict[str, Any]] = [{"name": "payload_json", "value": json.dumps(told)}]
+    for number, each in enumerate(files):
+        named = {"filename": each.filename, "content_type": "application/octet-stream"}
+        form.append({"name": f"files[{number}]", "value": each.fp, **named})
+    route = Route("POST", "/channels/{channel_id}/messages", channel_id=channel)
+    return await calls.request(route, form=form, files=files)

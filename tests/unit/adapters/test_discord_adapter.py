@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from pydantic import SecretStr
@@ -11,11 +13,12 @@ from pydantic import SecretStr
 from adapters.discord.adapter import DiscordAdapter, account_of, components
 from adapters.discord.codec import snowflake
 from adapters.discord.commands import SlashCommands
-from adapters.discord.connection import CLOSING_SECONDS, SILENT_SECONDS, DiscordClient
+from adapters.discord.connection import CLOSING_SECONDS, SILENT_SECONDS, ApiClient, DiscordClient
+from adapters.discord.files import upload
 from adapters.discord.platform import DiscordSettings
 from gateway.app.plugins import all_commands
 from gateway.domain.adapter import MenuEntry
-from gateway.domain.chat import Button, ChatAddress, Outbound, SessionKey
+from gateway.domain.chat import Button, ChatAddress, KeptFile, Outbound, SessionKey
 from gateway.domain.command import Parameter
 from gateway.runtime.errors import MessageGone
 from tests.support.fakes import ManualClock
@@ -124,3 +127,13 @@ def test_a_voice_channel_is_entered_over_the_socket_of_its_guild(
 ) -> None:
     client = SimpleNamespace(_shards=[SimpleNamespace(ws=each) for each in sockets], ws="own")
     assert DiscordClient._get_websocket(cast(Any, client), **where) == cast(Any, socket)
+
+
+async def test_a_file_comes_with_the_flags_and_the_buttons_of_its_message() -> None:
+    request = AsyncMock(return_value={"id": "1"})
+    payload = {"content": "see", "flags": 1 << 12, "components": [{"type": 1}], "nonce": "n"}
+    file = KeptFile(ref="r", digest="", name="a.txt", mime="text/plain", size=1, at=0.0)
+    await upload(cast(ApiClient, SimpleNamespace(request=request)), "5", [(file, b"x")], payload)
+    told = json.loads(request.await_args.kwargs["form"][0]["value"])  # type: ignore[union-attr]
+    assert {name: told[name] for name in payload} == payload
+    assert [each["filename"] for each in told["attachments"]] == ["a.txt"]
