@@ -17,7 +17,7 @@ from adapters.api.platform import NAME
 from adapters.api.server import USER, Server, body_of, json_of, parts_of, user_named
 from adapters.api.shapes import BEAT, ApiError, ChatRequest, Chunks, Wire
 from gateway.domain.adapter import ADMIN_ROLE
-from gateway.domain.chat import ERRANDS, Outbound, Returns, Source
+from gateway.domain.chat import ERRANDS, Returns, Source
 from gateway.domain.command import parse_command
 from gateway.domain.keys import Key
 from gateway.runtime.clock import Clock
@@ -28,6 +28,7 @@ _USER_NAME: Final = "X-OpenWebUI-User-Name"
 _CHAT: Final = "X-OpenWebUI-Chat-Id"
 _CHAT_FIELDS: Final = ("chat_id", "conversation_id", "session_id")
 _LONGEST_NAME: Final = 128  # characters
+_DAY: Final = 86_400.0  # seconds: caps begin anew at midnight, UTC
 _CLOSED: Final = "The server is stopping, but keeps your message. Send it again in a moment to get the answer."
 
 
@@ -129,19 +130,16 @@ class Chat(Struct, kw_only=True):
         return response
 
     def _returns(self, asked: Asked, answer: Answer) -> Returns:
-        last = self._last(asked, answer)
-        return (last and last.returns) or Returns()
-
-    def _last(self, asked: Asked, answer: Answer) -> Outbound | None:
-        """The row that ended an answer. Raises ApiError if it reports a failure, unless it answers a command."""
+        """What the row says that ended an answer. Raises ApiError if it reports a failure, unless it answers a
+        command."""
         end = answer.final
         if end.last is None and end.cut:
             raise shapes.unavailable(_CLOSED, 1)
         if end.last is not None and end.last.kind == "error" and parse_command(asked.text) is None:
             self.desk.got(asked, answer)
             fault = end.last.returns.fault if end.last.returns is not None else ""
-            raise shapes.no_answer(end.last.text, fault, asked.param, _until_midnight(self.clock))
-        return end.last
+            raise shapes.no_answer(end.last.text, fault, asked.param, _DAY - self.clock.now() % _DAY)
+        return (end.last and end.last.returns) or Returns()
 
 
 def asked_in(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> Asked:
@@ -189,7 +187,3 @@ def _spoken_for(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> tupl
 
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME and name.isprintable() else hashed(name)
-
-
-def _until_midnight(clock: Clock) -> float:
-    return 86_400.0 - clock.now() % 86_400.0

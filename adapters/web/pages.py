@@ -928,7 +928,7 @@ def inside(seen: Seen, told: str) -> Child:
     chains = [
         el("figure", el("figcaption", _chat(key, seen), dir="auto"), lineage(links)) for key, links in seen.chains
     ]
-    by_platform = [replace(each, label=_title(each.label, seen)) for each in platforms]
+    by_platform = [replace(each, label=seen.titles.get(each.label, each.label)) for each in platforms]
     return [
         el("p", told, class_="notice", role="status") if told else None,
         _well(seen),
@@ -959,14 +959,10 @@ def inside(seen: Seen, told: str) -> Child:
     ]
 
 
-def _title(platform: str, seen: Seen) -> str:
-    return seen.titles.get(platform, platform)
-
-
 def _chat(key: str, seen: Seen) -> str:
     """A chat, for people: the platform, and the ids there."""
     platform, *ids = key.split("/")
-    return " · ".join([_title(platform, seen), *(unquote(each.partition("=")[2] or each) for each in ids)])
+    return " · ".join([seen.titles.get(platform, platform), *(unquote(each.partition("=")[2] or each) for each in ids)])
 
 
 def _well(seen: Seen) -> Html:
@@ -1054,7 +1050,7 @@ def _platforms(seen: Seen) -> list[Html]:
     return [
         el(
             "div",
-            el("b", _title(name, seen)),
+            el("b", seen.titles.get(name, name)),
             el("span", _READER.get(each["reader"], each["reader"]), class_="well" if reads else "reason"),
             el("small", "Last message ", _when(each["last_update"])),
             el("small", "Last answer ", _when(each["last_answer"])) if each["last_answer"] else None,
@@ -1093,15 +1089,13 @@ def _side_of(number: int, content: Child) -> str | None:
     return "right" if number and isinstance(content, str) and content.startswith(_FIGURES) else None
 
 
-def _cell(content: Child, number: int) -> Html:
-    return el("td", content, dir="auto", class_=_side_of(number, content))
-
-
 def _table(head: Sequence[str], rows: Sequence[Sequence[Child]]) -> Child:
     """Rows whose first cell names them; figures are on the right."""
     if not rows:
         return None
-    cells = [[_cell(each, number) for number, each in enumerate(row)] for row in rows]
+    cells = [
+        [el("td", each, dir="auto", class_=_side_of(number, each)) for number, each in enumerate(row)] for row in rows
+    ]
     first = el("tr", [el("th", name, class_=_side_of(number, rows[0][number])) for number, name in enumerate(head)])
     return el("div", el("table", first, [el("tr", row) for row in cells]), class_="table", tabindex=0)
 

@@ -338,7 +338,8 @@ class Server(Struct, kw_only=True):
         elif path == "/search":
             words = query.get("q", "")[:1_000].strip()
             found = await self.views.search(source, words) if words else ()
-            title, body = "Search", pages.search(words, [(each, await self._title(source, each)) for each in found])
+            named = [(each, await self.views.title(source, each.session_id) or "A conversation") for each in found]
+            title, body = "Search", pages.search(words, named)
         elif path == "/window":
             views = self.views
             body = pages.window(
@@ -370,9 +371,6 @@ class Server(Struct, kw_only=True):
     ) -> web.Response:
         side = await self._side(source, tells=bool(frame.chat) or title in pages.OF_CHAT)
         return _page(pages.page(frame, title, body, side, aside))
-
-    async def _title(self, source: Source, found: Word) -> str:
-        return await self.views.title(source, found.session_id) or "A conversation"
 
     async def _shares(self, login: Login, source: Source, session_id: str = "") -> Child:
         """The person's links, or those to one conversation."""
@@ -647,7 +645,7 @@ class Server(Struct, kw_only=True):
         if says and await self.views.role(source_of(login.person)) == "reader":
             raise Problem(403, pages.REFUSED)  # before the body is read: it may hold 50 MB
         form = await self._form(request, files=says)
-        if not _same(form.fields.get("csrf", ""), login.csrf):
+        if not hmac.compare_digest(form.fields.get("csrf", "").encode(), login.csrf.encode()):
             raise Problem(403, "This form is too old. Load the page again.")
         source = source_of(login.person, form.fields.get("chat", ""))
         if says:
@@ -1041,10 +1039,6 @@ def _most(given: str) -> int:
     """How many entries a page asks for: one of few numbers, because each is kept."""
     asked = int(given) if given.isascii() and given.isdigit() and len(given) < 6 else SHOWN
     return max(SHOWN, min(MOST_SHOWN, asked // SHOWN * SHOWN))
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
 
 
 def _is_read(request: web.BaseRequest) -> bool:
