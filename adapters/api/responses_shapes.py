@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from adapters.api.shapes import BEAT, ApiError, ChatRequest, Piece, invalid, read, refuse, written
+from adapters.api.shapes import BEAT, ApiError, ChatRequest, invalid, read, refuse, written
 from gateway.domain.chat import Returns
 from gateway.runtime.structs import replace
 
@@ -56,15 +56,14 @@ def read_response(data: Mapping[str, Any], *, loosely: bool = False) -> tuple[Ch
     }
     try:
         found = read(chat, goes_on=loosely or bool(before))
-        turns = [replace(turn, pieces=tuple([_own(piece, places) for piece in turn.pieces])) for turn in found.turns]
+        turns = []
+        for turn in found.turns:
+            pieces = [replace(each, param=_own_name(each.param, places) or "") for each in turn.pieces]
+            turns.append(replace(turn, pieces=tuple(pieces)))
         return replace(found, turns=tuple(turns)), before
     except ApiError as error:
         error.param = _own_name(error.param, places)
         raise
-
-
-def _own(piece: Piece, places: Sequence[int]) -> Piece:
-    return replace(piece, param=_own_name(piece.param, places) or "")
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -155,17 +155,13 @@ class Piece(Struct, frozen=True, kw_only=True):
                 )
             if not comma:
                 raise ValueError
-            found = base64.b64decode(_padded(data), validate=True) if "base64" in marks else unquote_to_bytes(data)
+            padded = data + "=" * (-len(data) % 4)  # some clients leave out the signs at its end
+            found = base64.b64decode(padded, validate=True) if "base64" in marks else unquote_to_bytes(data)
         except (ValueError, binascii.Error):
             raise invalid(
                 self.param, f"`{self.param}` must be a data URL that can be read: data:TYPE;base64,CONTENT."
             ) from None
         return self.mime or mime or "application/octet-stream", found
-
-
-def _padded(data: str) -> str:
-    """Base64 that some clients send without the signs at its end."""
-    return data + "=" * (-len(data) % 4)
 
 
 class Turn(Struct, frozen=True, kw_only=True):

@@ -337,7 +337,7 @@ class Receiver:
     def _is_new(self, data: Mapping[str, Any], said: Written | None) -> bool:
         """Whether a change of a message is its writer's. Discord tells of a link's preview and of a pin in the same
         way, with the time of an earlier edit. A session is told of the edits since it began."""
-        if not _is_rewording(data):
+        if not ("author" in data and data.get("edited_timestamp") and "content" in data):
             return False
         if said is not None:
             return said.words != hash(data["content"])
@@ -433,11 +433,6 @@ class Receiver:
         """Whether the model sees what was said before a message: not if the bot hears that anyway."""
         heard_anyway = place.guild is None or place.own or self._listening.mode(place) != "mention"
         return not heard_anyway and self._settings.quoted > 0 and not codec.words(message, self._me).startswith("/")
-
-
-def _is_rewording(data: Mapping[str, Any]) -> bool:
-    """Whether a change of a message is its writer's; Discord tells of a link's preview in the same way."""
-    return "author" in data and bool(data.get("edited_timestamp")) and "content" in data
 
 
 def _asked_in(data: Mapping[str, Any]) -> str:

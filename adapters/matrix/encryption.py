@@ -337,7 +337,8 @@ class Encryption:
                 sent = {"algorithm": OLM, "sender_key": self._key, "ciphertext": {each.key: body}}
                 messages.setdefault(each.user, {})[each.id] = sent
         if messages:
-            await self._send("m.room.encrypted", messages)
+            path = ("sendToDevice", "m.room.encrypted", os.urandom(8).hex())
+            await self._server.call("PUT", *path, body={"messages": messages})
 
     async def _claimed(self, devices: Sequence[Device]) -> dict[Device, olm.Curve25519PublicKey]:
         """A one-time key of each of these devices that has one. Raises AdapterError."""
@@ -351,9 +352,6 @@ class Encryption:
                 if sealing.is_signed(key, each.user, each.id, each.signs):
                     found[each] = olm.Curve25519PublicKey.from_base64(key["key"])
         return found
-
-    async def _send(self, kind: str, messages: Json) -> None:
-        await self._server.call("PUT", "sendToDevice", kind, os.urandom(8).hex(), body={"messages": messages})
 
     # -- what is kept -----------------------------------------------------------------------
 

@@ -53,7 +53,8 @@ def form_for(data: Mapping[str, Any]) -> dict[str, Any] | None:
     action = data["actions"][0] if data.get("actions") else {}
     if not str(action.get("action_id", "")).startswith(_WORDS):
         return None
-    press = {"actions": [action], "container": data["container"], "message": {"thread_ts": _thread_of(data)}}
+    thread = (data.get("message") or {}).get("thread_ts")
+    press = {"actions": [action], "container": data["container"], "message": {"thread_ts": thread}}
     element = {"type": "plain_text_input", "action_id": _WORDS, "multiline": True, "max_length": _LONGEST_WORDS}
     view = {
         "type": "modal",
@@ -71,10 +72,6 @@ def pressed(data: Mapping[str, Any]) -> dict[str, Any]:
         return {**data}
     view = data["view"]
     return {**data, **json.loads(view["private_metadata"]), "type": "block_actions", "state": view["state"]}
-
-
-def _thread_of(data: Mapping[str, Any]) -> str | None:
-    return (data.get("message") or {}).get("thread_ts")
 
 
 def said(data: Mapping[str, Any]) -> str:

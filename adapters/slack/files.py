@@ -37,7 +37,8 @@ async def fetch(calls: SlackCalls, file: Attachment) -> bytes:
     headers = {"Authorization": f"Bearer {calls.client.token}"}
     try:
         async with calls.http.get(address, headers=headers, allow_redirects=False) as response:
-            if response.status in (301, 302, 303) or _is_login(response, file):
+            is_login = response.content_type == "text/html" and file.mime != "text/html"
+            if response.status in (301, 302, 303) or is_login:
                 raise FileRefused(NO_SCOPE)
             if response.status in (403, 404, 410):
                 raise FileRefused(GONE)
@@ -54,11 +55,6 @@ def _is_slacks(calls: SlackCalls, address: str) -> bool:
     """Whether an address is Slack's own, because nobody else may see the token."""
     host, own = urlsplit(address).hostname or "", urlsplit(calls.client.base_url).hostname
     return host == own or host.endswith(".slack.com")
-
-
-def _is_login(response: aiohttp.ClientResponse, file: Attachment) -> bool:
-    """Slack answers a token without the scope with a page to log in."""
-    return response.content_type == "text/html" and file.mime != "text/html"
 
 
 async def upload(calls: SlackCalls, file: KeptFile, content: bytes, **where: Any) -> str:

@@ -194,7 +194,7 @@ class TelegramBot:
 
     async def _formatted(self, outbound: Outbound, show: Callable[[Rendered], Awaitable[T]]) -> T:
         """Show a message with its formatting, or plainly where Telegram will not have that."""
-        rendered = await self._rendered(outbound)
+        rendered = await shown_of(outbound, self._aside, render if outbound.file is None else caption, plain)
         try:
             return await show(rendered)
         except TelegramError as error:
@@ -202,9 +202,6 @@ class TelegramBot:
                 raise
             log.warning("formatting_refused", outbound=outbound.id, error=error.message)
         return await show(Rendered(text=outbound.text, entities=()))
-
-    async def _rendered(self, outbound: Outbound) -> Rendered:
-        return await shown_of(outbound, self._aside, render if outbound.file is None else caption, plain)
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
         (file,) = outbound.files

@@ -51,7 +51,7 @@ class WebhookAdapter(TelegramBot):
             path=webhook.path or urlsplit(webhook.url).path or "/",
             secret=secret,
             clock=host.clock,
-            take=self._take,
+            take=lambda document: self._receiver.store([read(document)]),
         )
 
     async def run(self, accept: Accept) -> None:
@@ -64,10 +64,6 @@ class WebhookAdapter(TelegramBot):
                 await crew.work()
         except InvalidToken as error:
             raise failures.mapped(error) from error
-
-    async def _take(self, document: dict[str, Any]) -> None:
-        """Store an update. Raises StoreUnavailable."""
-        await self._receiver.store([read(document)])
 
     async def _keep_called(self) -> None:
         """Keep the webhook set, until cancelled. Raises InvalidToken."""

@@ -25,7 +25,7 @@ from adapters.web.icons import icon
 from adapters.web.markup import Child, Html, el, joined, link, linked, submit
 from adapters.web.rendering import LARGEST, all_rendered, code_blocks, finished, rendered, verbatim
 from gateway.domain.approval import LABELS
-from gateway.domain.chat import OWN, Attachment, Button, Outbound, Source
+from gateway.domain.chat import OWN, Button, Outbound, Source
 from gateway.domain.turn import STOPPED
 from gateway.domain.views import Branch, Deed, Said, Story, Views, Word
 from gateway.runtime.aside import RunsAside
@@ -266,7 +266,10 @@ class Log(Struct, kw_only=True):
                 "said waits" if waits else "said",
                 "You",
                 said.at,
-                [*body, [_file(each, thread) for each in said.files]],
+                [
+                    *body,
+                    [_link(f"web:{each.ref}", each.name, each.mime, each.size or 0, thread) for each in said.files],
+                ],
                 el("p", "Waits until the answer above is finished", class_="waiting") if waits else _versions(branch),
             ),
             (said, place, branch),
@@ -595,10 +598,6 @@ def moment(at: float) -> Html:
     """A time, which the page's script writes in the reader's own zone."""
     when = datetime.fromtimestamp(at, UTC)
     return Html(f'<time datetime="{when.isoformat(timespec="seconds")}">{when.day} {when:%B %Y, %H:%M} UTC</time>')
-
-
-def _file(file: Attachment, thread: str | None) -> Html:
-    return _link(f"web:{file.ref}", file.name, file.mime, file.size or 0, thread)
 
 
 def _link(ref: str, name: str, mime: str, size: int, thread: str | None) -> Html:

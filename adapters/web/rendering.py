@@ -205,20 +205,12 @@ def _link(data: dict[str, Any], children: list[Child], mark: str = "") -> Child:
     return link(target, mark, text)
 
 
-def _spoiler(_: Any, children: list[Child]) -> Html:
-    return el("span", children, class_="spoiler", tabindex=0)
-
-
-def _footnote(label: str, children: list[Child]) -> Html:
-    return el("div", f"[{label}] ", children, class_="footnote", dir="auto")
-
-
 _OTHERS: Final[dict[str, Callable[[Any, list[Child]], Child]]] = {
     "CodeBlock": _code,
     "Link": _link,
     "Image": lambda data, children: _link(data, children, "🖼 "),
-    "Spoiler": _spoiler,
-    "FootnoteDefinition": _footnote,
+    "Spoiler": lambda _, children: el("span", children, class_="spoiler", tabindex=0),
+    "FootnoteDefinition": lambda label, children: el("div", f"[{label}] ", children, class_="footnote", dir="auto"),
     "TableHead": lambda _, children: el("tr", children),
     "TableRow": lambda _, children: el("tr", children),
 }
