@@ -258,6 +258,7 @@ class Log(Struct, kw_only=True):
         if known is not None and known.made_of == (said, place, branch):
             return known
         body: list[Child] = [_own(said.text)] if said.text.strip() else []
+        body += [_link(f"web:{each.ref}", each.name, each.mime, each.size or 0, thread) for each in said.files]
         waits = place.startswith(_LAST)
         return Entry.of(
             said.event_id,
@@ -266,10 +267,7 @@ class Log(Struct, kw_only=True):
                 "said waits" if waits else "said",
                 "You",
                 said.at,
-                [
-                    *body,
-                    [_link(f"web:{each.ref}", each.name, each.mime, each.size or 0, thread) for each in said.files],
-                ],
+                body,
                 el("p", "Waits until the answer above is finished", class_="waiting") if waits else _versions(branch),
             ),
             (said, place, branch),
