@@ -22,7 +22,7 @@ from adapters.telegram import codec, drafts, failures, polls
 from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard, show, show_page
 from adapters.telegram.files import Downloads, upload, upload_album
 from adapters.telegram.formatting import Rendered, caption, plain, render
-from adapters.telegram.limits import LIMITS, Spacing, draft_rates, in_group, preview_rates, rates
+from adapters.telegram.limits import LIMITS, draft_rates, in_group, preview_rates, rates
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.receiving import POLL_SECONDS, UNREADABLE, Receiver, ReceivingBot, poll
@@ -89,7 +89,6 @@ class TelegramBot:
         )
         self._hears_all = "free" in host.listens.rules.values()
         self._silence = Rests(platform="Telegram", clock=clock)
-        self._spacing = Spacing(clock) if paced else None
         # People write the address with and without /bot.
         server = (settings.base_url or "").rstrip("/").removesuffix("/bot")
         address = {"base_url": f"{server}/bot", "base_file_url": f"{server}/file/bot"} if server else {}
@@ -224,8 +223,6 @@ class TelegramBot:
     async def _shown(self, outbound: Outbound, show: Callable[[int], Awaitable[tuple[int, int]]]) -> str:
         """Call `show` with the chat's number, and return the platform id of the message, of which it gives the numbers
         of chat and message. Raises AdapterError."""
-        if self._spacing is not None:
-            await self._spacing.wait()
         return self._migrated.note(outbound.to.chat, *await self._reach(outbound.to.chat, show))
 
     async def _reach(self, chat: str, call: Callable[[int], Awaitable[T]]) -> T:
@@ -306,8 +303,6 @@ class TelegramBot:
 
     async def _edit(self, chat: int, message: int, outbound: Outbound, rendered: Rendered) -> None:
         self._silence.check(outbound.to.chat)
-        if self._spacing is not None:
-            await self._spacing.wait()
         await self._bot.edit_message_text(
             rendered.text,
             chat_id=chat,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,7 +11,6 @@ from adapters.telegram.formatting import fits_caption, marks, plain, split
 from gateway.delivery.markdown.showing import staged
 from gateway.domain.adapter import REPEATED, Limits, Rate
 from gateway.domain.chat import ChatAddress
-from gateway.runtime.clock import Clock
 
 LIMITS: Final = Limits(
     text_units=LONGEST - len(REPEATED),
@@ -31,7 +29,6 @@ _GROUP_MOST: Final = 20  # "not be able to send more than 20 messages per minute
 # "no more than about 30 messages per second" in bulk. Thirty at one instant are late by as much as the last of them
 # takes, and meet the next thirty in one second; so each has an instant of its own.
 _ALL_SECONDS: Final = 1.0 / 28
-_LATE_SECONDS: Final = 1.0 / 30  # between two that a busy process sends too late
 _DRAFT_SECONDS: Final = 1.5  # between two looks at an unfinished reply
 _GROUP_DRAFT_SECONDS: Final = 8.0
 _ALL_DRAFTS: Final = 10  # a second: the rest is for messages that count
@@ -67,22 +64,6 @@ def preview_rates(to: ChatAddress) -> Sequence[Rate]:
         Rate(bucket=f"drafts {to.chat}", most=1, seconds=seconds),
         Rate(bucket="drafts", most=_ALL_DRAFTS, seconds=1.0),
     ]
-
-
-class Spacing:
-    """Messages whose instants passed while this process was busy leave one after the other, too."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._turn = asyncio.Lock()
-        self._next = 0.0  # monotonic: when another may leave
-
-    async def wait(self) -> None:
-        """Return when the next message may leave."""
-        async with self._turn:
-            while (wait := self._next - self._clock.monotonic()) > 0.0:
-                await self._clock.sleep(wait)
-            self._next = max(self._next + _LATE_SECONDS, self._clock.monotonic())
 
 
 def _plain(text: str) -> str:

@@ -1,12 +1,10 @@
 """However many messages wait, no second and no minute holds more of them than Telegram allows."""
 
-import asyncio
 from bisect import insort
 
-from adapters.telegram.limits import Spacing, rates
+from adapters.telegram.limits import rates
 from gateway.domain.adapter import earliest
 from gateway.domain.chat import ChatAddress
-from tests.support.fakes import ManualClock
 
 
 def moments(chats: list[str]) -> list[float]:
@@ -34,20 +32,3 @@ def test_a_group_has_a_second_more_than_its_minute() -> None:
     given = moments(["-5"] * 41)
     assert given[20] - given[0] >= 61.0
     assert given[40] - given[20] >= 61.0
-
-
-async def test_late_messages_leave_one_by_one() -> None:
-    clock = ManualClock()
-    spacing, left = Spacing(clock), list[float]()
-
-    async def leave() -> None:
-        await spacing.wait()
-        left.append(clock.monotonic())
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(31):
-            group.create_task(leave())
-        await clock.advance(0.5)
-        assert len(left) == 16
-        await clock.advance(0.5)
-    assert len(left) == 31
