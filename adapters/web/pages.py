@@ -31,27 +31,8 @@ from adapters.web.markup import Child, Html, el, folded, hidden, joined, section
 from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import LARGEST, verbatim
 from adapters.web.shares import Share
+from gateway.domain import views
 from gateway.domain.adapter import MenuEntry
-from gateway.domain.views import (
-    Coming,
-    Cost,
-    FileChange,
-    FileLine,
-    Filled,
-    Hour,
-    LineageLink,
-    Memo,
-    ModelLine,
-    Pass,
-    Running,
-    SessionLine,
-    SkillLine,
-    Spent,
-    Stuck,
-    WindowShares,
-    Word,
-    WorkspaceView,
-)
 from gateway.runtime.structs import replace
 
 Role = Literal["reader", "person", "admin"]
@@ -437,8 +418,8 @@ _LOOKS: Final = (("", "screen", "As on this machine"), ("light", "sun", "Light")
 
 
 def side_list(
-    sessions: Sequence[SessionLine],
-    shares: WindowShares | None,
+    sessions: Sequence[views.SessionLine],
+    shares: views.WindowShares | None,
     chat: str | None,
     unread: Container[str],
     *,
@@ -447,7 +428,7 @@ def side_list(
     """The part of the side that changes while people talk, on a page of this chat, or of none. `unread`: sessions with
     answers that the person has not seen."""
 
-    def is_here(each: SessionLine) -> bool:
+    def is_here(each: views.SessionLine) -> bool:
         return each.present and chat_of(each.thread) == chat
 
     lines = [
@@ -468,12 +449,12 @@ def side_list(
     return joined([new, _bar_line(shares, chat), hint, el("ul", lines, class_="sessions"), folders])
 
 
-def _address_of(each: SessionLine) -> str:
+def _address_of(each: views.SessionLine) -> str:
     """Where a session is read; one to which no message goes is a page of its own."""
     return path_of(chat_of(each.thread)) + END if each.present else f"/s/{quote(each.id, safe='')}"
 
 
-def _mark(each: SessionLine, unread: Container[str]) -> Child:
+def _mark(each: views.SessionLine, unread: Container[str]) -> Child:
     marks = (
         (each.waits, "waits", "Waits for your answer"),
         (each.works, "works", "Legato is working here"),
@@ -483,7 +464,7 @@ def _mark(each: SessionLine, unread: Container[str]) -> Child:
     return el("span", class_=f"mark {kind}", role="img", aria_label=told, title=told) if kind else None
 
 
-def _about_session(each: SessionLine) -> Html:
+def _about_session(each: views.SessionLine) -> Html:
     """The menu of a session. It is one form: the button that was pressed says what to do."""
 
     def button(label: str, verb: str, **more: str) -> Html:
@@ -511,7 +492,7 @@ def _about_session(each: SessionLine) -> Html:
     )
 
 
-def _bar_line(shares: WindowShares | None, chat: str | None) -> Child:
+def _bar_line(shares: views.WindowShares | None, chat: str | None) -> Child:
     """How full the window of a chat is; before its first message the place for that, so that nothing moves then."""
     if chat is None:
         return None
@@ -540,7 +521,7 @@ def bare(picture: str, told: str, hint: str, action: Child = None) -> Html:
     return el("div", icon(picture), el("p", told), el("small", hint), action, class_="bare")
 
 
-def _address(each: Word) -> str:
+def _address(each: views.Word) -> str:
     return f"/s/{quote(each.session_id, safe='')}?at={quote(each.id, safe='')}#m-{each.id}"
 
 
@@ -554,7 +535,7 @@ def worded(frame: Frame, label: str, command: str, value: str = "", hint: str = 
     return folded(label, form, class_="worded")
 
 
-def spent(took: Spent | None) -> Child:
+def spent(took: views.Spent | None) -> Child:
     """What an answer took."""
     if took is None:
         return el("p", "Legato no longer keeps the details of this answer.")
@@ -573,7 +554,7 @@ def spent(took: Spent | None) -> Child:
     return el("dl", [[el("dt", name), el("dd", value)] for name, value in rows], class_="spent", id="spent")
 
 
-def models(found: Sequence[ModelLine], sessions: Sequence[SessionLine], frame: Frame) -> Child:
+def models(found: Sequence[views.ModelLine], sessions: Sequence[views.SessionLine], frame: Frame) -> Child:
     """The models to choose from, each with its window and prices; first those that answered lately."""
     used = {each.model: each.last_active_at for each in sorted(sessions, key=lambda each: each.last_active_at)}
     items = [
@@ -590,7 +571,7 @@ def models(found: Sequence[ModelLine], sessions: Sequence[SessionLine], frame: F
     )
 
 
-def _about_model(each: ModelLine) -> str:
+def _about_model(each: views.ModelLine) -> str:
     window = f"{each.window // 1000:,}K tokens" if each.window else ""
     prices = ""
     if each.read_usd is not None and each.write_usd is not None:
@@ -643,7 +624,7 @@ def session(shown: Html, begins: int, ends: int, whole: int) -> Child:
     return [where if earlier or later else None, shown, where if later else None]
 
 
-def search(query: str, found: Sequence[tuple[Word, str]]) -> Child:
+def search(query: str, found: Sequence[tuple[views.Word, str]]) -> Child:
     """What a search found: messages, each with the title of its conversation; those with most of the words first."""
     field = el("input", type="search", name="q", value=query, aria_label="Search all chats", dir="auto")
     form = el("form", field, submit("Search"), action="/search", role="search")
@@ -685,11 +666,11 @@ def _snippet(text: str, pattern: re.Pattern[str] | None) -> list[Child]:
 
 
 def window(
-    shares: WindowShares | None,
-    passes: Sequence[Pass],
+    shares: views.WindowShares | None,
+    passes: Sequence[views.Pass],
     pins: Sequence[str],
-    memory: Sequence[Memo],
-    reminders: Sequence[Coming],
+    memory: Sequence[views.Memo],
+    reminders: Sequence[views.Coming],
     links: Sequence[Child],
     frame: Frame,
 ) -> Child:
@@ -718,7 +699,7 @@ def _present(frame: Frame) -> Html:
     )
 
 
-def _shares(shares: WindowShares | None) -> Child:
+def _shares(shares: views.WindowShares | None) -> Child:
     if shares is None:
         return el("p", "The window is empty. Your next message starts a session.")
     rows = [
@@ -733,7 +714,7 @@ def _shares(shares: WindowShares | None) -> Child:
     return [bar(shares), el("table", rows, whole), el("p", when)]
 
 
-def _pass(made: Pass, *, writes: bool) -> Html:
+def _pass(made: views.Pass, *, writes: bool) -> Html:
     told = (
         f"{made.messages[0]} → {made.messages[1]} messages, ~{made.tokens[0]:,} → ~{made.tokens[1]:,} tokens "
         f"({made.trigger})"
@@ -768,7 +749,7 @@ def _pass(made: Pass, *, writes: bool) -> Html:
     )
 
 
-def _original(each: Word) -> Child:
+def _original(each: views.Word) -> Child:
     text = cut(each.text, _CUT)
     link = el("a", WHO[each.role], href=_address(each))
     return [link, ": ", el("span", text, dir="auto")]
@@ -790,7 +771,7 @@ def _facts(items: Sequence[Html], none: str, kind: str = "ul") -> Html:
     return el(kind, items, class_="facts") if items else el("p", none)
 
 
-def _memory(memory: Sequence[Memo], frame: Frame | None) -> Child:
+def _memory(memory: Sequence[views.Memo], frame: Frame | None) -> Child:
     items = [
         el(
             "li",
@@ -804,7 +785,7 @@ def _memory(memory: Sequence[Memo], frame: Frame | None) -> Child:
     return _facts(items, "I remember nothing yet.")
 
 
-def _reminders(reminders: Sequence[Coming], frame: Frame | None) -> Child:
+def _reminders(reminders: Sequence[views.Coming], frame: Frame | None) -> Child:
     items = [
         el(
             "li",
@@ -818,7 +799,7 @@ def _reminders(reminders: Sequence[Coming], frame: Frame | None) -> Child:
     return _facts(items, "There are no reminders yet. /remind makes a reminder.")
 
 
-def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
+def workspace(seen: views.WorkspaceView | None, *, writes: bool) -> Child:
     """The files that are worked on, and what changed in the present session."""
     if seen is None:
         return el("p", "The operator has switched the workspace off.")
@@ -843,7 +824,7 @@ def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
     ]
 
 
-def skills(lines: Sequence[SkillLine] | None, *, writes: bool) -> Child:
+def skills(lines: Sequence[views.SkillLine] | None, *, writes: bool) -> Child:
     """The skills of the conversation, each with what can be done about it."""
     if lines is None:
         return el("p", "The operator has switched skills off.")
@@ -862,7 +843,7 @@ def skills(lines: Sequence[SkillLine] | None, *, writes: bool) -> Child:
     return [el("p", _SKILLS), el("ul", items, class_="facts"), el("p", learn) if learn else None]
 
 
-def _branch(files: Sequence[tuple[Sequence[str], FileLine]]) -> Child:
+def _branch(files: Sequence[tuple[Sequence[str], views.FileLine]]) -> Child:
     """Files as a tree: folders open by themselves while they are few."""
     items = list[Html]()
     for first, group in groupby(files, key=lambda each: (each[0][0], len(each[0]) > 1)):
@@ -883,7 +864,7 @@ def _branch(files: Sequence[tuple[Sequence[str], FileLine]]) -> Child:
     return el("ul", items, class_="tree") if items else None
 
 
-def _file_change(each: FileChange) -> Html:
+def _file_change(each: views.FileChange) -> Html:
     counts = f" +{each.came} −{each.went}" if each.came or each.went else ""
     shown = change(each.diff) if each.diff else el("p", "This file is not text.")
     return el("details", el("summary", f"{each.path} ({each.how}){counts}", dir="auto"), shown, class_="pass")
@@ -893,13 +874,13 @@ class Seen(Struct, frozen=True, kw_only=True):
     """What an operator sees, as `Inside` gives it."""
 
     report: Mapping[str, Any]
-    hours: Sequence[Hour]
-    turns: Sequence[Running]
-    stuck: Sequence[Stuck]
-    filled: Sequence[Filled]
-    costs: tuple[Sequence[Cost], Sequence[Cost], Sequence[Cost]]
+    hours: Sequence[views.Hour]
+    turns: Sequence[views.Running]
+    stuck: Sequence[views.Stuck]
+    filled: Sequence[views.Filled]
+    costs: tuple[Sequence[views.Cost], Sequence[views.Cost], Sequence[views.Cost]]
     budget: float | None  # US dollars a day
-    chains: Sequence[tuple[str, Sequence[LineageLink]]]
+    chains: Sequence[tuple[str, Sequence[views.LineageLink]]]
     settings: Sequence[tuple[str, str]]
     titles: Mapping[str, str]  # of platforms, by their names
 
@@ -1023,7 +1004,7 @@ def _tiles(seen: Seen) -> list[Html]:
     ]
 
 
-def _per_day(costs: Sequence[Cost]) -> Html:
+def _per_day(costs: Sequence[views.Cost]) -> Html:
     told = [
         f"{datetime.fromtimestamp(float(each.label), UTC):%d %b}: ${each.usd:.4f}, {_count(each.tokens, 'token')}"
         for each in costs
@@ -1031,7 +1012,7 @@ def _per_day(costs: Sequence[Cost]) -> Html:
     return columns(_spent(costs), told, "Spent each day")
 
 
-def _spent(costs: Sequence[Cost] | Sequence[Hour]) -> list[float]:
+def _spent(costs: Sequence[views.Cost] | Sequence[views.Hour]) -> list[float]:
     """Dollars; where nothing has a price, tokens."""
     return [each.usd for each in costs] if any(each.usd for each in costs) else [each.tokens for each in costs]
 
@@ -1079,7 +1060,7 @@ def _when(written: str | None) -> Child:
 _LONGER: Final = 600.0  # seconds, for a time that is longer than any that is counted
 
 
-def _costs(what: str, costs: Sequence[Cost]) -> Child:
+def _costs(what: str, costs: Sequence[views.Cost]) -> Child:
     rows = [(each.label, f"{each.calls:,}", f"{each.tokens:,}", f"${each.usd:.4f}") for each in costs]
     return _table((what, "Calls", "Tokens", "Cost"), rows)
 
@@ -1100,7 +1081,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Child]]) -> Child:
     return el("div", el("table", first, [el("tr", row) for row in cells]), class_="table", tabindex=0)
 
 
-def _stuck(stuck: Sequence[Stuck]) -> Child:
+def _stuck(stuck: Sequence[views.Stuck]) -> Child:
     labels = {"retry": "Show again", "drop": "Drop", "replay": "Replay", "bury": "Drop"}
     items = [
         el(
