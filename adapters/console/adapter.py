@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from adapters.console import codec
 from adapters.console.codec import Complaint, InputLine, LineSplitter, Request
-from adapters.console.folder import Folder, told
+from adapters.console.folder import filed
 from adapters.console.intake import Intake
 from adapters.console.pipes import InputReader, Interrupted, OutputWriter, Pipe
 from adapters.console.platform import LIMITS
@@ -54,7 +54,7 @@ class _LineConsole(ABC):
         # Whether a person may answer what is asked about the question. Of commands, some have no answer of their own.
         self._heard = question is not None and not question.startswith("/") and self._reader.is_terminal
         self._writer = OutputWriter(stdout)
-        self._folder = Folder(host.home / "files")
+        self._files = host.home / "files"
         self._ids, self._clock = host.ids, host.clock
         self._intake = Intake(clock=host.clock, complain=self._complain_of_outage, refuse=self._complain_of_user)
 
@@ -161,8 +161,7 @@ class _LineConsole(ABC):
             self.failed = True
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        place = await asyncio.to_thread(self._folder.put, outbound, content)
-        return await self.send(replace(outbound, text=told(outbound, place)))
+        return await self.send(await asyncio.to_thread(filed, self._files, outbound, content))
 
     async def aclose(self) -> None:
         """Stop reading and writing; the descriptors stay open. Idempotent."""

@@ -36,7 +36,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from adapters.console import codec, screen
 from adapters.console.codec import Request
-from adapters.console.folder import Folder, told
+from adapters.console.folder import filed
 from adapters.console.intake import Intake
 from adapters.console.platform import LIMITS
 from adapters.console.rendering import LARGEST
@@ -155,7 +155,7 @@ class InteractiveConsole:
     def __init__(self, host: AdapterHost, *, input: Input | None = None, output: Output | None = None) -> None:
         self._host, self._ids, self._clock = host, host.ids, host.clock
         self._model = host.model  # the one that answers
-        self._folder = Folder(host.home / "files")
+        self._files = host.home / "files"
         self._history = QuietHistory(host.home / "history")
         self._intake = Intake(clock=host.clock, complain=self._complain)
         self._submitted: asyncio.Queue[Inbound | None] = asyncio.Queue()
@@ -236,8 +236,7 @@ class InteractiveConsole:
         return outbound.id
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        place = await asyncio.to_thread(self._folder.put, outbound, content)
-        return await self.send(replace(outbound, text=told(outbound, place)))
+        return await self.send(await asyncio.to_thread(filed, self._files, outbound, content))
 
     async def show_partial(self, outbound: Outbound) -> None:
         """Print the lines that the reply's text completes; show the one being written above the prompt."""

@@ -190,7 +190,7 @@ class Receiver:
             said = codec.command_inbound(data, place, self._me, "", private=True, waited_for=False)
             with suppress(StoreUnavailable, TimeoutError):
                 async with self._clock.limit(_DOOR_SECONDS):
-                    refused = not await self.admits(said)
+                    refused = not await self.admits(said.source)
         await self._interactions.acknowledge(data, private=self._is_private(data), refused=refused)
 
     async def _propose(self, data: Mapping[str, Any], channel: str) -> None:

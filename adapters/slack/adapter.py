@@ -25,7 +25,7 @@ from adapters.slack.receiving import Receiver
 from adapters.slack.socket import SILENT_SECONDS, SocketMode
 from gateway.delivery.markdown.showing import shown_of
 from gateway.domain.adapter import REPEATED, Accept, Accepted, Admits, Finding, Notebook, Sign
-from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, Source
+from gateway.domain.chat import Attachment, ChatAddress, Outbound, Source
 from gateway.domain.command import as_typed
 from gateway.domain.platform import AdapterHost
 from gateway.domain.reading import UNREADABLE, DirectChats, Doubts, reached
@@ -148,8 +148,7 @@ class SlackBot:
     async def _guest(self, channel: str, person: str) -> Source | None:
         """Who is alone with the bot there; None: they may not talk to it."""
         source = codec.source(codec.Place(channel=channel), codec.Me(id=""), person, {})
-        opened = Inbound(event_id=f"opened:{person}", source=source, text="")
-        return source if self.admits is not None and await self.admits(opened) else None
+        return source if self.admits is not None and await self.admits(source) else None
 
     async def _tell(self, press: Mapping[str, Any], told: str) -> None:
         """Tell a sentence only to the person who pressed a button."""

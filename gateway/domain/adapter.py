@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, SessionKey
+from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.command import Parameter, Proposal
 
 if TYPE_CHECKING:
@@ -322,8 +322,8 @@ Propose = Callable[[Inbound], Awaitable[Sequence[Proposal]]]
 """`await propose(typed)`: values for the argument of the unfinished command `typed`; none for a stranger. Raises
 StoreUnavailable."""
 
-Admits = Callable[[Inbound], Awaitable[bool]]
-"""`await admits(said)`: whether its writer may talk there. Raises StoreUnavailable."""
+Admits = Callable[[Source], Awaitable[bool]]
+"""`await admits(writer)`: whether somebody may talk there. Raises StoreUnavailable."""
 
 
 @runtime_checkable

@@ -251,10 +251,7 @@ def absence(away: float | None, looked_at: int | None) -> str:
 
 async def is_admitted(clock: Clock, admits: Admits | None, writer: Source) -> bool:
     """Say whether a writer may talk there: a platform is asked for nothing because of a stranger."""
-    if admits is None:
-        return True
-    said = Inbound(event_id="", source=writer, text="")
-    return await insist(clock, "messages_wait", lambda: admits(said))
+    return admits is None or await insist(clock, "messages_wait", lambda: admits(writer))
 
 
 class Pointing:

@@ -333,8 +333,9 @@ class Reception(Struct, kw_only=True):
         ]
         return is_continuation(arrival.inbound.event_id, [*([running] if running else ()), *waiting, *coming])
 
-    async def admits(self, said: Inbound) -> bool:
-        """Whether a message's writer may talk there, before it is handed over. Raises StoreUnavailable."""
+    async def admits(self, writer: Source) -> bool:
+        """Whether a writer may talk there, before a message is handed over. Raises StoreUnavailable."""
+        said = Inbound(event_id="", source=writer, text="")
         return await self.pairing.lets_in((await self._at_home(said)).source)
 
     async def proposals(self, typed: Inbound) -> Sequence[Proposal]:

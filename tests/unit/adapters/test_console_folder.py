@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from adapters.console.adapter import JsonConsole
-from adapters.console.folder import Folder, told
+from adapters.console.folder import filed
 from gateway.domain.chat import ChatAddress, KeptFile, Outbound, SessionKey
 from gateway.runtime.errors import AdapterError
 from gateway.runtime.structs import replace
@@ -28,26 +28,29 @@ ROW = Outbound(
 )
 
 
+def kept(files: Path, row: Outbound, content: bytes) -> Path:
+    return Path(filed(files, row, content).text.removeprefix("File: "))
+
+
 def test_a_file_is_written_for_its_owner_only_and_a_repeat_writes_it_again(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "home" / "files")
     for content in (b"x", b"x"):
-        place = folder.put(ROW, content)
+        place = kept(tmp_path / "home" / "files", ROW, content)
         assert place.read_bytes() == content
     assert place.name == "a.md"
     assert all(each.stat().st_mode & 0o077 == 0 for each in (place, *place.parents[:3]))
     assert [each.name for each in place.parent.iterdir()] == ["a.md"]
-    assert told(replace(ROW, text="Here."), place) == f"Here.\nFile: {place}"
+    told = filed(tmp_path / "home" / "files", replace(ROW, text="Here."), b"x").text
+    assert told == f"Here.\nFile: {place}"
 
 
 def test_two_files_of_one_name_lie_apart(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    first, second = folder.put(ROW, b"1"), folder.put(replace(ROW, id="o_2"), b"2")
+    first, second = kept(tmp_path, ROW, b"1"), kept(tmp_path, replace(ROW, id="o_2"), b"2")
     assert (first.read_bytes(), second.read_bytes()) == (b"1", b"2")
 
 
 @pytest.mark.parametrize("name", ["../../up.txt", "/etc/up.txt", ".."])
 def test_no_name_leaves_the_folder(tmp_path: Path, name: str) -> None:
-    place = Folder(tmp_path / "files").put(replace(ROW, file=replace(FILE, name=name)), b"x")
+    place = kept(tmp_path / "files", replace(ROW, file=replace(FILE, name=name)), b"x")
     assert place.is_relative_to((tmp_path / "files" / "o_1").absolute())
     assert place.read_bytes() == b"x"
 
@@ -55,7 +58,7 @@ def test_no_name_leaves_the_folder(tmp_path: Path, name: str) -> None:
 def test_a_folder_that_cannot_be_made_says_so(tmp_path: Path) -> None:
     (tmp_path / "files").write_text("in the way")
     with pytest.raises(AdapterError, match="cannot be written"):
-        Folder(tmp_path / "files").put(ROW, b"x")
+        filed(tmp_path / "files", ROW, b"x")
 
 
 async def test_the_terminal_says_where_the_file_is(tmp_path: Path) -> None:
@@ -77,5 +80,5 @@ def test_a_file_that_cannot_be_written_whole_leaves_nothing(tmp_path: Path, monk
 
     monkeypatch.setattr(Path, "replace", is_full)
     with pytest.raises(AdapterError, match=r"a\.md cannot be written: No space left"):
-        Folder(tmp_path).put(ROW, b"x")
+        filed(tmp_path, ROW, b"x")
     assert [*(tmp_path / "o_1").iterdir()] == []
