@@ -8,8 +8,11 @@ so does an output whose reader has left.
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Final, Literal
 
 from adapters.console import codec
@@ -18,15 +21,16 @@ from adapters.console.folder import filed
 from adapters.console.intake import Intake
 from adapters.console.pipes import InputReader, Interrupted, OutputWriter, Pipe
 from adapters.console.platform import LIMITS
-from gateway.domain.adapter import Accept
+from gateway.domain.adapter import Accept, Adapter
 from gateway.domain.approval import command_meant
 from gateway.domain.chat import Inbound, Outbound, SessionKey
-from gateway.domain.platform import AdapterHost
+from gateway.domain.platform import AdapterHost, AdapterSettings
 from gateway.domain.reading import Recent
 from gateway.runtime.errors import Disconnected
 from gateway.runtime.structs import replace
 
 BATCH: Final = 64  # most lines per accept: enough to share a commit, few enough to answer soon
+_PROMPT: Final = "adapters.console.interactive"  # by name: its library takes long to load, and pipes do without it
 _FRESH: Final = "fresh"  # begins the event id of the command before a question: nobody is shown its answer
 
 
@@ -325,3 +329,15 @@ class PipeConsole(_LineConsole):
     async def aclose(self) -> None:
         await super().aclose()
         self._asides.close()
+
+
+def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
+    """Return JSON lines with `--json`, a prompt on a terminal where lines can be redrawn, else plain pipes."""
+    if host.as_json:
+        return JsonConsole(sys.stdin, sys.stdout, host)
+    redraws = sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+    if host.question is None and redraws and sys.stdin.isatty():
+        prompt: Adapter = import_module(_PROMPT).InteractiveConsole(host)
+        return prompt
+    styled = import_module(_PROMPT).styled if host.question is not None and redraws else None
+    return PipeConsole(sys.stdin, sys.stdout, host, stderr=sys.stderr, styled=styled)

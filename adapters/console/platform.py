@@ -13,7 +13,7 @@ LIMITS = Limits(trusted=True, operator=DEFAULT_USER, file_bytes=LARGEST, direct_
 PLATFORM = Platform(
     name="console",
     title="the terminal",
-    create="adapters.console.opening:create",
+    create="adapters.console.adapter:create",
     hint="The person reads your replies in a terminal: plain text, short lines, no tables wider than 80 characters.",
     limits=LIMITS,
     in_shell=True,

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from adapters.console import interactive, opening
+from adapters.console import adapter, interactive
 from tests.support.hosts import host
 
 
 @pytest.fixture(autouse=True)
 def consoles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is only its name, and how it was made."""
-    for module, name in ((opening, "JsonConsole"), (opening, "PipeConsole"), (interactive, "InteractiveConsole")):
+    for module, name in ((adapter, "JsonConsole"), (adapter, "PipeConsole"), (interactive, "InteractiveConsole")):
         monkeypatch.setattr(module, name, lambda *_, name=name, **how: SimpleNamespace(name=name, **how))
 
 
@@ -40,6 +40,6 @@ def test_lines_are_redrawn_only_where_they_can_be(
     more: dict[str, Any], there: tuple[bool, bool, str], console: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminals(monkeypatch, *there)
-    made: Any = opening.create(None, host(home=tmp_path, **more))
+    made: Any = adapter.create(None, host(home=tmp_path, **more))
     assert made.name == console
     assert (getattr(made, "styled", None) is not None) is ("question" in more)
