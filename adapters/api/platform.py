@@ -85,7 +85,7 @@ class ApiSettings(AdapterSettings):
         hooks: {deploys: {secret: "${DEPLOYS_SECRET}", signature: github, chat: "telegram:4711"}}
     """
 
-    host: Text = Field("127.0.0.1", description="the address at which this program listens")
+    host: Text = Field("127.0.0.1", description="the address to listen on")
     port: Annotated[int, Field(strict=True, ge=0, le=65_535)] = Field(8788, description="its port; 0: any free one")
     hooks: dict[str, HookSettings] = Field(default_factory=dict, description="hooks, by the names in their addresses")
 

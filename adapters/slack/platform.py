@@ -17,7 +17,7 @@ class Events(Section):
     """With mode http, Slack calls your https:// address, and your proxy passes the call on to `host` and
     `port`."""
 
-    host: Text = Field("127.0.0.1", description="the address at which this program listens")
+    host: Text = Field("127.0.0.1", description="the address to listen on")
     port: Port = Field(8444, description="its port")
     secret: Secret | None = Field(
         None,

@@ -42,7 +42,7 @@ class Webhook(Section):
     """With mode webhook, Telegram calls `url`, and your proxy passes the call on to `host`, `port` and `path`."""
 
     url: HttpUrl | None = Field(None, description="an https:// address on port 443, 80, 88 or 8443")
-    host: Text = Field("127.0.0.1", description="the address at which this program listens")
+    host: Text = Field("127.0.0.1", description="the address to listen on")
     port: Port = Field(8443, description="its port")
     path: Annotated[Text, AfterValidator(_path)] | None = Field(None, description="its path; null: the path of url")
     secret: Annotated[Secret, AfterValidator(_secret)] | None = Field(

@@ -36,7 +36,7 @@ def _password(value: SecretStr) -> SecretStr:
 
 
 class WebPerson(Section):
-    """People log in with a name and a password. Those whom `access` names, as web:NAME, can also write."""
+    """People log in with a name and a password. People in `access`, as web:NAME, can also write."""
 
     password: Annotated[Secret, AfterValidator(_password)] = Field(description="12 characters or more")
 
@@ -48,7 +48,7 @@ class WebSettings(AdapterSettings):
         people: {anna: {password: "${ANNA_PASSWORD}"}}
     """
 
-    host: Text = Field("127.0.0.1", description="the address at which this program listens")
+    host: Text = Field("127.0.0.1", description="the address to listen on")
     port: Annotated[int, Field(strict=True, ge=0, le=65_535)] = Field(8787, description="its port; 0: any free one")
     url: HttpUrl | None = Field(None, description="the address that people type, if there is a proxy in front")
     proxy: Text | None = Field(None, description="the proxy whose X-Forwarded-For counts; null: one on this machine")

@@ -47,7 +47,7 @@ class WhatsAppSettings(AdapterSettings):
     url: HttpUrl | None = Field(
         None, description="the https:// address at which Meta calls", json_schema_extra={"asked": True}
     )
-    host: Text = Field("127.0.0.1", description="the address at which this program listens")
+    host: Text = Field("127.0.0.1", description="the address to listen on")
     port: Port = Field(8445, description="its port; your proxy passes calls of `url` on to it")
     template: Template = Template()
     proxy: HttpUrl | None = Field(None, description="http://HOST:PORT, for calls to Meta; null: none")

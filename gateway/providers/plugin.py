@@ -48,7 +48,7 @@ class ModelPrices(Section):
 
 
 class ModelSettings(Section):
-    """`model` is the model that people talk to. `offline` is built in, for trying things out. For a real one:"""
+    """`model` is the model that people talk to. `offline` is a built-in model to try things out. A real one:"""
 
     provider: Text = Field(
         "offline", description="the vendor, or the API it speaks; `legato models --providers` lists them"

@@ -121,8 +121,8 @@ class Context(Section):
 
 class SearchSettings(Section):
     """How Legato finds past messages. A search compares words. With an embedding model, a search also finds other words
-    for the same thing. The server of the embedding model, which has OpenAI's /embeddings, receives every message once,
-    and every question.
+    for the same thing. The embedding model needs a server with OpenAI's /embeddings, which receives each message once,
+    and each question.
 
         search: {embeddings: {provider: ollama, name: nomic-embed-text}}
         search: {embeddings: {provider: openai, name: text-embedding-3-small}}
@@ -187,7 +187,7 @@ class StoreSettings(Section):
 
 class ToolSettings(OutputLimits):
     """`tools` says which tools the model has, and who may use them. In `offered`, write people as in `access`, a
-    platform's name, or `*` for everyone. For each person, only the closest entry counts. In a list of tools, `*` stands
+    platform's name, or `*` for everyone. For each person, only the narrowest entry counts. In a list of tools, `*` stands
     for any characters, and `-name` removes a tool. A list with only removals keeps all other tools.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
