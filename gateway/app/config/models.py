@@ -186,8 +186,8 @@ class StoreSettings(Section):
 
 
 class ToolSettings(OutputLimits):
-    """`tools` says which tools the model has, and who may use them. In `offered`, write people as in `access`, a
-    platform's name, or `*` for everyone. For each person, only the narrowest entry counts. In a list of tools, `*` stands
+    """`tools` says which tools the model has, and who may use them. `offered` lists tools by person (as in `access`),
+    by platform, or for everyone (`*`). For each person, only the narrowest entry counts. In a list of tools, `*` stands
     for any characters, and `-name` removes a tool. A list with only removals keeps all other tools.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
