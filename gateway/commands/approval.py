@@ -10,17 +10,15 @@ from gateway.people.approvals import listed, standing, take_back
 from gateway.runtime.errors import UserError
 
 _NONE = "Nothing here is waiting for your yes or no."
-_WORDS = "Answer this question in your own words: just write your answer, or send /answer and the words."
+_WORDS = "Answer this question in your own words: just write your answer, or send it after /answer."
 _WORDLESS = "Write your answer after the command, for example: /answer the blue one"
-_TOO_NEW = (
-    "You wrote before you could see my question, so nothing was decided. Please answer my question now:\n{questions}"
-)
+_TOO_NEW = "Your message came before you could see my question, so I did not count it. Please answer now:\n{questions}"
 
 
 _NONE_STAND = "You have not given me any lasting permissions here, so I ask every time."
 _STAND = (
-    "You allowed me to do exactly this without asking:\n{yeses}\n"
-    "/approvals remove <n> withdraws a permission, and /approvals remove all withdraws them all."
+    "You have allowed me to do exactly the following without asking:\n{yeses}\n"
+    "/approvals remove <n> withdraws one permission, and /approvals remove all withdraws all of them."
 )
 
 
@@ -55,7 +53,7 @@ async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
     which, _, last = ctx.argument.strip().lower().rpartition(" ")
     lasts: Lasts = "session" if last == "session" else "always" if last == "always" else "once"
     if lasts != "once" and verdict == "approved" and not any(each.deed for each in there):
-        raise UserError("You can allow this only once, not for later: send /approve.")
+        raise UserError("You can only allow this once, not for the future: send /approve.")
     chosen = _chosen(which if lasts != "once" else f"{which} {last}".strip(), there, name, ctx.inbound.source.user)
     if unread := [each for each in chosen if approvals.came_before(ctx.inbound, each)]:
         raise UserError(_TOO_NEW.format(questions=listed(unread)))
@@ -75,7 +73,7 @@ def _chosen(argument: str, there: Sequence[Approval], name: str, user: str) -> S
         return numbered
     if len(numbered) > 1:  # only an admin sees questions of several people at once
         raise UserError(
-            f"Several people have a question with the number {argument}. Press the button below your question."
+            f"Several people here have a question number {argument}. Press the button below your own question."
         )
     unknown = f"There is no question with the number {argument[:9]} here. " if argument.isdecimal() else ""
     raise UserError(
@@ -101,15 +99,15 @@ async def approvals(ctx: CommandContext) -> str:
         chosen = held if which == "all" else [each for number, each in enumerate(held, 1) if str(number) == which]
         if not chosen:
             raise UserError(
-                f"There is no permission number {which[:9]}. /approvals lists your permissions."
+                f"There is no permission number {which[:9]}. Send /approvals to see your permissions."
                 if which
                 else "Give the number of the permission, for example: /approvals remove 1"
             )
         for each in chosen:
             await take_back(ctx.store, ctx.key, each)
-        return "From now on, I ask you again before I do this:\n" + "\n".join(f"- {each.question}" for each in chosen)
+        return "From now on, I will ask you before I do this:\n" + "\n".join(f"- {each.question}" for each in chosen)
     if verb:
-        raise UserError("/approvals lists what you allowed, and /approvals remove <n> withdraws a permission.")
+        raise UserError("Send /approvals to see your permissions, or /approvals remove <n> to withdraw one.")
     asked = await ctx.people.approvals.answerable(ctx.inbound.source)
     lasts = ("always", "in this session")
     yeses = "\n".join(f"{at}. {each.question} ({lasts[bool(each.session)]})" for at, each in enumerate(held, 1))

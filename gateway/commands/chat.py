@@ -28,7 +28,7 @@ _BUTTONS: Final = 8
 _NAMED: Final = 30  # models in one message
 _BRIEF: Final = 60  # characters of a persona in a line
 NOT_YOURS: Final = (
-    "In a group only an admin of this bot can change this; in a private chat with me, you can change it yourself."
+    "In a group, only an admin of this bot can change this. You can change it for yourself in a private chat with me."
 )
 _IDENTITY: Final = "I am Legato, an assistant."
 
@@ -67,7 +67,7 @@ async def model(ctx: CommandContext) -> Answer | str:
     pinned = pins_tokens(ctx, (await ctx.store.pins(ctx.key)).rules)
     if pinned > pins_room(spec):
         raise UserError(
-            f"{name} has room for {pins_room(spec):,} tokens of pins, but your pins take {pinned:,}. "
+            f"The model {name} has room for {pins_room(spec):,} tokens of pins, but your pins take {pinned:,}. "
             "/pin lists the pins, and /unpin <number> removes a pin."
         )
     chosen_at = None if name == home.name else home.provider
@@ -101,8 +101,8 @@ async def _to_be_compressed(ctx: CommandContext) -> list[str]:
     if not threshold or tokens < threshold:
         return []
     return [
-        f"Our conversation (~{tokens:,} tokens) is too long for the new model, so I compress our conversation before "
-        "my next answer."
+        f"Our conversation (~{tokens:,} tokens) is too long for the new model, so I will compress it before my next "
+        "answer."
     ]
 
 
@@ -139,7 +139,7 @@ async def persona(ctx: CommandContext) -> Answer | str:
     _refuse_others(ctx)
     if text.lower() in _OFF:
         await _choose(ctx, "persona", None)
-        return "From your next message on, I have the persona from config.yaml again."
+        return "From your next message on, I will use the persona from config.yaml again."
     if refusal := _refusal(ctx, text, ctx.sessions.models.of(await _session(ctx))):
         raise UserError(refusal)
     await _choose(ctx, "persona", text)
@@ -214,8 +214,8 @@ def _refusal(ctx: CommandContext, text: str, spec: ModelSpec) -> str | None:
         return f"A persona may have at most {LONGEST_PERSONA:,} characters, but this one has {len(text):,}. Shorten it."
     if ctx.redact(text) != text:
         return (
-            "This persona seems to hold a password or a key, and a persona goes to the model with every message. "
-            "Leave the secret out."
+            "This persona seems to contain a password or a key, and I send the persona to the model with every "
+            "message. Leave the secret out."
         )
     tokens, room = ctx.sessions.counter.text(text), int(PINS_SHARE * spec.context_length)
     if tokens > room:
@@ -228,7 +228,7 @@ async def _offered(ctx: CommandContext, home: ModelSpec) -> tuple[list[str], str
     try:
         return [each.name for each in await ctx.sessions.models.offered(home)], ""
     except (ProviderError, TimeoutError):
-        return [], "The provider cannot list its models at the moment."
+        return [], "The provider cannot list its models at the moment. Try again later."
 
 
 def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec) -> str:
@@ -267,33 +267,33 @@ _VOICE: Final = {
 async def voice(ctx: CommandContext) -> str:
     """Show whether answers are said aloud here, or choose it; `auto` goes back to the configuration."""
     if not ctx.program.speaks:
-        raise UserError("I cannot speak here yet: the operator can set `speech` in config.yaml.")
+        raise UserError("I cannot speak here yet. The operator can set `speech` in config.yaml.")
     wanted = ctx.argument.strip().lower()
     if wanted in ("join", "listen", "leave"):
         return await _room(ctx, wanted)
     if not wanted:
         session = await _session(ctx)
         chosen = held((await ctx.sessions.choices(session)).voice, {}, ctx.key.platform, session.places)
-        usual = f"{_VOICE[ctx.program.speaks]} here, because config.yaml says so."
+        usual = f"{_VOICE[ctx.program.speaks]} here. This comes from config.yaml."
         told = (
             usual
             if chosen is None
             else f"My voice is switched {chosen.value} here. /voice auto goes back to what config.yaml says."
         )
-        return f"{told} /voice on and /voice off switch my voice on and off."
+        return f"{told} To change this, send /voice on or /voice off."
     if wanted not in ("on", "off", "auto"):
         raise UserError("Send /voice on, /voice off or /voice auto.")
     _refuse_others(ctx)
     await _choose(ctx, "voice", None if wanted == "auto" else wanted)
     said = {"on": "I speak my answers here from now on.", "off": "I only write here from now on."}
-    return said.get(wanted) or f"{_VOICE[ctx.program.speaks]} here again, because config.yaml says so."
+    return said.get(wanted) or f"{_VOICE[ctx.program.speaks]} here again. This comes from config.yaml."
 
 
 async def _room(ctx: CommandContext, wanted: str) -> str:
     rooms, to = ctx.program.rooms.get(ctx.key.platform), ctx.inbound.source.address
     if rooms is None:
         raise UserError(
-            "I cannot join a voice channel here: voice channels are off, or this platform does not let bots in."
+            "I cannot join a voice channel here. Voice channels are switched off, or this platform has none."
         )
     if wanted == "leave":
         return "I left the voice channel." if await rooms.leave(to) else "I am not in a voice channel for this chat."
@@ -304,13 +304,13 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
     name = await rooms.join(to, ctx.inbound.source.user, listens=wanted == "listen")
     if wanted == "listen":
         return (
-            f"🎙 I listen in {name} from now on. When someone who may talk to me speaks there, I write their words "
-            "here, and answer in speech and in writing. /voice join lets me stay without listening, and "
-            "/voice leave sends me away."
+            f"🎙 I am listening in {name} now. When someone who may talk to me speaks there, I write down their words "
+            "here, and answer aloud and in writing. /voice join makes me stay without listening, and /voice leave "
+            "makes me leave."
         )
     return (
-        f"I have joined {name}, and I read my answers from this chat aloud there. /stop silences me, and "
-        "/voice leave sends me away."
+        f"I have joined {name}, and will read my answers from this chat aloud there. /stop silences me, and "
+        "/voice leave makes me leave."
     )
 
 

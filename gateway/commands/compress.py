@@ -17,7 +17,7 @@ from gateway.domain.command import Parameter
 from gateway.domain.message import Message, last_requests, note_of, noted_tokens, summaries_in
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage
-from gateway.domain.wording import dollars, lasting
+from gateway.domain.wording import counted, dollars, lasting
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 
@@ -31,7 +31,7 @@ _USAGE = (
 _NOT_COMPRESSED = (
     "There is nothing to undo, because this conversation was not compressed. /resume goes back to an earlier session."
 )
-_LEFT = "I left the conversation as it is, because notes would not make it shorter. Just keep writing."
+_LEFT = "I left the conversation as it is, because compressing it would not make it shorter. Just keep writing."
 _UNDONE = (
     "I undid the compression, and this conversation has {count:,} messages again. "
     "If the restored messages take up too much of the window, I compress them again."
@@ -120,7 +120,7 @@ async def _preview(
     folded = messages[: len(messages) - kept]
     result, outcome = await ctx.sessions.preview(conversation, folded, asked.focus)
     if outcome.aborted:
-        return "This context engine cannot show a preview. /compress compresses now."
+        return "The context engine here cannot show a preview. Send /compress to compress the conversation now."
     after = reconcile(messages, sanitize([*result, *messages[len(folded) :]]), conversation.counter)
     same = sum("id" in note_of(message) for message in after)
     if same == len(messages):
@@ -132,7 +132,7 @@ async def _preview(
             f"and notes replace the other {len(messages) - same}.",
             f"The conversation would shrink from ~{conversation.prompt_tokens():,} tokens to about {tokens:,}.",
             await _price(ctx, conversation, folded, after),
-            "Nothing was changed. Every message stays in the store, and /recall finds it.",
+            "I have not changed anything yet. I keep every message even after /compress, and /recall finds it.",
         ]
     )
 
@@ -143,7 +143,7 @@ async def _price(
     """A sentence about what the notes would cost and how long they would take: by the price list, and by the passes of
     the same model in this conversation."""
     if not isinstance(conversation.engine.engine, Compressor):
-        return "This context engine does not say what a compression would cost, or how long it would take."
+        return "The context engine here does not say what a compression would cost, or how long it would take."
     models = ctx.sessions.models
     spec = models.helpers("compression", conversation.spec)[0]
     gone = {note_of(each).get("id") for each in folded} - {note_of(each).get("id") for each in after}
@@ -153,14 +153,12 @@ async def _price(
     chain = (await ctx.store.lineage(conversation.stored.session.id))[-_PASSES:]
     made = [entry.work for each in chain for entry in await ctx.store.compactions(each.id) if entry.child_id == each.id]
     seconds = sorted(each.seconds for each in made if each and each.tries and each.model == spec.name)
-    took = "I do not know yet how long it would take"
+    took = "I do not know yet how long it would take."
     if seconds:
-        usual = lasting(seconds[len(seconds) // 2], short=True)
-        took = (
-            f"it would take about {usual}, as it did {'once' if len(seconds) == 1 else f'{len(seconds)} times'} before"
-        )
-    told = "its price is not known" if cost is None else f"at most about {dollars(cost)}" if cost else "free"
-    return f"{spec.name} would write the notes ({told}), and {took}."
+        usual, often = lasting(seconds[len(seconds) // 2], short=True), counted(len(seconds), "time")
+        took = f"It would take about {usual}, as it did {often} before."
+    told = "an unknown amount" if cost is None else f"at most about {dollars(cost)}" if cost else "nothing"
+    return f"The model {spec.name} would write the notes. They would cost {told}. {took}"
 
 
 async def _undo(ctx: CommandContext, session: Session, *, done: bool) -> str:

@@ -84,7 +84,7 @@ async def _undo(ctx: CommandContext) -> str:
         return "There is nothing to undo, because I have not changed any files here."
     paths = [one_line(os.fsdecode(path)) for path in sorted(undone.record.changes)]
     when = moment(undone.record.turn.at, ctx.sessions.policy.zone)
-    told = f"I undid my changes of {when} in {first_of(paths, _SHOWN)}."
+    told = f"I undid my changes from {when} in {first_of(paths, _SHOWN)}."
     return f"{told} {_LEFT.format(paths=first_of(undone.left, _SHOWN))}" if undone.left else told
 
 

@@ -29,21 +29,21 @@ _USAGE: Final = (
     "/forget everything makes me forget everything you have told me. You can also answer a message with /forget."
 )
 _NONE: Final = "I did not find a message from you with these words."
-_OTHERS: Final = "Someone else said these words, too; an admin can use /forget on that person's messages."
+_OTHERS: Final = "Someone else said these words, too. Only that person or an admin can make me forget those messages."
 _SOME_WORDS: Final = "No message contains all of these words. These messages contain some of them:"
-_COPIES: Final = "The words are also in {copies}. /forget all forgets those, too."
+_COPIES: Final = "The words are also in {copies}. /forget all makes me forget all of it."
 _ELSEWHERE: Final = "You said the words in other chats, too: {titles}. Send /forget in each of these chats."
 _NOTED: Final = "Only my own notes on earlier conversations contain these words."
 _NOT_THERE: Final = "I can no longer find that message here. Try /forget <words>."
 _NOT_YOURS: Final = "Someone else wrote this message. I forget it only if its writer or an admin asks me."
 _EVERYTHING: Final = (
     "Forget everything that you said {places}, with all my answers, sessions, files and pinned rules? In conversations "
-    "with several people, what the others said stays. This cannot be undone."
+    "with several people, I keep what the others said. This cannot be undone."
 )
 _LABELS: Final = ("Forget", "Keep")
 _KEPT: Final = "Nothing was forgotten."
 NOT_UNDONE: Final = (
-    "I cannot take back what was sent to my model's provider. Only you can delete what you see in this chat."
+    "I cannot take back what my model's provider has already received. Only you can delete what you see in this chat."
 )
 _ENGINE: Final = "The context engine {engine} may keep a copy that I cannot reach. Ask the operator to delete the copy."
 _WAITING: Final = (
@@ -107,8 +107,8 @@ async def _everything(ctx: CommandContext) -> str:
     if not elsewhere:
         return told
     return (
-        f"{told} I also forget what you said in {counted(len(elsewhere), 'other conversation')}, as soon as my work "
-        "there ends."
+        f"{told} I will also forget what you said in {counted(len(elsewhere), 'other conversation')}, as soon as my "
+        "work there ends."
     )
 
 
@@ -225,7 +225,7 @@ async def _found(ctx: CommandContext, contents: Contents, words: str) -> str:
     several = ["/forget 1 2"] if len(shown) > 1 else []
     every = ["/forget all"] if len(shown) != 1 or (held.whole and (held.copies or held.messages)) else []
     how = " or ".join(filter(None, [", ".join([*single, *several]), *every]))
-    return "\n".join([*lines, f"To choose what I forget, send {how}. I ask you once more before I forget anything."])
+    return "\n".join([*lines, f"To choose what I forget, send {how}. I will ask once more before I forget anything."])
 
 
 async def _elsewhere(ctx: CommandContext, words: str) -> str:

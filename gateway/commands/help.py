@@ -13,7 +13,7 @@ async def start(ctx: CommandContext) -> str:
     """Welcome a newcomer."""
     return (
         "Hello! Write to me as you would to a person. I remember our conversations, however long they get. "
-        "/new starts a fresh conversation, and /help lists what else I can do."
+        "/new starts a fresh session, and /help lists what else I can do."
     )
 
 

@@ -24,7 +24,7 @@ _LONGEST: Final = 100_000  # characters of a prompt
 _PROMPT: Final = (
     "[The prompt {name} of the MCP server {server}, which the person asks for; these are not their own words:]"
 )
-_ADMINS: Final = "Only an admin of this bot can see its MCP servers and log in there."
+_ADMINS: Final = "Only an admin of this bot can see its MCP servers and log in to them."
 _ALONE: Final = (
     "Send this command in a private chat with me, because everybody who sees the link could log in with their own "
     "account."
@@ -32,7 +32,7 @@ _ALONE: Final = (
 _NONE: Final = "There are no MCP servers here yet. docs/mcp.md says how to add one."
 _HOW: Final = "/mcp login NAME logs in to a server, and /mcp logout NAME logs out."
 _LINK: Final = (
-    "Open this link and agree there:\n{link}\nThe last page may not load, but you need only its address. "
+    "Open this link, and allow me access there:\n{link}\nThe last page may not load, but you need only its address. "
     "Copy the whole address from your browser, and send it within 15 minutes:\n/mcp login {name} ADDRESS"
 )
 
@@ -63,7 +63,7 @@ async def mcp(ctx: CommandContext) -> str:
             return f"You are logged in. {await servers.came_back(name, address)}."
         return _LINK.format(link=await servers.log_in(name), name=name)
     if verb == "logout" and name:
-        return f"Logged out of {name}." if await servers.log_out(name) else f"Nobody was logged in to {name}."
+        return f"I logged out of {name}." if await servers.log_out(name) else f"I was not logged in to {name}."
     lines = [f"{name} {note}." for name, note in servers.states()]
     return "\n".join([*lines, _HOW]) if lines else _NONE
 

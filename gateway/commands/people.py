@@ -42,7 +42,7 @@ async def pair(ctx: CommandContext) -> str:
     if guest is None:
         raise UserError(refused(verdict, words))
     await ctx.people.welcome.greet()
-    return f"I let {named(guest)} in. /pair remove {guest.platform}:{guest.user} shuts this person out again."
+    return f"I let {named(guest)} in. To shut this person out again, send /pair remove {guest.platform}:{guest.user}."
 
 
 class Words(Struct, frozen=True, kw_only=True):
@@ -59,15 +59,15 @@ IN_SHELL: Final = Words(confirm="legato access confirm CODE", look="legato acces
 
 _REFUSED: Final[dict[Verdict, str]] = {
     "no code": (
-        f"A code has {CODE_LENGTH} letters and digits, as in H4KD-7XQM. {{look}} shows the people who ask, and "
-        "{remove} {person} shuts someone out."
+        f"A code has {CODE_LENGTH} letters and digits, as in H4KD-7XQM. To see who is asking: {{look}}. To "
+        "shut someone out: {remove} {person}"
     ),
     "wrong": (
-        "This code is wrong, older than an hour, or already used. {look} lists the people who wait to be let in. They "
-        "get a new code when they write to the bot again."
+        "This code is wrong, older than an hour, or already used. {look} lists the people who are waiting to be let "
+        "in. They get a new code when they write to the bot again."
     ),
     "locked": (
-        "Five codes in a row were wrong, so I accept no code for an hour. Until then, you can let people in with "
+        "Five codes in a row were wrong, so I will accept no code for an hour. Until then, you can add people to "
         "access.allow in config.yaml."
     ),
 }
@@ -87,8 +87,8 @@ def shown_out(guest: Guest | None, words: Words) -> str:
     """The answer to a removal. Raises UserError if there was no such guest."""
     if guest is None:
         raise UserError(
-            f"Nobody with this name was let in with a code. {words.look} shows who was; "
-            "access.allow in config.yaml may name other people."
+            f"Nobody with this name was let in with a code. To see who was: {words.look}. If access.allow in "
+            "config.yaml names this person, remove the name there."
         )
     return f"I shut {named(guest)} out."
 
@@ -108,7 +108,7 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
             lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}{place}")
     if not lines:
         return "Nobody has been let in with a code, and nobody is asking."
-    return "\n".join([*lines, f"{words.confirm} lets in the person who told you the code."])
+    return "\n".join([*lines, f"To let in the person who told you a code: {words.confirm}"])
 
 
 @command("home [off]", "About", "make this the home chat (admins)", audience="admins", elsewhere=("sethome",))
@@ -118,12 +118,12 @@ async def home(ctx: CommandContext) -> str:
     if not access.is_admin(source):
         raise UserError("Only an admin can choose the home chat. access.admins in config.yaml names the admins.")
     if said not in ("", "off"):
-        raise UserError("Send /home in the chat that should be the home chat, or /home off.")
+        raise UserError("Send /home in the chat that should be the home chat, or /home off to have none.")
     before = await ctx.people.home.place()
     await ctx.people.home.move(None if said else place_at(source, access))
     now = await ctx.people.home.place()
     if now is None:
-        return "There is no longer a home chat, so hooks, heartbeats and alerts without a chat are not delivered."
+        return "There is no home chat any more. Hooks, heartbeats and alerts that name no chat will not arrive."
     if now == place_at(source, access):
         still = "still" if now == before else "now"
         return f"This chat is {still} the home chat. Hooks, heartbeats and alerts that do not name a chat come here."

@@ -49,7 +49,9 @@ async def pin(ctx: CommandContext) -> str:
         pins = await ctx.store.pins(ctx.key)
         return _listed(ctx, pins.rules) if pins.rules else _NONE
     if _NUMBERS.fullmatch(argument):
-        raise UserError("A pin is a rule in words. /pin lists the pins, and /unpin 2 removes the second pin.")
+        raise UserError(
+            "Write the rule in words after /pin. /pin alone lists the pins, and /unpin 2 removes the second pin."
+        )
     return await _add(ctx, storable(argument))
 
 
@@ -127,7 +129,7 @@ def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str 
         return f"a pin may have at most {LONGEST_PIN} characters, but this one has {len(text):,}. Shorten or split it."
     if ctx.redact(text) != text:
         return (
-            "it seems to hold a password or a key, and pins go to the model with every message. Leave the secret out."
+            "it seems to contain a password or key, and pins go to the model with every message. Leave the secret out."
         )
     tokens, room = pins_tokens(ctx, rules), pins_room(spec)
     if tokens > room:

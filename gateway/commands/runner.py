@@ -36,8 +36,8 @@ from gateway.store.records import InboxItem
 log = structlog.get_logger(__name__)
 
 FILES_LEFT = "I did not read the file that came with this command. Send the file again without a command."
-UNREACHABLE = "I cannot reach my model right now; /retry tries again."
-BROKEN = "Something went wrong on my side while answering; the error is in the log. Please send your message again."
+UNREACHABLE = "I cannot reach my model right now. Send /retry to try again."
+BROKEN = "Something went wrong while I was answering. The error is in the log. Please send your message again."
 TURNS: Final = "page "  # begins the token of a button that turns the page
 _PAGE: Final = 8  # choices
 _LONGEST_TOKEN: Final = 64  # bytes that platforms let a button carry

@@ -100,13 +100,13 @@ async def resume(ctx: CommandContext) -> Answer | str:
     messages, name = await ctx.messages(target), await given_name(ctx.store, target)
     if after:
         if (place := behind(messages, after)) is None:
-            raise UserError("That message is no longer here. /branch copies the whole conversation.")
+            raise UserError("That message is no longer here. /branch copies the whole session.")
         messages = messages[: place[0]]
     if target.key != ctx.key:
         try:
             await ctx.agents.files.carry(messages, target.key, ctx.key, ctx.inbound.source)
         except FileRefused as error:
-            raise UserError(f"I did not copy the conversation, because {error}.") from error
+            raise UserError(f"I did not copy the session, because {error}.") from error
         messages, name = [_anew(each) for each in messages], f"{await heading(ctx.store, target)} (copy)"
     await ctx.switch(present, target, messages, "switched", name or None)
     return await _went_back(ctx, target)
@@ -156,7 +156,7 @@ async def undo(ctx: CommandContext) -> str:
         await ctx.switch(present, present, messages[: requests[0]], "undone")
     taken = "the last exchange" if len(requests) == 1 else f"the last {len(requests)} exchanges"
     begins = "" if len(requests) == 1 else ", which began with"
-    return f"I undid {taken}{begins}: “{quoted(said_in(messages[requests[0]]))}”. /sessions lists the original."
+    return f"I undid {taken}{begins}: “{quoted(said_in(messages[requests[0]]))}”. To go back, see /sessions."
 
 
 @command("title [name]", "Sessions", "show or set this session's name", elsewhere=("rename",))
@@ -227,8 +227,8 @@ async def farewell(store: Store, key: SessionKey) -> str:
     tokens = f", {spent.usage.total_tokens:,} tokens" if spent.calls else ""  # none since /resume
     said = f"{counted(session.message_count, 'message')}{tokens}{cost}"
     return (
-        f"“{await heading(store, session)}”: {said}. `legato chat` goes on from here. "
-        f"From another session, /resume {session.id} comes back to this session."
+        f"“{await heading(store, session)}”: {said}. Run `legato chat` to go on from here. "
+        f"From another session, send /resume {session.id} to come back to this session."
     )
 
 

@@ -49,9 +49,9 @@ async def status(ctx: CommandContext) -> str:
     session = await ctx.present()
     lines = [_running(turn, ctx.clock.monotonic()) if turn else await _elsewhere(ctx)]
     if asked := [each for each in await ctx.people.approvals.answerable(ctx.inbound.source) if each.key == ctx.key]:
-        lines.append(f"I wait for your /approve or /deny:\n{listed(asked)}")
+        lines.append(f"I am waiting for your /approve or /deny:\n{listed(asked)}")
     lines += [
-        f"A helper works for {lasting(ctx.clock.now() - helper.since, short=True)}: {helper.brief}"
+        f"A helper has been working for {lasting(ctx.clock.now() - helper.since, short=True)}: {helper.brief}"
         for helper in await ctx.sessions.helpers.of(ctx.key)
     ]
     if running := await ctx.running_turns.background.running(ctx.key):
@@ -68,7 +68,7 @@ async def status(ctx: CommandContext) -> str:
             f"{session.id}."
         )
         if session.compaction_count:
-            lines.append(f"I compressed it {_times(session.compaction_count)}. I still keep every word.")
+            lines.append(f"I compressed this session {_times(session.compaction_count)}, and still keep every word.")
     if ctx.people.pairing.access.sees_details(ctx.inbound.source):
         lines += [f"The MCP server {name} is {note}." for name, note in ctx.agents.mcp.troubled()]
     return "\n".join(lines)
@@ -81,7 +81,7 @@ def _times(count: int) -> str:
 def _running(turn: RunningTurn, now: float) -> str:
     again = f" The model did not answer, so I try again in {left:.0f} s." if (left := ceil(turn.pause(now))) else ""
     worked = lasting(now - turn.started_at, short=True)
-    return f"I have worked for {worked}: {turn.doing}, step {max(turn.step, 1)}.{again} /stop ends my work."
+    return f"I have been working for {worked}: {turn.doing}, step {max(turn.step, 1)}.{again} /stop ends my work."
 
 
 async def _elsewhere(ctx: CommandContext) -> str:
@@ -160,7 +160,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
             f"I compress the conversation {f'at {threshold:,} tokens, about {left:,} from now' if left else now}."
         )
     elif threshold:
-        lines.append("I do not compress conversations by myself here. /compress compresses it now.")
+        lines.append("I do not compress this conversation by myself. Send /compress to compress it now.")
     return "\n".join([*lines, *await said_of_chat(ctx, conversation.stored.session)])
 
 
@@ -268,7 +268,7 @@ async def whoami(ctx: CommandContext) -> str:
     places = ", ".join(f"{source.platform}:{each}" for each in names(source))
     return (
         f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {ctx.key}.\n"
-        f"Under `chats` in config.yaml, this conversation has these names: {places}."
+        f"Under `chats` in config.yaml, you can call this conversation: {places}."
     )
 
 

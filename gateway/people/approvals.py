@@ -38,14 +38,14 @@ ASKED: Final = "{question}\n\n{how}Without an answer within {span}, I do nothing
 DECIDED: Final[dict[Verdict, str]] = {
     "approved": "Approved.",
     "denied": "Denied.",
-    "expired": "Nobody answered in time, so nothing was done.",
+    "expired": "Nobody answered in time, so I did nothing.",
 }
 _WORDS: Final = "Your {next} is the answer{answer}. "
 _CHOICE: Final = "Press a button, or {send} the number{refuse}. "
 NOTHING_CHOSEN: Final = "You have chosen nothing yet. Choose what you mean, then press Done."
 NOT_CHOSEN: Final = "Choose one of the options: press a button, send its number, or send /deny."
 NO_FORM: Final = "Write your answer as your next message."
-ANSWERED: Final = "Thank you, that is the answer."
+ANSWERED: Final = "Thank you for your answer."
 CHOSE: Final = "Answered: {answer}"
 NO_WORDS: Final = "I have not asked you anything here."
 _ANSWERS: Final = "answers"  # the folder of the words that answer questions, by token, until their turns have read them
@@ -60,18 +60,18 @@ _MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
 }
 _LASTING: Final = "{yes} {lasting} also allows exactly the same in the future."
 KEPT: Final[dict[Lasts, str]] = {
-    "session": "Approved. I do not ask you this again in this session. To withdraw your yes, send /approvals.",
-    "always": "Approved. I do not ask you this again here. To withdraw your yes, send /approvals.",
+    "session": "Approved. I will not ask you this again in this session. To withdraw your yes, send /approvals.",
+    "always": "Approved. I will not ask you this again here. To withdraw your yes, send /approvals.",
 }
-WITHDRAWN: Final = "I no longer need the answer, so nothing was done."
-NOT_YOURS: Final = "I asked someone else this question, so nothing was done."
+WITHDRAWN: Final = "I no longer need the answer, so I did nothing."
+NOT_YOURS: Final = "I asked someone else this question, so I did nothing."
 GONE: Final = "This question is already closed, so your answer changed nothing."
 CHOSEN: Final = "{label} was chosen."  # of a question whose buttons have labels of their own
 CHOSEN_BEFORE: Final = "{label} was chosen before."
 BEFORE: Final[dict[Verdict, str]] = {
     "approved": "This was approved before.",
     "denied": "This was denied before.",
-    "expired": "Your answer came too late, so nothing was done. Ask me again if you still want it.",
+    "expired": "Your answer came too late, so I did nothing. Ask me again if you still want it.",
 }
 
 
@@ -141,7 +141,7 @@ class Approvals(Struct, kw_only=True):
                 if is_group
                 else {"next": "next message", "send": "send"}
             )
-            means |= {"refuse": refused, "answer": refused and f", or send /answer and your words{refused}"}
+            means |= {"refuse": refused, "answer": refused and f". You can also send /answer and your words{refused}"}
             text = ASKED.format(question=question, how=how.format(**means), span=span)
             ticks = choices.several and self.outbox.grows(item.key.platform)
             buttons = _options(choices, token, set() if ticks or not choices.several else None)

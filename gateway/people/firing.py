@@ -40,8 +40,8 @@ REMINDERS: Final = Counter(
 RUNS_FAILED: Final = Counter(name="schedules_failed", text="Scheduled prompts that failed.", labels=("platform",))
 
 ONCE: Final = (
-    "The scheduled prompt {number} failed. I keep trying without telling you again. /reminders shows the prompt, and "
-    "/reminders cancel {number} ends it."
+    "The scheduled prompt {number} failed. I will keep trying, but will not tell you again. /reminders shows the "
+    "prompt, and /reminders cancel {number} ends it."
 )
 PAUSED: Final = (
     "I paused the scheduled prompt {number}, because it failed {failures} times in a row. /reminders resume {number} "

@@ -54,7 +54,7 @@ ASK = (
 
 ASKS_IN_GROUP = (
     "{name} ({platform}:{user}) wrote to me in {place}. I did not answer, because nobody has let this person in yet. "
-    "Within an hour, /pair {code} lets this person in."
+    "To let this person in, send /pair {code} within an hour."
 )
 STRANGER = "I do not know you yet, so I did nothing."
 NAMELESS = (

@@ -20,7 +20,7 @@ from gateway.runtime.errors import UserError
 from gateway.store.port import Documents
 
 _NOTES, _CHAT = "home", "chat"
-NO_HOME: Final = "There is no home chat yet. An admin can send /home in a chat, or set `home_chat` in config.yaml."
+NO_HOME: Final = "There is no home chat yet. An admin can choose one with /home, or set `home_chat` in config.yaml."
 
 
 class Place(Struct, frozen=True, kw_only=True):

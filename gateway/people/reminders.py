@@ -49,10 +49,10 @@ _ZONE: Final = "timezone"
 _PRESS: Final = "remind"  # the beginning of a button's token
 _SNOOZES: Final = {"10m": 600.0, "1h": 3_600.0}
 
-NOT_YOURS: Final = "This reminder belongs to someone else, so nothing was done."
-GONE: Final = "This reminder no longer exists, so nothing was done."
+NOT_YOURS: Final = "This reminder belongs to someone else, so I did nothing."
+GONE: Final = "This reminder no longer exists, so I did nothing."
 OVER: Final = "I cannot do that with this reminder at the moment. /reminders shows the reminder."
-OVER_BEFORE: Final = "Reminder {number} is already over, so nothing was done."
+OVER_BEFORE: Final = "Reminder {number} is already over, so I did nothing."
 TOO_MANY: Final = "You already have {most} here, and I cannot keep more. /reminders cancel <n> removes a reminder."
 CHAT_FULL: Final = "{most} wait in this chat, and I cannot keep more. Try again when some are over or cancelled."
 TOO_OFTEN: Final = "This is too often. At least {least} must pass between two times."
@@ -201,7 +201,7 @@ class Reminders(Struct, kw_only=True):
         return (
             said
             if later.due_at == until
-            else f"The reminder comes before that time: {later.local(later.due_at or 0.0)}."
+            else f"This reminder is already due before that time: {later.local(later.due_at or 0.0)}."
         )
 
 

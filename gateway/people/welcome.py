@@ -28,7 +28,7 @@ WELCOME = (
     "again. /help lists what else I can do."
 )
 
-WELCOME_IN_GROUP = "{name}, you have been let in, and I answer you from now on. Please send your message again."
+WELCOME_IN_GROUP = "{name}, you have been let in, and I will answer you from now on. Please send your message again."
 
 
 class Welcome(Struct, frozen=True, kw_only=True):

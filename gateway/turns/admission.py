@@ -34,7 +34,7 @@ _SHARES: Final = 4  # where several people share a lane, nobody's messages take 
 _BYPASSES: Final = attrgetter("bypass")
 
 FULL = (
-    "Too many messages already wait here, so I did not take yours. Send your message again when I have answered a few."
+    "Too many messages are waiting here, so I did not take yours. Send your message again when I have answered a few."
 )
 
 

@@ -110,14 +110,14 @@ DEAD = (
 )
 UNREADABLE = "One of your messages was damaged in my store, so I cannot answer it. Please send the message again."
 PUT_AWAY = (
-    "This conversation was closed after a long silence. Your next message starts a fresh session. /resume goes back "
-    "to the old conversation."
+    "I closed this session after a long silence. Your next message starts a fresh one, and /resume goes back to the "
+    "old session."
 )
 NOT_CLEANED = "I could not compress the earlier conversation ({reason}), so I am going on with all of it."
 RULE_ENDED = "This rule no longer holds: “{rule}” To restore it, send: /pin {rule}"
 RULE_PINNED = "This rule is pinned and still holds: “{rule}” To remove it, send: /unpin {number}"
 NOT_WAITING = "The conversation went on without this answer's tool calls. Ask again if you still need their results."
-WOKEN = "I go on by myself: {what}."
+WOKEN = "I am continuing on my own: {what}."
 KEPT_ASIDE = "I kept the message you added while I worked, but did not answer it. Ask again if it still matters."
 _RULES_TOLD: Final = 5  # of those that one message takes back, the newest
 _CONFIRMED = "command"  # the name of a command's question among those of its item

@@ -139,7 +139,7 @@ async def test_a_name_alone_is_the_person_wherever_they_write(api: Api, model: L
     said = ""
     while "Answer y or n" not in said:
         said += await anna.say("so?") + "\n\n"
-    assert "I go on by myself: an event came from anna.\n\n" in said
+    assert "I am continuing on my own: an event came from anna.\n\n" in said
     assert "Another program began this. May I call shell?" in said
     assert (await anna.say("yes")).startswith("done: ")
     assert (await anna.say("end")).removesuffix(" | end") in said  # the answer is no part of this conversation
@@ -223,7 +223,7 @@ async def test_a_look_now_and_then_is_at_the_conversation_in_which_a_person_wrot
             messages: Any = [{"role": "user", "content": f"so? {len(said)}"}]
             answer = await live.client().chat.completions.create(model="legato", messages=messages)
             said += f"{answer.choices[0].message.content}\n\n"
-        assert "I go on by myself: a look at what you wrote down found something." in said
+        assert "I am continuing on my own: a look at what you wrote down found something." in said
         woken = next(each for each in live.model.requests if "[In the background" in text_of(each.messages[-1]))
         assert next(text_of(each) for each in woken.messages if each["role"] == "user") == "two"
 

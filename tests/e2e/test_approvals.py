@@ -113,7 +113,7 @@ async def test_what_was_sent_before_the_question_could_be_read_answers_another_o
         event = await live.tell("pay more")
         await here.adapter.question(2)
         refused = await live.ask(command, sent_at=clock.now() + 1.5)
-        assert refused.endswith("Please answer my question now:\n1. Pay 60 €?")
+        assert refused.endswith("Please answer now:\n1. Pay 60 €?")
         assert here.tool.paid == []
         await live.ask(command, sent_at=clock.now() + 2.5)
         assert (await live.answer(event)).text == "done"
@@ -146,7 +146,7 @@ async def test_a_press_after_the_deadline_is_too_late_even_if_nobody_has_noticed
         question = await here.adapter.question()
         clock.jump(301)
         accepted = await here.adapter.press(question, "Approve")
-        assert accepted.told == "Your answer came too late, so nothing was done. Ask me again if you still want it."
+        assert accepted.told == "Your answer came too late, so I did nothing. Ask me again if you still want it."
         await live.answer(event)
         assert here.tool.paid == []
 
@@ -243,7 +243,7 @@ async def test_status_says_what_is_waited_for_and_stop_ends_it(tmp_path: Path) -
         question = await here.adapter.question(2)
         status = await live.ask("/status")
         assert "waiting for your yes or no" in status
-        assert "I wait for your /approve or /deny:\n1. Pay 50 €?\n2. Pay 60 €?" in status
+        assert "I am waiting for your /approve or /deny:\n1. Pay 50 €?\n2. Pay 60 €?" in status
         await live.ask("/stop")
         await here.adapter.became(question, WITHDRAWN)
         assert (await here.adapter.press(question, "Approve")).told == GONE

@@ -42,7 +42,7 @@ async def test_it_holds_for_just_this_and_for_this_person_until_it_is_taken_back
         assert labels(first) == ["Approve", "This session", "Always", "Deny"]
         assert (await stage.adapter.press(first, "Always", user="v")).told.startswith("I asked someone else")
         told = (await stage.adapter.press(first, "Always")).told
-        assert told.startswith("Approved. I do not ask you this again here")
+        assert told.startswith("Approved. I will not ask you this again here")
         assert (await stage.adapter.press(first, "Deny")).told in (
             "This was approved before.",
             "This question is already closed, so your answer changed nothing.",

@@ -189,7 +189,7 @@ async def test_a_command_never_interrupts(tmp_path: Path) -> None:
         story = await live.tell("tell me a story")
         await gate.until_waiting()
         title = await live.tell("/title Stories")
-        assert "I have worked" in await live.ask("/status")
+        assert "I have been working" in await live.ask("/status")
         gate.open()
         assert (await live.answer(story)).text == "the end"
         assert "“Stories”" in (await live.answer(title)).text
@@ -205,7 +205,7 @@ async def test_stop_status_and_help_are_answered_while_the_provider_never_return
         await gate.until_waiting()
         waiting = await live.tell("and me?")
         status = await live.ask("/status")
-        assert re.match(r"I have worked for \d+ s: thinking, step 1\.", status)
+        assert re.match(r"I have been working for \d+ s: thinking, step 1\.", status)
         assert "Messages that wait for an answer: 1." in status
         assert "/compress" in await live.ask("/help all")
         assert await live.ask("hi", chat="another") == "echo: hi"
@@ -240,7 +240,7 @@ async def test_status_says_when_the_model_is_asked_again(tmp_path: Path, clock: 
         await clock.advance(5)
         status = (await live.ask("/status")).splitlines()[0]
         again = "The model did not answer, so I try again in 15 s."
-        assert status == f"I have worked for 5 s: thinking, step 1. {again} /stop ends my work."
+        assert status == f"I have been working for 5 s: thinking, step 1. {again} /stop ends my work."
         await clock.advance(15)
         assert "again" not in await live.ask("/status")
         gate.open()

@@ -189,7 +189,7 @@ async def test_a_first_pin_is_measured_by_the_chats_own_model(start: Start) -> N
 async def test_a_person_is_told_the_names_of_a_place(start: Start) -> None:
     async with start() as live:
         told = await live.ask("/whoami", **TOPIC, within=("guild-1",))
-        assert told.endswith("has these names: fake:-100/7, fake:-100, fake:guild-1.")
+        assert told.endswith("you can call this conversation: fake:-100/7, fake:-100, fake:guild-1.")
 
 
 async def test_a_place_has_a_spend_cap_of_its_own(start: Start) -> None:

@@ -73,8 +73,8 @@ async def test_who_comes_back_is_told_where_they_are(tmp_path: Path) -> None:
         assert await greeting(live.store, key) == "We go on with “Towers”. /new starts a fresh session."
         last = await farewell(live.store, key)
         found = re.fullmatch(
-            r"“Towers”: 2 messages, [\d,]+ tokens\. `legato chat` goes on from here\. From another session,"
-            r" (/resume \S+) comes back to this session\.",
+            r"“Towers”: 2 messages, [\d,]+ tokens\. Run `legato chat` to go on from here\. From another"
+            r" session, send (/resume \S+) to come back to this session\.",
             last,
         )
         assert found is not None
@@ -93,8 +93,11 @@ async def test_a_command_may_be_written_in_many_ways(tmp_path: Path) -> None:
 
 async def test_an_unknown_command_names_the_nearest_and_never_reaches_the_model(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        assert await live.ask("/statis") == "There is no command /statis. Did you mean /status? /help all lists them."
-        assert await live.ask("/qqqqqq now") == "There is no command /qqqqqq. /help all lists them."
+        assert (
+            await live.ask("/statis")
+            == "There is no command /statis. Did you mean /status? For a list, send /help all."
+        )
+        assert await live.ask("/qqqqqq now") == "There is no command /qqqqqq. For a list, send /help all."
         assert live.model.requests == []
         assert await live.tip() is None
 
@@ -342,7 +345,7 @@ async def test_undo_takes_exchanges_back_and_loses_nothing(tmp_path: Path) -> No
         assert "nothing to undo" in await live.ask("/undo")
         for text in ("one", "two", "three"):
             await live.ask(text)
-        assert await live.ask("/undo") == "I undid the last exchange: “three”. /sessions lists the original."
+        assert await live.ask("/undo") == "I undid the last exchange: “three”. To go back, see /sessions."
         assert await transcript(live) == ["one", "echo: one", "two", "echo: two"]
         assert "2 exchanges, which began with: “one”" in await live.ask("/undo 5")
         assert await transcript(live) == []

@@ -69,7 +69,7 @@ async def test_a_preview_asks_no_model_and_changes_nothing(tmp_path: Path) -> No
         before = await talk(live)
         shown = await live.ask("/compress --preview")
         assert shown.startswith("/compress would turn 24 messages into ")
-        assert "Nothing was changed." in shown
+        assert "I have not changed anything yet." in shown
         after = await present(live)
         assert (after.id, after.message_count, talker.summaries) == (before.id, 24, 0)
         promised = int(shown.split()[6].rstrip(":"))

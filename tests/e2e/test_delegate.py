@@ -121,14 +121,17 @@ async def test_a_helper_in_the_background_wakes_its_conversation_once(
 
     async with running(tmp_path, model=FakeModel(model), store=reopened()) as live:
         assert (await live.ask("look it up")).startswith("together: The helper h_")
-        assert "A helper works for" in await live.ask("/status")
+        assert "A helper has been working for" in await live.ask("/status")
         gate.open()
         await eventually(lambda: live.adapter.shown()[-1] == "I was woken")
         await live.quiet()
-        assert live.adapter.shown()[-2:] == ["I go on by myself: a helper has ended its task (look).", "I was woken"]
+        assert live.adapter.shown()[-2:] == [
+            "I am continuing on my own: a helper has ended its task (look).",
+            "I was woken",
+        ]
         woken = [text_of(each.messages[-1]) for each in live.model.requests][-1]
         assert "found look" in woken
-        assert "A helper works" not in await live.ask("/status")
+        assert "A helper has been working" not in await live.ask("/status")
         assert script.begun == ["look"]
 
 
@@ -196,7 +199,9 @@ async def test_a_stop_ends_the_tree(tmp_path: Path, reopened: Callable[[], Store
         assert live.gateway.running_turns.count() == 0
         assert await live.gateway.agents.sessions.helpers.of(HOME) == []
         children = await helpers_sessions(live)
-        assert not [each for each in live.adapter.shown() if "I go on by myself" in each], "they know what they stopped"
+        assert not [each for each in live.adapter.shown() if "I am continuing on my own" in each], (
+            "they know what they stopped"
+        )
         last = [text_of((await live.store.transcript(each))[-1]) for each in children]
         assert last == [f"{NOT_FINISHED} {STOPPED}"] * 2
         assert await live.ask("/stop") == "Nothing is running."
@@ -305,7 +310,7 @@ async def test_the_notes_of_the_first_version_with_helpers_are_passed_over(tmp_p
     async with running(tmp_path, model=FakeModel()) as live:
         listed = json.dumps([{"id": "h_2", "brief": "Count", "since": 1.0}])
         await live.store.set_notes(under(HOME, "helpers"), {"h_1": "1", "open": listed})
-        assert "A helper works" not in await live.ask("/status")
+        assert "A helper has been working" not in await live.ask("/status")
         assert await live.ask("hello") == "echo: hello"
 
 
@@ -405,7 +410,7 @@ async def test_forgetting_ends_the_helpers_that_work(tmp_path: Path, reopened: C
         assert live.adapter.shown()[-1].startswith("Forgot ")
         assert await helpers_sessions(live) == []
         assert await live.gateway.agents.sessions.helpers.of(HOME) == []
-        assert "A helper works" not in await live.ask("/status")
+        assert "A helper has been working" not in await live.ask("/status")
 
 
 async def test_its_session_ends_once_is_in_no_list_and_teaches_nobody(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def begin(tmp_path: Path, discord: DiscordServer, anna: User, scribe: Transcript
 
 async def ears_of(bot: Bot, voice: VoiceServer, choir: Channel, *people: User) -> Ears:
     """Let the bot listen; returns its ears once it knows whom of these people it may hear."""
-    assert (await ask(bot, choir, "/voice listen")).startswith("🎙 I listen in Choir from now on.")
+    assert (await ask(bot, choir, "/voice listen")).startswith("🎙 I am listening in Choir now.")
     await bot.until(lambda: voice.agreed)
     assert bot.adapter.rooms is not None
     (room,) = bot.adapter.rooms._rooms.values()
@@ -312,7 +312,7 @@ async def test_where_it_was_moved_it_does_not_listen(
         voice.leave(discord.bot, place.guild)  # and throws it out
         await bot.until(lambda: not voice.sockets)
         ears = await ears_of(bot, voice, choir, anna)
-        assert (await ask(bot, choir, "/voice join")).startswith("I have joined Choir, and I read")
+        assert (await ask(bot, choir, "/voice join")).startswith("I have joined Choir, and will read")
         assert not ears._open
         assert await ask(bot, choir, "/voice leave") == "I left the voice channel."
         assert scribe.calls == []

@@ -24,7 +24,7 @@ pytest_plugins = ["tests.support.redis_server"]
 
 HERE = ChatAddress(platform="fake", chat="c")
 PAID = "an event came from shop"
-GOES_ON = f"I go on by myself: {PAID}."
+GOES_ON = f"I am continuing on my own: {PAID}."
 
 
 class Hearing(FakeAdapter):

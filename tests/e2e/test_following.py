@@ -152,7 +152,7 @@ async def test_a_model_is_picked_with_a_button_by_who_may_choose_it(tmp_path: Pa
         await live.ask("/model", **room)
         assert adapter.sent[-1].buttons == ()
         event = await live.tell("/model small-2", kind="press", **room)
-        assert (await live.answer(event)).text.startswith("In a group only an admin")
+        assert (await live.answer(event)).text.startswith("In a group, only an admin")
 
 
 async def test_a_model_is_checked_against_the_providers_list(tmp_path: Path) -> None:
@@ -177,9 +177,7 @@ async def test_a_smaller_model_is_met_by_a_compaction_before_its_first_call(tmp_
             await live.ask(f"message {number} {WORDS}")
         told = await live.ask("/model small-2")
         assert told.startswith("This session now uses small-2 (a window of 9,000 tokens). Our conversation (~")
-        assert told.endswith(
-            " tokens) is too long for the new model, so I compress our conversation before my next answer."
-        )
+        assert told.endswith(" tokens) is too long for the new model, so I will compress it before my next answer.")
         assert await live.ask("hello") == "echo: hello"
         assert called(live)[-1] == "small-2"
         assert (tip := await live.tip()) is not None
@@ -217,7 +215,7 @@ async def test_a_silent_list_refuses_no_model(tmp_path: Path) -> None:
     async with listing(tmp_path) as live:
         await live.ask("hello")
         live.gateway.agents.metering.models.servers = {"offline": Listing(None)}
-        silence = "The provider cannot list its models at the moment."
+        silence = "The provider cannot list its models at the moment. Try again later."
         window = "a window of 32,000 tokens; the size is my guess, because the provider does not state it"
         assert (await live.ask("/model other")).endswith(f"now uses other ({window}). {silence}")
         assert (await live.ask("/model")).endswith(silence)

@@ -163,7 +163,7 @@ async def test_a_word_is_found_chosen_and_gone_from_everywhere(place: Place) -> 
         listed = await live.ask(f"/forget {WORD}")
         assert listed.splitlines()[0].endswith(f"“my code is {WORD}”")
         told = await forget(live, "1")
-        assert told.startswith("Forgot 2 messages. I cannot take back what was sent to my model's provider.")
+        assert told.startswith("Forgot 2 messages. I cannot take back what my model's provider has already received.")
         assert await said(live) == ["how are you?", "fine"]
         assert await said(live, chat="other", user="v") == [f"someone else's {WORD}", f"{WORD} as well"]
         assert "nothing" in (await live.ask("/recall code")).lower()
@@ -183,8 +183,8 @@ async def test_every_message_with_the_words_is_listed_and_goes(place: Place) -> 
         listed = (await live.ask(f"/forget {WORD}")).splitlines()
         assert [line.split("“")[1] for line in listed[:10]] == [f"{WORD} of day {13 - number}”" for number in range(10)]
         assert listed[10:] == [
-            "The words are also in 4 older exchanges. /forget all forgets those, too.",
-            "To choose what I forget, send /forget 1, /forget 1 2 or /forget all. I ask you once more before I "
+            "The words are also in 4 older exchanges. /forget all makes me forget all of it.",
+            "To choose what I forget, send /forget 1, /forget 1 2 or /forget all. I will ask once more before I "
             "forget anything.",
         ]
         assert (await forget(live, "all")).startswith("Forgot 28 messages.")
@@ -497,13 +497,13 @@ async def test_in_a_group_everybody_forgets_what_they_said(tmp_path: Path) -> No
         await say(live, f"{WORD} of Anna", user="anna", **group)
         await live.ask(f"/pin {WORD} for all", user="anna", **group)
         assert (await live.ask(f"/forget {WORD}", user="ben", **group)).endswith(
-            "an admin can use /forget on that person's messages."
+            "Only that person or an admin can make me forget those messages."
         )
         await say(live, f"{WORD} of Ben", user="ben", **group)
         listed = await live.ask(f"/forget {WORD}", user="ben", **group)
         assert "of Ben" in listed
         assert "of Anna" not in listed
-        assert "an admin can use /forget on that person's messages." in listed
+        assert "Only that person or an admin can make me forget those messages." in listed
         assert "pinned rule" not in listed
         assert (await forget(live, "1", user="ben", **group)).startswith("Forgot 2 messages")
         assert [text for text in await said(live, user="ben", **group) if WORD in text] == [f"[anna] {WORD} of Anna"]
@@ -538,7 +538,7 @@ async def test_everything_of_a_person_goes_wherever_they_talked(place: Place, tm
         await say(live, "someone else", chat="other", user="v")
         told = await forget(live, "everything")
         assert told.startswith("Forgot 2 sessions, 4 messages, 1 pinned rule.")
-        assert told.endswith("I also forget what you said in 1 other conversation, as soon as my work there ends.")
+        assert told.endswith("I will also forget what you said in 1 other conversation, as soon as my work there ends.")
         await live.quiet()
         assert await live.tip() is None
         assert await live.ask("/sessions") == "There are no earlier sessions yet."

@@ -27,7 +27,7 @@ from tests.support.waiting import eventually
 pytest_plugins = ["tests.support.redis_server"]
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00 UTC
-GOES_ON = "I go on by myself: a look at what you wrote down found something."
+GOES_ON = "I am continuing on my own: a look at what you wrote down found something."
 
 
 class Calendar(SystemClock):

@@ -44,7 +44,7 @@ async def test_what_has_no_chat_is_told_where_an_admin_said_also_after_a_restart
         assert await told(live, push, event("another", "2", task=None, to=None)) == ["duplicate", "new"]
         await live.quiet()
         assert shown(live, "office") == ["another"]
-        assert "are not delivered" in await live.ask("/home off", user="anna", chat="office")
+        assert "will not arrive" in await live.ask("/home off", user="anna", chat="office")
         with pytest.raises(UserError):
             await home_of(live.store, None)
 

@@ -403,7 +403,7 @@ async def test_the_workspace_is_a_tree_with_what_changed(tmp_path: Path) -> None
         for path in ("..%2f..%2flegato.db", "%2fetc%2fpasswd", "src", "nothing.txt", "src%00", "../.kept"):
             assert (await live.me.get(f"/workspace/{path}"))[0] == 404
         await live.me.say("/files undo")
-        await live.me.until("I undid my changes of")
+        await live.me.until("I undid my changes from")
         assert "Nothing yet." in (await live.me.get("/workspace"))[1]
 
 

@@ -320,9 +320,7 @@ async def test_a_copy_takes_room_for_its_files_and_without_enough_room_nothing_i
             answer = await live.me.post("/say", {"id": "copy-00002", "text": "/branch my copy", "chat": ""})
             told = await answer.json()
             assert (answer.status, told["to"], "opened" in told) == (409, "/c/#end", False)
-            assert told["problem"].startswith(
-                "I did not copy the conversation, because the room for files of one person"
-            )
+            assert told["problem"].startswith("I did not copy the session, because the room for files of one person")
         assert await store.spent([account]) == [2_800]
         assert len(await sessions(live)) == 2
 

@@ -236,7 +236,7 @@ async def test_an_admin_lets_somebody_in_from_a_shell_while_the_gateway_runs(
         status, out, errors = await legato(tmp_path, "access", "confirm", "WR4NGWAY")
         assert (status, out) == (1, "")
         assert "This code is wrong" in errors
-        assert "legato access list lists the people who wait to be let in" in errors  # a shell knows no /pair
+        assert "legato access list lists the people who are waiting to be let in" in errors  # a shell knows no /pair
         assert "/pair" not in errors
         status, out, errors = await legato(tmp_path, "access", "remove", "bob")
         assert (status, out) == (1, "")

@@ -48,7 +48,7 @@ async def test_a_pass_is_accounted_for_and_the_next_is_estimated(tmp_path: Path)
         before = await tip(live)
         foretold = await live.ask("/compress --preview")
         assert re.search(
-            r"writer would write the notes \(at most about \$0\.0\d+\), and I do not know yet how long it would take\.",
+            r"writer would write the notes\. They would cost at most about \$0\.0\d+\. I do not know yet how long",
             foretold,
         )
         assert re.search(
@@ -78,4 +78,4 @@ async def test_a_pass_is_accounted_for_and_the_next_is_estimated(tmp_path: Path)
         assert work.told in shown
         for number in range(6):
             await live.ask(f"{number:03} {WORDS}")
-        assert "it would take about 0 s, as it did once before." in await live.ask("/compress --preview")
+        assert "It would take about 0 s, as it did 1 time before." in await live.ask("/compress --preview")

@@ -167,7 +167,7 @@ async def test_a_model_with_a_window_that_they_would_fill_is_refused(tmp_path: P
         await live.ask("hello")
         await pin_all(live, *(f"rule {number}: " + "some more words " * 20 for number in range(8)))
         refused = await live.ask("/model gpt-4")
-        assert refused.startswith("gpt-4 has room for 409 tokens of pins, but your pins take ")
+        assert refused.startswith("The model gpt-4 has room for 409 tokens of pins, but your pins take ")
         tip = await live.tip()
         assert tip is not None
         assert tip.model == "gpt-4o"

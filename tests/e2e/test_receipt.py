@@ -329,7 +329,7 @@ async def test_a_command_in_a_batch_is_answered_though_another_message_could_not
             await adapter.receive(*batch)
         store.failing = set()
         await adapter.receive(*batch)
-        assert "I have worked" in (await live.answer(batch[1].event_id)).text
+        assert "I have been working" in (await live.answer(batch[1].event_id)).text
         await adapter.until(lambda: FULL in adapter.shown("c", "notice"))
         gate.open()
 

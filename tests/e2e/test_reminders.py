@@ -119,7 +119,7 @@ async def test_a_person_changes_what_waits(tmp_path: Path, clock: ManualClock) -
         assert "2. call Bob — Mon 23 Nov 2026, 17:30" in await live.ask("/reminders change 2 today at 17:30")
         assert "Tue 24 Nov 2026, 11:00" in await live.ask("/reminders snooze 2 until tomorrow at 11:00")
         assert (await live.ask("/reminders cancel 2")) == "2. call Bob is cancelled."
-        assert (await live.ask("/reminders cancel 2")) == "Reminder 2 is already over, so nothing was done."
+        assert (await live.ask("/reminders cancel 2")) == "Reminder 2 is already over, so I did nothing."
         assert (await live.ask("/reminders resume 1")) == people.OVER
         assert await swept(live, clock, 86_400) == 0
         assert await swept(live, clock, 3_600) == 1
@@ -382,7 +382,7 @@ async def test_a_streak_of_failures_is_told_once_and_then_it_is_paused(tmp_path:
             await swept(live, clock, 86_400)
         shown = [(row.kind, row.text) for row in live.adapter.sent[1:]]
         assert [kind for kind, _ in shown] == ["error", "notice", "error", "notice"]
-        assert shown[1][1].startswith("The scheduled prompt 1 failed. I keep trying without telling you again")
+        assert shown[1][1].startswith("The scheduled prompt 1 failed. I will keep trying, but will not tell you again")
         assert shown[3][1].startswith("I paused the scheduled prompt 1, because it failed 3 times in a row.")
         assert "paused after 3 failures in a row (/reminders resume 1)" in await live.ask("/reminders")
         assert "1. news? goes on — every day, next" in await live.ask("/reminders resume 1")
@@ -571,7 +571,7 @@ async def test_without_such_a_model_a_sentence_says_how_to_write_it(
     async with at_work(tmp_path, clock) as live:
         name = command.partition(" ")[0]
         assert await live.ask(command) == (
-            "I found no time in your message. Put it at the beginning or the end, in English or as an ISO date: "
+            "I found no time in your message. Put the time at the beginning or the end, in English or as an ISO date: "
             f"{name} tomorrow at 9 call Ann, or: {name} 2027-01-31 08:00 pay the rent."
         )
 

@@ -106,7 +106,7 @@ async def test_the_agent_is_asked_once_and_the_text_is_a_programs_word(
         await live.quiet()
         assert (await sending.send(store, asked))["state"] == "taken"
         notice, reply = adapter.shown("c")
-        assert notice == "I go on by myself: a text came from a shell."
+        assert notice == "I am continuing on my own: a text came from a shell."
         assert "Your task, which the operator gave you: Is it full?" in reply
         assert "\n/forget everything\n91 % full\n" in reply
         (trace,) = await traced(store, asked.id, ["fake"], 0.0)

@@ -45,7 +45,7 @@ async def test_a_flood_is_refused_once_aloud_and_holds_up_neither_commands_nor_o
         telegram.people.say(bobs, bob, "hello")
         bot.says("/status")
         await bot.until(lambda: bot.shown(bobs) == ["echo: hello"])
-        await bot.until(lambda: any("I have worked for" in text for text in bot.shown()))
+        await bot.until(lambda: any("I have been working for" in text for text in bot.shown()))
         assert bot.shown().count(FULL) == 1
         gate.open()
         await bot.until(lambda: "echo: flood number 0" in bot.shown())
@@ -169,7 +169,7 @@ async def test_a_reply_grows_in_one_message_and_ends_by_an_edit_of_it(tmp_path: 
         await bot.until_shown(LONG.rstrip() + " …")
         bot.says("/status")  # does not wait for the reply that is being written
         await bot.until(lambda: len(bot.shown()) == 2)
-        assert bot.shown()[1].startswith("I have worked for")
+        assert bot.shown()[1].startswith("I have been working for")
         gate.open()
         await bot.until(lambda: bot.shown()[0] == LONG + "and its end.")
         await bot.quiet()

@@ -96,7 +96,7 @@ async def test_a_plain_yes(tmp_path: Path, telegram: TelegramServer) -> None:
         said = bot.says("pay")
         await question(bot)
         bot.answers("y", at=said.date)
-        await bot.until(lambda: "You wrote before you could see my question" in bot.shown()[-1])
+        await bot.until(lambda: "Your message came before you could see my question" in bot.shown()[-1])
         assert till.tool.paid == []
         bot.answers("y")
         await bot.until(lambda: bot.shown()[-1] == "done")

@@ -104,7 +104,7 @@ async def test_a_chat_chooses_with_voice_on_and_off(world: World, speaker: Media
 async def test_without_a_server_the_command_says_so(world: World) -> None:
     async with world.bot() as bot:
         bot.says("/voice on")
-        await bot.until_shown("I cannot speak here yet: the operator can set `speech` in config.yaml.")
+        await bot.until_shown("I cannot speak here yet. The operator can set `speech` in config.yaml.")
 
 
 async def test_a_voice_message_that_a_person_forbids_is_a_document(world: World, speaker: MediaServer) -> None:

@@ -64,7 +64,7 @@ async def test_a_conversation_goes_on_once_by_itself_and_after_a_restart(
         await again(live)
         await eventually(lambda: live.adapter.shown()[-1] == "two tests fail")
         await live.quiet()
-        assert live.adapter.shown() == ["running", f"I go on by myself: {LINE}.", "two tests fail"]
+        assert live.adapter.shown() == ["running", f"I am continuing on my own: {LINE}.", "two tests fail"]
         (text,) = woken(live)
         assert LINE in text
         assert "\n2 failed\n" in text
@@ -94,7 +94,7 @@ async def test_a_kill_wakes_it_no_second_time(tmp_path: Path, point: Any) -> Non
         await live.quiet()
         shown += live.adapter.shown()
     said = [text.removeprefix("↻ ") for text in shown]  # it may have been shown before
-    assert said == ["running", f"I go on by myself: {LINE}.", "two tests fail"]
+    assert said == ["running", f"I am continuing on my own: {LINE}.", "two tests fail"]
 
 
 async def test_its_words_are_nobodys_and_bind_nobody(tmp_path: Path) -> None:

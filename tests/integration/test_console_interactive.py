@@ -518,7 +518,7 @@ async def test_it_begins_with_how_prompts_are_cached_and_ends_with_what_was_spen
             terminal.types(CTRL_D)
             assert await terminal.left() == 0
     last = (
-        r"“thank you”: 2 messages, [\d,]+ tokens.*?`legato chat` goes on from here\..*?"
-        r"/resume\s+s_\w+ comes back to\s+this\s+session\."
+        r"“thank you”: 2 messages, [\d,]+ tokens.*?`legato chat`\s+to go on from here\..*?"
+        r"/resume\s+s_\w+\s+to\s+come\s+back\s+to\s+this\s+session\."
     )
     assert re.search(last, terminal.text, re.DOTALL)

@@ -32,6 +32,4 @@ async def test_only_what_the_notes_take_the_place_of_is_read_for_them() -> None:
     folded = [said(1, 100), said(2, 30), said(3, 7)]
     sentence = await _price(cast(CommandContext, context), cast(Any, conversation), folded, [said(2, 30)])
     assert models.entry.call_args.args[3].input_tokens == 107 + _ASKED
-    assert (
-        "small would write the notes (its price is not known), and I do not know yet how long it would take" in sentence
-    )
+    assert "small would write the notes. They would cost an unknown amount. I do not know yet how long" in sentence
