@@ -59,7 +59,7 @@ async def _behind(chat: Chat, asked: Asked, before: str) -> Asked:
     found = _ID.fullmatch(before)
     source = replace(asked.source, thread=unquote(found[1])) if found else asked.source
     if found is None or not await chat.desk.histories.known(source, [found[2]]):
-        text = "You have no response with this id: send the whole conversation as `input` instead."
+        text = "You have no response with this id. Send the whole conversation as `input` instead."
         raise invalid("previous_response_id", text, "previous_response_not_found")
     past = [Exchange(name=found[2])]
     return replace(asked, source=source, name=hashed(found[2], asked.name), past=past)
@@ -84,7 +84,7 @@ async def _referred(chat: Chat, item: Mapping[str, Any], at: int, source: Source
                     return {"type": "function_call", "call_id": call["id"], **call["function"]}
     raise invalid(
         f"input[{at}].id",
-        "You have no item with this id: send the item itself instead of a reference.",
+        "You have no item with this id. Send the item itself instead of a reference.",
         "not_found",
     )
 

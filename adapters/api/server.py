@@ -78,7 +78,7 @@ class Server(Struct, kw_only=True):
         except (OSError, OverflowError) as error:
             why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
             raise AdapterError(
-                f"The API cannot listen at {self.host}:{self.port} ({why}): end the program that uses this port, or "
+                f"The API cannot listen at {self.host}:{self.port} ({why}). End the program that uses this port, or "
                 "set another port in adapters.api.port."
             ) from error
         host = f"[{self.host.strip('[]')}]" if ":" in self.host else self.host

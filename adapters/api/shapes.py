@@ -73,7 +73,7 @@ def invalid(param: str | None, text: str, code: str | None = None) -> ApiError:
 
 def no_key() -> ApiError:
     """401."""
-    text = "The key is missing or unknown: send `Authorization: Bearer KEY`. `legato keys add` makes a key."
+    text = "The key is missing or unknown. Send `Authorization: Bearer KEY`. `legato keys add` makes a key."
     return ApiError(401, text, code="invalid_api_key")
 
 
@@ -210,7 +210,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
         """Raise ApiError for a setting that the model does not take (`takes` of `Views`)."""
         for name in sorted(self.terms().wanted - frozenset(takes)):
             param = "response_format" if name == "json_object" else name
-            raise invalid(param, f"The model does not accept this `{param}`: leave it out.", "unsupported_parameter")
+            raise invalid(param, f"The model does not accept this `{param}`. Leave it out.", "unsupported_parameter")
 
     @property
     def is_errand(self) -> bool:

@@ -28,10 +28,10 @@ NO_HEADER: Final = (
 )
 NOT_SIGNED: Final = "The signature in {name} is wrong. Give the sender and this hook the same secret."
 TOO_OLD: Final = (
-    "The time in {name} is more than 5 minutes off this machine's clock: set both clocks, and send the request again."
+    "The time in {name} is more than 5 minutes off this machine's clock. Set both clocks, and send the request again."
 )
 NOT_A_TIME: Final = "{name} must be a time in seconds, such as 1767225600."
-NOT_BEARER: Final = "The secret is missing or wrong: send `Authorization: Bearer SECRET`, with the secret of this hook."
+NOT_BEARER: Final = "The secret is missing or wrong. Send `Authorization: Bearer SECRET`, with the secret of this hook."
 
 
 class Unsigned(Exception):

@@ -473,7 +473,7 @@ class DiscordClient(Client):
         """The seconds to wait after the gateway hung up for a reason."""
         if code in _SHARDS:
             raise AdapterError(
-                f"This bot is in too many servers for {self._connection.shard_count} connections to Discord: set "
+                f"This bot is in too many servers for {self._connection.shard_count} connections to Discord. Set "
                 "adapters.discord.shards to auto."
             )
         if code == _UNKNOWN_TOKEN:

@@ -128,7 +128,7 @@ class SocketMode:
                     self._backoff.reset()
                     self._begun(missed)
                 case "disconnect" if said.get("reason") == "link_disabled":
-                    raise AdapterError(f"Socket Mode is switched off for this app: switch it on at {APPS}.")
+                    raise AdapterError(f"Socket Mode is switched off for this app. Switch it on at {APPS}.")
                 case "disconnect":
                     log.info("slack_reconnects", reason=said.get("reason"))
                     return self.connected_at is not None

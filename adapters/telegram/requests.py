@@ -30,7 +30,7 @@ from gateway.runtime.errors import ConfigError
 log = structlog.get_logger(__name__)
 
 _SOCKS: Final = (
-    "Legato is set to reach Telegram through a SOCKS proxy, which needs one more package: run pip install "
+    "Legato is set to reach Telegram through a SOCKS proxy, which needs one more package. Run pip install "
     "'httpx[socks]'. Or name an http:// proxy in adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
 )
 

@@ -143,7 +143,7 @@ GONE: Final = "This message was undone or compressed, so you cannot send it agai
 NOT_THERE: Final = "This message was undone or compressed, so nothing was copied."
 ANSWERING: Final = "I am still answering. Copy the chat when I have finished."
 FORGOTTEN: Final = "This conversation was deleted, so nothing was sent."
-AWAY: Final = "I cannot store your message right now. It is still in the field: send it again in a moment."
+AWAY: Final = "I cannot store your message right now. It is still in the field. Send it again in a moment."
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -968,7 +968,7 @@ def opened(settings: WebSettings) -> tuple[socket, str]:
     except (OSError, OverflowError) as error:
         why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
         raise AdapterError(
-            f"The page cannot be opened at {host}:{port} ({why}): end the program that uses this port, or set "
+            f"The page cannot be opened at {host}:{port} ({why}). End the program that uses this port, or set "
             "another port in adapters.web.port."
         ) from error
     taken.setblocking(False)

@@ -189,11 +189,11 @@ class PersonTools(Struct, frozen=True, kw_only=True):
     async def _send(self, text: str) -> str:
         to = self.person.chat.address
         if not (text := storable(text).strip()):
-            raise ToolError("`text` is empty: write what to send.")
+            raise ToolError("`text` is empty. Write what to send.")
         waiting = [each for each in (await left(self.shelf.store)).values() if each.address == to]
         if len(waiting) >= _MOST_WAITING:
             raise ToolError(
-                f"{len(waiting)} texts are already waiting for this chat: try again when Legato has sent them."
+                f"{len(waiting)} texts are already waiting for this chat. Try again when Legato has sent them."
             )
         order = Order(
             verb="send",

@@ -50,7 +50,7 @@ async def answering(
     except (OSError, OverflowError) as error:  # the port of a late worker may be beyond the last one
         why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
         raise UserError(
-            f"The monitor cannot listen at {host}:{port} ({why}): end the program that uses this port, or set another "
+            f"The monitor cannot listen at {host}:{port} ({why}). End the program that uses this port, or set another "
             "port in monitor.address."
         ) from error
     try:
@@ -72,7 +72,7 @@ class _Monitor(Struct, frozen=True, kw_only=True):
         if not (self.public or is_loopback(request.host.rpartition(":")[0] or request.host)):
             return web.Response(
                 status=403,
-                text="The address is not a name of this machine: use a name of this machine, such as 127.0.0.1.\n",
+                text="The address does not name this machine. Use a name of this machine, such as 127.0.0.1.\n",
             )
         match request.path:
             case "/healthz":

@@ -64,7 +64,7 @@ class Watchdog(Struct, kw_only=True):
         if is_hopeless(signs):
             log.critical("watchdog_ends_process", kind="writer_still")
             self.supervisor.end(
-                "The store has not finished a write for minutes: this process ends, so that it can be started again."
+                "The store has not finished a write for minutes, so this process ends and can be started again."
             )
 
     def _note(self, found: dict[tuple[Kind, str], Problem]) -> None:

@@ -164,7 +164,7 @@ def add_key(
     ] = False,
     cap: Annotated[
         float | None,
-        typer.Option(metavar="USD", min=0.0, help="Let the key cost at most USD dollars a day."),
+        typer.Option(metavar="USD", min=0.0, help="Let people spend at most USD dollars a day with this key."),
     ] = None,
     person: Annotated[
         str,
@@ -218,7 +218,7 @@ def remove_key(
     async def look(store: Documents) -> str:
         if not await _keys(store).remove(name):
             raise UserError(f"there is no key named {name}; `legato keys list` shows the names")
-        return f"The key {name} is removed. A running gateway refuses the key within ten seconds."
+        return f"The key {name} is removed. A running gateway will refuse the key within ten seconds."
 
     show(ask_store(config, look))
 

@@ -11,14 +11,14 @@ from gateway.store.sqlite.rehearsal import Rehearsal
 def made_text(made: Made) -> str:
     """A line for people, and one for each backup that was deleted."""
     deleted = [f"Deleted: {name}" for name in made.deleted]
-    return "\n".join([f"{made.file} holds the whole store ({made.bytes / 1e6:,.1f} MB).", *deleted])
+    return "\n".join([f"The backup {made.file} holds the whole store ({made.bytes / 1e6:,.1f} MB).", *deleted])
 
 
 def restored_text(restored: Restored) -> str:
     """What is now where."""
     of = f" of {restored.made_at}" if restored.made_at else ""
-    holds = f"{counted(restored.sessions, 'session')}, {counted(restored.messages, 'message')}"
-    lines = [f"{restored.store} is the backup{of}: {holds}."]
+    holds = f"{counted(restored.sessions, 'session')} and {counted(restored.messages, 'message')}"
+    lines = [f"The store {restored.store} is now the backup{of}, with {holds}."]
     if restored.aside:
         lines.append(f"The earlier data is in {restored.aside}. Delete that folder when all is well.")
     return "\n".join(lines)
@@ -31,8 +31,8 @@ def verified_text(found: Verified) -> str:
         lines.append(f"No session was compared: {found.not_compared}")
     else:
         lines.append(
-            f"Of the backup's sessions, the present store holds {found.same} unchanged and {found.changed} changed; "
-            f"{found.gone} are gone."
+            f"Of the sessions in the backup, {found.same} are unchanged in the store, {found.changed} have changed, "
+            f"and {found.gone} are gone."
         )
     return "\n".join([*lines, "The backup is complete and can be restored."])
 
@@ -45,7 +45,7 @@ def is_fit(found: Rehearsal) -> bool:
 def rehearsal_text(found: Rehearsal) -> str:
     """What a start would do."""
     if found.version == found.known:
-        lines = [f"The store is already at this program's version ({found.version}): a start will not change it."]
+        lines = [f"The store already has this program's version ({found.version}), so a start will not change it."]
     else:
         lines = [
             f"The next start would update the store from version {found.version} to {found.known}, in "
@@ -54,7 +54,7 @@ def rehearsal_text(found: Rehearsal) -> str:
             f"{_mb(found.free_bytes)} free.",
         ]
     if found.unindexed:
-        lines.append(f"After that start, Legato rebuilds the search index of {counted(found.unindexed, 'message')}.")
+        lines.append(f"Then Legato will rebuild the search index for {counted(found.unindexed, 'message')}.")
     if found.needed_bytes > found.free_bytes:
         lines.append("THE DISK IS TOO SMALL. Make room first.")
     if is_fit(found):

@@ -306,8 +306,8 @@ async def of_embeddings(embeddings: Embeddings) -> Finding:
         length = await embeddings.probe()
     except (ProviderError, TimeoutError) as error:
         detail = (
-            f"{embeddings.spec.name}: {str(error) or 'it does not answer'} Without this model, searches use words "
-            f"alone."
+            f"{embeddings.spec.name}: {str(error) or 'it does not answer'} Without this model, searches match only "
+            "words."
         )
         return Finding(what="search.embeddings", ok=False, detail=detail)
     return Finding(

@@ -115,7 +115,7 @@ class Desk(Struct, kw_only=True):
         if not all(map(fits, (chosen.name, chosen.address, key))):
             return Tried(
                 ok=False,
-                told="The name, the address or the key has characters that cannot be typed, or is too long.",
+                told="The name, the address or the key contains characters that cannot be typed, or is too long.",
             )
         new = {vendor.key: key} if key and vendor.key else {}
         try:
@@ -238,7 +238,7 @@ class Desk(Struct, kw_only=True):
 
         if self.again is None:
             return Saved(
-                problems=("Another program, such as systemd, started Legato: start Legato again with that program.",)
+                problems=("Another program, such as systemd, started Legato. Restart Legato with that program.",)
             )
         try:
             wanted = (await self._present()).setup.config
@@ -293,7 +293,7 @@ def _refuse_overruled(secrets: Mapping[str, str]) -> None:
     """Raise UserError for a secret that would have no effect: what reads its variable would get the other value."""
     if fixed := [name for name, secret in secrets.items() if os.environ.get(name, secret) != secret]:
         raise UserError(
-            f"{fixed[0]} is set in the environment that Legato was started in, which wins over .env: change the "
+            f"{fixed[0]} is set in the environment that Legato was started in, and overrides .env. Change the "
             "variable there."
         )
 

@@ -192,7 +192,7 @@ class Present(Struct, frozen=True, kw_only=True):
             elif is_for_a_server((*where, "")):
                 draft.settings[where] = self._for_a_server(where, text, was, draft.secrets)
             elif any(each in text and each in was for each in _NOT_SHOWN):
-                raise UserError(f"{dotted(where)} is shown only in part. Write the whole value.")
+                raise UserError(f"{dotted(where)} is shown only in part. Type the whole value.")
             else:
                 draft.settings[where] = self._merged(where, text, was, kind) if text else REMOVED
         return draft
@@ -252,7 +252,7 @@ def _read(where: KeyPath, kind: Any, text: str) -> Any:
     with suppress(yaml.YAMLError):  # of names with commas, one of them a star
         is_nested = "*" in text and isinstance(value, dict | list)
         if is_nested and any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text)):
-            raise UserError(f"{dotted(where)} holds YAML aliases (*name): write out what the aliases stand for.")
+            raise UserError(f"{dotted(where)} holds YAML aliases (*name). Write out what the aliases stand for.")
     return value
 
 

@@ -250,9 +250,9 @@ def shown_progress(form: str, path: Path) -> Iterator[Tell]:
 
 def report_text(report: ImportReport) -> str:
     """The result to be read."""
-    verb = "would come" if report.dry_run else "came"
+    verb = "would import" if report.dry_run else "imported"
     lines = [
-        f"{counted(report.sessions, 'conversation')} {verb} with {counted(report.messages, 'message')}, "
+        f"Legato {verb} {counted(report.sessions, 'conversation')} with {counted(report.messages, 'message')} "
         f"for {report.owner}."
     ]
     if report.grown:

@@ -125,7 +125,7 @@ def _write_secrets(path: Path, secrets: Mapping[str, str]) -> None:
         with suppress(FileNotFoundError):
             path.chmod(0o600)
     except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}); nothing has changed.") from error
+        raise UserError(f"Legato cannot write {path} ({error.strerror}). Nothing has changed.") from error
     put(path, text)
 
 
@@ -173,7 +173,7 @@ def _chosen(talk: Dialogue, question: str, usual: str, read: Callable[[str], T])
             return read(talk.ask(question, usual).strip())
         except UserError as error:
             talk.tell(str(error))
-    raise UserError("None of the answers could be used, so nothing was written.")
+    raise UserError("Legato could use none of the answers, so it wrote nothing.")
 
 
 def _plugin(name: str) -> ProviderPlugin:
@@ -300,7 +300,7 @@ def _ask_platform(
     if all(known.get(each) for each in tokens):
         draft.settings[f"adapters.{platform.name}.enabled"] = True
     else:
-        talk.tell(f"{platform.title} stays off until it has {' and '.join(tokens)}.")
+        talk.tell(f"{platform.title} stays off until you set {' and '.join(tokens)}.")
 
 
 def _usable(platform: Platform, name: str, said: str) -> str:
@@ -330,7 +330,7 @@ def _ask_people(talk: Dialogue, draft: SetupChanges, config: Config) -> None:
     example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if tokens_of(each)), "")
     present = ", ".join(config.access.allow)
     talk.tell("Nobody else can use the bot until you let them in. Anyone who writes to it gets a code to show you.")
-    said = talk.ask(f"Who may talk, such as {example}, several with commas (- for nobody yet)", present or "-")
+    said = talk.ask(f"Who may talk to the bot, such as {example} (commas between several, - for none)", present or "-")
     allowed = [each.strip() for each in said.split(",") if each.strip() not in ("", "-")]
     if allowed != list(config.access.allow):
         draft.settings["access.allow"] = allowed

@@ -309,7 +309,7 @@ def init(
             metavar="PLATFORM:PERSON", help="Let this person talk to the bot. Repeat the option for more people."
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; use only flags and variables.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing. Use only flags and variables.")] = False,
     config: ConfigOption = None,
 ) -> None:
     """Set Legato up by answering a few questions.
@@ -740,7 +740,7 @@ def _upgrade_program(yes: bool, config: Path | None) -> None:
     if not made.commands:
         return
     if not yes and not sys.stdin.isatty():
-        fail("Nothing was changed, because nobody is here to say yes. With --yes, these commands run immediately.")
+        fail("Nothing has changed, because nobody is here to say yes. Add --yes to run these commands anyway.")
     if not yes:
         typer.confirm("Run this?", abort=True, err=True)
     if trouble := upgrading.carry_out(made, ("--config", str(config)) if config else ()):
@@ -859,7 +859,7 @@ def purge(
 
 @sessions_app.command("list")
 def sessions_list(
-    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="How many at most.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Print at most this many.")] = 50,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -891,7 +891,7 @@ def sessions_lineage(session_id: SessionArgument, as_json: JsonOption = False, c
 @sessions_app.command("search")
 def sessions_search(
     words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Look for these words.")],
-    limit: Annotated[int, typer.Option(min=1, max=1_000, metavar="N", help="How many at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, metavar="N", help="Print at most this many.")] = 20,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:

@@ -213,7 +213,7 @@ def give(path: Path | None, orders: list[Order]) -> str:
     if said := guarded(run, settings):
         return said
     ask_store(path, lambda store: leave(store, orders))
-    return "The running gateway carries the change out within ten seconds."
+    return "The running gateway makes the change within ten seconds."
 
 
 # -- options that many commands share ------------------------------------------------------------------

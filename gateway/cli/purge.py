@@ -26,7 +26,7 @@ from gateway.store.records import Erasure, Talk
 from gateway.store.sqlite import SqliteStore
 
 _ENGINE = (
-    "The context engine {engine} may keep a copy that Legato cannot reach: look into {folder}, or ask the "
+    "The context engine {engine} may keep a copy that Legato cannot reach. Look into {folder}, or ask the "
     "people who made that engine."
 )
 _PAGE = 500  # sessions looked up at once
@@ -45,7 +45,7 @@ def person_named(text: str) -> tuple[str, str]:
     """PLATFORM:USER. Raises UserError."""
     platform, colon, user = text.partition(":")
     if not (platform and colon and user):
-        raise UserError(f"{text!r} does not name a person: write PLATFORM:USER, as `legato access list` does.")
+        raise UserError(f"{text!r} does not name a person. Write PLATFORM:USER, as `legato access list` does.")
     return platform, user
 
 
@@ -54,7 +54,7 @@ def key_named(text: str) -> SessionKey:
     try:
         return SessionKey.parse(text)
     except ValueError:
-        raise UserError(f"{text!r} is not a key; `legato sessions list` prints the keys.") from None
+        raise UserError(f"{text!r} is not the key of a conversation. `legato sessions list` prints the keys.") from None
 
 
 async def talks_of(store: Store, purge: Purge) -> list[Talk]:

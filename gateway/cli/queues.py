@@ -21,7 +21,7 @@ Row = dict[str, Any]
 AllOption = Annotated[bool, typer.Option("--all", help="List the messages that were shown, too.")]
 LimitOption = Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="List at most N messages.")]
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Give the ids as `list` prints them.")]
-ChatOption = Annotated[str | None, typer.Option(metavar="PLATFORM:CHAT", help="Take all messages of this chat.")]
+ChatOption = Annotated[str | None, typer.Option(metavar="PLATFORM:CHAT", help="Select all messages in this chat.")]
 AgeOption = Annotated[
     float | None, typer.Option(min=0, metavar="HOURS", help="Select all messages that are more than HOURS old.")
 ]

@@ -123,7 +123,7 @@ def _refuse_secret(shape: Shape, path: KeyPath, provider: str) -> None:
     if shape.is_secret(path):
         vendor = providers()[provider].vendor if path == ("model", "api_key") else None
         variable = (vendor and vendor.key) or shape.variable(path)
-        raise UserError(f"Keys and tokens do not belong in {FILE}: put {variable}=… into the file .env next to it.")
+        raise UserError(f"Keys and tokens do not belong in {FILE}. Put {variable}=… into the file .env next to it.")
 
 
 def put(path: Path, text: str, check: Callable[[Path], None] | None = None, newline: str = "\n") -> None:
@@ -146,4 +146,4 @@ def put(path: Path, text: str, check: Callable[[Path], None] | None = None, newl
         finally:
             tried.unlink(missing_ok=True)
     except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}); nothing has changed.") from error
+        raise UserError(f"Legato cannot write {path} ({error.strerror}). Nothing has changed.") from error

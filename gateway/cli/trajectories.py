@@ -44,7 +44,7 @@ def compress(
     concurrency: Annotated[
         int, typer.Option(min=1, max=256, metavar="N", help="Compress N trajectories at the same time.")
     ] = 8,
-    notice: Annotated[bool, typer.Option(help="Say in the system turn that turns were condensed.")] = False,
+    notice: Annotated[bool, typer.Option(help="Note in the system turn that other turns were condensed.")] = False,
     config: ConfigOption = None,
 ) -> None:
     """Shorten trajectories to a length.

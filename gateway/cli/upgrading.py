@@ -122,8 +122,7 @@ def carry_out(made: Plan, options: Sequence[str]) -> str:
     for command in made.commands:
         if _status(command):
             return (
-                f"This command did not work: {shlex.join(command)}. No later command was run, and the store is "
-                "unchanged."
+                f"This command failed: {shlex.join(command)}. Legato ran no later command, and the store is unchanged."
             )
     if _status((sys.executable, "-m", "gateway", "upgrade", "--store", *options)):
         return "The program is upgraded. The next start upgrades the store."

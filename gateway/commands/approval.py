@@ -53,7 +53,7 @@ async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
     which, _, last = ctx.argument.strip().lower().rpartition(" ")
     lasts: Lasts = "session" if last == "session" else "always" if last == "always" else "once"
     if lasts != "once" and verdict == "approved" and not any(each.deed for each in there):
-        raise UserError("You can only allow this once, not for the future: send /approve.")
+        raise UserError("You can only allow this once, not for the future. Send /approve.")
     chosen = _chosen(which if lasts != "once" else f"{which} {last}".strip(), there, name, ctx.inbound.source.user)
     if unread := [each for each in chosen if approvals.came_before(ctx.inbound, each)]:
         raise UserError(_TOO_NEW.format(questions=listed(unread)))

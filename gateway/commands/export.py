@@ -22,7 +22,7 @@ _SHOWN: Final = 12_000  # characters of an export that a platform without files 
 _USAGE: Final = (
     "/export gives you this conversation as Markdown, and /export jsonl gives it as JSON lines for programs."
 )
-_EMPTY: Final = "There is nothing to export yet; send a message first."
+_EMPTY: Final = "There is nothing to export yet. Send a message first."
 
 
 @command("export [jsonl]", "Sessions", "this conversation as a file", bypass=True, elsewhere=("download", "save"))

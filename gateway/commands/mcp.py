@@ -122,7 +122,7 @@ def arguments_in(prompt: PromptFacts, said: str) -> dict[str, str]:
         given.setdefault(names[0], loose)
     if missing := [name for name, must in prompt.arguments if must and not given.get(name)]:
         raise UserError(
-            f"This prompt needs {', '.join(missing)}: write {' '.join(f'{each}=…' for each in missing)} after the "
+            f"This prompt needs {', '.join(missing)}. Write {' '.join(f'{each}=…' for each in missing)} after the "
             "command."
         )
     return {name: value for name, value in given.items() if value}

@@ -134,7 +134,7 @@ async def branch(ctx: CommandContext) -> str:
     if await ctx.opened_before() is None:
         present = await ctx.present()
         if present is None or present.message_count == 0:
-            raise UserError("There is nothing to copy yet; send a message first.")
+            raise UserError("There is nothing to copy yet. Send a message first.")
         await ctx.switch(
             present, present, await ctx.messages(present), "switched", shown_in_a_list(ctx.argument) or None
         )
@@ -164,7 +164,7 @@ async def title(ctx: CommandContext) -> str:
     """Name the present session."""
     present = await ctx.present()
     if present is None:
-        raise UserError("There is no session to name yet; send a message first.")
+        raise UserError("There is no session to name yet. Send a message first.")
     name = shown_in_a_list(ctx.argument)
     if not name and not present.title and not present.message_count:
         return "This session has no name yet. /title <name> gives it a name."

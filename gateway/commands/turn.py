@@ -65,7 +65,7 @@ async def retry(ctx: CommandContext) -> Answer:
     messages = await ctx.messages(present)
     requests = last_requests(messages, 1)
     if present is None or not requests:
-        raise UserError("There is nothing to retry yet; send a message first.")
+        raise UserError("There is nothing to retry yet. Send a message first.")
     cut = requests[-1]
     if is_shared(ctx.key, ctx.inbound.source) and not is_by(messages[cut], ctx.inbound.source):
         raise UserError(_NOT_YOURS)  # their words would stand under another name, and be another's to forget
@@ -90,7 +90,7 @@ async def last(ctx: CommandContext) -> Answer:
     settled = {row.edits for row in here}  # a question is edited once it is answered
     rows = [row for row in here if row.key == ctx.key and _is_of_answer(row) and row.id not in settled]
     if not rows:
-        raise UserError("I have not answered here yet; send a message first.")
+        raise UserError("I have not answered here yet. Send a message first.")
     event = ctx.inbound.event_id
     return Answer(
         text="",
@@ -138,7 +138,7 @@ async def go_on(ctx: CommandContext) -> Answer:
     """Ask for the rest of an answer that was cut off. The words of the request stay in the conversation, because no API
     continues an answer by itself."""
     if not any(message["role"] == "assistant" for message in await ctx.messages(await ctx.present())):
-        raise UserError("There is no answer to continue yet; send a message first.")
+        raise UserError("There is no answer to continue yet. Send a message first.")
     return Answer(then=GO_ON)
 
 

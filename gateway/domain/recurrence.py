@@ -162,13 +162,13 @@ class Recurrence(Struct, frozen=True, kw_only=True):
         numbered = any(len(day) > 2 for day in self.weekdays)
         by_day = self.weekdays or self.month_days
         if self.unit in _SECONDS and (by_day or self.months or self.hours or self.minutes or self.places):
-            yield "HOURLY and MINUTELY take no BY… part: use FREQ=DAILY or WEEKLY with BYHOUR and BYMINUTE."
+            yield "HOURLY and MINUTELY take no BY… part. Use FREQ=DAILY or WEEKLY with BYHOUR and BYMINUTE."
         if self.times and self.until:
             yield "A rule ends by COUNT or by UNTIL, not by both."
         if not monthly and (self.month_days or self.places or numbered):
             yield "BYMONTHDAY, BYSETPOS and numbered days such as 1MO need FREQ=MONTHLY or FREQ=YEARLY."
         if self.unit == "day" and self.weekdays:
-            yield "FREQ=DAILY takes no BYDAY with INTERVAL or BYMONTH: use FREQ=WEEKLY."
+            yield "FREQ=DAILY takes no BYDAY with INTERVAL or BYMONTH. Use FREQ=WEEKLY."
         if self.unit == "year" and by_day and not self.months:
             yield "FREQ=YEARLY needs BYMONTH with its days."
         if self.unit == "week" and self.months and self.interval > 1:

@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 LOOK_EVERY: Final = 10.0  # seconds: for as long as a process may remember the guest book
 
 WELCOME = (
-    "You have been let in: write to me whenever you like. I have not read your earlier messages, so please send them "
+    "You have been let in. Write to me whenever you like. I have not read your earlier messages, so please send them "
     "again. /help lists what else I can do."
 )
 

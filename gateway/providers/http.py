@@ -153,7 +153,7 @@ def transport_error(error: BaseException, redact: Callable[[str], str] = str) ->
     """Return the gateway's error for a failure below HTTP: ProviderUnavailable, or ProviderRejected where the address
     is wrong and trying again is pointless. The detail in the text is redacted."""
     if isinstance(error, _BAD_ADDRESS):
-        return ProviderRejected(f"The model's address cannot be used ({_detail(error, redact)}); check model.base_url.")
+        return ProviderRejected(f"The model's address cannot be used ({_detail(error, redact)}). Check model.base_url.")
     if isinstance(error, httpx.TooManyRedirects):
         return ProviderRejected("The model's address redirects in circles. Check model.base_url.")
     if _timed_out(error):
@@ -161,7 +161,7 @@ def transport_error(error: BaseException, redact: Callable[[str], str] = str) ->
         return ProviderUnavailable("The model did not answer in time. Try again.", timed_out=True, billable=asked)
     if isinstance(error, _UNREADABLE):
         return ProviderUnavailable(
-            f"The model's answer was not readable ({_detail(error, redact)}); try again.", malformed=True
+            f"The model's answer was not readable ({_detail(error, redact)}). Try again.", malformed=True
         )
     if isinstance(error.__cause__, aiohttp.ClientPayloadError):
         return ProviderUnavailable("The connection to the model broke in the middle of its answer. Try again later.")
@@ -173,7 +173,7 @@ def transport_error(error: BaseException, redact: Callable[[str], str] = str) ->
             f"The model cannot be reached ({cause}). Try again later, or check that the model's server runs at "
             "model.base_url."
         )
-    return ProviderUnavailable(f"The model cannot be reached ({cause}); try again later.")
+    return ProviderUnavailable(f"The model cannot be reached ({cause}). Try again later.")
 
 
 def _timed_out(error: BaseException) -> bool:

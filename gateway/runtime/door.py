@@ -100,7 +100,7 @@ class Door:
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise AdapterError(
-                f"Legato cannot listen at {host}:{port} ({why}): free that port, or set another in {section}."
+                f"Legato cannot listen at {host}:{port} ({why}). Free that port, or set another in {section}."
             ) from error
         log.info("listens", server=self._name, host=host, port=port)
         begun()

@@ -81,7 +81,7 @@ def _opened(file: Path) -> TextIO:
     try:
         stream = open(file, "a", encoding="utf-8", buffering=1, opener=private)  # noqa: SIM115
     except OSError as error:
-        raise UserError(f"{file} cannot be written ({error.strerror}): check its owner and its permissions.") from error
+        raise UserError(f"{file} cannot be written ({error.strerror}). Check its owner and its permissions.") from error
     leave_to_owner(file.parent, stream.fileno())
     return stream
 

@@ -210,13 +210,13 @@ def _read(most: float) -> tiktoken.Encoding:
     try:
         with (files("gateway.runtime") / "vocabulary" / "o200k_base.tiktoken").open("rb") as lines:
             if hashlib.file_digest(lines, "sha256").hexdigest() != VOCABULARY_SHA256:  # type: ignore[arg-type]
-                raise ConfigError(["The token vocabulary is damaged (its checksum differs): reinstall legato."])
+                raise ConfigError(["The token vocabulary is damaged (its checksum differs). Reinstall legato."])
             lines.seek(0)  # they are in the order of the ranks, which stand behind the tokens
             while len(ranks) < most and (some := lines.readlines(_AT_ONCE)):
                 tokens = map(binascii.a2b_base64, b"".join(some).split()[::2])
                 ranks.update(zip(tokens, count(len(ranks)), strict=False))
     except OSError as error:
-        raise ConfigError([f"The token vocabulary cannot be read ({error.strerror}): reinstall legato."]) from error
+        raise ConfigError([f"The token vocabulary cannot be read ({error.strerror}). Reinstall legato."]) from error
     encoding = tiktoken.Encoding("o200k_base", pat_str=_WORDS, mergeable_ranks=ranks, special_tokens={})
     # The encoder has made its own table by now; what asks for this one is not used here.
     ranks.clear()

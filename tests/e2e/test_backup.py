@@ -168,7 +168,7 @@ def test_two_files_of_settings_are_both_in_it_and_it_can_be_unpacked(filled: Pat
 
 
 def test_a_backup_replaces_no_file(filled: Path) -> None:
-    assert legato("backup", "copy.db").stdout.startswith("copy.db holds the whole store (")
+    assert legato("backup", "copy.db").stdout.startswith("The backup copy.db holds the whole store (")
     for name in ("copy.db", "copy.tar"):
         (filled / "copy.tar").touch()
         before = (filled / name).read_bytes()
@@ -182,7 +182,7 @@ def test_a_backup_replaces_no_file(filled: Path) -> None:
 def test_without_a_store_there_is_no_backup(home: Path, target: str) -> None:
     failed = legato("backup", target)
     assert failed.exit_code == 1
-    assert "There is no store at legato.db yet" in failed.stderr or "nowhere" in failed.stderr
+    assert "There is no store at legato.db" in failed.stderr or "nowhere" in failed.stderr
     assert not (home / target).exists()
 
 
@@ -190,7 +190,7 @@ def test_without_a_store_there_is_no_backup(home: Path, target: str) -> None:
 def test_a_folder_that_is_not_there_is_named(filled: Path, name: str) -> None:
     failed = legato("backup", f"nowhere/{name}")
     assert failed.exit_code == 1
-    said = f"nowhere/{name} cannot be written (No such file or directory): check that its folder exists"
+    said = f"nowhere/{name} cannot be written (No such file or directory). Check that its folder exists"
     assert said in failed.stderr
 
 
@@ -337,7 +337,7 @@ def test_a_store_in_use_is_not_replaced(filled: Path) -> None:
     failed = legato("restore", file)
     lock.release()
     assert failed.exit_code == 1
-    assert "is in use by process" in failed.stderr
+    assert "is using" in failed.stderr
     assert (filled / "legato.db").read_bytes() == before
 
 
@@ -366,13 +366,13 @@ def spoilt(file: Path, way: str) -> Path:
 @pytest.mark.parametrize(
     ("way", "said"),
     [
-        ("cut", "is damaged|is not whole"),
-        ("cut at its end", "is not whole: its end is missing"),
+        ("cut", "is damaged|is incomplete"),
+        ("cut at its end", "is incomplete, because its end is missing"),
         ("changed", "home/history in it differs from what was backed up"),
-        ("foreign", "is damaged, or not a Legato backup"),
-        ("empty", "is damaged, or not a Legato backup|is not whole"),
-        ("climbing", "is not a Legato backup: a file in it is named"),
-        ("other", "is not whole: its end is missing"),
+        ("foreign", "is damaged, or is not a Legato backup"),
+        ("empty", "is damaged, or is not a Legato backup|is incomplete"),
+        ("climbing", "is not a Legato backup, because it contains a file named"),
+        ("other", "is incomplete, because its end is missing"),
     ],
 )
 @pytest.mark.parametrize("command", [("restore",), ("backup", "--verify")])
@@ -408,7 +408,7 @@ def test_a_disk_without_room_to_unpack_is_one_line(
     monkeypatch.setattr("gateway.app.backup.restoring.unpack", full)
     failed = legato(*command, file)
     assert (failed.exit_code, len(failed.stderr.splitlines())) == (1, 1)
-    assert "cannot be unpacked in" in failed.stderr
+    assert "Legato cannot unpack" in failed.stderr
     assert "(No space left on device). Nothing has changed" in failed.stderr
     assert names(filled) in (there, sorted([*there, "legato.db.lock"]))
 

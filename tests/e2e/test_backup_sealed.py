@@ -77,7 +77,7 @@ def test_only_the_key_opens_it(home: Path, keys: list[tuple[str, Path]]) -> None
     content = (home / row["file"]).read_bytes()
     assert content.startswith(b"age-encryption.org/v1")
     assert b"what I typed" not in content
-    assert "is encrypted: name the file that holds its key, with --identity" in legato("restore", row["file"]).stderr
+    assert "is encrypted. Name the file that holds its key, with --identity" in legato("restore", row["file"]).stderr
     wrong = legato("restore", row["file"], "--identity", str(other))
     assert (wrong.exit_code, len(wrong.stderr.splitlines())) == (1, 1)
     assert "age failed: no identity matched any of the recipients." in wrong.stderr
@@ -114,7 +114,7 @@ def test_without_the_program_it_says_what_to_install(home: Path, monkeypatch: py
     monkeypatch.setenv("PATH", str(home))
     configure(home, recipient="age1x")
     failed = legato("backup", "one.tar.age")
-    assert "backup.recipient needs the program `age`: install the package `age`" in failed.stderr
+    assert "backup.recipient needs the program `age`. Install the package `age`" in failed.stderr
     (home / "some.age").write_bytes(b"age-encryption.org/v1\n")
     failed = legato("restore", "some.age", "--identity", "key")
     assert "an encrypted backup needs the program `age`" in failed.stderr

@@ -26,7 +26,7 @@ class Filing(FakeAdapter):
 async def test_a_conversation_is_exported_as_markdown_with_what_was_compressed(tmp_path: Path) -> None:
     adapter = Filing()
     async with running(tmp_path, adapter=adapter, engine=lambda: RecordingEngine([])) as live:
-        assert await live.ask("/export") == "There is nothing to export yet; send a message first."
+        assert await live.ask("/export") == "There is nothing to export yet. Send a message first."
         await live.ask("Plan a trip to the coast")
         await live.ask("/compress")
         await live.ask("and by train?")

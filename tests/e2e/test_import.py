@@ -267,7 +267,9 @@ async def test_as_a_person_types_it(tmp_path: Path) -> None:
     )
     status, out, err = await legato(tmp_path, "import", "jsonl", str(file), "--dry-run")
     assert (status, err) == (0, "")
-    assert out.startswith("1 conversation would come with 2 messages, for console:local.\nLeft out:\n        1  instr")
+    assert out.startswith(
+        "Legato would import 1 conversation with 2 messages for console:local.\nLeft out:\n        1  instr"
+    )
     assert not (tmp_path / "legato.db").exists()
     status, out, _ = await legato(tmp_path, "import", "jsonl", str(file))
     assert "/recall finds what was said in the imported" in out
@@ -279,9 +281,9 @@ async def test_as_a_person_types_it(tmp_path: Path) -> None:
             "Legato cannot read the format 'word'; choose one of hermes, chatgpt, claude, openwebui, jsonl",
         ),
         (["jsonl", "none"], "There is no file none."),
-        (["hermes", str(file)], "name hermes-agent's state.db"),
+        (["hermes", str(file)], "Name hermes-agent's state.db"),
         (["claude", str(file)], f"looks like a file of JSON lines with messages, so try: legato import jsonl {file}"),
-        (["jsonl", str(foreign)], "holds no conversation: it is not a file of JSON lines with messages."),
+        (["jsonl", str(foreign)], "contains no conversation, so it is not a file of JSON lines with messages."),
     ):
         status, out, err = await legato(tmp_path, "import", *arguments)
         assert (status != 0, out, told in err) == (True, "", True), err
@@ -292,7 +294,7 @@ async def test_beside_a_gateway_on_a_file_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("store: {url: 'sqlite:///legato.db'}\n", encoding="utf-8")
     async with running(tmp_path, config=config_in(tmp_path)):
         status, _, err = await legato(tmp_path, "import", "jsonl", str(file))
-        assert (status, "uses legato.db: stop it first" in err) == (1, True), err
+        assert (status, "uses legato.db. Stop it first" in err) == (1, True), err
         status, out, _ = await legato(tmp_path, "import", "jsonl", str(file), "--dry-run")
         assert (status, "1 conversation would come" in out) == (0, True)
 
@@ -301,7 +303,7 @@ def test_the_report_names_what_was_left_out() -> None:
     report = ImportReport(owner=ME, sessions=2, messages=9, known=1, grown=1, left_out={"thoughts of the model": 1_234})
     text = report_text(report)
     for part in (
-        "2 conversations came with 9 messages",
+        "Legato imported 2 conversations with 9 messages",
         "1 conversation had grown or changed",
         "1 conversation had been imported before",
         "1,234  th",

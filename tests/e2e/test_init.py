@@ -134,7 +134,7 @@ def test_a_search_is_chosen_with_its_key_and_given_up(tmp_path: Path, monkeypatc
 def test_who_never_gives_a_usable_answer_is_told_and_nothing_is_written(tmp_path: Path) -> None:
     setup, known = set_up_in(tmp_path)
     talk, _ = talking(*["nobody"] * 5)
-    with pytest.raises(UserError, match="nothing was written"):
+    with pytest.raises(UserError, match="wrote nothing"):
         by_answers(talk, setup, known, run)
     assert list(tmp_path.iterdir()) == []
 
@@ -247,9 +247,9 @@ def test_a_file_that_cannot_be_replaced_is_told_and_kept(tmp_path: Path, monkeyp
         raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
 
     monkeypatch.setattr(Path, "replace", busy)
-    with pytest.raises(UserError, match=r"config\.yaml cannot be written \(Device or resource busy\)"):
+    with pytest.raises(UserError, match=r"cannot write .*config\.yaml \(Device or resource busy\)"):
         settings.change(setup, known, {"log.level": "debug"})
-    with pytest.raises(UserError, match=r"\.env cannot be written"):
+    with pytest.raises(UserError, match=r"cannot write .*\.env"):
         write(init.SetupChanges(secrets={"GROQ_API_KEY": "new"}), setup, known)
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {
         "config.yaml": "log: {level: info}\n",

@@ -20,7 +20,7 @@ from tests.support.waiting import eventually
 async def test_all_parts_of_the_last_answer_are_shown_again(tmp_path: Path) -> None:
     adapter = FakeAdapter(limits=Limits(trusted=True, text_units=60))
     async with running(tmp_path, adapter=adapter) as live:
-        assert await live.ask("/last") == "I have not answered here yet; send a message first."
+        assert await live.ask("/last") == "I have not answered here yet. Send a message first."
         words = " ".join(f"word{number}" for number in range(20))
         for said in (words, "/last", "/last"):
             await live.ask("/version")

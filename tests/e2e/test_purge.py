@@ -156,7 +156,7 @@ def test_what_is_over_and_old_goes(life: Path, monkeypatch: pytest.MonkeyPatch) 
         ([], "say what to purge"),
         (["--person", "a:b", "--key", "fake/chat=c"], "say what to purge"),
         (["--person", "nobody"], "does not name a person"),
-        (["--key", "nothing"], "is not a key"),
+        (["--key", "nothing"], "is not the key"),
     ],
 )
 def test_what_is_not_said_well_is_refused(life: Path, arguments: list[str], sentence: str) -> None:

@@ -164,7 +164,7 @@ def test_what_cannot_be_sent_is_refused_with_a_reason(
 def test_without_a_store_nothing_is_said_to_be_sent(home: Path) -> None:
     refused = legato("send", "telegram:1", "x")
     assert (refused.exit_code, refused.stdout) == (1, "")
-    assert "There is no store at legato.db yet" in refused.stderr
+    assert "There is no store at legato.db" in refused.stderr
 
 
 def test_a_chat_that_its_platform_cannot_have_is_refused() -> None:

@@ -409,4 +409,4 @@ async def test_it_says_that_socket_mode_is_switched_off(
     async with on_slack(tmp_path, slack, anna) as bot:
         await slack.delivery.goodbye("link_disabled")
         await bot.until_ended()
-    assert "Socket Mode is switched off for this app: switch it on at https://" in capsys.readouterr().out
+    assert "Socket Mode is switched off for this app. Switch it on at https://" in capsys.readouterr().out

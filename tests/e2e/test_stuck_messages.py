@@ -99,7 +99,7 @@ async def test_a_gateway_that_runs_carries_it_out(home: Path) -> None:
         await live.quiet()
         (row,) = json.loads((await legato("outbox", "--json")).stdout)
         done = await legato("outbox", "retry", row["id"])
-        assert done.stderr == "The running gateway carries the change out within ten seconds.\n", done.stderr
+        assert done.stderr == "The running gateway makes the change within ten seconds.\n", done.stderr
         await live.gateway.upkeep.orders.look()
         await adapter.until(lambda: "echo: say it" in adapter.shown())
         await live.gateway.upkeep.orders.look()

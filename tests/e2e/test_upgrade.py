@@ -20,7 +20,7 @@ async def test_it_says_what_it_would_do_and_does_it_after_a_yes(tmp_path: Path) 
     status, out, err = await legato(tmp_path, "upgrade", PATH=path)
     assert status == 1
     assert f"runs from the clone {ROOT}. An upgrade runs:\n  git -C" in out
-    assert "Nothing was changed" in err
+    assert "Nothing has changed" in err
     assert not (tmp_path / "ran").exists()
 
     status, out, err = await legato(tmp_path, "upgrade", "--yes", PATH=path)
@@ -34,4 +34,4 @@ async def test_it_says_what_it_would_do_and_does_it_after_a_yes(tmp_path: Path) 
     (tools / "git").write_text("#!/bin/sh\nexit 1\n")
     status, out, err = await legato(tmp_path, "upgrade", "--yes", PATH=path)
     assert status == 1
-    assert "This command did not work: git -C" in err
+    assert "This command failed: git -C" in err

@@ -159,7 +159,7 @@ async def test_a_write_that_never_ends_ends_the_process(tmp_path: Path, clock: M
         await clock.advance(100.0)
         await live.gateway.look()
         assert ended == [
-            "The store has not finished a write for minutes: this process ends, so that it can be started again."
+            "The store has not finished a write for minutes, so this process ends and can be started again."
         ]
         go.set()
 

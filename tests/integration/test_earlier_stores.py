@@ -304,7 +304,7 @@ def test_what_a_server_holds_needs_room_for_a_while(tmp_path: Path, monkeypatch:
             connection.pragma("max_page_count", connection.pragma("page_count") + 40)
             filled.put(notes)
 
-    with pytest.raises(StoreUnavailable, match="is full: free some space"):
+    with pytest.raises(StoreUnavailable, match=r"is full\. Free some space"):
         fill()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     with pytest.raises(StoreUnavailable, match="or set TMPDIR to another folder"), scratch():

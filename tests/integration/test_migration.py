@@ -228,7 +228,7 @@ async def test_half_a_migration_is_no_store_and_is_done_again(places: Places, th
     await before.aclose()
     await killed(source, target, page)
     places.forget_migrations()
-    with pytest.raises(StoreUnavailable, match=r"half of a migration from .*: run `legato migrate` again"):
+    with pytest.raises(StoreUnavailable, match=r"half of a migration from .*\. Run `legato migrate` again"):
         await places.open(target)
     with pytest.raises(StoreUnavailable, match="half of a migration"):
         await move(target, places.sqlite("c.db"))

@@ -72,7 +72,7 @@ async def test_keys_of_another_program_are_left_alone(places: Places, redis_serv
 async def test_a_store_in_use_is_not_moved(places: Places, place: str) -> None:
     source = await places.filled(places.sqlite("a.db") if place == "sqlite" else places.redis[0])
     running = await places.open(source)
-    who = r"in use by process \d+: stop it" if place == "sqlite" else r"A gateway uses .* on 127\.0\.0\.1: stop every"
+    who = r"in use by process \d+\. Stop it" if place == "sqlite" else r"A gateway uses .* on 127\.0\.0\.1\. Stop every"
     with pytest.raises(StoreLocked, match=who):
         await move(source, places.redis[1])
     await running.aclose()
@@ -239,7 +239,7 @@ async def test_the_program_says_what_it_did_and_what_to_do_next(places: Places) 
 async def test_the_program_fails_in_one_sentence_and_tells_no_password(places: Places) -> None:
     status, out, errors = await program("sqlite:///nowhere/a.db", places.redis[0])
     assert (status, out) == (1, "")
-    assert errors == "legato: There is no store at nowhere/a.db: check the address.\n"
+    assert errors == "legato: There is no store at nowhere/a.db. Check the address.\n"
     source = await places.filled(places.sqlite("a.db"))
     wrong = places.redis[0].replace("redis://", "redis://:geheim%21wort@")
     status, _, errors = await program(source, wrong)

@@ -240,7 +240,7 @@ async def test_a_secret_that_the_environment_overrules_is_refused(
         await desk.save("", "", said, dict.fromkeys(said, ""), owner=False),
         await desk.save_model((await desk.seen()).model, "mine", owner=True),
     ]
-    assert all("wins over .env" in each.problems[0] for each in told)
+    assert all("overrides .env" in each.problems[0] for each in told)
     assert (tmp_path / "config.yaml").read_text() == text
 
 

@@ -473,7 +473,7 @@ async def test_damage_that_a_gateway_meets_ends_it_and_whoever_looks_on_is_only_
 @pytest.mark.parametrize("read_only", [True, False])
 async def test_what_is_no_file_is_told(make: Opener, path: Path, read_only: bool) -> None:
     os.mkfifo(path)
-    with pytest.raises(StoreUnavailable, match="is no file: move it away"):
+    with pytest.raises(StoreUnavailable, match=r"is not a file\. Move it away"):
         await make(read_only=read_only).open()
 
 
@@ -555,7 +555,7 @@ async def test_a_full_disk_is_told_and_survived(store: SqliteStore) -> None:
     claim, session = await in_session(store)
     await limit_pages(store, 2)
     big = step(user("x" * 100_000, tokens=1))
-    with pytest.raises(StoreUnavailable, match="is full: free some space"):
+    with pytest.raises(StoreUnavailable, match=r"is full\. Free some space"):
         await store.finish_turn(claim.lease, session.ref, claim.item, big, "answered", [outbound("o1")])
     assert await transcript(store, "s1") == []
     assert await store.outbox(None, 9) == []
@@ -771,7 +771,7 @@ async def test_the_lock_follows_no_link(tmp_path: Path, clock: ManualClock) -> N
     precious = tmp_path / "precious"
     precious.write_text("words")
     (tmp_path / "legato.db.lock").symlink_to(precious)
-    with pytest.raises(StoreUnavailable, match="that it is no link"):
+    with pytest.raises(StoreUnavailable, match="that the file is not a link"):
         await SqliteStore(tmp_path / "legato.db", clock=clock).open()
     assert precious.read_text() == "words"
 
@@ -797,7 +797,7 @@ async def test_a_second_gateway_is_refused_whatever_the_file_is_called(
 
 def test_a_limit_of_open_files_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite says only that it cannot open the file."""
-    assert "check that its folder exists" in str(unavailable(apsw.CantOpenError("unable to open"), path))
+    assert "Check that its folder exists" in str(unavailable(apsw.CantOpenError("unable to open"), path))
 
     def refuse(*_: object) -> int:
         raise OSError(errno.EMFILE, "Too many open files")

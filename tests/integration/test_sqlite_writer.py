@@ -190,7 +190,7 @@ async def test_a_thread_that_cannot_go_on_tells_everybody_who_waits_and_its_owne
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
         assert [type(each) for each in outcomes] == [StoreUnavailable] * 3
         (told,) = ledger.told
-        assert told.endswith("x.db has ended (Panic: no memory for a batch): start Legato again.")
+        assert told.endswith("x.db has ended (Panic: no memory for a batch). Start Legato again.")
         with pytest.raises(StoreUnavailable):
             await writer.run(put("later"))
 

@@ -89,14 +89,14 @@ def unpack(source: IO[bytes], folder: Path, name: str) -> Manifest:
                     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                     found[entry.name] = _extract(content, path, entry.mode)
     except tarfile.TarError as error:
-        raise UserError(f"{name} is damaged, or not a Legato backup ({error}).") from error
+        raise UserError(f"The file {name} is damaged, or is not a Legato backup ({error}).") from error
     if manifest is None:
-        raise UserError(f"{name} is not whole: its end is missing.")
+        raise UserError(f"The backup {name} is incomplete, because its end is missing. Use another backup.")
     for known, facts in manifest.files.items():
         if found.get(known) != list(facts):
-            raise UserError(f"{name} is damaged: {known} in it differs from what was backed up.")
+            raise UserError(f"The backup {name} is damaged: {known} in it differs from what was backed up.")
     if STORE not in manifest.files:
-        raise UserError(f"{name} holds no store.")
+        raise UserError(f"The backup {name} contains no store.")
     for path, target in links:  # last, so that nothing was written through them
         if Path(os.path.normpath(path.parent / target)).is_relative_to(folder / HOME):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ def _add_file(tar: tarfile.TarFile, path: Path, entry: tarfile.TarInfo) -> list[
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except PermissionError as error:
         raise UserError(
-            f"{path} cannot be read ({error.strerror}): make the backup as the user who owns it."
+            f"Legato cannot read {path} ({error.strerror}). Make the backup as the user who owns that file."
         ) from error
     with open(descriptor, "rb") as file:
         facts = os.fstat(descriptor)
@@ -203,7 +203,7 @@ def _safe(name: str, archive: str) -> str:
     """The name, if it leads nowhere but into the folder. Raises UserError."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise UserError(f"{archive} is not a Legato backup: a file in it is named {name!r}.")
+        raise UserError(f"{archive} is not a Legato backup, because it contains a file named {name!r}.")
     return str(path)
 
 
@@ -211,7 +211,7 @@ def _manifest_in(document: bytes, name: str) -> Manifest:
     try:
         found = json.loads(document)
         if found["format"] > _FORMAT:
-            raise UserError(f"{name} was made by a newer Legato ({found['legato']}): upgrade Legato.")
+            raise UserError(f"A newer Legato ({found['legato']}) made the backup {name}. Upgrade Legato.")
         return Manifest(**found)
     except (ValueError, TypeError, KeyError) as error:
-        raise UserError(f"{name} is damaged: its {_MANIFEST} cannot be read.") from error
+        raise UserError(f"The backup {name} is damaged: its {_MANIFEST} cannot be read.") from error

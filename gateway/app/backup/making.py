@@ -84,7 +84,7 @@ def _thin_out(file: Path, origin: str, keep: Keep | None) -> list[str]:
         return [] if keep is None else thin_out(file.parent, origin, keep)
     except OSError as error:
         raise UserError(
-            f"{file} was made, but older backups cannot be deleted ({error.strerror}): check the folder's permissions."
+            f"Legato made {file}, but cannot delete older backups ({error.strerror}). Check the folder's permissions."
         ) from error
 
 

@@ -68,12 +68,12 @@ async def restore(config: Config, file: Path, clock: Clock, identity: Path | Non
     be empty. Raises UserError, StoreError: then everything is as it was."""
     place = config.database or config.at(STORE)
     if place.is_symlink():
-        raise UserError(f"{place} is a link: set store.url to the file that it points to, then restore again.")
+        raise UserError(f"{place} is a link. Set store.url to the file that it points to, then restore again.")
     lock = LockFile(place)
     try:
         lock.acquire()
     except StoreLocked as error:
-        raise StoreLocked(f"{place} is in use by process {lock.owner()}: stop it, then restore again.") from error
+        raise StoreLocked(f"Process {lock.owner()} is using {place}. Stop that process, then restore again.") from error
     folder = place.with_name(f"{place.name}.unpacked")
     try:
         shutil.rmtree(folder, ignore_errors=True)  # what a restore left that was killed: nobody else has the lock
@@ -114,7 +114,7 @@ async def verify(config: Config, file: Path, clock: Clock, identity: Path | None
             raise _not_unpacked(file, folder.parent, error) from error
         held, rows = _brought_forward(folder / STORE, file)
         if manifest is not None and (missing := _missing(manifest.counts, held)):
-            raise UserError(f"{file} is not complete: {missing}.")
+            raise UserError(f"The backup {file} is incomplete: {missing}.")
         async with aclosing(SqliteStore(folder / STORE, clock=clock, read_only=True)) as copy:
             await copy.open()
             same, changed, gone, reason = await _compared(copy, config)
@@ -131,7 +131,7 @@ async def verify(config: Config, file: Path, clock: Clock, identity: Path | None
 
 def _not_unpacked(file: Path, folder: Path, error: OSError) -> StoreUnavailable:
     return StoreUnavailable(
-        f"{file} cannot be unpacked in {folder} ({error.strerror or error}). Nothing has changed. Check the disk "
+        f"Legato cannot unpack {file} in {folder} ({error.strerror or error}). Nothing has changed. Check the disk "
         "and the permissions of the folder."
     )
 
@@ -164,7 +164,7 @@ def _opened(file: Path, identity: Path | None) -> Iterator[tuple[IO[bytes], bool
             yield source, beginning.startswith(_SQLITE)
             return
         if identity is None:
-            raise UserError(f"{file} is encrypted: name the file that holds its key, with --identity.")
+            raise UserError(f"{file} is encrypted. Name the file with the key: --identity FILE.")
         with unsealed(source, identity) as content:
             yield content, False
 

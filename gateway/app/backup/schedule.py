@@ -99,9 +99,9 @@ class DailyBackups(Struct, kw_only=True):
                 command, folder=Path(), environment=os.environ, seconds=_LONGEST, clock=self.clock, apart=True, own=True
             )
         except OSError as error:
-            return {}, f"Its process cannot be started ({error.strerror})."
+            return {}, f"The process of the backup cannot be started ({error.strerror})."
         if ended.late:
-            return {}, f"The backup had not finished after {_LONGEST / 3_600:g} hours, and was stopped."
+            return {}, f"Legato stopped the backup, because it had not finished after {_LONGEST / 3_600:g} hours."
         if ended.code:
             lines = ended.errors.strip().splitlines() or [f"exit status {ended.code}"]
             return {}, lines[-1].removeprefix("legato: ")

@@ -15,7 +15,7 @@ from gateway.runtime.inside import marked
 _MARKS: Final = (b"age-encryption.org/v1", b"-----BEGIN AGE ENCRYPTED FILE-----")
 MARK_BYTES: Final = max(map(len, _MARKS))
 _PIECE: Final = 64 * 1024
-_MISSING: Final = "{purpose} needs the program `age`: install the package `age`, or put the program on the PATH."
+_MISSING: Final = "{purpose} needs the program `age`. Install the package `age`, or put the program on the PATH."
 
 
 def is_sealed(beginning: bytes) -> bool:

@@ -26,7 +26,7 @@ def with_value(text: str, path: Sequence[str], value: Any) -> str:
     else:
         raise UserError("The file has no sections, so change it by hand.")
     if _read(changed) != _expected(_read(text) or {}, path, value):  # an unusual comma or comment stood in the way
-        raise UserError(f"{'.'.join(path)} cannot be changed safely in this file: change it by hand.")
+        raise UserError(f"Legato cannot change {'.'.join(path)} in this file safely. Change it by hand.")
     return changed
 
 
@@ -52,7 +52,7 @@ def without(text: str, path: Sequence[str]) -> str:
         changed = text[:begins] + text[_line_end(text, max(key.end_mark.index, _end(text, value)) - 1) :]
     _at(held, gone[:-1]).pop(gone[-1])
     if _read(changed) != held:
-        raise UserError(f"{'.'.join(path)} cannot be removed safely from this file: remove it by hand.")
+        raise UserError(f"Legato cannot remove {'.'.join(path)} from this file safely. Remove it by hand.")
     return changed
 
 
@@ -79,7 +79,7 @@ def _changed(text: str, node: yaml.MappingNode, path: list[str], value: Any) -> 
             return _changed(text, held, rest, value)
         empty = held.start_mark.index == held.end_mark.index  # `model:` with nothing behind it
         if rest and not empty:
-            raise UserError(f"{name} is not a section in this file: change it by hand.")
+            raise UserError(f"In this file, {name} is not a section. Change it by hand.")
         if empty:
             if rest:
                 return _inserted(

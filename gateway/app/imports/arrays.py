@@ -14,7 +14,7 @@ from gateway.runtime.errors import UserError
 _LONGEST: Final = 32_000_000  # characters of an element
 _CHUNK: Final = 1 << 18
 _BETWEEN: Final = re.compile(r"[ \t\r\n,]*+")
-_BROKEN: Final = "The file was cut off or damaged in the middle of a conversation: get a complete export."
+_BROKEN: Final = "The file was cut off or damaged in the middle of a conversation. Get a complete export."
 _DECODER: Final = json.JSONDecoder()
 
 

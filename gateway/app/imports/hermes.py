@@ -41,13 +41,13 @@ def conversations(path: Path, tally: Tally) -> Iterator[Past]:
             connection.set_busy_timeout(5_000)
             yield from _conversations(connection, path, tally)
     except apsw.Error as error:
-        raise UserError(f"{path} is not a readable SQLite file ({error}): name hermes-agent's state.db.") from error
+        raise UserError(f"{path} is not a readable SQLite file ({error}). Name hermes-agent's state.db.") from error
 
 
 def _conversations(connection: apsw.Connection, path: Path, tally: Tally) -> Iterator[Past]:
     of_session, of_message = (_columns(connection, *each) for each in (("sessions", _SESSION), ("messages", _MESSAGE)))
     if not of_session or not of_message:
-        raise UserError(f"{path} is not a state.db of hermes-agent: it has no sessions and messages.")
+        raise UserError(f"{path} is not the state.db of hermes-agent, because it has no sessions and messages.")
     lineage = "NULL AS parent_session_id" not in of_session and "NULL AS end_reason" not in of_session
     children = {str(row[0]): str(row[1]) for row in connection.execute(_CONTINUED)} if lineage else dict[str, str]()
     continued = set(children.values())

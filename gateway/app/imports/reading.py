@@ -72,7 +72,7 @@ def read(form: str, path: Path, tally: Tally) -> Iterator[Past]:
             else:
                 yield from filter(None, map(partial(_past, one, tally), elements(file, tally)))
     if not tally.recognised:
-        raise UserError(f"{path} holds no conversation: it is not {one.whose}.")
+        raise UserError(f"{path} contains no conversation, so it is not {one.whose}.")
 
 
 def _past(form: Format, tally: Tally, entry: Any) -> Past | None:
@@ -89,7 +89,7 @@ def _check_kind(form: str, path: Path) -> None:
     with opened(form, path) as files:
         first: Any = None
         if files and files[0].file.peek(16).startswith(b"SQLite format 3\0"):  # type: ignore[attr-defined]
-            raise UserError(f"{path} is a SQLite file, and not {_FORMATS[form].whose}.")
+            raise UserError(f"{path} is a SQLite file, not {_FORMATS[form].whose}.")
         try:
             first = next(elements(files[0].file, Tally()), None) if files else None
         except UserError:
@@ -119,7 +119,7 @@ def opened(form: str, path: Path) -> Iterator[list[Opened]]:
                 inside = [each for pattern in ("*", "*/*") for each in sorted(path.glob(pattern)) if each.is_file()]
                 paths = [each for each in inside if one.files.fullmatch(each.name)]
                 if not paths:
-                    raise UserError(f"{path} holds no {one.named}, as {one.whose} would.")
+                    raise UserError(f"{path} contains no {one.named}, so it is not {one.whose}.")
                 yield [Opened(stack.enter_context(each.open("rb")), each.name, each.stat().st_size) for each in paths]
                 return
             if not path.is_file():
@@ -131,13 +131,13 @@ def opened(form: str, path: Path) -> Iterator[list[Opened]]:
             archive = stack.enter_context(zipfile.ZipFile(file))
             found = [each for each in archive.infolist() if one.files.fullmatch(each.filename)]
             if not found:
-                raise UserError(f"{path} holds no {one.named}, as {one.whose} would.")
+                raise UserError(f"{path} contains no {one.named}, so it is not {one.whose}.")
             if any(each.flag_bits & _SECRET or each.compress_type not in _PACKED for each in found):
                 raise UserError(
-                    f"{path} is encrypted, or compressed in a way that Legato cannot read: unpack it first."
+                    f"{path} is encrypted, or compressed in a way that Legato cannot read. Unpack it first."
                 )
             yield [Opened(stack.enter_context(archive.open(each)), each.filename, each.file_size) for each in found]  # type: ignore[arg-type]
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise UserError(f"{path} is a damaged archive ({error}): get it again.") from error
+            raise UserError(f"The archive {path} is damaged ({error}). Download it again.") from error
         except OSError as error:
             raise UserError(f"{path} cannot be read ({error.strerror or error}).") from error

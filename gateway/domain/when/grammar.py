@@ -307,7 +307,7 @@ def _clock(parts: TimeParts, found: re.Match[str]) -> bool:
     hour, half = _number(said["hour"]) if hour is None else hour, said.get("half")
     minute, second = int(said.get("minute", 0)), int(said.get("second", 0))
     if (half and not 1 <= hour <= 12) or hour > 24 or max(minute, second) > 59 or (hour == 24 and minute):
-        raise BadTime(f'"{found[0].strip()}" is not a time of day: use 00:00 to 23:59.')
+        raise BadTime(f'"{found[0].strip()}" is not a time of day. Use 00:00 to 23:59.')
     parts.clock = time(hour % 12 + 12 * (half == "p") if half else hour % 24, minute, second)
     return True
 

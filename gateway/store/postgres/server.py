@@ -69,7 +69,7 @@ class ServerConnection(ServerEntries):
             self.connection.execute("INSERT INTO meta VALUES ('layout', %s)", (_LAYOUT,))
         if self.all("SELECT value FROM meta WHERE name = 'layout'") != [_LAYOUT]:
             raise StoreUnavailable(
-                "The PostgreSQL database was made by another version of Legato: run the version that made it."
+                "The PostgreSQL database was made by another version of Legato. Run the version that made it."
             )
         self.connection.execute("SELECT pg_advisory_unlock_all()")
         self.connection.commit()
@@ -160,7 +160,7 @@ class PostgresPlace:
         """What an error means, for people; ServerAway for a server that is waited for."""
         said = (str(error).strip().splitlines() or [type(error).__name__])[-1]
         if connecting and ("FATAL" not in str(error) or any(each in str(error) for each in _NOT_READY)):
-            return ServerAway(f"PostgreSQL cannot be reached ({said}): start it, or correct store.url.")
+            return ServerAway(f"PostgreSQL cannot be reached ({said}). Start it, or correct store.url.")
         return StoreUnavailable(f"PostgreSQL refuses the request: {said}")
 
     async def news(self) -> AsyncGenerator[str | None, None]:

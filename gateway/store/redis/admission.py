@@ -67,7 +67,7 @@ async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable
                 raise refused from error
             if not waits:
                 raise StoreUnavailable(
-                    f"Redis at {endpoint} cannot be reached ({reason(error)}): start it, or correct store.url."
+                    f"Redis at {endpoint} cannot be reached ({reason(error)}). Start it, or correct store.url."
                 ) from error
             wait = backoff.pause()
             if backoff.failures == 1:
@@ -90,13 +90,13 @@ def refusal(endpoint: Endpoint, error: BaseException) -> StoreUnavailable | None
     """The meaning of a server's refusal; None: the server may be willing later."""
     if isinstance(error, AuthenticationError | AuthorizationError):
         return StoreUnavailable(
-            f"Redis at {endpoint} refused the name or password ({error}): put the right ones into store.url."
+            f"Redis at {endpoint} refused the name or password ({error}). Put the right ones into store.url."
         )
     if isinstance(error, ResponseError) and "NOPERM" in str(error):
         return StoreUnavailable(f"Redis at {endpoint} does not let this user do what a store needs ({error}).")
     if isinstance(error, ResponseError) and ("DB index" in str(error) or "SELECT is not allowed" in str(error)):
         return StoreUnavailable(
-            f"Redis at {endpoint} has no such database ({error}): correct the number at the end of store.url; "
+            f"Redis at {endpoint} has no such database ({error}). Correct the number at the end of store.url; "
             "a cluster has only 0."
         )
     return None
@@ -249,7 +249,7 @@ def _check_version(endpoint: Endpoint, server: dict[str, str]) -> None:
     version = server.get("redis_version", "0")
     if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
         raise StoreUnavailable(
-            f"Redis at {endpoint} has version {version}, and Legato needs 7.0 or later: upgrade the server."
+            f"Redis at {endpoint} has version {version}, and Legato needs 7.0 or later. Upgrade the server."
         )
 
 
@@ -258,8 +258,8 @@ async def _check_server(endpoint: Endpoint, connection: AbstractConnection) -> i
     policy = await _policy(connection)
     if policy != _KEEPS:
         raise StoreUnavailable(
-            f"Redis at {endpoint} has maxmemory-policy {policy}, which deletes conversations when memory is short: "
-            "set it to noeviction."
+            f"Redis at {endpoint} has maxmemory-policy {policy}, which deletes conversations when memory is short. "
+            "Set it to noeviction."
         )
     persistence = _facts(await _told(connection, "INFO", "persistence"))
     if persistence.get("aof_enabled") != "1":
@@ -292,21 +292,21 @@ def check_ours(endpoint: Endpoint, found: Survey) -> None:
     meta = found.meta
     if not meta and found.size:
         raise StoreUnavailable(
-            f"The database at {endpoint} holds keys of another program: give Legato an empty one, "
+            f"The database at {endpoint} holds keys of another program. Give Legato an empty one, "
             "such as another number at the end of store.url."
         )
     if not meta:
         return
     if meta.get("app", "legato") != "legato" or "id" not in meta:
-        raise StoreUnavailable(f"The database at {endpoint} belongs to another program: give Legato an empty one.")
+        raise StoreUnavailable(f"The database at {endpoint} belongs to another program. Give Legato an empty one.")
     if int(meta.get("readable_from", "1")) > FORMAT:
         raise StoreUnavailable(
-            f"The database at {endpoint} was made by a newer Legato, whose records this one cannot read: upgrade."
+            f"A newer Legato made the database at {endpoint}, and this one cannot read it. Upgrade Legato."
         )
     if int(meta.get("partitions", PARTITIONS)) != PARTITIONS:
         raise StoreUnavailable(
-            f"The database at {endpoint} has {meta['partitions']} partitions and this release uses {PARTITIONS}: "
-            "use the release that made it."
+            f"The database at {endpoint} has {meta['partitions']} partitions but this release uses {PARTITIONS}. "
+            "Use the release that made the database."
         )
 
 

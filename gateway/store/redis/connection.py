@@ -323,7 +323,7 @@ def _failure(job: Job, error: RedisError) -> GatewayError:
         )
     if isinstance(error, NoPermissionError):
         return StoreUnavailable(
-            f"The Redis server does not let this user do what the store needs; give the user the right: {_said(error)}."
+            f"The Redis server does not let this user do what the store needs. Give the user the right: {_said(error)}."
         )
     what = job.script.name if job.script else str(job.arguments[0])
     return StoreError(f"The store's step {what!r} failed: {text}.")

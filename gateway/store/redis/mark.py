@@ -21,7 +21,7 @@ def check_whole(endpoint: Endpoint, meta: Mapping[str, str]) -> None:
     """Raises StoreUnavailable for a half-filled store."""
     if MARK in meta:
         raise StoreUnavailable(
-            f"The database at {endpoint} holds half of a migration from {meta[MARK]}: run `legato migrate` again, "
+            f"The database at {endpoint} holds half of a migration from {meta[MARK]}. Run `legato migrate` again, "
             "or set another store.url."
         )
 
@@ -36,6 +36,6 @@ async def check_free(endpoint: Endpoint) -> None:
         await connection.disconnect(nowait=True)
     if holder is not None:
         raise StoreUnavailable(
-            f"`legato migrate` works on the database at {endpoint}: wait until it has ended (one that was killed is "
+            f"`legato migrate` works on the database at {endpoint}. Wait until it has ended (one that was killed is "
             "forgotten after ten seconds), then start again."
         )

@@ -116,14 +116,14 @@ def damaged(what: str, error: Exception) -> StoreError:
     """The error for a fact that cannot be read."""
     return StoreError(
         f"The store is damaged: {what} cannot be read ({type(error).__name__}: {error}). Nothing in the store was "
-        "changed: use the earlier version, or restore a backup."
+        "changed. Use the earlier version, or restore a backup."
     )
 
 
 def incomplete(what: str, why: str) -> StoreError:
     """The error for an upgrade after which something is missing, or is not as it was."""
     return StoreError(
-        f"{what} cannot be brought to this version: {why}. Nothing in the store was changed: use the earlier version, "
+        f"{what} cannot be updated to this version: {why}. Nothing in the store was changed. Use the earlier version, "
         "and report this."
     )
 
@@ -131,6 +131,6 @@ def incomplete(what: str, why: str) -> StoreError:
 def lost(message: int | str, session_id: str) -> StoreError:
     """The error for a transcript that names a message which is not there."""
     return StoreError(
-        f"The store is damaged: message {message} of session {session_id} is missing; "
-        "restore a backup, then migrate the restored store."
+        f"The store is damaged: message {message} of session {session_id} is missing. "
+        "Restore a backup, then migrate the restored store."
     )

@@ -63,7 +63,7 @@ def scratch() -> Iterator[Filled]:
         folder = TemporaryDirectory(prefix="legato-")
     except OSError as error:  # for a server's it would be taken
         raise StoreUnavailable(
-            f"Nothing can be written to the folder for temporary files ({error.strerror or error}): free some space "
+            f"Nothing can be written to the folder for temporary files ({error.strerror or error}). Free some space "
             "there, or set TMPDIR to another folder, then try again."
         ) from error
     with folder as name:

@@ -27,18 +27,18 @@ _LOG_PAGE: Final = 4_096 + 24  # bytes of a page and its header there
 _CACHE_KIB: Final = 16 * 1024
 _FILES: Final = 12  # that four connections hold open: the file, its log and its index each
 
-FULL: Final = "The disk that holds {path} is full: free some space, then try again."
+FULL: Final = "The disk that holds {path} is full. Free some space, then try again."
 DAMAGED: Final = "{path} is damaged{detail}. Restore the last backup, or move the file away to start empty."
 _SENTENCES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
     (apsw.FullError, FULL),
-    (apsw.NotADBError, "{path} is not a Legato store: move that file away or set another store.url."),
+    (apsw.NotADBError, "{path} is not a Legato store. Move that file away or set another store.url."),
     (apsw.CorruptError, DAMAGED.replace("{detail}", "")),
-    (apsw.CantOpenError, "{path} cannot be opened: check that its folder exists and that you may write there."),
-    (apsw.ReadOnlyError, "{path} cannot be written: check the permissions of the file and of its folder."),
-    (apsw.PermissionsError, "{path} cannot be used: check the permissions of the file and of its folder."),
-    (apsw.BusyError, "{path} is held by another program: close that program, then try again."),
-    (apsw.LockedError, "{path} is held by another program: close that program, then try again."),
-    (apsw.IOError, "Reading or writing {path} failed ({detail}): check the disk, then try again."),
+    (apsw.CantOpenError, "{path} cannot be opened. Check that its folder exists and that you may write there."),
+    (apsw.ReadOnlyError, "{path} cannot be written. Check the permissions of the file and of its folder."),
+    (apsw.PermissionsError, "{path} cannot be used. Check the permissions of the file and of its folder."),
+    (apsw.BusyError, "{path} is held by another program. Close that program, then try again."),
+    (apsw.LockedError, "{path} is held by another program. Close that program, then try again."),
+    (apsw.IOError, "Reading or writing {path} failed ({detail}). Check the disk, then try again."),
 )
 
 
@@ -159,7 +159,7 @@ def check_ours(connection: apsw.Connection, path: Path) -> None:
     if application == APPLICATION_ID:
         return
     if version or application or one(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"):
-        raise StoreUnavailable(f"{path} belongs to another program: set another store.url.")
+        raise StoreUnavailable(f"{path} belongs to another program. Set another store.url.")
 
 
 def connect_writer(path: Path) -> Connection:

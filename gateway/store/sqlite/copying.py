@@ -27,7 +27,7 @@ _LEFT: Final = 3_600.0  # seconds in which nobody wrote to it, so nobody is maki
 def copy_store(source: Path, target: Path) -> None:
     """Copy a store's file to `target`, which appears only when the copy is whole. Raises StoreError."""
     if target.resolve() == source.resolve():
-        raise StoreError("A backup cannot replace the store it is made from: choose another path.")
+        raise StoreError("A backup cannot replace the store it is made from. Choose another path.")
     check_there(source)
     with made_whole(target) as partial:
         fill(source, partial, target)
@@ -72,13 +72,13 @@ def written(target: Path) -> Iterator[None]:
         if is_full(error):
             raise StoreUnavailable(FULL.format(path=target)) from error
         why = f"{target} cannot be written ({error.strerror})"
-        raise StoreUnavailable(f"{why}: check that its folder exists and that you may write there.") from error
+        raise StoreUnavailable(f"{why}. Check that its folder exists and that you may write there.") from error
 
 
 def check_there(path: Path) -> None:
     """Raises StoreUnavailable where there is no file."""
     if not path.exists():
-        raise StoreUnavailable(f"There is no store at {path} yet: `legato chat` makes it; store.url says where.")
+        raise StoreUnavailable(f"There is no store at {path}. Run `legato chat` to make one, or correct store.url.")
 
 
 def fill(source: Path, copy: Path, target: Path) -> None:

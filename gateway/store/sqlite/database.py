@@ -161,7 +161,7 @@ class Database:
 
     def _connect(self) -> None:
         if self._path.exists() and not self._path.is_file():  # SQLite would wait for ever for the writer of a pipe
-            raise StoreUnavailable(f"{self._path} is no file: move it away, or set another store.url.")
+            raise StoreUnavailable(f"{self._path} is not a file. Move it away, or set another store.url.")
         try:
             if self.is_read_only:
                 self._connections = [connect_reader(self._path) for _ in range(_READERS)]

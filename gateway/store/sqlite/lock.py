@@ -54,7 +54,7 @@ class LockFile:
         except OSError as error:
             os.close(descriptor)
             raise StoreLocked(
-                f"Another Legato (process {self.owner()}), perhaps an open `legato chat`, uses {self._database}: stop "
+                f"Another Legato (process {self.owner()}), perhaps an open `legato chat`, uses {self._database}. Stop "
                 "it first. A second bot needs a store.url of its own."
             ) from error
         leave_to_owner(self._path.parent, descriptor)
@@ -77,8 +77,8 @@ class LockFile:
         if is_full(error):
             return StoreUnavailable(FULL.format(path=self._database))
         return StoreUnavailable(
-            f"{self._path} cannot be written ({error.strerror}): "
-            "check that its folder exists, that you may write there, and that it is no link."
+            f"{self._path} cannot be written ({error.strerror}). "
+            "Check that its folder exists, that you may write there, and that the file is not a link."
         )
 
     def _lock_database(self) -> None:
@@ -95,7 +95,7 @@ class LockFile:
         except OSError as error:
             if error.errno not in _UNKNOWN:  # `itself` stays open: the other gateway may be in this process
                 raise StoreLocked(
-                    f"Another Legato uses the file of {self._database} by another name: stop it first. A second bot "
+                    f"Another Legato uses the file of {self._database} by another name. Stop it first. A second bot "
                     "needs a store.url of its own."
                 ) from error
         self._itself = itself

@@ -23,11 +23,11 @@ def origin_of(connection: apsw.Connection) -> str | None:
 def check_whole(connection: apsw.Connection, path: Path) -> None:
     """Raises StoreUnavailable for a half-filled file, or one that is about to be replaced."""
     if prepared(path).exists():
-        raise StoreUnavailable(f"A restore of {path} was broken off: start Legato, which finishes it.")
+        raise StoreUnavailable(f"A restore of {path} was interrupted. Start Legato, which finishes the restore.")
     origin = origin_of(connection)
     if origin is not None:
         raise StoreUnavailable(
-            f"{path} holds half of a migration from {origin}: run `legato migrate` again, or set another store.url."
+            f"{path} holds half of a migration from {origin}. Run `legato migrate` again, or set another store.url."
         )
 
 

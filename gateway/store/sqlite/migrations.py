@@ -18,7 +18,7 @@ from gateway.store.sqlite.connection import APPLICATION_ID, check_ours, many, on
 from gateway.store.sqlite.records import BESIDE, VIEWS, columns, has_all, lay_out
 
 VERSION: Final = 32
-OUTDATED: Final = "{path} has version {version}, and the next run updates it to {known}: make a backup first."
+OUTDATED: Final = "{path} has version {version}, and the next run updates it to {known}. Make a backup first."
 
 _VIRTUAL: Final = (
     "CREATE VIRTUAL TABLE message_search USING fts5(",
@@ -70,11 +70,11 @@ def migrate(
 def check_readable(connection: apsw.Connection, path: Path) -> None:
     """Raises StoreUnavailable unless the file has exactly the layout this version knows."""
     if (version := _version(connection, path)) == 0:
-        raise StoreOutdated(f"{path} is still empty: the first run sets it up.")
+        raise StoreOutdated(f"{path} is still empty. The first run of Legato sets it up.")
     if version < VERSION:
         raise StoreOutdated(OUTDATED.format(path=path, version=version, known=VERSION))
     if not has_all(connection):
-        raise StoreOutdated(f"{path} was made by an early build of version 32: the next run of Legato completes it.")
+        raise StoreOutdated(f"{path} was made by an early build of version 32. The next run of Legato completes it.")
 
 
 def check_unaltered(connection: apsw.Connection, path: Path) -> None:
@@ -144,6 +144,6 @@ def _version(connection: apsw.Connection, path: Path) -> int:
     version = int(connection.pragma("user_version"))
     if version > VERSION:
         raise StoreUnavailable(
-            f"{path} was written by a newer Legato (schema {version}, this one knows {VERSION}): upgrade Legato."
+            f"{path} was written by a newer Legato (schema {version}, this one knows {VERSION}). Upgrade Legato."
         )
     return version

@@ -45,7 +45,7 @@ _MANY: Final = 3  # operations in one transaction, from which on others are wait
 _PASSES: Final = 4  # of the loop, as long as each brings more operations
 _IDLE: Final = 0.05  # seconds without an operation, after which it is done
 
-BROKEN: Final = "The part of this process that writes to {path} has ended ({error}): start Legato again."
+BROKEN: Final = "The part of this process that writes to {path} has ended ({error}). Start Legato again."
 
 
 def _nothing(*_: Any) -> None:

@@ -150,7 +150,7 @@ def _owners(stored: Everything, kind: Kind[Any], records: Sequence[Any]) -> Sequ
 
 
 def _damaged(what: str) -> StoreError:
-    return StoreError(f"The store is damaged: {what}; restore a backup, then migrate the restored store.")
+    return StoreError(f"The store is damaged: {what}. Restore a backup, then migrate the restored store.")
 
 
 def _key(kind: Kind[Any], record: Any) -> SessionKey | None:

@@ -61,7 +61,7 @@ def forget(space: Space, lease: Lease | None, deed: Forgetting) -> Mapping[str, 
         return known.counts
     tip = sessions.tip(space, deed.key)
     if (tip and tip.ref) != deed.tip:
-        raise SessionConflict("This conversation was changed by someone else; look at it again.")
+        raise SessionConflict("This conversation was changed by someone else. Look at it again.")
     gone: dict[int, int | None] = {sessions.number_of(each): None for each in deed.removed}
     for made in deed.replaced:
         number, _ = sessions.store_message(space, made.session_id, deed.key, made.message, deed.at)

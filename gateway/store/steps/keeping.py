@@ -54,7 +54,7 @@ def set_pins(space: Space, lease: Lease, known: Pins | None, wanted: Pins, rebui
     """Replace a key's pins, also in its present session's prompt."""
     lanes.held(space, lease)
     if known is not None and known != pins(space, lease.key):
-        raise SessionConflict("These pins were changed in another chat; look at them again.")
+        raise SessionConflict("These pins were changed in another chat. Look at them again.")
     if rebuilt is None and sessions.tip(space, lease.key) is not None:
         raise SessionConflict("This key has a session, whose prompt must hold its pins.")
     session = None if rebuilt is None else sessions.rebuild(space, lease.key, rebuilt)

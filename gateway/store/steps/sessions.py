@@ -87,7 +87,7 @@ def check(space: Space, ref: SessionRef, key: SessionKey, after: int | None = No
     if kept is None or kept.session.key != key:
         raise SessionConflict(f"Session {ref.id} does not belong to the lane that writes.")
     if kept.session.epoch != ref.epoch or kept.session.ended_at is not None:
-        raise SessionConflict(f"Session {ref.id} was changed by someone else; look at it again.")
+        raise SessionConflict(f"Session {ref.id} was changed by someone else. Look at it again.")
     if after is not None and after != kept.session.message_count:
         raise SessionConflict(f"Session {ref.id} holds other messages than this turn knows.")
     return kept

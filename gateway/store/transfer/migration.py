@@ -114,7 +114,7 @@ def target_at(url: str, clock: Clock) -> Target:
 def _check_is_moved(url: str) -> None:
     if url.startswith(_POSTGRES):
         raise StoreError(
-            "Legato copies no PostgreSQL store: back it up with pg_dump, and bring it back with pg_restore or psql."
+            "Legato cannot copy a PostgreSQL store. Back it up with pg_dump, and bring it back with pg_restore or psql."
         )
 
 
@@ -163,7 +163,7 @@ async def export(url: str, path: Path, clock: Clock) -> None:
 
 
 async def _open_target(source: MigrationSource, target: Target) -> None:
-    same = StoreError(f"{source.name} and {target.name} are the same store: choose an empty one to migrate to.")
+    same = StoreError(f"{source.name} and {target.name} are the same store. Choose an empty one to migrate to.")
     try:
         await target.open()
     except StoreError as error:

@@ -81,7 +81,7 @@ class RedisSource:
         found = await survey(self._endpoint)
         check_ours(self._endpoint, found)
         if not found.meta:
-            raise StoreUnavailable(f"There is no store at {self._endpoint}: check the address.")
+            raise StoreUnavailable(f"There is no store at {self._endpoint}. Check the address.")
         check_whole(self._endpoint, found.meta)
         self._is_former = int(found.meta.get("format", "1")) < RECORDS
         return found.meta["id"]
@@ -102,7 +102,7 @@ class RedisSource:
         """Hold the lease from now on, so that no gateway opens the store. Raises StoreLocked."""
         if not await self._hold():
             raise StoreLocked(
-                f"Another migration works on the database at {self._endpoint}: wait until it has ended (one that was "
+                f"Another migration works on the database at {self._endpoint}. Wait until it has ended (one that was "
                 "killed is forgotten after ten seconds)."
             )
         self._background.start(self._keep_hold(), name="migration lease")
@@ -125,8 +125,8 @@ class RedisSource:
     async def check(self) -> None:
         if self._is_lost:
             raise StoreUnavailable(
-                f"This process was held up for so long that a gateway may have used {self.name} meanwhile: "
-                "run `legato migrate` again."
+                f"This process was held up for so long that a gateway may have used {self.name} meanwhile. "
+                "Run `legato migrate` again."
             )
 
     async def _check_unused(self) -> None:
@@ -135,7 +135,7 @@ class RedisSource:
             self._is_former and await of_meta(self._endpoint, "HEXISTS", META, BROUGHT)
         ):
             raise StoreLocked(
-                f"The database at {self._endpoint} is being brought to this version: let `legato run` finish that, "
+                f"The database at {self._endpoint} is being updated to this version. Let `legato run` finish that, "
                 "then run `legato migrate` again."
             )
         alive = await living(self._endpoint)
@@ -145,7 +145,7 @@ class RedisSource:
         where = f" on {', '.join(hosts)}" if hosts else ""
         count = "A gateway uses" if alive == 1 else f"{alive} gateways use"
         raise StoreLocked(
-            f"{count} the database at {self._endpoint}{where}: stop every `legato run` and `legato chat` with this "
+            f"{count} the database at {self._endpoint}{where}. Stop every `legato run` and `legato chat` with this "
             "store.url (one that was killed is forgotten after ten seconds), then run `legato migrate` again."
         )
 
@@ -187,7 +187,7 @@ class RedisSource:
             yield
         except UNREACHABLE as error:
             raise refusal(self._endpoint, error) or StoreUnavailable(
-                f"Redis at {self._endpoint} cannot be reached ({reason(error)}): check that it runs and that the "
+                f"Redis at {self._endpoint} cannot be reached ({reason(error)}). Check that it runs and that the "
                 "address is right."
             ) from error
 
@@ -225,7 +225,7 @@ class RedisSnapshot(RedisSource):
                 if self._clock.monotonic() - began >= _PAUSE_SECONDS:
                     raise StoreUnavailable(
                         f"{self.name} cannot be read in {_PAUSE_SECONDS:g} seconds, which is as long as the gateways "
-                        "there can be held up: stop them, or back up the files of the server."
+                        "there can be held up. Stop them, or back up the files of the server."
                     )
                 pickle.dump([(each.name, each.key, each.document) for each in page], kept)
         finally:
@@ -259,7 +259,7 @@ class RedisTarget(RedisSource):
             async for name in names:
                 if not _EMPTY.fullmatch(name):
                     raise StoreUnavailable(
-                        f"The database at {self._endpoint} is not empty: a migration fills an empty store, so choose "
+                        f"The database at {self._endpoint} is not empty. A migration needs an empty store, so choose "
                         "another one, such as another number at the end of the address."
                     )
 

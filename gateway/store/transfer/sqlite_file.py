@@ -46,7 +46,7 @@ class SqliteSource:
 
     def _open(self) -> None:
         if not self._path.exists():
-            raise StoreUnavailable(f"There is no store at {self._path}: check the address.")
+            raise StoreUnavailable(f"There is no store at {self._path}. Check the address.")
         self._take()
         self._connection = connect_reader(self._path)
         mark.check_whole(self._connection, self._path)
@@ -72,7 +72,7 @@ class SqliteSource:
         except StoreLocked as error:
             whose = self._lock.owner()
             raise StoreLocked(
-                f"{self._path} is in use by process {whose}: stop it, then run `legato migrate` again."
+                f"{self._path} is in use by process {whose}. Stop it, then run `legato migrate` again."
             ) from error
 
     async def dump(self) -> AsyncGenerator[Sequence[Copied], None]:
@@ -134,7 +134,7 @@ class SqliteTarget(SqliteSource):
                 one(reader, f'SELECT 1 FROM "{each}" LIMIT 1') for each in tables(reader)
             ):
                 raise StoreUnavailable(
-                    f"{self._path} is not empty: a migration fills an empty store, so choose another file or move "
+                    f"{self._path} is not empty. A migration needs an empty store, so choose another file or move "
                     "that one away."
                 )
         finally:

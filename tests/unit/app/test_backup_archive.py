@@ -47,7 +47,7 @@ def test_files_links_and_empty_folders_come_out_as_they_went_in(home: Path) -> N
     assert not (to / HOME / "links/away").is_symlink()
 
 
-@pytest.mark.parametrize(("cut", "told"), [(-20_000, "damaged|not whole"), (10, "damaged, or not a Legato backup")])
+@pytest.mark.parametrize(("cut", "told"), [(-20_000, "damaged|incomplete"), (10, "damaged, or is not a Legato backup")])
 def test_what_is_no_whole_archive_is_named(home: Path, cut: int, told: str) -> None:
     to = home.parent / "to"
     to.mkdir()

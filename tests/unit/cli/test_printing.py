@@ -196,13 +196,13 @@ async def test_a_check_of_an_older_store_says_what_a_run_would_do(tmp_path: Path
     old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     old.close()
     found = await _store(SqliteStore(path, clock=ManualClock(), read_only=True), path)
-    assert (found.ok, found.detail) == (None, f"{path} is still empty: the first run sets it up.")
+    assert (found.ok, found.detail) == (None, f"{path} is still empty. The first run of Legato sets it up.")
     old = apsw.Connection(str(path))
     old.execute("PRAGMA user_version = 11")
     old.close()
     found = await _store(SqliteStore(path, clock=ManualClock(), read_only=True), path)
     assert found.ok is None
-    assert found.detail.endswith(": make a backup first.")
+    assert found.detail.endswith(". Make a backup first.")
     assert path.stat().st_size == 4096
 
 
@@ -250,7 +250,7 @@ def test_the_columns_of_sessions_fit_the_longest_id() -> None:
 
 def test_who_sends_a_text_hears_whether_it_is_stored_now() -> None:
     assert sentence({"id": "a", "state": "left"}).startswith("The text is stored")
-    assert "already sent (its state is sent)" in sentence({"id": "a", "state": "sent"})
+    assert "already exists (its state is sent)" in sentence({"id": "a", "state": "sent"})
 
 
 def test_who_pipes_something_else_than_text_hears_where(

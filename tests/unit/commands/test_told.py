@@ -102,7 +102,7 @@ def test_the_arguments_of_a_prompt(said: str, given: dict[str, str]) -> None:
 
 
 def test_a_prompt_says_what_it_needs_and_one_without_arguments_needs_nothing() -> None:
-    with pytest.raises(UserError, match="needs city: write city=… after the command"):
+    with pytest.raises(UserError, match=r"needs city\. Write city=… after the command"):
         arguments_in(PROMPT, "day=now")
     assert arguments_in(PromptFacts(name="p"), "anything") == {}
 

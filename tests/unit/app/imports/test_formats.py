@@ -167,7 +167,7 @@ def test_an_archive_with_several_files(brought: Callable[[str, Any], Brought]) -
     empty = io.BytesIO()
     with zipfile.ZipFile(empty, "w") as archive:
         archive.writestr("readme.txt", "hello")
-    with pytest.raises(UserError, match=r"holds no conversations\.json"):
+    with pytest.raises(UserError, match=r"contains no conversations\.json"):
         brought("chatgpt", empty.getvalue())
 
 
@@ -556,5 +556,5 @@ def test_an_export_that_was_unpacked_is_read(tmp_path: Path) -> None:
 def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="There is no file"):
         list(read("jsonl", tmp_path / "none", Tally()))
-    with pytest.raises(UserError, match=r"holds no file \*\.jsonl, as a file of JSON lines with messages would"):
+    with pytest.raises(UserError, match=r"contains no file \*\.jsonl, so it is not a file of JSON lines with messages"):
         list(read("jsonl", tmp_path, Tally()))
