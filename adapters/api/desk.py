@@ -41,10 +41,10 @@ _DECIDES: Final = ("approve", "deny", "answer")
 _LARGEST_FILE: Final = 20_000_000  # bytes, as on other platforms
 _MOST_FILES: Final = 32  # of a message
 _NO_NAME: Final = re.compile(r"[\x00-\x1f\x7f/\\\ud800-\udfff]")
-_CROWDED: Final = "Too many requests wait for an answer. Send your request again in a moment."
-_FULL: Final = "Too many messages of this conversation wait for an answer. Send your message again in a moment."
+_CROWDED: Final = "Too many requests are waiting for an answer. Send your request again in a moment."
+_FULL: Final = "Too many messages in this conversation are waiting for an answer. Send your message again in a moment."
 MORE: Final = "({count:,} more messages come with your next answers.)"
-TOGETHER: Final = "I answered this message together with another message of this conversation."
+TOGETHER: Final = "I answered this message together with another message in this conversation."
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -303,5 +303,5 @@ async def _kept_one(views: Views, source: Source, piece: Piece) -> Attachment:
     try:
         await views.keep(source, ref, name, mime, content)
     except FileRefused as error:
-        raise ApiError(413, f"The file cannot be kept: {error}.", code="file_refused", param=piece.param) from error
+        raise ApiError(413, f"Legato cannot keep the file: {error}.", code="file_refused", param=piece.param) from error
     return Attachment(kind=piece.kind, ref=ref, name=name, mime=mime, size=len(content))

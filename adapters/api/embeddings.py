@@ -18,7 +18,7 @@ from gateway.runtime.errors import ProviderError, SpendCapReached
 from gateway.runtime.structs import replace
 
 _MOST: Final = 2_048  # texts, as at OpenAI
-_NONE: Final = "This server has no embedding model: the operator can set search.embeddings."
+_NONE: Final = "This server has no embedding model. The operator can set search.embeddings."
 
 
 class _Wanted(Struct, frozen=True):

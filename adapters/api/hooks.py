@@ -90,7 +90,9 @@ class Hooks(Struct, kw_only=True):
             raise ApiError(409, str(error)) from None
         if status == "full":
             raise ApiError(
-                429, "Too many messages wait in this hook's chat. Send the event again later.", retry_after=_FULL_FOR
+                429,
+                "Too many messages are waiting in this chat. Send the event again later.",
+                retry_after=_FULL_FOR,
             )
         return status
 

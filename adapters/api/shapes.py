@@ -84,13 +84,13 @@ def forbidden(text: str) -> ApiError:
 
 def no_model(name: str) -> ApiError:
     """404."""
-    text = f"There is no model `{name[:100]}` here: GET /v1/models lists the models."
+    text = f"There is no model `{name[:100]}` here. GET /v1/models lists the models."
     return ApiError(404, text, code="model_not_found", param="model")
 
 
 def no_route() -> ApiError:
     """404."""
-    return ApiError(404, "There is nothing at this address: the API is below /v1.", code="not_found")
+    return ApiError(404, "There is nothing at this address. The API is below /v1.", code="not_found")
 
 
 def too_large(most: int) -> ApiError:
@@ -151,7 +151,7 @@ class Piece(Struct, frozen=True, kw_only=True):
         try:
             if self.is_linked:
                 raise invalid(
-                    self.param, f"`{self.param}` must be a data URL: Legato fetches nothing from other servers."
+                    self.param, f"`{self.param}` must be a data URL, because Legato fetches nothing from other servers."
                 )
             if not comma:
                 raise ValueError
@@ -394,9 +394,9 @@ def read(data: Mapping[str, Any], *, goes_on: bool = False) -> ChatRequest:
 def _read(asked: _Body, *, goes_on: bool = False) -> ChatRequest:
     refuse({name: getattr(asked, name) for name in _REFUSED}, _REFUSED)
     if not asked.model:
-        raise invalid("model", "`model` is missing: GET /v1/models lists the models.")
+        raise invalid("model", "`model` is missing. GET /v1/models lists the models.")
     if not asked.messages:
-        raise invalid("messages", "`messages` must hold at least one message.")
+        raise invalid("messages", "`messages` must contain at least one message.")
     if len(asked.messages) > MOST_TURNS:
         raise invalid("messages", f"`messages` may hold at most {MOST_TURNS:,} messages, not {len(asked.messages):,}.")
     system, turns = _turns(asked.messages, goes_on=goes_on)
@@ -435,7 +435,7 @@ def _settings(asked: _Body) -> dict[str, Any]:
         if kind not in ("text", "json_object", "json_schema"):
             raise invalid("response_format.type", "`response_format.type` must be text, json_object or json_schema.")
         if kind == "json_schema" and not (isinstance(schema, dict) and isinstance(schema.get("schema", {}), dict)):
-            raise invalid("response_format.json_schema", "`response_format.json_schema` must hold a name and a schema.")
+            raise invalid("response_format.json_schema", "`response_format.json_schema` must have a name and a schema.")
         if kind == "text":
             del found["response_format"]
     return found
@@ -449,7 +449,7 @@ def _tools(tools: Sequence[_Tool]) -> tuple[Mapping[str, Any], ...]:
     for at, tool in enumerate(tools):
         param = f"tools[{at}]"
         if tool.type != "function" or tool.function is None:
-            raise invalid(f"{param}.type", f"`{param}` must be a function: no other kind of tool works here.")
+            raise invalid(f"{param}.type", f"`{param}` must be a function, because no other kind of tool works here.")
         if tool.function.name in names:
             raise invalid(f"{param}.function.name", f"`tools` holds two tools named {tool.function.name}.")
         names.add(tool.function.name)
@@ -498,13 +498,13 @@ def _turns(messages: Sequence[_Message], *, goes_on: bool) -> tuple[str, tuple[T
             continue
         turn = _turn(message, param)
         if turn.role == "tool" and turn.call_id not in open_calls and not goes_on:
-            text = f"`{param}` is the result of a call, but no message before it makes this call."
+            text = f"`{param}` is the result of a call, but no earlier message makes this call."
             raise invalid(f"{param}.tool_call_id", text)
         if turn.calls:
             open_calls.update(call["id"] for call in turn.calls)
         turns.append(turn)
     if not turns:
-        raise invalid("messages", "`messages` must hold a message of the role user.")
+        raise invalid("messages", "`messages` must contain a message with the role user.")
     if turns[-1].role == "assistant":
         raise invalid("messages", "The last of `messages` must come from a user, or be the result of a tool.")
     return "\n\n".join(filter(str.strip, system)), tuple(turns)
@@ -518,7 +518,7 @@ def _turn(message: _Message, param: str) -> Turn:
         if not _SAFE_ID.fullmatch(message.tool_call_id or ""):
             raise invalid(
                 f"{param}.tool_call_id",
-                f"`{param}.tool_call_id` must hold the id of the call that this message answers.",
+                f"`{param}.tool_call_id` must be the id of the call that this message answers.",
             )
         return Turn(role="tool", text=text, pieces=pieces, call_id=message.tool_call_id or "", name=message.name or "")
     if message.role == "assistant":
@@ -565,7 +565,7 @@ def _piece(part: _Part, place: str) -> Piece | None:
         return Piece(kind="voice", url=url, name=f"voice.{sound.format}", param=f"{place}.input_audio.data")
     if part.type == "file" and part.file is not None:
         if part.file.file_data is None:
-            text = f"`{place}.file` must hold file_data, because files have no ids here."
+            text = f"`{place}.file` must contain file_data, because files have no ids here."
             raise invalid(f"{place}.file.file_id", text)
         data = part.file.file_data
         url = data if data.startswith(("data:", "http")) else f"data:;base64,{data}"

@@ -23,14 +23,12 @@ _HEADERS: Final[Mapping[Signature, str]] = {
 _MOST_SIGNATURES: Final = 8  # in one header; Stripe sends two while a secret is changed
 _LONGEST_NAME: Final = 200  # characters
 
-NO_HEADER: Final = (
-    "The header {name} must come exactly once. Give the sender this hook's secret, so that the sender can sign."
-)
-NOT_SIGNED: Final = "The signature in {name} is wrong. Give the sender and this hook the same secret."
+NO_HEADER: Final = "The request needs exactly one header {name}. Give the sender the secret of this hook to sign with."
+NOT_SIGNED: Final = "The signature in the header {name} is wrong. Give the sender and this hook the same secret."
 TOO_OLD: Final = (
-    "The time in {name} is more than 5 minutes off this machine's clock. Set both clocks, and send the request again."
+    "The time in the header {name} is more than 5 minutes off the clock here. Set both clocks and try again."
 )
-NOT_A_TIME: Final = "{name} must be a time in seconds, such as 1767225600."
+NOT_A_TIME: Final = "The header {name} must be a time in seconds, such as 1767225600."
 NOT_BEARER: Final = "The secret is missing or wrong. Send `Authorization: Bearer SECRET`, with the secret of this hook."
 
 

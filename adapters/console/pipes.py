@@ -144,12 +144,12 @@ class OutputWriter:
         writer was closed.
         """
         if self.gone or self._waiter.closed:
-            raise Disconnected("Nobody reads the output any more.")
+            raise Disconnected("The program that read the output has ended.")
         try:
             await asyncio.get_running_loop().run_in_executor(self._waiter.thread, self._write, data)
         except (BrokenPipeError, Interrupted) as error:
             self.gone = True
-            raise Disconnected("Nobody reads the output any more.") from error
+            raise Disconnected("The program that read the output has ended.") from error
         except OSError as error:
             raise Disconnected(f"The output cannot be written ({error.strerror}).") from error
 

@@ -34,11 +34,9 @@ _PRIVATE: Final = 1 << 6  # flags of messages
 _LOADING: Final = 1 << 7
 
 PASSED_ON: Final = "Noted."
-NOT_TAKEN: Final = (
-    "I could not store this command, so nothing was done. Send the command again, or type it as a message."
-)
+NOT_TAKEN: Final = "I could not store this command, so I did nothing. Send the command again, or type it as a message."
 NOT_KNOWN: Final = (
-    "I did nothing, because I do not know you or cannot read the command. Ask the person who runs this bot for help."
+    "I did nothing, because I do not know you, or cannot read the command. Ask the person who runs this bot for help."
 )
 TOO_LATE: Final = "only one person should see the answer, and Discord no longer accepts it; send the command again"
 

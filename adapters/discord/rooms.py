@@ -36,9 +36,9 @@ log = structlog.get_logger(__name__)
 NO_SERVER: Final = "Send this command on the server where I should join a voice channel."
 NOWHERE: Final = "Join a voice channel first, then send /voice join again."
 ELSEWHERE: Final = (
-    "Send this command in the text chat of {name} itself, so that everybody in the voice channel sees that I listen."
+    "Send this command in the text chat of {name}, so that everybody in the voice channel sees that I am listening."
 )
-NO_RIGHT: Final = "I need the permissions View Channel, Connect and Speak in {name}."
+NO_RIGHT: Final = "I need the permissions View Channel, Connect and Speak in the voice channel {name}."
 UNREACHED: Final = "I could not join {name}: Discord's voice server did not let me in. Try again in a minute."
 HEARD: Final = "heard/"  # begins the name of a recording
 ALONE_SECONDS: Final = 180.0

@@ -132,7 +132,7 @@ class Homeserver:
         try:
             await self._sign_in(former, device)
         except StoreUnavailable as error:  # of the notes
-            raise AdapterError(f"Legato cannot read or store its login right now: {error}") from error
+            raise AdapterError(f"Legato cannot read or store its login right now. {error}") from error
 
     async def _sign_in(self, former: str, device: str) -> None:
         """Have another token than the `former` one, which may be another call's or process's."""

@@ -60,7 +60,7 @@ def mapped(error: TelegramError) -> AdapterError:
     if isinstance(error, ChatMigrated):
         return DeliveryRefused(error.message)
     if is_unknown_method(error):
-        return AdapterError(f"{error.message}; the server at adapters.telegram.base_url must have the whole Bot API.")
+        return AdapterError(f"{error.message}. The server at adapters.telegram.base_url must have the whole Bot API.")
     if isinstance(error, InvalidToken | EndPointNotFound):
         return AdapterError("Telegram does not know this bot's token. Copy the token from @BotFather into config.yaml.")
     if isinstance(error, BadRequest):  # which the library counts as a NetworkError

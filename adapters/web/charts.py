@@ -73,5 +73,5 @@ def lineage(links: Sequence[LineageLink]) -> Html:
         title = el("title", f"{link.id}: {link.messages} messages")
         parts.append(el("g", title, el("circle", cx=x, cy=26, r=10, class_="part")))
         parts.append(el("text", link.messages, x=x, y=50, text_anchor="middle"))
-    told = f"{len(links)} sessions from root to tip, with tokens before and after each compaction"
+    told = f"{len(links)} sessions from first to last, with tokens before and after each compression"
     return el("svg", parts, viewBox=f"0 0 {_WIDE} 56", role="img", aria_label=told, class_="chart")

@@ -37,9 +37,9 @@ from gateway.runtime.structs import replace
 
 Role = Literal["reader", "person", "admin"]
 _DAY: Final = 24  # hours
-_NOT_SHOWN: Final = "a link that I showed once and did not keep · "
+_NOT_SHOWN: Final = "I showed this link once and did not keep it · "
 _CUT: Final = 600  # characters of an original in a list
-_EARLIER: Final = "Nothing has been compressed since /resume or /branch. The session it was copied from lists the rest."
+_EARLIER: Final = "Nothing was compressed since /resume or /branch. The original chat lists earlier compressions."
 _CHANGED: Final = "a new text, a new time, or both"
 _FIGURES: Final = tuple("$0123456789")
 _NO_FILES: Final = "Send a file in the chat, or ask me to write one. I keep the file, and you can undo every change."
@@ -181,7 +181,7 @@ _FIRST: Final = (
     ("list", "Add buy milk to my to-do list", "I keep the list, however long we talk", "help", ""),
     ("chat", "What else can you do?", "I list the most useful commands", "help", "/help"),
 )
-EMBEDDED: Final = "For now, a small built-in model answers; it only follows a few simple rules. "
+EMBEDDED: Final = "For now, a small built-in model answers. It only follows a few simple rules. "
 IN_TERMINAL: Final = "To connect a real model, type this in a terminal: "
 
 
@@ -344,7 +344,7 @@ def _below(frame: Frame, commands: Sequence[MenuEntry], *, here: bool) -> Html:
 # What people do with a chat, in words, with the command that does it.
 _COMMON: Final = (
     ("Another answer", "/retry"),
-    ("Take back my last message", "/undo"),
+    ("Undo my last message", "/undo"),
     ("Go on in a copy", "/branch"),
     ("Compress now", "/compress"),
     ("Save as Markdown", "/export"),
@@ -379,7 +379,7 @@ def side(frame: Frame, inner: Html) -> Html:
         ),
         new if frame.role != "reader" else None,
         el("div", el("p", logo, hide, class_="brand"), search, el("div", inner, id="side"), _me(frame), class_="panel"),
-        aria_label="Sessions and pages",
+        aria_label="Chats and pages",
     )
 
 
@@ -445,7 +445,7 @@ def side_list(
     new = el("a", icon("plus"), "New chat", href=NEW, class_="fresh") if writes else None
     names = dict.fromkeys(each.folder for each in sessions if each.folder)
     folders = el("datalist", [el("option", value=each) for each in names], id="folders") if writes else None
-    hint = el("p", "Enter searches everything that was said.", id="no-title", hidden=True, role="status")
+    hint = el("p", "Press Enter to search everything that was said.", id="no-title", hidden=True, role="status")
     return joined([new, _bar_line(shares, chat), hint, el("ul", lines, class_="sessions"), folders])
 
 
@@ -594,10 +594,10 @@ def shares(made: Sequence[tuple[Share, str]], address: str) -> Child:
             el("a", f"{address}{each.path}", href=each.path) if each.path else None,
             el(
                 "small",
-                "anyone with the link can read the chat · " if each.path else _NOT_SHOWN,
+                "anyone with the link can read this chat · " if each.path else _NOT_SHOWN,
                 moment(each.made_at),
             ),
-            submit("Take back", form="share", name="end", value=each.name, class_="quiet"),
+            submit("Withdraw", form="share", name="end", value=each.name, class_="quiet"),
         )
         for each, title in made
     ]
@@ -608,7 +608,7 @@ def shared(assets: Mapping[str, str], title: str, body: Child) -> bytes:
     """A conversation for somebody who has a link to it: nothing can be done here."""
     told = el(
         "p",
-        "Someone shared this conversation with you. You can read it, but not write in it.",
+        "Someone shared this chat with you. You can read it, but not write in it.",
         class_="notice",
     )
     made_with = el("p", el("img", src=assets["icon.svg"], alt=""), el("strong", "Legato"), class_="brand")
@@ -677,7 +677,7 @@ def window(
     """What the model has before it: the bar, each compaction, rules and memory; what is to come; who may read here."""
     writes = frame.role != "reader"
     inherited = shares is not None and shares.compactions > 0
-    none = _EARLIER if inherited else "I have not compressed this conversation."
+    none = _EARLIER if inherited else "I have not compressed this chat."
     return [
         section("The window", _shares(shares), _present(frame) if writes and shares is not None else None),
         section("Compressions", [_pass(each, writes=writes) for each in passes] or el("p", none)),
@@ -694,23 +694,23 @@ def _present(frame: Frame) -> Html:
         _command("Compress now", "/compress"),
         _command("Export as Markdown", "/export"),
         _command("Export as JSON lines", "/export jsonl"),
-        worded(frame, "Rename", "/title", hint="a title for this conversation"),
+        worded(frame, "Rename", "/title", hint="a title for this chat"),
         class_="orders",
     )
 
 
 def _shares(shares: views.WindowShares | None) -> Child:
     if shares is None:
-        return el("p", "The window is empty. Your next message starts a session.")
+        return el("p", "The window is empty. Your next message starts the chat.")
     rows = [
         el("tr", el("td", el("span", class_=f"key part-{number}"), name), el("td", f"{tokens:,}", class_="right"))
         for number, (name, tokens) in enumerate(shares.parts)
     ]
     whole = el("tr", el("th", "together"), el("th", f"{shares.used:,} of {shares.window:,}", class_="right"))
     left = max(0, shares.threshold - shares.used)
-    when = f"I compress the conversation at {shares.threshold:,} tokens. About {left:,} tokens are left."
+    when = f"I compress this chat at {shares.threshold:,} tokens. About {left:,} tokens are left."
     if not (shares.threshold and shares.automatic):
-        when = "I do not compress conversations by myself here."
+        when = "I do not compress this chat by myself."
     return [bar(shares), el("table", rows, whole), el("p", when)]
 
 
@@ -806,12 +806,12 @@ def workspace(seen: views.WorkspaceView | None, *, writes: bool) -> Child:
     if not (seen.count or seen.changes):
         asked = _command(_WRITE, _WRITE) if writes else None
         return bare("folder", "No files yet", _NO_FILES, asked)
-    back = _command("Undo what the last turn changed", "/files undo") if writes and seen.changes else None
+    back = _command("Undo what the last answer changed", "/files undo") if writes and seen.changes else None
     told = f"{_count(seen.count, 'file')}, {seen.size:,} bytes, including what you sent in the chat."
     left = seen.count - len(seen.files)
     return [
         section(
-            "What changed in this session",
+            "What changed in this chat",
             [_file_change(each) for each in seen.changes] or el("p", "Nothing yet."),
             el("p", back) if back else None,
         ),
@@ -889,12 +889,12 @@ def inside(seen: Seen, told: str) -> Child:
     """The gateway for its operator: what one sees in five seconds, what needs a hand, and then the rest."""
     per_day, models, platforms = seen.costs
     of_budget: Child = [
-        "There is no limit on what everybody together may spend. ",
+        "There is no limit on what everybody together can spend. ",
         el("a", "Set a budget", href="/settings#people"),
     ]
     if seen.budget is not None:
         of_budget = (
-            f"Today: ${per_day[-1].usd:.4f} of the ${seen.budget:,.2f} that everybody together may spend in a day."
+            f"Today: ${per_day[-1].usd:.4f} of the ${seen.budget:,.2f} that everybody together can spend in a day."
         )
     turns = [(_chat(each.key, seen), each.doing, str(each.step), f"{each.seconds:.0f} s") for each in seen.turns]
     filled = [
@@ -916,7 +916,7 @@ def inside(seen: Seen, told: str) -> Child:
         el("div", _tiles(seen), class_="tiles"),
         section("What needs your help", _stuck(seen.stuck)) if seen.stuck else None,
         section("Platforms", el("div", _platforms(seen), class_="tiles")),
-        section("Turns that run", _table(("Chat", "At", "Step", "Since"), turns)) if turns else None,
+        section("In progress", _table(("Chat", "At", "Step", "Since"), turns)) if turns else None,
         section(
             "What it costs",
             el("p", of_budget),
@@ -925,7 +925,7 @@ def inside(seen: Seen, told: str) -> Child:
             _costs("Platform", by_platform),
         ),
         section("Fullest windows", _table(("Chat", "Full", "Tokens", "Messages"), filled)) if filled else None,
-        section("Compressed conversations", chains) if chains else None,
+        section("Compressed chats", chains) if chains else None,
         folded(
             "Settings that differ from the defaults",
             _table(("Key", "Value"), [(key, el("code", value)) for key, value in seen.settings])
@@ -982,7 +982,7 @@ def _tiles(seen: Seen) -> list[Html]:
         began = [f"{datetime.fromtimestamp(each.began_at, UTC):%H:%M} UTC" for each in hours]
         return columns(values, [f"{at}: {each}" for at, each in zip(began, told, strict=True)], label, most)
 
-    turns = [_count(each.turns, "turn") for each in hours]
+    turns = [_count(each.turns, "answer") for each in hours]
     slow = [f"{line}, 95 % of them within {_within(each.within)}" for line, each in zip(turns, hours, strict=True)]
     times = [_LONGER if each.within is None else each.within for each in hours]
     latest = next((each for each in reversed(hours) if each.turns), None)
@@ -996,7 +996,7 @@ def _tiles(seen: Seen) -> list[Html]:
         _tile(
             "Answers in 24 hours" if len(hours) >= _DAY else "Answers since the start",
             f"{sum(each.turns for each in hours):,}",
-            chart("Turns in each hour", [each.turns for each in hours], turns),
+            chart("Answers in each hour", [each.turns for each in hours], turns),
         ),
         _tile("Almost all answers within", _within(latest.within) if latest else "–", chart("Seconds", times, slow)),
         _tile("Spent today" if in_usd else "Tokens today", today, costs),

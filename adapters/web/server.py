@@ -142,8 +142,8 @@ _FILE_POLICY: Final = "default-src 'none'; sandbox"
 GONE: Final = "This message was undone or compressed, so you cannot send it again from here. Nothing was sent."
 NOT_THERE: Final = "This message was undone or compressed, so nothing was copied."
 ANSWERING: Final = "I am still answering. Copy the chat when I have finished."
-FORGOTTEN: Final = "This conversation was deleted, so nothing was sent."
-AWAY: Final = "I cannot store your message right now. It is still in the field. Send it again in a moment."
+FORGOTTEN: Final = "This chat was deleted, so nothing was sent."
+AWAY: Final = "I cannot store your message right now. The text is still in the field. Send it again in a moment."
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -204,7 +204,7 @@ class Server(Struct, kw_only=True):
         except Problem as problem:
             response = self._told(request, problem.status, str(problem))
         except SessionNotFound:
-            response = self._told(request, 404, "There is no such conversation.")
+            response = self._told(request, 404, "There is no such chat.")
         except StoreUnavailable:
             response = self._told(request, 503, "The store does not answer right now. Try again in a moment.")
         if not response.prepared:
@@ -216,12 +216,12 @@ class Server(Struct, kw_only=True):
 
     async def _judged(self, request: web.BaseRequest) -> web.StreamResponse:
         if not self.guard.knows_host(request):
-            raise Problem(421, "The page does not answer at this address. Use the address that Legato printed.")
+            raise Problem(421, "The page is not available at this address. Use the address that Legato printed.")
         if request.method not in ("GET", "HEAD", "POST"):
             raise Problem(405, "Use GET to read this page, or POST to change something.")
         path = request.path
         if request.method == "POST" and not self.guard.is_own(request):
-            raise Problem(403, "Another website sent this form, so nothing was done.")
+            raise Problem(403, "Another website sent this form, so Legato ignored it.")
         if path.startswith("/static/"):
             return self._asset(path.removeprefix("/static/"))
         if path.startswith("/shared/") and request.method != "POST":
@@ -259,7 +259,7 @@ class Server(Struct, kw_only=True):
             if key is None or self.guard.login_of(request) is not None:
                 return _redirect("/")
             login = await self.guard.by_link(key)
-            problem = "Someone already used this link, or Legato has started again since. Get a new link."
+            problem = "Someone already used this link, or Legato has restarted since then. Get a new link."
         else:
             self._not_locked(f"at {remote}")
             form = await self._form(request, stranger=True)
@@ -384,7 +384,7 @@ class Server(Struct, kw_only=True):
 
     async def _share_present(self, source: Source, *, writes: bool) -> Child:
         present = _present(await self.views.sessions(source), source)
-        return el("p", pages.share("Share this conversation", present)) if present and writes else None
+        return el("p", pages.share("Share this chat", present)) if present and writes else None
 
     async def _shared_session(self, token: str, query: Mapping[str, str]) -> web.Response:
         """A conversation for somebody without a login. What they may know of it is in its messages."""
@@ -805,7 +805,7 @@ class Server(Struct, kw_only=True):
         chat."""
         await self._done(source, command)
         if not await self.views.ended(source, command.event_id):
-            return {"model": name, "told": f"{name} answers as soon as this answer is finished."}
+            return {"model": name, "told": f"The model {name} takes over as soon as this answer is finished."}
         told = await self._answers(source, command) if command.event_id.endswith(UNSEEN) else []
         model, _ = await self.views.model(source)
         return {"model": model, "told": told[0].text if told else ""}

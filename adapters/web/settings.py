@@ -32,7 +32,7 @@ _FIRST: Final = (
     ("keys", "key", "Keys", "For programs that talk to the bot over its API"),
 )
 _MORE: Final = {  # what else belongs to a section, beside the sections in it
-    "tools.skills": ("/skills", "The skills of your conversation"),
+    "tools.skills": ("/skills", "The skills of your chat"),
     "reminders": ("/window", "Your reminders and schedules"),
     "adapters.api.hooks": ("/settings?at=adapters.api", "The server that listens for hooks"),
     "keys": ("/settings?at=adapters.api", "The server that takes keys"),
@@ -43,7 +43,7 @@ _BASIC: Final = {  # of long sections what most people fill in; the rest is fold
     "tools.mcp": ("enabled", "command", "url", "headers"),
     "adapters.api.hooks": ("secret", "chat", "do", "task"),
 }
-_AGAIN: Final = "Legato stops cleanly, and starts again. This page will be back in a few seconds: "
+_AGAIN: Final = "Legato is restarting. This page will be back in a few seconds: "
 _NOT_MADE: Final = "To make a key, log in with a link from Legato's machine, or type this in a terminal there: "
 _ONCE: Final = "Copy this key now. It is never shown again:"
 
@@ -140,7 +140,7 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         last.told if last.where == "again" else _waiting(settings, csrf),
         el(
             "p",
-            "So far, a small built-in model answers; it only follows a few simple rules. Connect a real model "
+            "For now, a small built-in model answers. It only follows a few simple rules. Connect a real model "
             "below, or ",
             el("a", "look around first", href="/"),
             ".",
@@ -253,7 +253,7 @@ def _writes(name: str, settings: Settings) -> Html:
     """Whether a person of the page may write; a new one may."""
     allowed = next(each.value for each in settings.people if each.name == _ALLOW).split(", ")
     tick = el("input", type="checkbox", name="writes", value="true", checked=not name or f"{NAME}:{name}" in allowed)
-    told = ["Without this, they can only read. It stands in ", el("code", _ALLOW), "."]
+    told = ["Without this, they can only read. Legato keeps this in ", el("code", _ALLOW), "."]
     return el("label", tick, el("span", el("span", "May write", class_="named"), el("small", told)), class_="tick")
 
 
@@ -261,7 +261,7 @@ def _waiting(settings: Settings, csrf: str) -> Child:
     """What holds only from the next start on, and the way there."""
     if not settings.waits:
         return None
-    told = el("p", f"These settings wait for the next start: {', '.join(settings.waits)}.")
+    told = el("p", f"These settings apply from the next start: {', '.join(settings.waits)}.")
     return el("div", told, _new_start(csrf) if settings.again else None, class_="step")
 
 
@@ -283,7 +283,7 @@ def keys_page(settings: Settings, csrf: str, last: Done, *, owner: bool) -> Chil
         _text("cap", "What this key may spend in a day, in US dollars", "", hint="no limit of its own"),
     ]
     items = [
-        el("li", el("span", line), _form("keys", csrf, hidden(name=name), _button("Take back", "remove")))
+        el("li", el("span", line), _form("keys", csrf, hidden(name=name), _button("Remove", "remove")))
         for name, line in settings.keys.items()
     ]
     return [
@@ -370,7 +370,7 @@ def _step(each: PlatformBlank, frame: Frame, served: Any, *, again: bool) -> Chi
         told = f"{each.title} is not connected yet ({served['reader']}). Press Check to see why."
         return el("p", told, class_="step reason")
     if not served["last_update"]:
-        return el("p", f"Connected. Write to the bot on {each.title} now; this page will notice.", class_="step")
+        return el("p", f"Connected. Write to the bot on {each.title} now. This page will show it.", class_="step")
     seen = moment(datetime.fromisoformat(served["last_update"]).timestamp())
     return [
         el("p", "Messages come in; the last one ", seen, ".", class_="step well"),

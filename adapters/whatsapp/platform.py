@@ -82,6 +82,6 @@ PLATFORM = Platform(
     person_problem=matching(rf"({_PERSON}|\*)(@({_PERSON}|\*))?", _NO_PERSON),
     place_problem=matching(rf"({_PERSON})(/\d+)?|\*", _NO_PLACE),
     rehearse="adapters.whatsapp.limits:STAGE",
-    guide="At developers.facebook.com make an app of the type Business and add WhatsApp. API Setup shows the id of the "
-    "number, and a system user of your business gets a token that lasts.",
+    guide="At developers.facebook.com, make an app of the type Business, and add WhatsApp. The page API Setup "
+    "shows the id of the number. Make a token that lasts for a system user of your business.",
 )

@@ -372,7 +372,7 @@ async def test_what_people_do_with_a_chat_is_said_in_words(tmp_path: Path, chrom
         for words, answered in (
             ("My rules", "No rules are pinned"),
             ("My reminders", "/remind"),
-            ("Take back my last message", "hello"),
+            ("Undo my last message", "hello"),
         ):
             await menu.click()
             await me.locator(".below").get_by_role("button", name=words).click()
@@ -543,9 +543,9 @@ async def test_a_new_chat_offers_beginnings_and_messages_what_can_be_done_with_t
         await me.keyboard.press("Control+k")
         assert await me.evaluate("document.activeElement.name") == "q"
         await me.keyboard.type("in no title")
-        await expect(me.get_by_text("Enter searches everything that was said.")).to_be_visible()
+        await expect(me.get_by_text("Press Enter to search everything that was said.")).to_be_visible()
         await me.locator("nav [type=search]").fill("")
-        await expect(me.get_by_text("Enter searches everything that was said.")).to_be_hidden()
+        await expect(me.get_by_text("Press Enter to search everything that was said.")).to_be_hidden()
         await me.get_by_role("button", name="Shortcuts").click()
         await expect(me.locator("dialog")).to_contain_text("searches all chats")
         await me.keyboard.press("Escape")
@@ -842,9 +842,9 @@ async def test_the_operator_sees_costs_and_for_how_long_a_turn_runs(tmp_path: Pa
             await expect(me.locator("#log .reply").last).to_contain_text(words)
         await me.goto(f"{live.adapter.at}/inside")
         costs = me.locator("section", has_text="What it costs")
-        await expect(costs).to_contain_text("of the $5.00 that everybody together may spend in a day")
+        await expect(costs).to_contain_text("of the $5.00 that everybody together can spend in a day")
         await expect(costs.locator("table").last).to_contain_text("This page")
-        (since,) = await me.locator("section", has_text="Turns that run").locator("td:last-child").all_inner_texts()
+        (since,) = await me.locator("section", has_text="In progress").locator("td:last-child").all_inner_texts()
         assert 0 <= int(since.removesuffix(" s")) < 600
         gate.open()
 

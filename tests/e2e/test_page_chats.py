@@ -60,7 +60,7 @@ async def test_the_operator_sees_chats_by_their_titles_and_who_is_asked(tmp_path
         await expect(me.get_by_role("button", name="Allow once")).to_be_visible()
         await me.goto(f"{live.adapter.at}/inside")
         await expect(me.locator(".well").first).to_have_text("All is well: 1 message waiting for a person's answer.")
-        for heading in ("Turns that run", "Fullest windows"):
+        for heading in ("In progress", "Fullest windows"):
             table = me.locator("section", has=me.get_by_role("heading", name=heading))
             await expect(table).to_contain_text("This page · owner · hello / number one")
 

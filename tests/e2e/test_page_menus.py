@@ -107,7 +107,7 @@ async def test_a_command_of_a_menu_is_seen_by_its_answer_alone(tmp_path: Path, c
         assert await shown(me) == ["hello", "echo: hello"]
         await equals_reload(me)
         await me.locator(".below summary", has_text="This chat").click()
-        await me.get_by_role("button", name="Take back my last message").click()
+        await me.get_by_role("button", name="Undo my last message").click()
         await expect(me.locator("#log .said")).to_have_count(0)
         await expect(me.locator("#text")).to_have_value("hello")
         assert await shown(me) == []

@@ -45,7 +45,7 @@ async def test_a_terminal_opens_with_the_page_beside_it(tmp_path: Path) -> None:
         await terminal.sees("Ctrl-D leaves")
         link = re.search(r"http://127.0.0.1:\d+/login\?key=[\w-]+", terminal.text)
         assert link is not None
-        assert 'aria-label="Sessions and pages"' in await shown(link[0])
+        assert 'aria-label="Chats and pages"' in await shown(link[0])
         terminal.types("hello\r")
         await terminal.sees("offline model. I need no key")
         terminal.types("\x04")
@@ -102,7 +102,7 @@ async def test_it_is_served_without_a_terminal_by_the_link_in_its_file(tmp_path:
         assert "legato access link" in await shown(file.read_text().partition("/login")[0]), "without a login"
         status, link, _ = await legato(tmp_path, "access", "link")
         assert (status, link) == (0, file.read_text())
-        assert 'aria-label="Sessions and pages"' in await shown(link.strip())
+        assert 'aria-label="Chats and pages"' in await shown(link.strip())
         assert await legato(tmp_path, "access", "link") != (0, link, ""), "it works once"
         process.send_signal(signal.SIGTERM)
         await process.communicate()
@@ -119,14 +119,14 @@ async def test_a_shell_ends_the_logins_of_a_running_page(tmp_path: Path) -> None
         await eventually(file.exists)
         link = file.read_text().strip()
         async with http.get(link) as answer:
-            assert 'aria-label="Sessions and pages"' in await answer.text()
+            assert 'aria-label="Chats and pages"' in await answer.text()
         assert await legato(tmp_path, "access", "logout", "anna") == (0, "anna is not logged in.\n", "")
         status, out, _ = await legato(tmp_path, "access", "logout", "web:owner")
         assert (status, out) == (0, "owner: 1 login ended. The browsers are logged out within ten seconds.\n")
 
         async def ended() -> bool:
             async with http.get(link.partition("/login")[0]) as answer:
-                return 'aria-label="Sessions and pages"' not in await answer.text()
+                return 'aria-label="Chats and pages"' not in await answer.text()
 
         await eventually(ended)
 

@@ -131,7 +131,7 @@ async def test_one_form_lets_a_person_in_who_writes_at_once(tmp_path: Path, monk
     async with page(tmp_path, desk=desk) as live, ClientSession(cookie_jar=CookieJar(unsafe=True)) as http:
         form = {"where": "part", "at": "adapters.web.people", "name": "bob", "set password": "a password of Bob"}
         await live.me.post("/settings", {**form, "writes": "true"})
-        assert "for the next start" not in (await live.me.get("/settings"))[1]
+        assert "from the next start" not in (await live.me.get("/settings"))[1]
         login = {"name": "bob", "password": "a password of Bob"}
         async with http.post(f"{live.me.at}/login", data=login, allow_redirects=False) as answer:
             assert answer.status == 303

@@ -124,7 +124,7 @@ async def test_the_store_holds_no_link_which_still_holds_after_a_start(tmp_path:
         assert "the harbour opens" in (await stranger.get(link))[1]
         assert (await stranger.get("/shared/" + name.removeprefix("share ")))[0] == 404
         html = (await live.me.get("/window"))[1]
-        assert html.count("a link that I showed once and did not keep") == 1
+        assert html.count("I showed this link once and did not keep it") == 1
         again = await shared(live, live.me)
         assert again != link
         for each in re.findall(r'name="end" value="([^"]+)"', (await live.me.get("/window"))[1]):

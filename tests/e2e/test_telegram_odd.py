@@ -110,7 +110,7 @@ async def test_a_method_that_the_server_does_not_know_leaves_the_token_alone(
     adapter = TelegramAdapter(settings_on(telegram), host())
     (finding,) = await adapter.probe()
     await adapter.aclose()
-    assert "does not know the method getWebhookInfo; the server at adapters.telegram.base_url must" in finding.detail
+    assert "does not know the method getWebhookInfo. The server at adapters.telegram.base_url must" in finding.detail
     for method in ("sendMessage", "getUpdates"):
         telegram.faults.add(unknown, method=method)
     async with on_telegram(tmp_path, telegram, anna) as bot:

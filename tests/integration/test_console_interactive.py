@@ -238,7 +238,7 @@ class TestTalking:
         await clock.until_pending()
         person.keys.send_text(CTRL_D)
         await person.left()
-        assert "! 1 of your messages could not be stored" in person.screen.text
+        assert "! Legato could not store 1 of your messages" in person.screen.text
 
 
 class TestCtrlC:

@@ -68,7 +68,7 @@ async def test_another_programs_database_is_left_alone(server: RedisServer, make
 async def test_a_newer_database_is_left_alone_and_a_little_newer_one_is_used(server: RedisServer, make: Opener) -> None:
     with server.client() as client:
         client.hset(META, mapping={"app": "legato", "id": "1", "format": 4, "readable_from": 3, "partitions": 16})
-        with pytest.raises(StoreUnavailable, match=r"newer Legato.*upgrade"):
+        with pytest.raises(StoreUnavailable, match=r"newer Legato.*Upgrade"):
             await make(server.url).open()
         client.hset(META, mapping={"format": 3, "readable_from": 2, "colour": "blue"})
         await make(server.url).open()

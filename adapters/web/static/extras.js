@@ -219,7 +219,7 @@
         record.classList.add("on");
         record.setAttribute("aria-label", "End the recording");
       } catch {
-        $("problem").textContent = "This browser does not let the page use the microphone: allow it next to the address, and try again.";
+        $("problem").textContent = "This browser does not let the page use the microphone. Allow the microphone next to the address, and try again.";
         $("problem").hidden = false;
       }
     });

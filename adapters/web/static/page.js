@@ -146,7 +146,7 @@
       await navigator.clipboard.write([new ClipboardItem({ "text/plain": text })]);  // at once: some browsers forget the press
       toast("Copied");
     } catch {
-      toast("This browser does not let the page copy: select the text instead.");
+      toast("This browser does not let the page copy. Select the text instead.");
     }
   }
 
@@ -238,7 +238,7 @@
       again = response.status >= 500;
       if (!again) {
         unsent.shift();
-        problem(response.ok ? "" : answer.problem || "The message was not accepted: load the page again.");
+        problem(response.ok ? "" : answer.problem || "Legato did not accept the message. Load the page again.");
         if (response.ok && instead && live && $("before").firstChild) document.dispatchEvent(new CustomEvent("begun", { detail: "back" }));
         if (answer.model && $("models")) $("models").querySelector("summary").textContent = `${answer.model} ▾`;
         if (answer.told) toast(answer.told);

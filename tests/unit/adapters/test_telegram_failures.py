@@ -85,7 +85,7 @@ def test_a_method_that_a_server_does_not_know_is_no_wrong_token() -> None:
     assert "token" in str(failures.mapped(refused))
     unknown = EndPointNotFound("The server of Telegram's Bot API does not know the method sendMessage")
     assert "token" not in str(failures.mapped(unknown))
-    assert "sendMessage; the server at adapters.telegram.base_url must" in str(failures.mapped(unknown))
+    assert "sendMessage. The server at adapters.telegram.base_url must" in str(failures.mapped(unknown))
 
 
 def test_the_wait_is_the_platforms_own(too_many: RetryAfter) -> None:

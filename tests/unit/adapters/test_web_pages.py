@@ -98,7 +98,7 @@ def test_an_empty_window_says_how_it_is_filled() -> None:
     empty = joined(window(None, [], [], [], [], (), frame("person")))
     for said in (
         "The window is empty",
-        "I have not compressed this conversation.",
+        "I have not compressed this chat.",
         "There are no rules yet. /pin sets",
         "I remember nothing yet.",
         "There are no reminders yet.",
@@ -110,8 +110,8 @@ def test_an_empty_window_says_how_it_is_filled() -> None:
 
 def test_a_copy_of_a_compacted_session_says_where_its_compactions_are() -> None:
     copied = joined(window(replace(shares(50), compactions=1), [], [], [], [], (), frame("person")))
-    assert "Nothing has been compressed since /resume or /branch." in copied
-    assert "I have not compressed this conversation." not in copied
+    assert "Nothing was compressed since /resume or /branch." in copied
+    assert "I have not compressed this chat." not in copied
 
 
 def test_what_fills_the_window_stands_there_with_the_commands_that_change_it() -> None:
@@ -227,7 +227,7 @@ def test_the_operator_sees_four_figures_and_each_platform() -> None:
         ("Spent today", "$2.00"),
         ("Fullest window", "0%"),
     ]
-    for line in ("3 turns, 95 % of them within 5 s", "22:13 UTC: $0.5000, 50 tokens", "22:13 UTC: at most 50% full"):
+    for line in ("3 answers, 95 % of them within 5 s", "22:13 UTC: $0.5000, 50 tokens", "22:13 UTC: at most 50% full"):
         assert line in told
     assert re.search(r"<b>Telegram</b><span class=\"well\">Connected</span>.*2 to be shown", told)
 

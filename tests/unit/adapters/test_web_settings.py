@@ -89,7 +89,7 @@ MODEL = {"where": "model", "provider": "own", "name": " m ", "address": " http:/
             "Saved. These settings apply from now on: a, b. These settings apply from the next start: c. Say some",
         ),
         (MODEL | {"name": " "}, [], "Choose a model first."),
-        ({"where": "again"}, [("start_again",)], "Legato stops cleanly"),
+        ({"where": "again"}, [("start_again",)], "Legato is restarting"),
         ({"where": "chat", "verb": "try"}, [("try_platform", "chat")], "It refuses."),
         (
             {"where": "part", "at": "tools.mcp", "name": " files ", "verb": "remove"},
@@ -190,9 +190,9 @@ def test_what_waits_for_the_next_start_stands_on_every_page(again: bool) -> None
         part_page(SETTINGS.parts[0], waits, "t", Done()),
         keys_page(waits, "t", Done(), owner=True),
     ):
-        assert "These settings wait for the next start: otel.enabled." in shown(there)
+        assert "These settings apply from the next start: otel.enabled." in shown(there)
         assert ("Start again now" in shown(there)) is again
-    assert "wait for the next start" not in shown(whole(waits, last=Done(where="again", told="It stops.")))
+    assert "apply from the next start" not in shown(whole(waits, last=Done(where="again", told="It stops.")))
 
 
 async def test_what_was_not_made_is_a_reason() -> None:
@@ -218,7 +218,7 @@ LATE = {"reader": "reads", "last_update": "2026-01-02T03:04:05+00:00"}
         ({"reader": "gone", "last_update": None}, "Chat is not connected yet (gone). Press Check to see why.", True),
         (
             {"reader": "reads", "last_update": None},
-            "Connected. Write to the bot on Chat now; this page will notice.",
+            "Connected. Write to the bot on Chat now. This page will show it.",
             True,
         ),
         (LATE, "Messages come in; the last one 2 January 2026, 03:04 UTC .", False),
@@ -320,7 +320,7 @@ def test_titles(at: str, name: str, title: str) -> None:
 )
 def test_only_the_owner_makes_keys(owner: bool, end: str) -> None:
     there = shown(keys_page(SETTINGS, "t", Done(), owner=owner))
-    assert "anna: a person Take back" in there
+    assert "anna: a person Remove" in there
     assert there.removesuffix(" The server that takes keys").endswith(end)
 
 

@@ -94,7 +94,7 @@ def test_odd_things_are_named_or_mean_nothing() -> None:
         (131056, RateLimited, "asks to wait"),
         (190, AdapterError, "rejects the token"),
         (10, AdapterError, "lacks a permission"),
-        (131042, AdapterError, "no means of payment"),
+        (131042, AdapterError, "no payment method"),
         (131016, AdapterError, "could not do this right now"),
         (100, DeliveryRefused, "WhatsApp says: it is odd, 100"),
     ],
