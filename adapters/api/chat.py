@@ -29,7 +29,7 @@ _CHAT: Final = "X-OpenWebUI-Chat-Id"
 _CHAT_FIELDS: Final = ("chat_id", "conversation_id", "session_id")
 _LONGEST_NAME: Final = 128  # characters
 _DAY: Final = 86_400.0  # seconds: caps begin anew at midnight, UTC
-_CLOSED: Final = "The server is stopping, but has stored your message. Send it again in a moment to get the answer."
+_CLOSED: Final = "The server is stopping, but has stored your message. Send the message again to get the answer."
 
 
 class Chat(Struct, kw_only=True):

@@ -16,11 +16,11 @@ from gateway.domain.reading import Recent
 
 TOLD: Final = (
     "I cannot write in <#{channel}>: my role there needs the permissions View Channel and Send Messages (in a thread, "
-    "Send Messages in Threads). Until I can write there, write to me here."
+    "Send Messages in Threads). Until I can write in that channel, write to me here."
 )
 LOCKED: Final = (
-    "I cannot write in <#{channel}>: the thread is locked. Someone who may manage threads can unlock it, or "
-    "give my role Manage Threads. Until I can write there, write to me here."
+    "I cannot write in <#{channel}>: the thread is locked. Someone who may manage threads can unlock the thread, or "
+    "give my role Manage Threads. Until I can write in that channel, write to me here."
 )
 _SENTENCES: Final = {
     failures.MISSING_PERMISSIONS: TOLD,

@@ -24,8 +24,8 @@ KEYLESS: Final = (
     "read your message, write to me in a room without encryption."
 )
 ENCRYPTED: Final = (
-    "This chat is encrypted, and I cannot read encrypted messages. Make a room without encryption, invite me and write "
-    "to me there; or ask the person who runs this bot to switch encryption on (docs/matrix.md says how)."
+    "This chat is encrypted, and I cannot read encrypted messages. Make a room without encryption, invite me, and "
+    "write to me there. Or ask the person who runs this bot to switch encryption on (docs/matrix.md says how)."
 )
 """What a person is told, where the bot has no keys."""
 

@@ -36,7 +36,7 @@ _SOCKS: Final = (
 
 
 _UNUSABLE: Final = (
-    "The address of the proxy to Telegram must begin with http://, https:// or socks5://. Write a slash in its "
+    "The address of the proxy to Telegram must begin with http://, https:// or socks5://. Write a slash in the "
     "password as %2F. Correct adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
 )
 _KEEPALIVE: Final = 5.0  # seconds

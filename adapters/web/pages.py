@@ -181,7 +181,7 @@ _FIRST: Final = (
     ("list", "Add buy milk to my to-do list", "I keep the list, however long we talk", "help", ""),
     ("chat", "What else can you do?", "I list the most useful commands", "help", "/help"),
 )
-EMBEDDED: Final = "For now, a small built-in model answers. It only follows a few simple rules. "
+EMBEDDED: Final = "For now, a small built-in model answers, which only follows a few simple rules. "
 IN_TERMINAL: Final = "To connect a real model, type this in a terminal: "
 
 
@@ -216,7 +216,7 @@ SHARE: Final = (
 MAKE: Final = "Make a link"
 DELETE: Final = "Delete"
 CANCEL: Final = "Cancel"
-REFUSED: Final = "You can read this chat. To write in it, ask the operator to add you to access.allow."
+REFUSED: Final = "You can only read this chat. To write here, ask the operator to add you to access.allow."
 
 
 def _form(name: str, action: str, frame: Frame) -> Html:
@@ -608,7 +608,7 @@ def shared(assets: Mapping[str, str], title: str, body: Child) -> bytes:
     """A conversation for somebody who has a link to it: nothing can be done here."""
     told = el(
         "p",
-        "Someone shared this chat with you. You can read it, but not write in it.",
+        "Someone shared this chat with you, for reading only.",
         class_="notice",
     )
     made_with = el("p", el("img", src=assets["icon.svg"], alt=""), el("strong", "Legato"), class_="brand")
@@ -629,7 +629,7 @@ def search(query: str, found: Sequence[tuple[views.Word, str]]) -> Child:
     field = el("input", type="search", name="q", value=query, aria_label="Search all chats", dir="auto")
     form = el("form", field, submit("Search"), action="/search", role="search")
     if not found:
-        hint = "This searches everything that you and the bot said here, compressed or not."
+        hint = "The search covers everything that you and the bot said here, compressed or not."
         return [form, bare("search", "Nothing was found" if query else "What are you looking for?", hint)]
     asked = "|".join(map(re.escape, sorted(re.findall(r"\w+", query), key=len, reverse=True)))
     pattern = re.compile(rf"\b({asked})" if asked.isascii() else f"({asked})", re.IGNORECASE) if asked else None

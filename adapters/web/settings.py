@@ -119,7 +119,7 @@ async def _with_words(desk: SettingUp, fields: Mapping[str, str], name: str, sav
 async def _keys_changed(desk: SettingUp, fields: Mapping[str, str], verb: str, name: str, *, owner: bool) -> Child:
     if verb == "remove":
         there = await desk.remove_key(name)
-        told = f"The key {name} is removed. It stops working within ten seconds." if there else "There is no such key."
+        told = f"The key {name} is removed, and stops working within ten seconds." if there else "There is no such key."
         return el("p", told, class_="well", role="status")
     made, told = await desk.add_key(name, fields.get("kind", ""), fields.get("cap", "").strip(), owner=owner)
     if not made:
@@ -140,7 +140,7 @@ def page(settings: Settings, frame: Frame, provider: str, last: Done, platforms:
         last.told if last.where == "again" else _waiting(settings, csrf),
         el(
             "p",
-            "For now, a small built-in model answers. It only follows a few simple rules. Connect a real model "
+            "For now, a small built-in model answers, which only follows a few simple rules. Connect a real model "
             "below, or ",
             el("a", "look around first", href="/"),
             ".",
@@ -253,7 +253,7 @@ def _writes(name: str, settings: Settings) -> Html:
     """Whether a person of the page may write; a new one may."""
     allowed = next(each.value for each in settings.people if each.name == _ALLOW).split(", ")
     tick = el("input", type="checkbox", name="writes", value="true", checked=not name or f"{NAME}:{name}" in allowed)
-    told = ["Without this, they can only read. Legato keeps this in ", el("code", _ALLOW), "."]
+    told = ["People who are not in ", el("code", _ALLOW), " can only read."]
     return el("label", tick, el("span", el("span", "May write", class_="named"), el("small", told)), class_="tick")
 
 
@@ -364,7 +364,7 @@ def _platform(each: PlatformBlank, frame: Frame, last: Done, served: Any, *, aga
 def _step(each: PlatformBlank, frame: Frame, served: Any, *, again: bool) -> Child:
     """What is left to do until messages come in."""
     if served is None:
-        waits = el("p", f"{each.title} works after the next start.", class_="step")
+        waits = el("p", f"{each.title} will work after the next start of Legato.", class_="step")
         return [waits, _new_start(frame.csrf) if again else None]
     if served["reader"] != "reads":
         told = f"{each.title} is not connected yet ({served['reader']}). Press Check to see why."

@@ -50,7 +50,7 @@ _LOCKED: Final[Mapping[int, str]] = {
     368: "Meta has blocked the account for a breach of its rules. See https://business.facebook.com/accountquality.",
     131031: "Meta has locked the account. See https://business.facebook.com/accountquality.",
     131042: "The account has no payment method. Add a payment method at https://business.facebook.com/billing_hub.",
-    133010: f"The number is not registered. Register it at {APPS}, WhatsApp, API Setup.",
+    133010: f"The number is not registered. Register the number at {APPS}, WhatsApp, API Setup.",
 }
 _RESTS: Final[Mapping[int, float]] = {4: 60.0, 80007: 60.0, 130429: 2.0, 131048: 600.0, 131056: 6.0, 131064: 60.0}
 _SOON: Final = 5.0  # seconds

@@ -149,7 +149,7 @@ class AccountLeases:
         while not (held := await self._hold(name)):
             if held is False and not waits:
                 raise StoreLocked(
-                    f"Another {adapter.name} already uses this store. Close the other one first, or wait "
+                    f"Another process already uses this store for {adapter.name}. End that process first, or wait "
                     f"{LEASE_SECONDS:g} seconds if it has just crashed."
                 )
             if not told:

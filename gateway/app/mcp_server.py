@@ -70,7 +70,7 @@ _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any], bool]]] = {
         True,
     ),
     "recall": (
-        "Finds facts that Legato remembers about this person; without words, the newest ones.",
+        "Finds facts that Legato remembers about this person, or without words, the newest facts.",
         schema(words=_WORDS),
         True,
     ),

@@ -50,7 +50,7 @@ _FROM_SHELL: Final = "a text came from a shell"
 NOT_SERVED: Final = "The platform {platform} is not served here. Enable it in `adapters`."
 NOBODY: Final = (
     "The bot cannot write to {chat}, because nobody who may talk to the bot has written there yet. Write to the bot "
-    "there first. If {chat} is a group, you can also name a person with `person`."
+    "in that chat first. If {chat} is a group, you can also name a person with `person`."
 )
 DROPPED: Final = "the operator dropped it"
 _ACCOUNT: Final = "orders"  # the notes that hold them

@@ -59,17 +59,17 @@ _KEEPS: Final = frozenset(["store", "backup"])  # sections: who has the store ha
 _NAMES: Final = (("access", "admins"), ("adapters", "people"))  # who decides, and who somebody is
 _LEADS: Final = frozenset(["base_url", "proxy", "homeserver"])  # where keys are sent
 ELSEWHERE: Final = (
-    "With this {key}, Legato would send a hidden key to another address. Type that key as well, or ask someone who "
-    "has a shell on this machine."
+    "With this {key}, Legato would send a hidden key to another address. Type the hidden key as well, or ask someone "
+    "who has a shell on this machine."
 )
 _NO_PROGRAMS: Final = (
-    "{key} can start programs on this machine, show its files, or move stored data. To change it here, log in with a "
-    "link made on this machine (`legato access link`), or edit {file}."
+    "{key} can start programs on this machine, show its files, or move stored data. To change this setting here, log "
+    "in with a link made on this machine (`legato access link`), or edit {file}."
 )
 
 NO_PEOPLE: Final = (
-    "{key} decides who is an admin, or who gets in. To change it here, log in with a link made on this machine "
-    "(`legato access link`). In a shell, {way} does the same."
+    "{key} decides who is an admin, or who gets in. To change this setting here, log in with a link made on this "
+    "machine (`legato access link`). In a shell, {way} does the same."
 )
 
 

@@ -28,8 +28,8 @@ def opened(path: Path) -> TextIO:
         return path.open(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         raise UserError(
-            f"There is no log at {path}. `legato chat` keeps a log there. `legato run` logs to stderr. Under systemd,"
-            " read its log with `journalctl -u legato -o cat | legato logs -`."
+            f"There is no log at {path}, where `legato chat` would keep one. `legato run` logs to stderr. Under "
+            "systemd, read the log with `journalctl -u legato -o cat | legato logs -`."
         ) from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}).") from error

@@ -269,7 +269,7 @@ def run(
         for line in announcement(settings, workers):
             tell(redact(line))
         if sys.stderr.isatty():
-            tell("Ctrl-C ends Legato, after the answers that it is writing.")
+            tell("Ctrl-C ends Legato after the current answers.")
 
     serve: Callable[[], Awaitable[int]] = Workers(
         command=[*_own("run", config), "--worker"], size=workers, clock=SystemClock()
@@ -811,7 +811,7 @@ def import_(
     report = guarded(run, settings)
     show_rows(report, as_json, importing.report_text)
     if report.ended:
-        fail(f"{report.ended} Everything before that is stored.")
+        fail(f"{report.ended} Legato has stored everything up to that point.")
 
 
 @app.command()

@@ -102,8 +102,8 @@ def models_text(rows: Sequence[Row]) -> str:
     """A table of the models that a server offers."""
     if not rows:
         return (
-            "The server does not list its models. Look for their names in its documentation. `legato check` tries the "
-            "model that you choose."
+            "The server does not list its models. Look up the names in the documentation of the server. `legato check` "
+            "tries the model that you choose."
         )
     wide = min(_WIDEST, max(len(str(row["name"])) for row in rows))
     lines = [f"{'model':<{wide}} {'window':>9} {'pictures':>8} {'tools':>5}  {'$ read':>8} {'$ written':>9}"]

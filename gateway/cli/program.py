@@ -104,7 +104,7 @@ def words_of(words: Sequence[str], otherwise: str) -> str:
     parts = [" ".join(words)]
     if words[-1] == "-":
         if sys.stdin.isatty():
-            complain("Type the text; Ctrl-D at the beginning of a line ends it.")
+            complain("Type the text, and end it with Ctrl-D at the beginning of a line.")
         try:
             parts = [" ".join(words[:-1]), sys.stdin.buffer.read().decode("utf-8-sig").rstrip()]
         except UnicodeDecodeError as error:

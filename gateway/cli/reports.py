@@ -53,7 +53,7 @@ def named(session_id: str) -> Iterator[None]:
     try:
         yield
     except SessionNotFound:
-        text = f"There is no session {session_id}; `legato sessions list` lists them all."
+        text = f"There is no session {session_id}. `legato sessions list` lists all sessions."
         raise SessionNotFound(text) from None
 
 

@@ -84,5 +84,5 @@ async def send(store: Store, order: Order) -> dict[str, Any]:
 def sentence(row: Mapping[str, Any]) -> str:
     """What became of it, for a person."""
     if row["state"] == "left":
-        return "The text is stored. Legato sends it within ten seconds, or as soon as it runs."
+        return "The text is stored, and Legato sends it within ten seconds, or as soon as it runs."
     return f"A text with this id already exists (its state is {row['state']}), so Legato did nothing."

@@ -123,7 +123,7 @@ def _refuse_secret(shape: Shape, path: KeyPath, provider: str) -> None:
     if shape.is_secret(path):
         vendor = providers()[provider].vendor if path == ("model", "api_key") else None
         variable = (vendor and vendor.key) or shape.variable(path)
-        raise UserError(f"Keys and tokens do not belong in {FILE}. Put {variable}=… into the file .env next to it.")
+        raise UserError(f"Keys and tokens do not belong in {FILE}. Put {variable}=… into the file .env.")
 
 
 def put(path: Path, text: str, check: Callable[[Path], None] | None = None, newline: str = "\n") -> None:

@@ -77,7 +77,7 @@ async def of_store(store: ReportStore) -> dict[str, Any]:
 def nobody(settings: Config) -> str:
     """The sentence that says why no gateway answers."""
     if settings.monitor.address is None:
-        return "The bot has no monitor address yet: `legato config set monitor.address 127.0.0.1:9464` sets one."
+        return "The bot has no monitor address yet. `legato config set monitor.address 127.0.0.1:9464` sets one."
     return f"No gateway answers at {settings.monitor.address}."
 
 

@@ -79,7 +79,7 @@ def plan(found: Installed) -> Plan:
     by, source = found.by, found.source
     if by == "image":
         advice = (
-            "Start a container of the newer image on the same volume. When the container starts, it upgrades the store."
+            "Start a container of the newer image on the same volume. The container upgrades the store when it starts."
         )
         return Plan(installed=found, advice=advice)
     if by == "uvx":

@@ -28,7 +28,7 @@ _BUTTONS: Final = 8
 _NAMED: Final = 30  # models in one message
 _BRIEF: Final = 60  # characters of a persona in a line
 NOT_YOURS: Final = (
-    "In a group, only an admin of this bot can change this. You can change it for yourself in a private chat with me."
+    "In a group, only an admin can change this setting. In a private chat with me, you can change it yourself."
 )
 _IDENTITY: Final = "I am Legato, an assistant."
 
@@ -144,8 +144,8 @@ async def persona(ctx: CommandContext) -> Answer | str:
         raise UserError(refusal)
     await _choose(ctx, "persona", text)
     return (
-        "From your next message on, I have this persona in all sessions of this chat. /persona off goes back to the "
-        "usual persona."
+        "From your next message on, I will use this persona in all sessions of this chat. /persona off goes back to "
+        "the usual persona."
     )
 
 
@@ -156,7 +156,7 @@ async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:
     lines, model, persona = [], ctx.sessions.model(session, chosen), ctx.sessions.persona(session, chosen)
     home, name = models.home(session).name, models.of(session).name
     if models.is_chosen(session):
-        lines.append(f"Someone chose the model {name} for this chat with /model; config.yaml names {home}.")
+        lines.append(f"Someone chose the model {name} for this chat with /model, although config.yaml names {home}.")
     elif model is not None and model.choice is None:
         lines.append(f"The model {name} answers here, because config.yaml says so for {model.place}.")
     if persona is not None:
@@ -304,13 +304,13 @@ async def _room(ctx: CommandContext, wanted: str) -> str:
     name = await rooms.join(to, ctx.inbound.source.user, listens=wanted == "listen")
     if wanted == "listen":
         return (
-            f"🎙 I am listening in {name} now. When someone who may talk to me speaks there, I write down their words "
-            "here, and answer aloud and in writing. /voice join makes me stay without listening, and /voice leave "
-            "makes me leave."
+            f"🎙 I am listening in {name} now. When someone who may talk to me speaks, I write down their words here, "
+            "and answer aloud and in writing. To stop the listening, send /voice join. To make me leave, send "
+            "/voice leave."
         )
     return (
-        f"I have joined {name}, and will read my answers from this chat aloud there. /stop silences me, and "
-        "/voice leave makes me leave."
+        f"I have joined {name}, and will read my answers from this chat aloud there. To silence me, send /stop. To "
+        "make me leave, send /voice leave."
     )
 
 

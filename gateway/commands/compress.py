@@ -34,7 +34,7 @@ _NOT_COMPRESSED = (
 _LEFT = "I left the conversation as it is, because compressing it would not make it shorter. Just keep writing."
 _UNDONE = (
     "I undid the compression, and this conversation has {count:,} messages again. "
-    "If the restored messages take up too much of the window, I compress them again."
+    "If the restored messages take up too much of the window, I will compress them again."
 )
 
 
@@ -153,10 +153,10 @@ async def _price(
     chain = (await ctx.store.lineage(conversation.stored.session.id))[-_PASSES:]
     made = [entry.work for each in chain for entry in await ctx.store.compactions(each.id) if entry.child_id == each.id]
     seconds = sorted(each.seconds for each in made if each and each.tries and each.model == spec.name)
-    took = "I do not know yet how long it would take."
+    took = "I do not know yet how long a compression would take."
     if seconds:
         usual, often = lasting(seconds[len(seconds) // 2], short=True), counted(len(seconds), "time")
-        took = f"It would take about {usual}, as it did {often} before."
+        took = f"A compression would take about {usual}, as it did {often} before."
     told = "an unknown amount" if cost is None else f"at most about {dollars(cost)}" if cost else "nothing"
     return f"The model {spec.name} would write the notes. They would cost {told}. {took}"
 

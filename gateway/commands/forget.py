@@ -31,11 +31,11 @@ _USAGE: Final = (
 _NONE: Final = "I did not find a message from you with these words."
 _OTHERS: Final = "Someone else said these words, too. Only that person or an admin can make me forget those messages."
 _SOME_WORDS: Final = "No message contains all of these words. These messages contain some of them:"
-_COPIES: Final = "The words are also in {copies}. /forget all makes me forget all of it."
+_COPIES: Final = "The words are also in {copies}. /forget all makes me forget every copy."
 _ELSEWHERE: Final = "You said the words in other chats, too: {titles}. Send /forget in each of these chats."
 _NOTED: Final = "Only my own notes on earlier conversations contain these words."
 _NOT_THERE: Final = "I can no longer find that message here. Try /forget <words>."
-_NOT_YOURS: Final = "Someone else wrote this message. I forget it only if its writer or an admin asks me."
+_NOT_YOURS: Final = "Someone else wrote this message, so only its writer or an admin can make me forget it."
 _EVERYTHING: Final = (
     "Forget everything that you said {places}, with all my answers, sessions, files and pinned rules? In conversations "
     "with several people, I keep what the others said. This cannot be undone."
@@ -47,7 +47,7 @@ NOT_UNDONE: Final = (
 )
 _ENGINE: Final = "The context engine {engine} may keep a copy that I cannot reach. Ask the operator to delete the copy."
 _WAITING: Final = (
-    "The words are also in {waiting} of this chat that I have not answered yet. Send /forget again when I have "
+    "The words are also in {waiting} in this chat that I have not answered yet. Send /forget again when I have "
     "answered."
 )
 _MOST_WAITING: Final = 1_000  # messages that are looked at

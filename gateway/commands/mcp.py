@@ -32,8 +32,8 @@ _ALONE: Final = (
 _NONE: Final = "There are no MCP servers here yet. docs/mcp.md says how to add one."
 _HOW: Final = "/mcp login NAME logs in to a server, and /mcp logout NAME logs out."
 _LINK: Final = (
-    "Open this link, and allow me access there:\n{link}\nThe last page may not load, but you need only its address. "
-    "Copy the whole address from your browser, and send it within 15 minutes:\n/mcp login {name} ADDRESS"
+    "Open this link, and allow me access there:\n{link}\nThe last page may not load, but you only need the address of "
+    "that page. Copy the whole address from your browser, and send it within 15 minutes:\n/mcp login {name} ADDRESS"
 )
 
 

@@ -27,10 +27,9 @@ _HOW: Final = (
 )
 _WHICH: Final = "Give the number of the fact to forget, for example: /memory forget 2"
 _SURE: Final = (
-    "You are about to remove everything that I remember here, which is {what}. If you are sure, send: /memory forget "
-    "all yes"
+    "You are about to remove everything that I remember here: {what}. If you are sure, send: /memory forget all yes"
 )
-_STILL_SAID: Final = "The conversation still contains the words. /forget <words> removes them there, too."
+_STILL_SAID: Final = "To remove the words from the conversation, too, send /forget <words>."
 _MOST_LISTED: Final = 60
 _MOST_FOUND: Final = 10
 _FORGET: Final = re.compile(r"(?:forget|remove|delete)\b\s*(.*)", re.IGNORECASE | re.DOTALL)

@@ -64,7 +64,7 @@ _REFUSED: Final[dict[Verdict, str]] = {
     ),
     "wrong": (
         "This code is wrong, older than an hour, or already used. {look} lists the people who are waiting to be let "
-        "in. They get a new code when they write to the bot again."
+        "in. People get a new code when they write to the bot again."
     ),
     "locked": (
         "Five codes in a row were wrong, so I will accept no code for an hour. Until then, you can add people to "

@@ -135,7 +135,7 @@ def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str 
     if tokens > room:
         return (
             f"all pins together may take {room:,} tokens of this model's window, but with this pin they would take "
-            f"{tokens:,}. Shorten the pin, or remove another with /unpin <number>."
+            f"{tokens:,}. Shorten the pin, or remove another pin with /unpin <number>."
         )
     return None
 

@@ -92,7 +92,7 @@ async def timezone(ctx: CommandContext) -> str:
     """Show or set the time zone of the person."""
     own = ctx.people.reminders.of(ctx.item)
     name = await own.set_zone(ctx.argument) if ctx.argument.strip() else await own.zone()
-    told = f"Your time zone is {name}. In this time zone it is {written(own.now(), name, said=name)}."
+    told = f"Your time zone is {name}, where it is {written(own.now(), name, said=name)} now."
     mine = [each for each in await own.listed() if each.is_open and each.belongs_to(ctx.inbound.source)]
     if elsewhere := [f"{each.number}" for each in mine if each.zone != name]:
         return f"{told}\n{_STAY.format(numbers=', '.join(elsewhere))}"

@@ -43,7 +43,7 @@ async def new(ctx: CommandContext) -> str:
         if present is None or present.message_count == 0:
             return "This is already a fresh session."
         await ctx.sessions.reset(ctx.owned().lease, present, session_id=ctx.session_id)
-    return "Started a fresh session. I keep the earlier session: /sessions lists it, and /resume goes back to it."
+    return "Started a fresh session. /sessions lists the earlier session, and /resume goes back to it."
 
 
 async def _overview(ctx: CommandContext) -> Answer | str:
@@ -96,7 +96,7 @@ async def resume(ctx: CommandContext) -> Answer | str:
         return await _went_back(ctx, target if target.key != ctx.key else opened)
     present = await ctx.present()
     if present is not None and target.id == present.id:
-        raise UserError("You are already in this session; just write on.")
+        raise UserError("You are already in this session. Just write on.")
     messages, name = await ctx.messages(target), await given_name(ctx.store, target)
     if after:
         if (place := behind(messages, after)) is None:
@@ -138,7 +138,7 @@ async def branch(ctx: CommandContext) -> str:
         await ctx.switch(
             present, present, await ctx.messages(present), "switched", shown_in_a_list(ctx.argument) or None
         )
-    return "You are now in a copy of the session. I keep the original, and /sessions lists it."
+    return "You are now in a copy of the session. /sessions still lists the original."
 
 
 @command("undo [n]", "Conversation", "undo your last message and my answer")
@@ -151,7 +151,7 @@ async def undo(ctx: CommandContext) -> str:
     messages = await ctx.messages(present)
     requests = last_requests(messages, count)
     if present is None or not requests:
-        raise UserError("There is nothing to undo here; /resume goes back to an earlier session.")
+        raise UserError("There is nothing to undo here. /resume goes back to an earlier session.")
     if not done:
         await ctx.switch(present, present, messages[: requests[0]], "undone")
     taken = "the last exchange" if len(requests) == 1 else f"the last {len(requests)} exchanges"
@@ -167,7 +167,7 @@ async def title(ctx: CommandContext) -> str:
         raise UserError("There is no session to name yet. Send a message first.")
     name = shown_in_a_list(ctx.argument)
     if not name and not present.title and not present.message_count:
-        return "This session has no name yet. /title <name> gives it a name."
+        return "This session has no name yet. To name it, send /title <name>."
     if not name:
         return f"This session is “{await heading(ctx.store, present)}”. /title <name> changes its name."
     await ctx.store.update_session(ctx.owned().lease, present.ref, title=name)

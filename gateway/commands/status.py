@@ -58,7 +58,7 @@ async def status(ctx: CommandContext) -> str:
         named = (f"{each.name}, for {lasting(ctx.clock.now() - each.at, short=True)}" for each in running)
         lines.append(f"Running in the background: {'; '.join(named)}. /stop all ends them.")
     if waiting:
-        lines.append(f"Messages that wait for an answer: {len(waiting)}.")
+        lines.append(f"Messages that are waiting for an answer: {len(waiting)}.")
     if session is None:
         lines.append("There is no session yet. Your next message starts a session.")
     else:
@@ -160,7 +160,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
             f"I compress the conversation {f'at {threshold:,} tokens, about {left:,} from now' if left else now}."
         )
     elif threshold:
-        lines.append("I do not compress this conversation by myself. Send /compress to compress it now.")
+        lines.append("I only compress this conversation when you send /compress.")
     return "\n".join([*lines, *await said_of_chat(ctx, conversation.stored.session)])
 
 

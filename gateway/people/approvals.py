@@ -32,8 +32,8 @@ _LOOK_AGAIN: Final = 5.0  # seconds: news of a decision may be lost on their way
 _READ_WITHIN: Final = 2.0
 _BEHIND: Final = 20  # waiting items that are looked at for an answer: it stands first, or there is none
 
-UNHEARD: Final = "Nobody was there to say yes, so I did nothing. Ask again in `legato chat`"
-NOBODY: Final = f"{UNHEARD}, or write into {{where}} what I may do without asking."
+UNHEARD: Final = "Nobody was there to say yes, so I did nothing. Ask again in `legato chat`."
+NOBODY: Final = f"{UNHEARD} Or write into {{where}} what I may do without asking."
 ASKED: Final = "{question}\n\n{how}Without an answer within {span}, I do nothing."
 DECIDED: Final[dict[Verdict, str]] = {
     "approved": "Approved.",
@@ -58,7 +58,7 @@ _MAY_LAST: Final[dict[Lasts, tuple[Lasts, ...]]] = {
     "session": ("session",),
     "always": ("session", "always"),
 }
-_LASTING: Final = "{yes} {lasting} also allows exactly the same in the future."
+_LASTING: Final = "To allow exactly the same in the future, send {yes} {lasting}."
 KEPT: Final[dict[Lasts, str]] = {
     "session": "Approved. I will not ask you this again in this session. To withdraw your yes, send /approvals.",
     "always": "Approved. I will not ask you this again here. To withdraw your yes, send /approvals.",
@@ -71,7 +71,7 @@ CHOSEN_BEFORE: Final = "{label} was chosen before."
 BEFORE: Final[dict[Verdict, str]] = {
     "approved": "This was approved before.",
     "denied": "This was denied before.",
-    "expired": "Your answer came too late, so I did nothing. Ask me again if you still want it.",
+    "expired": "Your answer came too late, so I did nothing. Please ask me again.",
 }
 
 
@@ -435,7 +435,7 @@ class TurnQuestions(Struct, kw_only=True):
         if not self._unheard:
             return ""
         settings = sorted({f"`{self._settings[call]}`" for call in self._unheard if self._settings.get(call)})
-        return NOBODY.format(where=" and ".join(settings)) if settings else f"{UNHEARD}."
+        return NOBODY.format(where=" and ".join(settings)) if settings else UNHEARD
 
     async def allowed(self, deeds: Mapping[str, str], people: Collection[str]) -> Collection[str]:
         """Return those of these calls that an earlier yes of the person's covers; none in a turn that no person began,

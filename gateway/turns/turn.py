@@ -110,15 +110,15 @@ DEAD = (
 )
 UNREADABLE = "One of your messages was damaged in my store, so I cannot answer it. Please send the message again."
 PUT_AWAY = (
-    "I closed this session after a long silence. Your next message starts a fresh one, and /resume goes back to the "
-    "old session."
+    "I closed this session after a long silence. Your next message starts a fresh session, and /resume goes back to "
+    "the old one."
 )
 NOT_CLEANED = "I could not compress the earlier conversation ({reason}), so I am going on with all of it."
 RULE_ENDED = "This rule no longer holds: “{rule}” To restore it, send: /pin {rule}"
 RULE_PINNED = "This rule is pinned and still holds: “{rule}” To remove it, send: /unpin {number}"
-NOT_WAITING = "The conversation went on without this answer's tool calls. Ask again if you still need their results."
+NOT_WAITING = "The conversation went on without the tool calls of this answer. Ask again if you need their results."
 WOKEN = "I am continuing on my own: {what}."
-KEPT_ASIDE = "I kept the message you added while I worked, but did not answer it. Ask again if it still matters."
+KEPT_ASIDE = "I kept the message you added while I worked, but did not answer it. Ask again if you need an answer."
 _RULES_TOLD: Final = 5  # of those that one message takes back, the newest
 _CONFIRMED = "command"  # the name of a command's question among those of its item
 _TAKES: Final[Mapping[BusyMode, Literal["never", "at first", "always"]]] = {

@@ -146,7 +146,7 @@ async def test_a_press_after_the_deadline_is_too_late_even_if_nobody_has_noticed
         question = await here.adapter.question()
         clock.jump(301)
         accepted = await here.adapter.press(question, "Approve")
-        assert accepted.told == "Your answer came too late, so I did nothing. Ask me again if you still want it."
+        assert accepted.told == "Your answer came too late, so I did nothing. Please ask me again."
         await live.answer(event)
         assert here.tool.paid == []
 

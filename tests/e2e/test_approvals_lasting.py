@@ -136,7 +136,9 @@ async def test_in_words_and_after_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path, config=settings(tmp_path), model=pays(), tools=[tool]) as live:
         await live.tell("pay 50")
         await live.adapter.until(
-            lambda: "/approve session or always also allows exactly the same in the future." in "".join(questions(live))
+            lambda: (
+                "To allow exactly the same in the future, send /approve session or always." in "".join(questions(live))
+            )
         )
         await live.tell("/approve always")
         await live.quiet()

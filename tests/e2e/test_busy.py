@@ -206,7 +206,7 @@ async def test_stop_status_and_help_are_answered_while_the_provider_never_return
         waiting = await live.tell("and me?")
         status = await live.ask("/status")
         assert re.match(r"I have been working for \d+ s: thinking, step 1\.", status)
-        assert "Messages that wait for an answer: 1." in status
+        assert "Messages that are waiting for an answer: 1." in status
         assert "/compress" in await live.ask("/help all")
         assert await live.ask("hi", chat="another") == "echo: hi"
         assert (await live.ask("/stop")).startswith("Stopping.")

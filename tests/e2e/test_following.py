@@ -68,7 +68,7 @@ async def test_a_chosen_model_stays_and_the_context_says_so(start: Start) -> Non
     async with start(name="y") as live:
         await live.ask("hello")
         assert (await live.ask("/context")).endswith(
-            "chose the model mine for this chat with /model; config.yaml names y."
+            "chose the model mine for this chat with /model, although config.yaml names y."
         )
         await live.ask("/branch")
         await live.ask("in a branch")

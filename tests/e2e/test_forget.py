@@ -183,7 +183,7 @@ async def test_every_message_with_the_words_is_listed_and_goes(place: Place) -> 
         listed = (await live.ask(f"/forget {WORD}")).splitlines()
         assert [line.split("“")[1] for line in listed[:10]] == [f"{WORD} of day {13 - number}”" for number in range(10)]
         assert listed[10:] == [
-            "The words are also in 4 older exchanges. /forget all makes me forget all of it.",
+            "The words are also in 4 older exchanges. /forget all makes me forget every copy.",
             "To choose what I forget, send /forget 1, /forget 1 2 or /forget all. I will ask once more before I "
             "forget anything.",
         ]
@@ -294,7 +294,7 @@ async def test_what_waits_with_the_words_is_told_of(tmp_path: Path) -> None:
         later = await live.tell(f"and {WORD} again")
         await live.tell("y")
         assert (await live.answer(event)).text.endswith(
-            "The words are also in 1 later message of this chat that I have not answered yet. "
+            "The words are also in 1 later message in this chat that I have not answered yet. "
             "Send /forget again when I have answered."
         )
         await live.answer(later)

@@ -201,7 +201,7 @@ async def test_a_full_lane_refuses_with_a_sentence_and_takes_messages_again(tmp_
         assert (await live.adapter.receive(refused))[0].status != "new", "a redelivery is not taken either"
         await live.adapter.until(lambda: FULL in live.adapter.shown("c", "notice"))
         assert await live.ask("hi", chat="another") == "echo: hi"
-        assert "wait for an answer: 2." in await live.ask("/status")
+        assert "are waiting for an answer: 2." in await live.ask("/status")
         gate.open()
         for event in taken:
             await live.answer(event)

@@ -78,4 +78,4 @@ async def test_a_pass_is_accounted_for_and_the_next_is_estimated(tmp_path: Path)
         assert work.told in shown
         for number in range(6):
             await live.ask(f"{number:03} {WORDS}")
-        assert "It would take about 0 s, as it did 1 time before." in await live.ask("/compress --preview")
+        assert "A compression would take about 0 s, as it did 1 time before." in await live.ask("/compress --preview")

@@ -129,7 +129,7 @@ async def test_each_person_has_a_time_zone(tmp_path: Path, clock: ManualClock) -
     async with at_work(tmp_path, clock) as live:
         await live.ask("/remind tomorrow at nine call Ann")
         assert await live.ask("/timezone tokyo") == (
-            "Your time zone is Asia/Tokyo. In this time zone it is Mon 23 Nov 2026, 22:05.\n"
+            "Your time zone is Asia/Tokyo, where it is Mon 23 Nov 2026, 22:05 now.\n"
             "Your earlier reminders (1) keep their old time zone. /reminders shows their times."
         )
         assert "call Ann — Tue 24 Nov 2026, 09:00 (Europe/Berlin)" in await live.ask("/reminders")
@@ -139,9 +139,9 @@ async def test_each_person_has_a_time_zone(tmp_path: Path, clock: ManualClock) -
         answer = await live.ask("/remind at 23:00 sleep")
         assert "Mon 23 Nov 2026, 23:00 (Asia/Tokyo)" in answer
         assert "I used the time zone" not in answer
-        assert "Asia/Tokyo. In this time zone it is Mon 23 Nov 2026, 22:05." in await live.ask("/timezone")
+        assert "Asia/Tokyo, where it is Mon 23 Nov 2026, 22:05 now." in await live.ask("/timezone")
         other = await live.ask("/timezone", chat="d", user="v")
-        assert other == "Your time zone is Europe/Berlin. In this time zone it is Mon 23 Nov 2026, 14:05."
+        assert other == "Your time zone is Europe/Berlin, where it is Mon 23 Nov 2026, 14:05 now."
 
 
 async def test_a_person_has_no_more_than_so_many(tmp_path: Path, clock: ManualClock) -> None:

@@ -105,7 +105,7 @@ async def test_a_full_chat_is_told_from_a_person_who_has_too_many(tmp_path: Path
         for user in ("anna", "bob"):
             await live.ask("/remind in 5 minutes tea", user=user, chat="g", chat_type="group")
         full = await live.ask("/remind in 5 minutes tea", user="anna", chat="g", chat_type="group")
-        assert full.startswith("2 reminders wait in this chat")
+        assert full.startswith("2 reminders are waiting here")
 
 
 async def test_the_caps_are_said_in_plain_sentences(tmp_path: Path) -> None:
@@ -119,5 +119,5 @@ async def test_the_caps_are_said_in_plain_sentences(tmp_path: Path) -> None:
         assert "You already have 2 reminders here" in await live.ask("/remind in 5 minutes tea", user="anna", **group)
         full = await live.ask("/remind in 5 minutes tea", user="bob", **group)
         assert (
-            full == "3 reminders wait in this chat, and I cannot keep more. Try again when some are over or cancelled."
+            full == "3 reminders are waiting here, and I cannot keep more. Try again when some are over or cancelled."
         )

@@ -79,7 +79,7 @@ async def test_a_programs_own_tools_are_handed_to_it(tmp_path: Path, *, killed: 
         assert "no result" in found[light]
         late = await answered(live, "", Terms(results=((light, "on"),)))
         assert late.kind == "error"
-        assert "went on without this answer's tool calls" in late.text
+        assert "went on without the tool calls of this answer" in late.text
 
 
 async def test_words_behind_results_and_words_instead_of_them(tmp_path: Path) -> None:

@@ -436,7 +436,7 @@ async def test_nothing_automatic_happens_where_compression_is_off(tmp_path: Path
         for number in range(10):
             await live.ask(f"{number} {LONG}")
         assert await triggers(live) == []
-        assert "I do not compress this conversation by myself" in await live.ask("/context")
+        assert "I only compress this conversation when you send /compress" in await live.ask("/context")
         assert "Compressed:" in await live.ask("/compress")
         live.model.script = lambda *_: Say(error=ContextOverflow("Too long."))
         assert await live.ask("what now?") == SWITCHED_OFF

@@ -68,7 +68,7 @@ async def restore(config: Config, file: Path, clock: Clock, identity: Path | Non
     be empty. Raises UserError, StoreError: then everything is as it was."""
     place = config.database or config.at(STORE)
     if place.is_symlink():
-        raise UserError(f"{place} is a link. Set store.url to the file that it points to, then restore again.")
+        raise UserError(f"{place} is a link. Set store.url to the file that the link points to, then restore again.")
     lock = LockFile(place)
     try:
         lock.acquire()

@@ -214,7 +214,7 @@ LATE = {"reader": "reads", "last_update": "2026-01-02T03:04:05+00:00"}
 @pytest.mark.parametrize(
     ("served", "step", "opens"),
     [
-        (None, "Chat works after the next start. Start again now", True),
+        (None, "Chat will work after the next start of Legato. Start again now", True),
         ({"reader": "gone", "last_update": None}, "Chat is not connected yet (gone). Press Check to see why.", True),
         (
             {"reader": "reads", "last_update": None},
