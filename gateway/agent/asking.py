@@ -41,14 +41,14 @@ _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 _BLANK: Final = " \t\n\r\f\v\xa0\xad\u200b\u200c\u200d\u2060\u3000\ufeff"  # of which a reader sees nothing
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 _OUT_OF_STEPS: Final[Sequence[Message]] = ({"role": "user", "content": OUT_OF_STEPS},)
-NO_WORDS_LEFT = "I used up all the steps I may take for one message, and I am not done. Ask me to go on."
+NO_WORDS_LEFT = "I have used all the steps that I may take for one message, and I am not done. Ask me to go on."
 
 ENDED_EARLY: Mapping[StopReason, str] = {
-    "length": "The answer reached the model's output limit. To let me go on from there, send /continue.",
-    "refused": "The model or its provider refused to say more. Put your message differently, or try another /model.",
+    "length": "My answer reached the output limit of the model. To let me go on, send /continue.",
+    "refused": "The model or its provider refused to say more. Word your message differently, or try another /model.",
 }
-REPEATED = "I started repeating myself, so I stopped. /retry lets me answer again."
-NOT_TAKEN = "None of the models that could answer accepts {names}. Leave {names} out, or choose another model."
+REPEATED = "I started repeating myself, so I stopped. Send /retry to let me answer again."
+NOT_TAKEN = "None of the available models accepts {names}. Leave {names} out, or choose another model."
 TOO_SMALL = "max_tokens leaves no room for an answer: raise it, or leave it out."
 SHORTENED = "A spend cap stopped this answer. The operator can raise {key}."
 

@@ -27,7 +27,7 @@ _WHOSE: Final = {
     "key": ("This key's daily", "the cap of `legato keys add`"),
     "schedule": ("The scheduled prompt's", "reminders.budget_usd"),
     "helper": ("This helper's", "tools.delegate.budget_usd"),
-    "heartbeat": ("The looks of today", "heartbeat.daily_usd"),
+    "heartbeat": ("Today's heartbeat", "heartbeat.daily_usd"),
 }
 
 _LOOK: Final = 1 / 20  # of a cap

@@ -52,8 +52,8 @@ TOO_LARGE_ALONE = (
 )
 
 NO_ROOM = (
-    "The model's output limit is too small for what it was about to do. Ask for the work in smaller parts, or the "
-    "operator can raise model.max_output_tokens."
+    "The model's output limit is too small for what it was about to do. Ask for the work in smaller parts. The "
+    "operator can also raise model.max_output_tokens."
 )
 
 

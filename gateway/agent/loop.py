@@ -29,13 +29,13 @@ from gateway.runtime.plugins import imported
 from gateway.store.records import ToolIntent
 
 DECLINED = (
-    "The model or its provider's content filter refused your message, so I will not send it again. Put it "
-    "differently, or try another model with /model. If the next message is refused, too, /undo removes what was said "
-    "before."
+    "The model or its provider's content filter refused your message, so I will not send it again. Word it "
+    "differently, or choose another model with /model. If the next message is refused, too, /undo removes what was "
+    "said before."
 )
 DECLINED_LATER = (
     "The model or its provider's content filter refused to go on. /undo removes your message and my work on it. Then "
-    "put the message differently, or try another model with /model."
+    "word the message differently, or choose another model with /model."
 )
 _FINISHES: Final[Mapping[StopReason, Finish]] = {"length": "length", "refused": "content_filter"}
 TALKED: Final = "what others said in the group"

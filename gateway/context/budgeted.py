@@ -26,7 +26,7 @@ from gateway.domain.message import Message
 from gateway.domain.usage import UNKNOWN_WINDOW, reserved_output
 from gateway.runtime.tokens import TokenCounter
 
-NOTHING: Final = "Nothing to compress: too little stands before the newest messages, which stay as they are."
+NOTHING: Final = "There is nothing to compress, because too little stands before the newest messages, which stay."
 NO_GAIN: Final = "Compressing now would not make the conversation shorter."
 _ANEW: Final = 10  # requests after which the cheapest threshold is looked for again
 _COUNTERS: Final = ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count")

@@ -13,18 +13,18 @@ COMPRESSING_AGAIN = "I compress the earlier conversation to make room. {aging}"
 NOT_COMPRESSED = (
     "I could not compress the earlier conversation: {reason}. /compress tries again, and /new starts fresh."
 )
-NO_SUMMARISER = "the summariser could not be used"
+NO_SUMMARISER = "no model could write the summary"
 FALLBACK = (
-    "The summariser could not be used{reason}, so I wrote the summary by simple rules. Some details may be missing "
-    "from my view, but /recall finds every message."
+    "No model could write the summary{reason}, so I wrote it by simple rules. I may miss some details now, but "
+    "/recall finds every message."
 )
 OTHER_MODEL = "The auxiliary model {model} could not be used, so the main model wrote the summary."
 RESCUED = (
     "The context engine {name} could not make room in this conversation, so the built-in engine did. The operator "
-    "finds the reason in the log."
+    "can find the reason in the log."
 )
 BLOCKED = (
-    "Compressing this conversation no longer makes it shorter, so I stopped trying by myself. "
+    "Compressing this conversation no longer makes it shorter, so I have stopped trying. "
     "/new starts fresh, and /compress <topic> keeps one topic and compresses the rest."
 )
 

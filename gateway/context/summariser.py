@@ -46,7 +46,7 @@ CallAligned = Callable[[Sequence[Message], str, int], Awaitable[str | None]]
 """Asks the conversation's own model in place: the transcript as it was last sent, one instruction, the most tokens of
 the answer. None, at once and free of charge, where the provider's cache would not be met."""
 
-NO_MODEL: Final = "No model is configured that could summarise."
+NO_MODEL: Final = "No model is configured for summaries."
 PATIENCE: Final = 300.0  # seconds for all attempts: half of the time for which a turn may be silent
 _SLACK: Final = 512  # tokens of the summariser's window left for formats and miscounts
 _SMALLEST_WINDOW: Final = 2_048  # tokens; no summariser works with less
@@ -113,7 +113,7 @@ class Summariser:
         error: BaseException | None = None
         if self.resting_until is not None and not options.force:
             kind, seconds = self.cooldown.kind, self.cooldown.until - self._clock.now()
-            reason = f"The summariser failed recently and rests for {seconds:.0f} s more."
+            reason = f"The summary model failed recently, so I do not ask it for {seconds:.0f} s."
         else:
             try:
                 async with self._clock.limit(PATIENCE):
@@ -128,7 +128,7 @@ class Summariser:
             else:
                 kind = "unconfigured" if isinstance(error, ConfigError) else classify(error)
             self.cooldown = self.cooldown.after(kind, self._clock.now(), error)
-            reason = self._redact(str(error)) or "The summariser did not answer in time."
+            reason = self._redact(str(error)) or "The summary model did not answer in time."
         if kind == "refused" and not options.emergency:
             raise CompressionFailed(reason) from error
         return await asyncio.to_thread(notes.by_rule, reason, getattr(error, "failed_model", None))

@@ -129,7 +129,7 @@ class Room(Struct):
         """Raises ProviderUnavailable (malformed) for calls without an end."""
         self.left -= size
         if self.left < 0:
-            raise ProviderUnavailable("The model began a tool call and never ended it. Try again.", malformed=True)
+            raise ProviderUnavailable("The model began a tool call and did not finish it. Try again.", malformed=True)
 
 
 class PendingCall(Struct):
@@ -243,7 +243,7 @@ def stop_reason(word: str | None) -> StopReason:
     known = (word or "stop").lower()
     if known in _OVERFLOWS:
         raise ContextOverflow(
-            "The conversation left too little room in the model's window for the answer. "
+            "The conversation left too little room for the answer in the model's window. "
             "Use /compress to shorten the conversation or /new to start fresh."
         )
     if known in _BROKEN:

@@ -264,7 +264,7 @@ def _feature_refused(refusal: _Refusal) -> ProviderError | None:
     feature = refused_feature(refusal.lowered) if refusal.status in _FEATURE_STATUS else None
     if feature is None:
         return None
-    text = f"The model refuses a part of the request{refusal.detail}. Check the model's settings, or try /model."
+    text = f"The model refuses a part of the request{refusal.detail}. Check the settings, or choose another /model."
     return FeatureRefused(text, feature=feature, allowed=allowed_values(feature, refusal.lowered))
 
 
@@ -292,11 +292,11 @@ _REFUSED_STATUS: Final = frozenset({400, 422})
 def _rejected(refusal: _Refusal) -> ProviderError:
     status = refusal.status
     if 300 <= status < 400:
-        text = "The model's address redirects elsewhere. Put the final address into model.base_url."
+        text = "The address of the model redirects to another one. Put the final address into model.base_url."
     elif status == 404:
         text = f"The provider does not know this model or address{refusal.detail}. Check model.name and model.base_url."
     else:
-        text = f"The provider refused the request{refusal.detail}. Check the model's settings, or try /model."
+        text = f"The provider refused the request{refusal.detail}. Check the settings, or choose another /model."
     unexplained = status in _REFUSED_STATUS and _FAULT.search(refusal.lowered) is None
     return ProviderRejected(text, unexplained=unexplained)
 

@@ -155,13 +155,13 @@ def transport_error(error: BaseException, redact: Callable[[str], str] = str) ->
     if isinstance(error, _BAD_ADDRESS):
         return ProviderRejected(f"The model's address cannot be used ({_detail(error, redact)}). Check model.base_url.")
     if isinstance(error, httpx.TooManyRedirects):
-        return ProviderRejected("The model's address redirects in circles. Check model.base_url.")
+        return ProviderRejected("The address of the model redirects in circles. Check model.base_url.")
     if _timed_out(error):
         asked = not isinstance(error.__cause__ or error, _NOT_ASKED)
         return ProviderUnavailable("The model did not answer in time. Try again.", timed_out=True, billable=asked)
     if isinstance(error, _UNREADABLE):
         return ProviderUnavailable(
-            f"The model's answer was not readable ({_detail(error, redact)}). Try again.", malformed=True
+            f"Legato could not read the model's answer ({_detail(error, redact)}). Try again.", malformed=True
         )
     if isinstance(error.__cause__, aiohttp.ClientPayloadError):
         return ProviderUnavailable("The connection to the model broke in the middle of its answer. Try again later.")
@@ -218,7 +218,7 @@ def json_bytes(data: Any) -> bytes:
         if "\\u0000" in text:
             text = _READABLE.encode(_without_nul(data))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ProviderRejected(f"The request cannot be written as JSON: {error}.") from error
+        raise ProviderRejected(f"Legato cannot write the request as JSON: {error}.") from error
     try:
         return text.encode()
     except UnicodeEncodeError:

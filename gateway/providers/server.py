@@ -246,7 +246,7 @@ class ModelServer:
                 raise ProviderUnavailable("The model gave an empty answer. Try again.", malformed=True) from error
             what = "a web page" if text.lstrip().startswith("<") else "something that is not JSON"
             raise NoModelThere(
-                f"The model's address answered with {what}. Check model.base_url.", malformed=True
+                f"The address of the model answered with {what}. Check model.base_url.", malformed=True
             ) from error
         if not isinstance(data, dict):
             raise ProviderUnavailable("The model's answer has an unknown shape.", malformed=True)

@@ -188,11 +188,11 @@ async def test_a_person_has_so_much_room_for_files_wherever_they_send_them(tmp_p
         notices = [text for chat in ("c0", "c1", "c2") for text in adapter.shown(chat, "notice")]
         assert sorted(notices) == [
             *(
-                f'I could not take a file "{number}.txt", because the room for files of one person is full (0.01 MB); '
+                f'I could not keep a file "{number}.txt", because the room for files of one person is full (0.01 MB); '
                 "the files already kept stay, and the operator can raise `files.per_person_mb`."
                 for number in (10, 11)
             ),
-            "The room for files of one person (0.01 MB) is four fifths full. When the room is full, I take no more "
+            "The room for files of one person (0.01 MB) is four fifths full. When it is full, I will take no more "
             "files.",
         ]
         assert "which could not be kept here: the room for files" in live.model.spoken()[-1][1]

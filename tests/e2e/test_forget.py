@@ -275,14 +275,14 @@ async def test_a_forgotten_file_takes_no_room_any_more(place: Place, tmp_path: P
         return adapter.shown("c", "notice")[before:]
 
     async with place.run(config=config, adapter=adapter) as live:
-        assert not any("could not take" in each for each in await send(live, 1))
-        assert any("could not take" in each for each in await send(live, 2))
+        assert not any("could not keep" in each for each in await send(live, 1))
+        assert any("could not keep" in each for each in await send(live, 2))
         await live.ask("/forget pebble1")
         assert "1 file" in await forget(live, "all")
-        assert not any("could not take" in each for each in await send(live, 3))
-        assert any("could not take" in each for each in await send(live, 4))
+        assert not any("could not keep" in each for each in await send(live, 3))
+        assert any("could not keep" in each for each in await send(live, 4))
         await forget(live, "everything")
-        assert not any("could not take" in each for each in await send(live, 5))
+        assert not any("could not keep" in each for each in await send(live, 5))
 
 
 async def test_what_waits_with_the_words_is_told_of(tmp_path: Path) -> None:

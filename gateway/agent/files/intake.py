@@ -94,7 +94,7 @@ UNKEPT = "which could not be kept here: {reason}"
 UNREAD = "I cannot read {name}: {reason}."
 UNFETCHED = "I could not fetch {name}: {reason}."
 UNHEARD = (
-    "🎙 I could not write down what was said: {reason}. Until your words appear here again, I cannot understand voice "
+    "🎙 I could not write down what was said: {reason}. Until I show your words here again, I cannot understand voice "
     "messages."
 )
 UNSEEN = "I cannot watch {name}, because it came without a preview frame."

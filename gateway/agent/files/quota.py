@@ -27,9 +27,9 @@ FULL = (
     "`files.{key}`"
 )
 NEARLY_FULL = (
-    "The room for files of {whose} ({limit} MB) is four fifths full. When the room is full, I take no more files."
+    "The room for files of {whose} ({limit} MB) is four fifths full. When it is full, I will take no more files."
 )
-NOT_KEPT = "I could not take {name}, because {reason}."
+NOT_KEPT = "I could not keep {name}, because {reason}."
 
 Quota = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 

@@ -264,7 +264,7 @@ async def test_a_summariser_that_hangs_is_given_up_before_the_turn_is() -> None:
     await clock.advance(1)
     assert summaries(await task)
     assert engine.last_outcome.fallback
-    assert engine.last_outcome.error == "The summariser did not answer in time."
+    assert engine.last_outcome.error == "The summary model did not answer in time."
     assert engine.get_status()["summariser_resting_until"] == clock.now() + 60
 
 

@@ -152,5 +152,5 @@ def test_remarks_say_only_what_is_less_than_a_person_may_expect() -> None:
     (aborted,) = remarks(Outcome(aborted=True, error="It is down.", failed_model="m"))
     assert aborted.startswith("I could not compress the earlier conversation: It is down. /compress tries again")
     extract, model = remarks(Outcome(fallback=True, error="It is down.", failed_model="m"))
-    assert extract.startswith("The summariser could not be used (It is down), so I wrote the summary by simple rules")
+    assert extract.startswith("No model could write the summary (It is down), so I wrote it by simple rules")
     assert model == "The auxiliary model m could not be used, so the main model wrote the summary."

@@ -257,5 +257,5 @@ def test_what_json_cannot_express_is_refused_each_time() -> None:
     odd: Any = {"role": "user", "content": [{"type": "number", "value": float("nan")}]}
     added, talk = Counted(Bodies()), [*spoken(50), odd, *spoken(50)]
     for _ in range(3):
-        with pytest.raises(ProviderRejected, match="cannot be written as JSON"):
+        with pytest.raises(ProviderRejected, match="cannot write the request as JSON"):
             added(talk)
