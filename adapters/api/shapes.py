@@ -451,7 +451,7 @@ def _tools(tools: Sequence[_Tool]) -> tuple[Mapping[str, Any], ...]:
         if tool.type != "function" or tool.function is None:
             raise invalid(f"{param}.type", f"`{param}` must be a function, because no other kind of tool works here.")
         if tool.function.name in names:
-            raise invalid(f"{param}.function.name", f"`tools` holds two tools named {tool.function.name}.")
+            raise invalid(f"{param}.function.name", f"`tools` contains two tools named {tool.function.name}.")
         names.add(tool.function.name)
         about = {name: value for name, value in asdict(tool.function).items() if value is not None}
         made.append({"type": "function", "function": {"parameters": {"type": "object", "properties": {}}, **about}})

@@ -23,7 +23,7 @@ _HEADERS: Final[Mapping[Signature, str]] = {
 _MOST_SIGNATURES: Final = 8  # in one header; Stripe sends two while a secret is changed
 _LONGEST_NAME: Final = 200  # characters
 
-NO_HEADER: Final = "The request needs exactly one header {name}. Give the sender the secret of this hook to sign with."
+NO_HEADER: Final = "The request needs exactly one header {name}. The sender must sign with the secret of this hook."
 NOT_SIGNED: Final = "The signature in the header {name} is wrong. Give the sender and this hook the same secret."
 TOO_OLD: Final = (
     "The time in the header {name} is more than 5 minutes off the clock here. Set both clocks and try again."

@@ -204,7 +204,7 @@ class _LineConsole(ABC):
         everybody = f"{codec.PLATFORM}:*"
         who = f"{codec.PLATFORM}:{inbound.source.user}"
         text = (
-            f"{who} may not talk to the bot. Name them in access.allow in config.yaml ({everybody} lets everybody in)."
+            f"{who} may not talk to the bot. Add {who} to access.allow in config.yaml ({everybody} lets everybody in)."
         )
         complaint = Complaint(id=self._ids.new("error"), text=text, chat=inbound.source.chat, answers=inbound.event_id)
         await self._complain(complaint)

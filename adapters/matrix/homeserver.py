@@ -147,7 +147,7 @@ class Homeserver:
             body = {**self._login, "initial_device_display_name": "Legato", **({"device_id": device} if device else {})}
             answer = await self._asked("POST", f"{_CLIENT}/login", token="", content=json.dumps(body).encode())
             if answer.status == httpx.codes.FORBIDDEN:
-                why = f"{answer.told.get('error')}). Correct user and password in adapters.matrix."
+                why = f"{answer.told.get('error')}). Check user and password in adapters.matrix."
                 raise SignedOut(f"The server does not let {self.user} in ({why}")
             told = _read(answer)
             self._token, self._device = told["access_token"], told["device_id"]

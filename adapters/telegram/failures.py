@@ -94,8 +94,8 @@ def _of_network(error: NetworkError) -> AdapterError:
     cause = error.__cause__
     if isinstance(cause, _NEVER_LEFT):
         return Disconnected(
-            f"Telegram cannot be reached ({error.message}). Check the network, and proxy and base_url in "
-            "adapters.telegram."
+            f"Telegram cannot be reached ({error.message}). Check the network, and the settings proxy "
+            "and base_url in adapters.telegram."
         )
     if isinstance(cause, TelegramError):  # of reading the answer: a proxy's page, whose status says what it is
         cause = None

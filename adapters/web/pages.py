@@ -289,7 +289,7 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str, back: str,
         "p",
         el(
             "span",
-            "Sending makes a new version of the marked message. ‹ brings back the old version and what followed it.",
+            "Send to make a new version of the marked message. Press ‹ to go back to the old version and its answers.",
         ),
         el("button", "Cancel", " ", el("kbd", "Esc", class_="keys"), type="button", id="cancel-edit"),
         id="editing",

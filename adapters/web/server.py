@@ -143,7 +143,7 @@ GONE: Final = "This message was undone or compressed, so you cannot send it agai
 NOT_THERE: Final = "This message was undone or compressed, so nothing was copied."
 ANSWERING: Final = "I am still answering. Copy the chat when I have finished."
 FORGOTTEN: Final = "This chat was deleted, so nothing was sent."
-AWAY: Final = "I cannot store your message right now. It is still in the field, so send it again in a moment."
+AWAY: Final = "I cannot store your message right now. The text is still there, so send it again in a moment."
 
 
 class Form(Struct, frozen=True, kw_only=True):

@@ -289,7 +289,7 @@ def keys_page(settings: Settings, csrf: str, last: Done, *, owner: bool) -> Chil
     return [
         _way(""),
         _waiting(settings, csrf),
-        el("p", "Everybody who has a key can talk to the bot over its API, as the person that the key names."),
+        el("p", "Anyone who has a key can talk to the bot over its API, as the person named in the key."),
         last.told,
         el("ul", items, class_="facts") if items else None,
         section("Make one", _form("keys", csrf, fields, _button("Make a key")))

@@ -31,11 +31,11 @@ _SERVER: Final = "https://graph.facebook.com/v25.0/"
 _FILES: Final = ("fbsbx.com", "facebook.com", "whatsapp.net")  # hosts that have files, and may see the token
 _TOKEN: Final = (0, 190, 463, 467)
 _UNKNOWN_TOKEN: Final = (
-    "Meta rejects the token of adapters.whatsapp ({}). Make a token for a system user at "
+    "Meta rejects the token in adapters.whatsapp ({}). Make a token for a system user at "
     "https://business.facebook.com/settings/system-users, and put it into the configuration."
 )
 _NO_RIGHT: Final = (
-    "The token of adapters.whatsapp lacks a permission ({}). Make a token with whatsapp_business_messaging and "
+    "The token in adapters.whatsapp lacks a permission ({}). Make a token with whatsapp_business_messaging and "
     "whatsapp_business_management at https://business.facebook.com/settings/system-users."
 )
 _CLOSED: Final[Mapping[int, str]] = {
@@ -47,7 +47,7 @@ _CLOSED: Final[Mapping[int, str]] = {
     131050: "the person has refused messages of this kind",
 }
 _LOCKED: Final[Mapping[int, str]] = {
-    368: "Meta has blocked the account for a breach of its rules. See https://business.facebook.com/accountquality.",
+    368: "Meta has blocked the account for breaking Meta's rules. See https://business.facebook.com/accountquality.",
     131031: "Meta has locked the account. See https://business.facebook.com/accountquality.",
     131042: "The account has no payment method. Add a payment method at https://business.facebook.com/billing_hub.",
     133010: f"The number is not registered. Register the number at {APPS}, WhatsApp, API Setup.",
@@ -155,7 +155,7 @@ def _mapped(code: int, said: str, told: Json, status: int) -> AdapterError:
     if code in _LOCKED:
         return AdapterError(_LOCKED[code])
     if code == 100 and told.get("error_subcode") == 33:
-        return AdapterError(f"The token of adapters.whatsapp has no access to that number or file ({said}).")
+        return AdapterError(f"The token in adapters.whatsapp has no access to that number or file ({said}).")
     if code in _LATER or status >= httpx.codes.INTERNAL_SERVER_ERROR:
         return AdapterError(f"WhatsApp could not do this right now ({said}).")
     return DeliveryRefused(f"WhatsApp says: {said}")

@@ -83,5 +83,5 @@ PLATFORM = Platform(
     place_problem=matching(rf"({_PERSON})(/\d+)?|\*", _NO_PLACE),
     rehearse="adapters.whatsapp.limits:STAGE",
     guide="At developers.facebook.com, make an app of the type Business, and add WhatsApp. The page API Setup "
-    "shows the id of the number. Make a token that lasts for a system user of your business.",
+    "shows the id of the number. Then make a permanent token for a system user of your business.",
 )

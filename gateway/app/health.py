@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_BUILD: Final = Gauge(name="build_info", text="Always 1; the label is the running version.", labels=("version",))
+_BUILD: Final = Gauge(name="build_info", text="Always 1, with the running version as the label.", labels=("version",))
 _UP: Final = Gauge(
     name="platform_up", text="1 if this process reads the platform, 0 if another process does.", labels=("platform",)
 )
@@ -53,7 +53,7 @@ _INBOX_AGE: Final = Gauge(
     name="inbox_oldest_seconds", text="How long the oldest message without an outcome has waited."
 )
 _DEAD: Final = Gauge(name="dead_letters", text="Messages that Legato gave up on.")
-_LAG: Final = Gauge(name="event_loop_lag_seconds", text="How many seconds late the last watchdog check was.")
+_LAG: Final = Gauge(name="event_loop_lag_seconds", text="The seconds by which the last watchdog check was late.")
 _COMMIT: Final = Gauge(name="store_commit_seconds", text="How long a small write to the store took, or takes.")
 _WAITING: Final = Gauge(name="messages_waiting", text="Accepted messages without an outcome.")
 _RUNNING: Final = Gauge(name="lanes_running", text="Conversations in which this process is working.")

@@ -29,7 +29,7 @@ _PATIENCE: Final = 5.0  # seconds for a page of this machine
 
 access_app = Commands(help="Let people in, remove them, and log in to the page.")
 
-keys_app = Commands(help="Keys for other programs that talk to the bot over its API.")
+keys_app = Commands(help="Manage the keys of programs that talk to the bot over its API.")
 
 
 @access_app.command("list")
@@ -158,7 +158,7 @@ def _pairing(store: Documents) -> Pairing:
 @keys_app.command("add")
 def add_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Give the person or the front end a name.")],
-    admin: Annotated[bool, typer.Option("--admin", help="Everybody who has the key may use admin commands.")] = False,
+    admin: Annotated[bool, typer.Option("--admin", help="Everybody who has this key can use admin commands.")] = False,
     front_end: Annotated[
         bool, typer.Option("--front-end", help="The program speaks for several people, and names the person each time.")
     ] = False,

@@ -50,7 +50,7 @@ def rehearsal_text(found: Rehearsal) -> str:
         lines = [
             f"The next start would update the store from version {found.version} to {found.known}, in "
             f"{found.seconds:.1f} seconds.",
-            f"The store takes {_mb(found.bytes)}, and the update needs {_mb(found.needed_bytes)} more; the disk has "
+            f"The store takes {_mb(found.bytes)}. The update needs {_mb(found.needed_bytes)} more, and the disk has "
             f"{_mb(found.free_bytes)} free.",
         ]
     if found.unindexed:

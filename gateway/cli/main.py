@@ -59,7 +59,7 @@ config_app = Commands(help="See and change settings.", no_args_is_help=False)
 app.add_typer(config_app, name="config")
 KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Name the setting with dots, such as model.name.")]
 IdentityOption = Annotated[
-    Path | None, typer.Option("--identity", metavar="FILE", help="Read the age key of an encrypted backup from FILE.")
+    Path | None, typer.Option("--identity", metavar="FILE", help="Read the key of an encrypted backup (age) from FILE.")
 ]
 
 SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="Name a session as `legato sessions list` does.")]
@@ -143,7 +143,7 @@ def ask(
         ),
     ],
     session: Annotated[
-        str, typer.Option(metavar="NAME", help="Go on with the conversation NAME; `main` is the terminal's own.")
+        str, typer.Option(metavar="NAME", help="Continue the conversation NAME (`main`: the terminal's own).")
     ] = "",
     config: ConfigOption = None,
 ) -> None:
@@ -302,7 +302,7 @@ def init(
         str, typer.Option(metavar="NAME", help="Use this vendor or server. `legato models --providers` lists all.")
     ] = "",
     model: Annotated[str, typer.Option(metavar="NAME", help="Use this model.")] = "",
-    base_url: Annotated[str, typer.Option(metavar="URL", help="Ask your own server at this address.")] = "",
+    base_url: Annotated[str, typer.Option(metavar="URL", help="Use your own server at this address.")] = "",
     allow: Annotated[
         list[str] | None,
         typer.Option(
@@ -566,14 +566,12 @@ def logs(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="[FILE]", help="Read this log file, or the pipe with `-` (default: the log of `legato chat`)."
+            metavar="[FILE]", help="Read this log file, or standard input with `-` (default: the log of `legato chat`)."
         ),
     ] = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines as they come.")] = False,
     turn: Annotated[str, typer.Option(metavar="ID", help="Print only the lines of this turn.")] = "",
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, metavar="N", help="Show the last N lines at first.")
-    ] = 100,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, metavar="N", help="Begin with the last N lines.")] = 100,
     config: ConfigOption = None,
 ) -> None:
     """Print the last lines of the log. If a line names a turn, `legato trace ID` tells the rest."""
@@ -603,7 +601,9 @@ def logs(
 def backup(
     target: Annotated[
         Path | None,
-        typer.Argument(metavar="TARGET", help="Write this new file, or a file in this folder (default: backup.to)."),
+        typer.Argument(
+            metavar="TARGET", help="Write to this file, or to a new file in this folder (default: backup.to)."
+        ),
     ] = None,
     keep: Annotated[
         str,

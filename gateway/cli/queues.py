@@ -139,7 +139,7 @@ _add_order(
     "replay",
     _dead,
     lambda row: row["kind"] == "message",
-    "Have messages answered after all. The bot answers each message once, after what waits in the same conversation.",
+    "Have messages answered after all, each one once, after the messages that wait in the same conversation.",
 )
 _add_order(
     dead_app,

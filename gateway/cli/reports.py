@@ -228,7 +228,7 @@ def found_text(rows: list[Row]) -> str:
 def usage_text(rows: list[Row]) -> str:
     """A table of totals."""
     if not rows:
-        return "No model was used in this time."
+        return "Legato used no model in this period."
     lines = [f"{'':<28} {'calls':>8} {'tokens in':>12} {'cached':>12} {'tokens out':>12} {'US$':>10}"]
     for row in rows:
         unpriced = f"  (no price for {row['unpriced_calls']})" if row["unpriced_calls"] else ""

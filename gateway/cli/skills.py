@@ -19,7 +19,7 @@ Row = dict[str, str]
 
 _TAKEN: Final = "A running bot uses the skill after `legato reload`, or from its next start."
 
-skills_app = Commands(help="Skills that tell the bot how to do some kind of work.")
+skills_app = Commands(help="Skills tell the bot how to do certain kinds of work.")
 
 
 @skills_app.command("list")

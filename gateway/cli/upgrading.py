@@ -96,7 +96,7 @@ def plan(found: Installed) -> Plan:
     again = shlex.join([*_FROM[by], "FILE"])
     return Plan(
         installed=found,
-        advice=f"The program came from the file {source.name}. Download the newer file and run `{again}`.",
+        advice=f"Legato was installed from the file {source.name}. Download the newer file and run `{again}`.",
     )
 
 

@@ -285,7 +285,7 @@ async def voice(ctx: CommandContext) -> str:
         raise UserError("Send /voice on, /voice off or /voice auto.")
     _refuse_others(ctx)
     await _choose(ctx, "voice", None if wanted == "auto" else wanted)
-    said = {"on": "I speak my answers here from now on.", "off": "I only write here from now on."}
+    said = {"on": "From now on, I will speak my answers here.", "off": "From now on, I will only write here."}
     return said.get(wanted) or f"{_VOICE[ctx.program.speaks]} here again. This comes from config.yaml."
 
 

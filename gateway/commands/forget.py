@@ -47,7 +47,7 @@ NOT_UNDONE: Final = (
 )
 _ENGINE: Final = "The context engine {engine} may keep a copy that I cannot reach. Ask the operator to delete the copy."
 _WAITING: Final = (
-    "The words are also in {waiting} in this chat that I have not answered yet. Send /forget again when I have "
+    "The words are also in {waiting} in this chat that I have not answered yet. Send /forget again after I have "
     "answered."
 )
 _MOST_WAITING: Final = 1_000  # messages that are looked at
@@ -248,7 +248,7 @@ def _when(ctx: CommandContext, exchange: Exchange) -> str:
 def _picked(listed: Sequence[str], argument: str) -> list[str]:
     numbers = sorted({int(each) for each in re.split(r"[\s,]+", argument)})
     if wrong := [number for number in numbers if not 1 <= number <= len(listed)]:
-        raise UserError(f"The list has no number {wrong[0]}; it ends at {len(listed)}.")
+        raise UserError(f"The list has no number {wrong[0]}. The last number is {len(listed)}.")
     return [listed[number - 1] for number in numbers]
 
 

@@ -43,7 +43,7 @@ async def insights(ctx: CommandContext) -> str:
     read = partial(ctx.store.usage, ctx.clock.now() - days * _DAY, key=None if everybody else ctx.key)
     models = await read("model")
     if not models:
-        return f"No model was used in the last {counted(days, 'day')}."
+        return f"I used no model in the last {counted(days, 'day')}."
     whose = "everybody" if everybody else "this conversation"
     lines = [f"Last {counted(days, 'day')}, {whose}: {total_line(models)}", *_table("model", models)]
     lines += _table("purpose", await read("purpose"))

@@ -24,8 +24,8 @@ from gateway.people.reminders import EMPTY, PersonReminders
 from gateway.runtime.errors import UserError
 
 _NO_TIME: Final = (
-    "I found no time in your message. Put the time at the beginning or the end, in English or as an ISO date: "
-    "/{command} tomorrow at 9 call Ann, or: /{command} 2027-01-31 08:00 pay the rent."
+    "I found no time in your message. Put the time at the beginning or the end, in English or as an ISO date. "
+    "For example: /{command} tomorrow at 9 call Ann. Or: /{command} 2027-01-31 08:00 pay the rent."
 )
 # What the model is asked in the place of a command, before the words of the person.
 _TO_MODEL: Final = "With your tool `reminders`, {do}. Ask me first if my words do not say when, or not clearly: {words}"

@@ -167,7 +167,7 @@ async def title(ctx: CommandContext) -> str:
         raise UserError("There is no session to name yet. Send a message first.")
     name = shown_in_a_list(ctx.argument)
     if not name and not present.title and not present.message_count:
-        return "This session has no name yet. To name it, send /title <name>."
+        return "This session has no name yet. To name this session, send /title <name>."
     if not name:
         return f"This session is “{await heading(ctx.store, present)}”. /title <name> changes its name."
     await ctx.store.update_session(ctx.owned().lease, present.ref, title=name)

@@ -26,9 +26,9 @@ _HOW: Final = (
     "/skills on NAME and /skills off NAME switch a skill here. /skills learn turns what we have just done into a skill."
 )
 _LEARN: Final = (
-    "Make a skill of what you have just done{what}, for the next time: call `skill` with a short `name`, and as `text` "
-    "a whole SKILL.md, that is front matter with `name` and `description` (what it does, and when it helps) between "
-    "two lines ---, then the steps, what to look out for, and no private facts."
+    "Make a skill of what you have just done{what}, for the next time. Call `skill` with a short `name`, and as `text` "
+    "with a whole SKILL.md. It begins with `name` and `description` (what it does, and when it helps) between two "
+    "lines ---. The steps follow, and what to look out for. Leave out private facts."
 )
 
 

@@ -15,7 +15,7 @@ _LOOKED_AT = 200  # rows: an answer has a few
 _AT_ONCE = 20  # rows
 NOT_SHOWN = "I could not show you this before:"
 MORE = " ({messages} more follow; send /last again)"
-_NOT_YOURS = "Someone else sent that message, so only they can repeat it. Ask in your own words."
+_NOT_YOURS = "Someone else sent that message, so only that person can repeat it. Ask in your own words."
 GO_ON = "Go on exactly where your last answer stopped, without repeating any of it."
 
 

@@ -98,7 +98,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 TURNS = Histogram(
-    name="turn_seconds", text="Time from a message's acceptance to its stored outcome.", labels=("platform", "outcome")
+    name="turn_seconds", text="Time from accepting a message to storing its outcome.", labels=("platform", "outcome")
 )
 
 _RUN_REMEMBERED = 86_400.0  # seconds that the cost of a scheduled prompt's run is known, at least
@@ -106,7 +106,7 @@ _RUN_REMEMBERED = 86_400.0  # seconds that the cost of a scheduled prompt's run 
 EMPTY = "Your message has no text. What can I do for you?"
 DEAD = (
     "I could not answer one of your messages: each of {attempts} attempts crashed. I keep the message, but will not "
-    "try it again. Please put it differently."
+    "try to answer it again. Please put it differently."
 )
 UNREADABLE = "One of your messages was damaged in my store, so I cannot answer it. Please send the message again."
 PUT_AWAY = (

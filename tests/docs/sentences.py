@@ -22,6 +22,8 @@ _CUT = re.compile(
 )  # the rest of a sentence whose beginning is elsewhere; and SQL
 _END = re.compile(r"[.!?][*_\"”]*$")
 _LEAST_WORDS = 5
+_ROOMS = re.compile(r"(gateway/(commands|turns|people|cli|app)|adapters)/")
+_FOR_MODELS = re.compile(r"gateway/(turns/(joining|suggestions|delegated)|app/(heartbeat|mcp_server))\.py")
 
 
 def of_document(path: Path) -> Iterator[str]:
@@ -49,6 +51,8 @@ def _shown(part: ast.expr) -> str:
     value = value.body if isinstance(value, ast.IfExp) else value
     if isinstance(value, ast.Constant):
         return str(value.value)
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "counted":
+        return f"3 {ast.unparse(value.args[1])[1:-1]}s"
     return f"{{{(re.findall(r'[a-z]{2,}', ast.unparse(value)) or ['…'])[-1]}}}"
 
 
@@ -58,7 +62,7 @@ def drawn(number: int, seed: int) -> list[tuple[str, str]]:
     rooms = [
         each
         for each in modules("gateway", "adapters")
-        if re.match(r"(gateway/(commands|turns|people|cli|app)|adapters)/", name_of(each))
+        if _ROOMS.match(name_of(each)) and not _FOR_MODELS.match(name_of(each))
     ]
     chance = random.Random(seed)
     chosen: list[tuple[str, str]] = []

@@ -368,7 +368,7 @@ def spoilt(file: Path, way: str) -> Path:
     [
         ("cut", "is damaged|is incomplete"),
         ("cut at its end", "is incomplete, because its end is missing"),
-        ("changed", "home/history in it differs from what was backed up"),
+        ("changed", "home/history differs from the original"),
         ("foreign", "is damaged, or is not a Legato backup"),
         ("empty", "is damaged, or is not a Legato backup|is incomplete"),
         ("climbing", "is not a Legato backup, because it contains a file named"),

@@ -235,7 +235,7 @@ async def test_title_names_the_session_and_sessions_lists_it(tmp_path: Path) -> 
             "You are in “Trip to Brittany” (2 messages). There are no earlier sessions yet."
         )
         await live.ask("/new")
-        assert await live.ask("/title") == "This session has no name yet. To name it, send /title <name>."
+        assert await live.ask("/title") == "This session has no name yet. To name this session, send /title <name>."
         listed = await live.ask("/sessions")
         assert listed == (
             "1. Trip to Brittany (2 messages, just now)\n/resume <number> goes back to a session in this list, as in "

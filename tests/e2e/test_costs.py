@@ -56,7 +56,7 @@ def settings(
 async def test_insights_of_a_conversation_and_of_everybody(tmp_path: Path) -> None:
     clock = ManualClock()
     async with running(tmp_path, config=settings(tmp_path, Caps()), model=counting(1_000), clock=clock) as live:
-        assert await live.ask("/insights") == "No model was used in the last 7 days."
+        assert await live.ask("/insights") == "I used no model in the last 7 days."
         await live.ask("hello")
         await live.ask("again")
         await live.ask("hi", chat="b", user="boss")
@@ -72,7 +72,7 @@ async def test_insights_of_a_conversation_and_of_everybody(tmp_path: Path) -> No
         ]
         assert (await live.ask("/insights x")).startswith("Say how many days I should look back")
         await clock.advance(8 * 86_400)
-        assert (await live.ask("/insights")).startswith("No model was used")
+        assert (await live.ask("/insights")).startswith("I used no model")
 
 
 async def test_insights_name_a_person_as_whoami_does(tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ async def test_what_waits_with_the_words_is_told_of(tmp_path: Path) -> None:
         await live.tell("y")
         assert (await live.answer(event)).text.endswith(
             "The words are also in 1 later message in this chat that I have not answered yet. "
-            "Send /forget again when I have answered."
+            "Send /forget again after I have answered."
         )
         await live.answer(later)
         assert await said(live) == [f"and {WORD} again", "echo: and quizzaciously again"]

@@ -571,8 +571,8 @@ async def test_without_such_a_model_a_sentence_says_how_to_write_it(
     async with at_work(tmp_path, clock) as live:
         name = command.partition(" ")[0]
         assert await live.ask(command) == (
-            "I found no time in your message. Put the time at the beginning or the end, in English or as an ISO date: "
-            f"{name} tomorrow at 9 call Ann, or: {name} 2027-01-31 08:00 pay the rent."
+            "I found no time in your message. Put the time at the beginning or the end, in English or as an ISO date. "
+            f"For example: {name} tomorrow at 9 call Ann. Or: {name} 2027-01-31 08:00 pay the rent."
         )
 
 

@@ -112,7 +112,7 @@ async def test_the_caps_are_said_in_plain_sentences(tmp_path: Path) -> None:
     rules = ReminderRules(per_person=2, per_chat=3)
     async with running(tmp_path, config=config_in(tmp_path, reminders=rules)) as live:
         often = await live.ask("/remind every 4 minutes tea")
-        assert often == "This is too often. At least 5 minutes must pass between two times."
+        assert often == "This is too often. Leave at least 5 minutes between two times."
         group = {"chat": "g", "chat_type": "group"}
         for user in ("anna", "anna", "bob"):
             assert "I will remind you of this" in await live.ask("/remind every 5 minutes tea", user=user, **group)

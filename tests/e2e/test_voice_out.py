@@ -88,11 +88,11 @@ async def test_voice_messages_of_a_long_answer_begin_with_a_short_one_and_stand_
 async def test_a_chat_chooses_with_voice_on_and_off(world: World, speaker: MediaServer) -> None:
     async with world.bot(speech=by(speaker, when="asked")) as bot:
         bot.says("/voice on")
-        await bot.until_shown("I speak my answers here from now on.")
+        await bot.until_shown("From now on, I will speak my answers here.")
         bot.says("hello")
         await bot.until(lambda: voices(world))
         bot.says("/voice off")
-        await bot.until(lambda: "I only write here from now on." in bot.shown())
+        await bot.until(lambda: "From now on, I will only write here." in bot.shown())
         bot.says("/voice")
         await bot.until(lambda: "My voice is switched off here." in bot.shown()[-1])
         bot.says("hello")

@@ -194,7 +194,7 @@ async def test_meta_calls_and_nobody_else_can(tmp_path: Path) -> None:
             assert found["whatsapp token"].detail.startswith("the token ends on 2027-01-15")
             settings.token = "another"
             found = {each.what: each for each in await bot.adapter.probe()}
-            assert found["whatsapp"].detail.startswith("Meta rejects the token of adapters.whatsapp")
+            assert found["whatsapp"].detail.startswith("Meta rejects the token in adapters.whatsapp")
             settings.token = "EAAGlegatotoken"
             settings.secret = "another"
             found = {each.what: each for each in await bot.adapter.probe()}

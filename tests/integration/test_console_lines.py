@@ -53,7 +53,7 @@ class TestReading:
         await console.run(gateway)
         said = json.loads(await stdout.line())
         assert (said["kind"], said["answers"]) == ("error", "e1")
-        assert "console:eve may not talk to the bot. Name them in access.allow" in said["text"]
+        assert "console:eve may not talk to the bot. Add console:eve to access.allow" in said["text"]
 
     async def test_nobody_goes_by_the_operators_name(self, console: JsonConsole, stdin: Pipe, stdout: Pipe) -> None:
         gateway = Gateway()

@@ -101,7 +101,7 @@ async def test_processes_share_a_login_and_renew_it_as_the_same_device() -> None
         await one.show("!r", "m.room.message", "row", {})
         assert server.logins[-1].get("device_id") is None
         three = server.client(password="wrong")
-        with pytest.raises(SignedOut, match="correct user and password"):
+        with pytest.raises(SignedOut, match="Check user and password"):
             await three.show("!r", "m.room.message", "row", {})
         for each in (one, two, three):
             await each.aclose()

@@ -347,7 +347,7 @@
     try {
       const { text, files } = await whole(said);
       say(text, files, named(said));
-      toast("‹ brings back the old answer, and what followed it.");
+      toast("Press ‹ to go back to the old answer, and to what followed it.");
     } catch { problem(MISSING); }
   });
   document.addEventListener("fork", ({ detail }) => say("/branch", [], "", "1", named(above(detail).querySelector(".said"))));

@@ -94,7 +94,7 @@ def unpack(source: IO[bytes], folder: Path, name: str) -> Manifest:
         raise UserError(f"The backup {name} is incomplete, because its end is missing. Use another backup.")
     for known, facts in manifest.files.items():
         if found.get(known) != list(facts):
-            raise UserError(f"The backup {name} is damaged: {known} in it differs from what was backed up.")
+            raise UserError(f"The backup {name} is damaged: its file {known} differs from the original.")
     if STORE not in manifest.files:
         raise UserError(f"The backup {name} contains no store.")
     for path, target in links:  # last, so that nothing was written through them

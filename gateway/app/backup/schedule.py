@@ -99,7 +99,7 @@ class DailyBackups(Struct, kw_only=True):
                 command, folder=Path(), environment=os.environ, seconds=_LONGEST, clock=self.clock, apart=True, own=True
             )
         except OSError as error:
-            return {}, f"The process of the backup cannot be started ({error.strerror})."
+            return {}, f"Legato cannot start the process for the backup ({error.strerror})."
         if ended.late:
             return {}, f"Legato stopped the backup, because it had not finished after {_LONGEST / 3_600:g} hours."
         if ended.code:

@@ -58,5 +58,5 @@ def test_what_is_no_whole_archive_is_named(home: Path, cut: int, told: str) -> N
 def test_a_file_that_was_changed_on_the_way_is_named(home: Path) -> None:
     to = home.parent / "to"
     to.mkdir()
-    with pytest.raises(UserError, match="home/deep/er/file in it differs from what was backed up"):
+    with pytest.raises(UserError, match="home/deep/er/file differs from the original"):
         unpack(io.BytesIO(packed(home).replace(b"content", b"CONTENT")), to, "a.tar")

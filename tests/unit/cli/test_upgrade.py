@@ -22,7 +22,7 @@ def test_a_rehearsal_that_went_well() -> None:
     assert is_fit(FOUND)
     assert rehearsal_text(FOUND).splitlines() == [
         "The next start would update the store from version 3 to 5, in 1.2 seconds.",
-        "The store takes 2.0 MB, and the update needs 3.0 MB more; the disk has 3.0 MB free.",
+        "The store takes 2.0 MB. The update needs 3.0 MB more, and the disk has 3.0 MB free.",
         "Then Legato will rebuild the search index for 7 messages.",
         "All 1,002 rows of the store are in the updated copy.",
     ]
