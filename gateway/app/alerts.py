@@ -75,7 +75,7 @@ class Alerts(Struct, kw_only=True):
 
     async def _late(self, kind: str, row: Outbound) -> None:
         await self.clock.sleep(_PATIENCE)
-        await self._unstored(kind, row, "the store takes long")
+        await self._unstored(kind, row, "the store is slow")
 
     async def _unstored(self, kind: str, row: Outbound, why: str) -> None:
         """Tell of it past the store, which is what is wrong: it may show the alert once more."""

@@ -108,7 +108,7 @@ def model_spec(entry: ModelSettings, windows: Windows, *, replaceable: bool = Fa
     Raises ConfigError without a name."""
     plugin = _plugin(entry)
     if entry.name is None and not plugin.only_model:
-        raise ConfigError([f"model.name: say which model of {entry.provider} is to be used"])
+        raise ConfigError([f"model.name: say which model of {entry.provider} to use"])
     name = entry.name or entry.provider
     return ModelSpec(
         provider=entry.provider,

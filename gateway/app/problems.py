@@ -114,7 +114,7 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
     for name, platform in signs.platforms.items():
         yield from _of_platform(name, platform)
         if _grows([*(each.platforms.get(name) for each in before), platform], signs.at - before[0].at if before else 0):
-            yield "outbox_grows", name, f"{counted(platform.unsent, 'message')} wait to be shown, but none is sent"
+            yield "outbox_grows", name, f"{counted(platform.unsent, 'message')} are waiting, but Legato can send none"
         if platform.failed_sends >= _FAILS and platform.fails_for >= _FAILS_FOR:
             yield "sends_fail", name, f"{platform.failed_sends} attempts to show a message failed, and none succeeded"
     for name, seconds in signs.idle.items():
@@ -150,7 +150,7 @@ def _of_platform(name: str, platform: PlatformSigns) -> Iterator[tuple[Kind, str
     elif platform.state == "unreached":
         yield "platform_down", name, "Legato cannot reach the platform; the log says why"
     elif platform.state == "pauses":
-        yield "platform_down", name, "the platform's reader met an error, and pauses; the log says which"
+        yield "platform_down", name, "the reader of the platform had an error, and is pausing; the log says more"
     elif platform.still_for is not None:
         yield "reader_still", name, f"the platform's reader has not responded for {lasting(platform.still_for)}"
     elif platform.deaf_for >= ASK_SECONDS:

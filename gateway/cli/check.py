@@ -257,7 +257,7 @@ def _copies(database: Path | None) -> Iterator[Finding]:
     if database is not None:
         for copy in kept_copies(database):
             of = f"{copy} is from before an upgrade or a restore"
-            detail = f"{of}, and still holds what people had forgotten since; delete the copy when all is well"
+            detail = f"{of}, and still contains what the bot has forgotten since then; delete the copy when all is well"
             yield Finding(what="store's copy", ok=None, detail=detail)
         for copy in left_copies(database):
             detail = f"{copy} was made for a rehearsal or a migration; delete the copy if neither is running"

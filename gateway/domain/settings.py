@@ -154,7 +154,7 @@ class ServerSettings(Section):
     def contradictions(self) -> Iterator[Contradiction]:
         """A server and its model go together."""
         if self.base_url is not None and self.model is None:
-            yield ("model", "base_url"), "is needed: which model of the server is to be used?"
+            yield ("model", "base_url"), "is needed: which model of the server do you want to use?"
         if self.base_url is None and self.model is not None:
             yield ("base_url", "model"), "is needed: which server has this model?"
 

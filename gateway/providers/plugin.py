@@ -120,7 +120,7 @@ class ServedModel(ModelSettings):
     def contradictions(self) -> Iterator[Contradiction]:
         """As of every model, and a name is needed, and one source of keys."""
         if self.name is None:
-            yield ("name", "provider"), f"is needed: which model of {self.provider} is to be used?"
+            yield ("name", "provider"), f"is needed: which model of {self.provider} do you want to use?"
         for name in ("api_keys", "api_key_command"):
             if getattr(self, name) and (self.api_key or (name == "api_keys" and self.api_key_command)):
                 yield (name, "api_key", "api_key_command"), "is one of three ways to name a key: leave the others out"

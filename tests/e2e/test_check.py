@@ -190,7 +190,8 @@ def test_the_copy_that_an_upgrade_kept_is_pointed_at(tmp_path: Path, capsys: pyt
     for name in ("legato.db.version-11", "legato.db.version-of-mine"):
         (tmp_path / name).touch()
     kept = (
-        "legato.db.version-11 is from before an upgrade or a restore, and still holds what people had forgotten since; "
+        "legato.db.version-11 is from before an upgrade or a restore, and still contains what the bot has forgotten "
+        "since then; "
     )
     assert check(capsys)[1]["store's copy"] == f"note  {kept}delete the copy when all is well"
 

@@ -121,7 +121,7 @@ def lacking(settings: WebSearchSettings) -> Iterator[tuple[str, str]]:
     elif plugin.own and settings.base_url is None:
         yield "base_url", f"is needed by {plugin.name}: the address of your server, such as {EXAMPLE}"
     elif plugin.key and settings.api_key is None:
-        keys = f"; {plugin.keys_at} has keys" if plugin.keys_at else ""
+        keys = f"; get a key at {plugin.keys_at}" if plugin.keys_at else ""
         where = f"{plugin.key}, in the environment or in .env{keys}"
         yield "api_key", f"is needed by {plugin.name}: set the variable {where}"
 

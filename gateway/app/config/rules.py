@@ -74,7 +74,7 @@ def nowhere(config: Config, platforms: Mapping[str, Platform]) -> Iterator[Findi
         elif problem := platform.place_problem(where):
             yield (path,), f"{dotted(path)} {problem}"
         elif chat.listen is not None and chat.listen not in platform.listens:
-            said = choice(platform.listens, chat.listen) if platform.listens else "says nothing here"
+            said = choice(platform.listens, chat.listen) if platform.listens else "has no effect here"
             text = (
                 f"{said}; that is what {platform.title} knows" if platform.listens else f"{said}: there are no groups"
             )

@@ -33,7 +33,7 @@ def _complete(
         section.setdefault(feature, False)
     at_home = not section.get("base_url")
     if at_home and vendor.address_to_fill:
-        text = f'is needed by {vendor.name}: "{vendor.address_to_fill}", with your own word for what stands in capitals'
+        text = f'is needed by {vendor.name}: "{vendor.address_to_fill}", with your own words for the capital letters'
         yield (address, path), f"{dotted(address)} {text}"
     elif at_home and vendor.address:
         section["base_url"] = vendor.address
@@ -46,7 +46,7 @@ def _complete(
     elif vendor.token_command and not vendor.key:
         section["api_key_command"] = vendor.token_command
     elif not vendor.own:
-        keys = f"{vendor.keys_at} has keys" if vendor.keys_at else "its pages tell where there are keys"
+        keys = f"get a key at {vendor.keys_at}" if vendor.keys_at else "its website says where to get a key"
         text = f"is needed by {vendor.name}: set the variable {vendor.key}, in the environment or in .env; {keys}"
         yield (key, path), f"{dotted(key)} {text}"
 

@@ -42,7 +42,7 @@ def test_chats_are_read_by_place(load):
             "chats:\n  telegram:-1:\n    listen: thread",
             ":3: chats.telegram:-1.listen must be mention, free or off, not 'thread'; that is what Telegram knows",
         ),
-        ("chats: {console:*: {listen: free}}", ":1: chats.console:*.listen says nothing here: there are no groups"),
+        ("chats: {console:*: {listen: free}}", ":1: chats.console:*.listen has no effect here: there are no groups"),
         ("chats: {telegram:-1: {daily_usd: -1}}", ":1: chats.telegram:-1.daily_usd must be greater than 0"),
         ("chats: {telegram:-1: pirate}", ":1: chats.telegram:-1 must hold keys of its own"),
         ("chats: {telegram:-1: {model: {name: x}}}", ":1: chats.telegram:-1.model must name the provider"),
