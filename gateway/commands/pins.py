@@ -49,9 +49,7 @@ async def pin(ctx: CommandContext) -> str:
         pins = await ctx.store.pins(ctx.key)
         return _listed(ctx, pins.rules) if pins.rules else _NONE
     if _NUMBERS.fullmatch(argument):
-        raise UserError(
-            "Write the rule in words after /pin. /pin alone lists the pins, and /unpin 2 removes the second pin."
-        )
+        raise UserError("Write the rule in words after /pin. /pin lists the pins, and /unpin 2 removes the second pin.")
     return await _add(ctx, storable(argument))
 
 

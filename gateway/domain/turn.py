@@ -32,10 +32,10 @@ class SessionSettings(Section):
     ends."""
 
     groups: Sharing = Field("per_user", description="in a group, each person has a conversation, or all share one")
-    threads: Sharing = Field("shared", description="the same in a thread or topic")
+    threads: Sharing = Field("shared", description="in a thread or topic, each person has one, or all share it")
     busy_mode: BusyMode = Field(
         "queue",
-        description="what a message does during a turn: waits, is answered with all that wait, joins it, or ends it",
+        description="what a message does during an answer: waits, is answered with others, joins in, or ends it",
     )
     reactions: Flag = Field(
         False, description="react with 👀 while the bot answers, and show at the end whether it worked"

@@ -120,7 +120,7 @@ class ShellSettings(Section):
         (), description="commands that need no approval outside a sandbox, such as [git status, ls]"
     )
     timeout: Seconds = Field(60, description="seconds after which Legato ends a command and everything it started")
-    background_timeout: Seconds = Field(21_600, description="the same for a background command in a sandbox")
+    background_timeout: Seconds = Field(21_600, description="seconds for a background command in a sandbox")
 
     def contradictions(self) -> Iterator[Contradiction]:
         if self.hosts and self.network != "listed":

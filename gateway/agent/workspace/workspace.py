@@ -215,7 +215,7 @@ class Workspace(Struct, frozen=True, kw_only=True):
         return changes
 
     def undo(self, deed: str, others: Collection[str] = ()) -> Undone | None:
-        """Undo what the last answer changed that is of none of the sessions `others`; None if no such turn is known.
+        """Undo what the last turn changed that is of none of the sessions `others`; None if no such turn is known.
         The same `deed` takes back one turn, however often it is tried."""
         with self.versions.locked():
             records = self.versions.look().records

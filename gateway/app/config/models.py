@@ -103,7 +103,7 @@ class Auxiliary(Section):
     """The conversation's own model does side work, such as summaries. With mode `custom`, the models in this section do
     this work. `compression.summary_model` names a model for summaries only."""
 
-    mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
+    mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="which model does the side tasks")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
     memory: ModelEntry | None = Field(None, description="the model that collects memories: a section like `model`")
     title: ModelEntry | None = Field(None, description="the model that names conversations: a section like `model`")
@@ -194,7 +194,7 @@ class ToolSettings(OutputLimits):
         admins_only: [shell, "github_*"]
     """
 
-    offered: dict[Ident, Texts] = Field(default_factory=dict, description="lists of tools, by people")
+    offered: dict[Ident, Texts] = Field(default_factory=dict, description="tools for single people, chats or platforms")
     admins_only: Texts = Field((), description="tools that only admins have")
     mcp: dict[str, McpServerSettings] = Field(
         default_factory=dict, description="MCP servers, each under a name that you choose (docs/mcp.md)"
@@ -267,7 +267,7 @@ class Chat(Section):
 class Plugins(Section):
     """Plug-ins that are not installed as packages are in a folder of their own."""
 
-    dir: Text = Field("plugins", description="each folder in context_engine/ there is an engine")
+    dir: Text = Field("plugins", description="each folder in its context_engine/ is an engine")
 
 
 class LogSettings(Section):
