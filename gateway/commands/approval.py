@@ -89,7 +89,7 @@ async def answer(ctx: CommandContext) -> str:
     return await ctx.people.approvals.answer_in_words(ctx.inbound.source, ctx.key, ctx.argument.strip())
 
 
-@command("approvals [remove n]", "While I work", "what I may do without asking", bypass=True)
+@command("approvals [remove n]", "While I work", "list what I may do without asking", bypass=True)
 async def approvals(ctx: CommandContext) -> str:
     """List the open questions and the yeses that last, or take one back."""
     present, person = await ctx.present(), ctx.inbound.source.user

@@ -117,7 +117,7 @@ async def _no_persona(ctx: CommandContext) -> tuple[Proposal, ...]:
 @command(
     "persona [text|off]",
     "About",
-    "who I am in this chat",
+    "show or change who I am in this chat",
     bypass="bare",
     elsewhere=("personality", "character", "system"),
     proposals=_no_persona,
@@ -259,7 +259,7 @@ _VOICE: Final = {
 @command(
     "voice [on|off|auto]",
     "About",
-    "whether I speak my answers",
+    "choose whether I speak my answers",
     bypass="bare",
     options="join, listen, leave",
     elsewhere=("tts", "speak"),

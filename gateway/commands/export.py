@@ -25,7 +25,7 @@ _USAGE: Final = (
 _EMPTY: Final = "There is nothing to export yet. Send a message first."
 
 
-@command("export [jsonl]", "Sessions", "this conversation as a file", bypass=True, elsewhere=("download", "save"))
+@command("export [jsonl]", "Sessions", "save this conversation as a file", bypass=True, elsewhere=("download", "save"))
 async def export(ctx: CommandContext) -> str:
     """Send the present conversation as Markdown or as JSON lines."""
     form = _FORMATS.get(ctx.argument.strip().lower())

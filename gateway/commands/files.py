@@ -23,7 +23,7 @@ _SIGNS: Final = {"new": "+", "changed": "~", "removed": "−"}
 
 
 @command(
-    "files [undo]", "Conversation", "the files I work on; undo my changes", bypass="bare", elsewhere=("ls", "diff")
+    "files [undo]", "Conversation", "list the files I work on; undo changes", bypass="bare", elsewhere=("ls", "diff")
 )
 async def files(ctx: CommandContext) -> str:
     """Show the workspace, or take back what the last turn changed in it."""

@@ -30,7 +30,7 @@ _LOOKED_UP: Final = 500  # conversations whose person is looked up
 @command(
     "insights [days]",
     "About",
-    "what the last days cost",
+    "show what the last days cost",
     bypass=True,
     audience="person",
     elsewhere=("stats", "statistics"),

@@ -45,7 +45,7 @@ async def _names(ctx: CommandContext) -> Sequence[Proposal]:
 @command(
     "mcp [login|logout name]",
     "About",
-    "list MCP servers and log in there",
+    "list MCP servers, or log in to them",
     audience="admins",
     bypass=True,
     proposals=_names,

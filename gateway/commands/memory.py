@@ -49,7 +49,7 @@ async def _to_forget(ctx: CommandContext) -> tuple[Proposal, ...]:
 @command(
     "memory [forget n]",
     "What I remember",
-    "what I remember",
+    "show what I remember",
     options="correct n words, search words",
     parameters=(Parameter(name="what", help="forget n, correct n words, or search words"),),
     elsewhere=("memories", "remember"),

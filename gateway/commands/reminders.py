@@ -56,13 +56,13 @@ _PROMPTS: Final = {
 }
 
 
-@command("remind <when what>", "What I remember", "say something to you at a time", elsewhere=("reminder", "remindme"))
+@command("remind <when what>", "What I remember", "remind you at a set time", elsewhere=("reminder", "remindme"))
 async def remind(ctx: CommandContext) -> Answer | str:
     """Store a reminder."""
     return await _added(ctx, "say")
 
 
-@command("schedule <when what>", "What I remember", "answer a prompt by itself at a time", elsewhere=("cron",))
+@command("schedule <when what>", "What I remember", "answer a prompt at a set time", elsewhere=("cron",))
 async def schedule(ctx: CommandContext) -> Answer | str:
     """Store a prompt that runs by the clock."""
     return await _added(ctx, "ask")

@@ -41,7 +41,7 @@ _WHOSE = {
 }
 
 
-@command("status", "While I work", "what I am doing, and what is waiting", bypass=True, elsewhere=("info",))
+@command("status", "While I work", "show what I am doing, and what is waiting", bypass=True, elsewhere=("info",))
 async def status(ctx: CommandContext) -> str:
     """Say what runs, what waits and which session this is, even while a turn hangs."""
     turn = ctx.running_turns.of(ctx.key)
@@ -93,7 +93,7 @@ async def _elsewhere(ctx: CommandContext) -> str:
     return f"I am working on a message that came {since} ago. /stop ends my work."
 
 
-@command("context", "What I remember", "how full my window is", bypass=True)
+@command("context", "What I remember", "show how full my window is", bypass=True)
 async def context(ctx: CommandContext) -> str:
     """Draw how full the window is, with its shares, and say when the next compaction comes."""
     session = await ctx.present()
@@ -204,7 +204,7 @@ def protected_told(count: int, budget: int, wanted: int) -> str:
 @command(
     "usage",
     "About",
-    "tokens and cost of this session and day",
+    "show tokens and cost of this session and day",
     bypass=True,
     audience="person",
     elsewhere=("cost", "tokens"),
@@ -258,7 +258,7 @@ def total_line(totals: Sequence[UsageTotal]) -> str:
     return f"{text} (no price known for {unpriced} of the calls)" if unpriced else text
 
 
-@command("whoami", "About", "who you are to me", audience="person", bypass=True)
+@command("whoami", "About", "show who you are to me", audience="person", bypass=True)
 async def whoami(ctx: CommandContext) -> str:
     """Say how the gateway sees the caller."""
     source = ctx.inbound.source
@@ -272,7 +272,7 @@ async def whoami(ctx: CommandContext) -> str:
     )
 
 
-@command("version", "About", "which Legato this is", audience="person", bypass=True)
+@command("version", "About", "show which Legato this is", audience="person", bypass=True)
 async def version(ctx: CommandContext) -> str:
     """Say which Legato this is, and since when it runs."""
     since = moment(ctx.program.started_at, ctx.sessions.policy.zone)

@@ -54,7 +54,7 @@ async def queue(ctx: CommandContext) -> str:
     raise UserError("Say what I should do next, for example: /queue and then summarise it")
 
 
-@command("retry", "Conversation", "ask your last message again", elsewhere=("regenerate",))
+@command("retry", "Conversation", "answer your last message again", elsewhere=("regenerate",))
 async def retry(ctx: CommandContext) -> Answer:
     """Take the last exchange back and ask the same again."""
     opened = await ctx.opened_before()
